@@ -1,0 +1,59 @@
+//! Fair timing on a machine that is not quiet.
+//!
+//! Timing one subject after the other would charge a slow spell of the machine to whoever ran
+//! then. So the subjects take turns, one short batch each per round, every round beginning with
+//! another subject; the median over the rounds is the figure, the extremes tell how far to trust
+//! it.
+
+use std::time::{Duration, Instant};
+
+use crate::Result;
+
+/// What one subject needed (or achieved) over its rounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Spread {
+    pub median: f64,
+    pub min: f64,
+    pub max: f64,
+    pub rounds: usize,
+}
+
+impl Spread {
+    fn of(mut figures: Vec<f64>) -> Option<Self> {
+        figures.sort_by(f64::total_cmp);
+        let (min, max) = (*figures.first()?, *figures.last()?);
+        let rounds = figures.len();
+        let median = (figures[(rounds - 1) / 2] + figures[rounds / 2]) / 2.0;
+        Some(Self {
+            median,
+            min,
+            max,
+            rounds,
+        })
+    }
+}
+
+/// Lets the subjects take turns for `rounds` rounds. `turn` is given the round (from 0) and
+/// returns its figure, or `None` where a subject sits that turn out; a subject that never takes
+/// part has no spread.
+pub fn interleaved<S: ?Sized>(
+    rounds: usize,
+    subjects: &mut [Box<S>],
+    mut turn: impl FnMut(usize, &mut S) -> Result<Option<f64>>,
+) -> Result<Vec<Option<Spread>>> {
+    let count = subjects.len();
+    let mut figures = vec![Vec::with_capacity(rounds); count];
+    for round in 0..rounds {
+        for index in (0..count).map(|offset| (round + offset) % count) {
+            figures[index].extend(turn(round, &mut subjects[index])?);
+        }
+    }
+    Ok(figures.into_iter().map(Spread::of).collect())
+}
+
+/// How long `work` takes.
+pub fn timed(work: impl FnOnce() -> Result) -> Result<Duration> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed())
+}

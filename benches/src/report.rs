@@ -1,0 +1,173 @@
+//! Results, as a table for people or as one JSON object per line for programs.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::Result;
+use crate::measure::Spread;
+
+/// Rows whose subject has this prefix are doclock's own. The first of a case is its reference.
+const OWN: &str = "doclock";
+
+const RATIO: &str = "\
+ratio: what a unit of work costs with doclock, divided by what it costs with the row's subject; below
+1, doclock is faster. (Times: doclock / subject; rates: subject / doclock.) Where doclock has several
+forms, the first one is meant, and the others are rows like any peer's.";
+
+/// What a suite's figures count.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Unit {
+    NsPerPair,
+    NsPerTransaction,
+    TransactionsPerSecond,
+}
+
+impl Unit {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::NsPerPair => "ns/pair",
+            Self::NsPerTransaction => "ns/txn",
+            Self::TransactionsPerSecond => "txn/s",
+        }
+    }
+
+    /// doclock's cost relative to a peer's: the one definition of the ratio.
+    fn ratio(self, doclock: f64, peer: f64) -> f64 {
+        match self {
+            Self::NsPerPair | Self::NsPerTransaction => doclock / peer,
+            Self::TransactionsPerSecond => peer / doclock,
+        }
+    }
+
+    fn show(self, figure: f64) -> String {
+        match self {
+            Self::TransactionsPerSecond if figure >= 1e6 => format!("{:.2} M", figure / 1e6),
+            Self::TransactionsPerSecond => format!("{:.1} k", figure / 1e3),
+            _ if figure >= 1e3 => format!("{figure:.0}"),
+            _ => format!("{figure:.1}"),
+        }
+    }
+}
+
+/// One line of JSON: one subject in one case. `value` is null where the subject cannot do the
+/// case at all.
+#[derive(Serialize)]
+struct Row<'a> {
+    suite: &'a str,
+    case: &'a str,
+    subject: &'a str,
+    value: Option<f64>,
+    unit: &'a str,
+    ratio: Option<f64>,
+}
+
+/// Where results go.
+pub struct Report {
+    json: bool,
+}
+
+impl Report {
+    pub const fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Says what the coming suite measures and what each subject promises for its figure.
+    pub fn heading(&self, suite: &str, about: &str, notes: &[(&str, &str)]) -> Result {
+        if self.json {
+            return Ok(());
+        }
+        // Written, not printed: a reader that has seen enough (`| head`) is no reason to panic.
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "== {suite} ==\n{about}\n{RATIO}\n")?;
+        let width = notes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, note) in notes {
+            writeln!(out, "  {name:width$}  {note}")?;
+        }
+        writeln!(
+            out,
+            "\n{:22} {:24} {:>12} {:7} {:>7} {:>23} {:>6}",
+            "case", "subject", "median", "unit", "ratio", "min..max", "rounds"
+        )?;
+        Ok(())
+    }
+
+    /// Hands over the figures of one case, in the order of the subjects.
+    pub fn case(
+        &self,
+        suite: &str,
+        case: &str,
+        unit: Unit,
+        results: impl IntoIterator<Item = (&'static str, Option<Spread>)>,
+    ) -> Result {
+        let results: Vec<_> = results.into_iter().collect();
+        let doclock = results
+            .iter()
+            .find(|(subject, _)| subject.starts_with(OWN))
+            .and_then(|(_, spread)| spread.map(|spread| spread.median));
+        let mut out = std::io::stdout().lock();
+        for (subject, spread) in results {
+            let ratio = doclock
+                .zip(spread)
+                .map(|(doclock, peer)| unit.ratio(doclock, peer.median));
+            if self.json {
+                let row = Row {
+                    suite,
+                    case,
+                    subject,
+                    value: spread.map(|spread| rounded(spread.median, 1)),
+                    unit: unit.name(),
+                    ratio: ratio.map(|ratio| rounded(ratio, 4)),
+                };
+                writeln!(out, "{}", serde_json::to_string(&row)?)?;
+            } else {
+                writeln!(out, "{}", line(case, subject, unit, spread, ratio))?;
+            }
+        }
+        if !self.json {
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Something the reader must know that is no figure; kept out of the JSON lines.
+    pub fn remark(&self, text: &str) -> Result {
+        if self.json {
+            eprintln!("{text}");
+        } else {
+            writeln!(std::io::stdout(), "{text}\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// A row of the table.
+fn line(
+    case: &str,
+    subject: &str,
+    unit: Unit,
+    spread: Option<Spread>,
+    ratio: Option<f64>,
+) -> String {
+    let name = unit.name();
+    let Some(Spread {
+        median,
+        min,
+        max,
+        rounds,
+    }) = spread
+    else {
+        return format!("{case:22} {subject:24} {:>12}", "n/a");
+    };
+    let ratio = ratio.map_or("-".into(), |ratio| format!("{ratio:.3}"));
+    let (median, range) = (
+        unit.show(median),
+        format!("{}..{}", unit.show(min), unit.show(max)),
+    );
+    format!("{case:22} {subject:24} {median:>12} {name:7} {ratio:>7} {range:>23} {rounds:>6}")
+}
+
+fn rounded(figure: f64, digits: i32) -> f64 {
+    let scale = 10f64.powi(digits);
+    (figure * scale).round() / scale
+}

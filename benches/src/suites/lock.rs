@@ -1,0 +1,58 @@
+//! What taking and giving back an uncontended lock costs.
+//!
+//! A store that takes its global lock for every edit pays this each time, whereas contention is
+//! rare and then dominated by the wait itself.
+
+// To be declared, and listed first, once the crate has its store: mod doclock;
+mod lockable;
+mod parking_lot;
+mod standard;
+mod tokio;
+
+use crate::Result;
+use crate::measure::{interleaved, timed};
+use crate::report::{Report, Unit};
+
+const SUITE: &str = "lock";
+
+/// Enough that reading the clock does not count, short enough to take turns often.
+const PAIRS: u32 = 1_000_000;
+
+const ABOUT: &str = "Acquire and release a free lock from one thread, in batches of 1,000,000, \
+incrementing a counter under it.";
+
+/// Some lock.
+trait Subject {
+    fn name(&self) -> &'static str;
+
+    /// How it hands the lock on: what its price buys.
+    fn note(&self) -> &'static str;
+
+    /// Acquires and releases so many times, incrementing a counter in between.
+    fn run(&mut self, pairs: u32) -> Result;
+}
+
+/// doclock's forms come first, their first being the one that ratios compare.
+fn subjects() -> Vec<Box<dyn Subject>> {
+    vec![
+        // Box::new(doclock::Guard::default()),
+        // Box::new(doclock::Id::default()),
+        Box::new(standard::Std::default()),
+        Box::new(parking_lot::Plain::default()),
+        Box::new(parking_lot::Fair::default()),
+        Box::new(tokio::Tokio::default()),
+        Box::new(lockable::Pool::default()),
+    ]
+}
+
+pub fn run(rounds: usize, report: &Report) -> Result {
+    let mut subjects = subjects();
+    let notes: Vec<_> = subjects.iter().map(|s| (s.name(), s.note())).collect();
+    report.heading(SUITE, ABOUT, &notes)?;
+    let spreads = interleaved(rounds, &mut subjects, |_, subject| {
+        let time = timed(|| subject.run(PAIRS))?;
+        Ok(Some(time.as_secs_f64() * 1e9 / f64::from(PAIRS)))
+    })?;
+    let names = subjects.iter().map(|subject| subject.name());
+    report.case(SUITE, "uncontended", Unit::NsPerPair, names.zip(spreads))
+}

@@ -1,0 +1,68 @@
+//! doclock, all of it: every recorded transaction goes through the composable form, which
+//! validates it, maps the selection, builds the inverse operations and publishes a version.
+
+use doclock::dsl::{create, delete_text_range, insert_text, text_node, transaction};
+use doclock::{DataStore, Editor, NodeId};
+
+use super::{Subject, Trace};
+use crate::Result;
+
+pub struct Doclock {
+    store: DataStore,
+    editor: Editor,
+    text: NodeId,
+}
+
+impl Doclock {
+    pub fn open() -> Result<Self> {
+        let store = DataStore::new();
+        let editor = Editor::new(store.clone(), "benchmark");
+        let text = NodeId::from("text");
+        let node = text_node("inline-text", "").with_id(&text);
+        transaction(&editor, [create(node)]).commit()?;
+        Ok(Self {
+            store,
+            editor,
+            text,
+        })
+    }
+}
+
+impl Subject for Doclock {
+    fn name(&self) -> &'static str {
+        "doclock (dsl)"
+    }
+
+    fn note(&self) -> &'static str {
+        "publishes a version per commit; atomic, validated, with inverse operations; no history"
+    }
+
+    fn reset(&mut self) -> Result {
+        *self = Self::open()?;
+        Ok(())
+    }
+
+    fn replay(&mut self, trace: &Trace) -> Result {
+        for patches in &trace.transactions {
+            let mut operations = Vec::with_capacity(2 * patches.len());
+            for patch in patches {
+                if patch.deleted > 0 {
+                    let range = delete_text_range(patch.at, patch.at + patch.deleted);
+                    operations.push(range.on(&self.text));
+                }
+                if !patch.inserted.is_empty() {
+                    let insertion = insert_text(patch.at, patch.inserted.as_str());
+                    operations.push(insertion.on(&self.text));
+                }
+            }
+            transaction(&self.editor, operations).commit()?;
+        }
+        Ok(())
+    }
+
+    fn text(&self) -> Result<String> {
+        let snapshot = self.store.snapshot();
+        let node = snapshot.node(&self.text).ok_or("the text is gone")?;
+        Ok(node.text().to_string())
+    }
+}

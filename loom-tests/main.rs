@@ -1,0 +1,1 @@
+//! The models that loom explores: `RUSTFLAGS="--cfg loom" cargo test --release --test loom`.

@@ -1,0 +1,98 @@
+//! The attributes of a node or a mark.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+/// Names with JSON values, in the order of the names.
+///
+/// An attribute is there or it is not: setting one to `null` removes it. Empty attributes take one word.
+///
+/// ```
+/// use doclock::Attributes;
+///
+/// let attributes = Attributes::from_iter([("level", 2.into()), ("gone", serde_json::Value::Null)]);
+/// assert_eq!(attributes.get("level"), Some(&2.into()));
+/// assert_eq!(attributes.len(), 1);
+/// ```
+#[derive(Clone, Default, PartialEq)]
+pub struct Attributes(Option<Arc<BTreeMap<SmolStr, Value>>>);
+
+impl Eq for Attributes {}
+
+impl Attributes {
+    /// The value of one attribute.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.as_ref()?.get(key)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |map| map.len())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Names and values in the order of the names.
+    pub fn iter(&self) -> impl Iterator<Item = (&SmolStr, &Value)> {
+        self.0.iter().flat_map(|map| map.iter())
+    }
+
+    pub(super) fn set(&mut self, key: SmolStr, value: Option<Value>) {
+        match value.filter(|value| !value.is_null()) {
+            Some(value) => {
+                Arc::make_mut(self.0.get_or_insert_default()).insert(key, value);
+            }
+            None => {
+                if let Some(map) = &mut self.0 {
+                    Arc::make_mut(map).remove(&key);
+                    if map.is_empty() {
+                        self.0 = None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Attributes {
+    fn from_iter<I: IntoIterator<Item = (K, Value)>>(pairs: I) -> Self {
+        let map: BTreeMap<_, _> = pairs
+            .into_iter()
+            .filter(|(_, value)| !value.is_null())
+            .map(|(key, value)| (key.into(), value))
+            .collect();
+        Self((!map.is_empty()).then(|| Arc::new(map)))
+    }
+}
+
+impl<K: Into<SmolStr>, const N: usize> From<[(K, Value); N]> for Attributes {
+    fn from(pairs: [(K, Value); N]) -> Self {
+        pairs.into_iter().collect()
+    }
+}
+
+impl fmt::Debug for Attributes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Attributes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Attributes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        BTreeMap::<SmolStr, Value>::deserialize(deserializer).map(Self::from_iter)
+    }
+}

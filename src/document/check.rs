@@ -1,0 +1,135 @@
+//! Whether a document is a sound forest.
+
+use std::collections::HashSet;
+
+use super::{Node, View};
+use crate::id::NodeId;
+
+/// What is wrong with a document. A document that only transactions have written to has none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A list of children names a node that does not exist.
+    #[error("node {parent} lists the child {child}, which does not exist")]
+    ChildMissing {
+        /// Whose list.
+        parent: NodeId,
+        /// The missing node.
+        child: NodeId,
+    },
+    /// A list of children names a node that names another parent.
+    #[error("node {parent} lists the child {child}, whose parent is another")]
+    ChildOfAnother {
+        /// Whose list.
+        parent: NodeId,
+        /// The listed node.
+        child: NodeId,
+    },
+    /// A list of children names one child twice.
+    #[error("node {parent} lists the child {child} twice")]
+    ChildTwice {
+        /// Whose list.
+        parent: NodeId,
+        /// The listed node.
+        child: NodeId,
+    },
+    /// A node names a parent that does not list it.
+    #[error("node {child} names the parent {parent}, which does not list it")]
+    ParentDenies {
+        /// The named parent.
+        parent: NodeId,
+        /// The node.
+        child: NodeId,
+    },
+    /// A node is below itself.
+    #[error("node {id} is part of a cycle")]
+    Cycle {
+        /// One node of the cycle.
+        id: NodeId,
+    },
+    /// The root does not exist, or has a parent.
+    #[error("the root {id} is not a node without a parent")]
+    Root {
+        /// The root.
+        id: NodeId,
+    },
+    /// Marks are not in normal form or reach out of their text.
+    #[error("the marks of node {id} are not in normal form for its text")]
+    Marks {
+        /// The node.
+        id: NodeId,
+    },
+}
+
+/// Checks that a document is a sound forest: parents and children name each other, nothing is its own ancestor, the
+/// root is a top, marks are in normal form. Looks at every node once.
+///
+/// # Errors
+///
+/// The first [`Fault`] found.
+///
+/// ```
+/// use doclock::{DataStore, check};
+///
+/// assert_eq!(check(&DataStore::new().snapshot()), Ok(()));
+/// ```
+pub fn check(document: &impl View) -> Result<(), Fault> {
+    if let Some(id) = document.root()
+        && document.node(id).is_none_or(|root| root.parent.is_some())
+    {
+        return Err(Fault::Root { id: id.clone() });
+    }
+    let mut listed: HashSet<&NodeId> = HashSet::new();
+    for node in document.nodes() {
+        check_children(document, node, &mut listed)?;
+        if !node.marks.are_normal(node.text.len()) {
+            return Err(Fault::Marks {
+                id: node.id.clone(),
+            });
+        }
+    }
+    // Whoever is listed is listed by the parent that it names; so who names a parent has to be listed.
+    for node in document.nodes() {
+        if let Some(parent) = &node.parent
+            && !listed.contains(&node.id)
+        {
+            return Err(Fault::ParentDenies {
+                parent: parent.clone(),
+                child: node.id.clone(),
+            });
+        }
+    }
+    // Every node has one way up now. It ends at a top or runs in a circle, and a circle is below no top.
+    let tops = document.nodes().filter(|node| node.parent.is_none());
+    let below_tops: HashSet<&NodeId> = tops
+        .flat_map(|top| document.descendants(&top.id))
+        .map(Node::id)
+        .collect();
+    match document.nodes().find(|node| !below_tops.contains(&node.id)) {
+        Some(node) => Err(Fault::Cycle {
+            id: node.id.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn check_children<'a>(
+    document: &impl View,
+    node: &'a Node,
+    listed: &mut HashSet<&'a NodeId>,
+) -> Result<(), Fault> {
+    for child in node.children.iter() {
+        let named = document.node(child).map(Node::parent);
+        let twice = !listed.insert(child);
+        let (parent, child) = (node.id.clone(), child.clone());
+        match named {
+            None => return Err(Fault::ChildMissing { parent, child }),
+            Some(named) if named != Some(&parent) => {
+                return Err(Fault::ChildOfAnother { parent, child });
+            }
+            Some(_) if twice => return Err(Fault::ChildTwice { parent, child }),
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Why a document was not changed.
+
+use smol_str::SmolStr;
+
+use crate::id::NodeId;
+
+/// Why a change is impossible. The document is as it was.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EditError {
+    /// There is no such node.
+    #[error("node {id} does not exist")]
+    NodeNotFound {
+        /// The id that was asked for.
+        id: NodeId,
+    },
+    /// The node was deleted earlier in the same transaction.
+    #[error("node {id} was deleted earlier in this transaction")]
+    NodeDeleted {
+        /// The id that was asked for.
+        id: NodeId,
+    },
+    /// A new node would take the id of another.
+    #[error("node {id} exists already")]
+    IdTaken {
+        /// The id.
+        id: NodeId,
+    },
+    /// A node cannot have the empty string for an id.
+    #[error("a node id is empty")]
+    IdEmpty,
+    /// The store's own numbering has reached its end.
+    #[error("no ids are left: one of the store's own with the highest number was given to a node")]
+    IdsExhausted,
+    /// There is no such place among the children.
+    #[error("index {index} is out of range: node {parent} has {len} children")]
+    IndexOutOfRange {
+        /// The parent.
+        parent: NodeId,
+        /// The index that was asked for.
+        index: usize,
+        /// How many children the parent has, the node to be placed not counted.
+        len: usize,
+    },
+    /// There are no such characters.
+    #[error("characters {start}..{end} are out of range: the text of node {id} has {len}")]
+    TextOutOfRange {
+        /// The node.
+        id: NodeId,
+        /// The first character that was asked for.
+        start: usize,
+        /// The end of the range that was asked for.
+        end: usize,
+        /// How many characters the text has.
+        len: usize,
+    },
+    /// A mark reaches out of its text.
+    #[error("mark {kind} over {start}..{end} is out of range: the text of node {id} has {len}")]
+    MarkOutOfRange {
+        /// The node.
+        id: NodeId,
+        /// The kind of the mark.
+        kind: SmolStr,
+        /// The start of its range.
+        start: usize,
+        /// The end of its range.
+        end: usize,
+        /// How many characters the text has.
+        len: usize,
+    },
+    /// A node would come to lie below itself.
+    #[error("node {id} cannot move under {parent}, which is the node itself or below it")]
+    Cycle {
+        /// The node to be moved.
+        id: NodeId,
+        /// Where to.
+        parent: NodeId,
+    },
+    /// The node is a child of another, or of none.
+    #[error("node {child} is not a child of {parent}")]
+    NotAChild {
+        /// The parent that was named.
+        parent: NodeId,
+        /// The child that was named.
+        child: NodeId,
+    },
+    /// The root cannot be deleted.
+    #[error("node {id} is the root of the document and cannot be deleted")]
+    RootDeleted {
+        /// The root.
+        id: NodeId,
+    },
+    /// The root cannot be below another node.
+    #[error("node {id} is the root of the document and cannot be put under {parent}")]
+    RootMoved {
+        /// The root.
+        id: NodeId,
+        /// Where to.
+        parent: NodeId,
+    },
+    /// Only a node without a parent can be the root.
+    #[error("node {id} cannot be the root of the document: it is a child of {parent}")]
+    RootAttached {
+        /// The node.
+        id: NodeId,
+        /// Its parent.
+        parent: NodeId,
+    },
+    /// A change was made for a document that was different here.
+    #[error("the change does not fit: the {aspect} of node {id} is not what it starts from")]
+    Conflict {
+        /// The node.
+        id: NodeId,
+        /// What differs: `text`, `marks`, `attributes`, `place`, `subtree` or `root`.
+        aspect: &'static str,
+    },
+    /// A list of nodes is not one whole subtree.
+    #[error("the nodes to insert are not one subtree: {reason} at node {id}")]
+    Malformed {
+        /// Where it shows.
+        id: NodeId,
+        /// What is wrong.
+        reason: &'static str,
+    },
+}

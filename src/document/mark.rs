@@ -1,0 +1,270 @@
+//! Marks: formatting over ranges of a node's text.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
+
+use super::Attributes;
+
+/// One kind of formatting over one half-open range of characters.
+///
+/// In JSON: `{"type": "bold", "range": [0, 5], "attributes": {…}}`; without a range it covers the whole text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mark {
+    /// What kind of mark: `bold`, `link` and so on.
+    #[serde(rename = "type")]
+    pub kind: SmolStr,
+    /// The characters that it covers; `None`, in a mark that is being set, for all of them.
+    #[serde(default, with = "pair", skip_serializing_if = "Option::is_none")]
+    pub range: Option<Range<usize>>,
+    /// What else belongs to it, a link's target for example.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    pub attributes: Attributes,
+}
+
+/// A range as `[start, end]`.
+mod pair {
+    use super::{Deserialize, Deserializer, Range, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        range: &Option<Range<usize>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let pair = range.as_ref().map(|range| (range.start, range.end));
+        pair.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Range<usize>>, D::Error> {
+        let pair = Option::<(usize, usize)>::deserialize(deserializer)?;
+        Ok(pair.map(|(start, end)| start..end))
+    }
+}
+
+impl Mark {
+    /// A mark over a range.
+    pub fn new(kind: impl Into<SmolStr>, range: Range<usize>) -> Self {
+        Self {
+            kind: kind.into(),
+            range: Some(range),
+            attributes: Attributes::default(),
+        }
+    }
+
+    /// A mark over the whole text.
+    pub fn whole(kind: impl Into<SmolStr>) -> Self {
+        Self {
+            kind: kind.into(),
+            range: None,
+            attributes: Attributes::default(),
+        }
+    }
+
+    /// The same mark with these attributes.
+    #[must_use]
+    pub fn with_attributes(mut self, attributes: impl Into<Attributes>) -> Self {
+        self.attributes = attributes.into();
+        self
+    }
+
+    fn bounds(&self) -> Range<usize> {
+        self.range.clone().unwrap_or(0..0)
+    }
+}
+
+/// The marks of one text, in normal form: each has a range that is not empty and lies within the text, they are
+/// sorted by start, end and kind, and no two of the same kind and attributes touch or overlap.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Marks(Option<Arc<Vec<Mark>>>);
+
+impl Marks {
+    /// Brings marks into normal form for a text of `len` characters; the marks that reach out of it are returned.
+    pub(super) fn normal(marks: Vec<Mark>, len: usize) -> Result<Self, Mark> {
+        let mut marks = marks;
+        for mark in &mut marks {
+            let range = mark.range.get_or_insert(0..len);
+            if range.start > range.end || range.end > len {
+                return Err(mark.clone());
+            }
+        }
+        Ok(Self::sorted(marks))
+    }
+
+    /// Drops empty ranges, joins what touches or overlaps among equal marks, sorts.
+    fn sorted(mut marks: Vec<Mark>) -> Self {
+        marks.retain(|mark| !mark.bounds().is_empty());
+        marks.sort_by_key(|mark| mark.bounds().start);
+        let mut joined: Vec<Mark> = Vec::with_capacity(marks.len());
+        for mark in marks {
+            let range = mark.bounds();
+            // Every earlier mark starts no later, so an equal one that reaches this far takes this one in,
+            // whatever lies between the two in the list.
+            let reaching = joined.iter_mut().find(|earlier| {
+                earlier.kind == mark.kind
+                    && earlier.attributes == mark.attributes
+                    && earlier.bounds().end >= range.start
+            });
+            match reaching {
+                Some(earlier) => {
+                    let bounds = earlier.bounds();
+                    earlier.range = Some(bounds.start..bounds.end.max(range.end));
+                }
+                None => joined.push(mark),
+            }
+        }
+        joined.sort_by(|one, other| {
+            let key = |mark: &Mark| (mark.bounds().start, mark.bounds().end);
+            key(one)
+                .cmp(&key(other))
+                .then_with(|| one.kind.cmp(&other.kind))
+        });
+        Self((!joined.is_empty()).then(|| Arc::new(joined)))
+    }
+
+    /// The marks after `range` was replaced by `inserted` characters.
+    ///
+    /// A mark around the place grows or shrinks with it, a mark wholly inside is gone, one that overlaps an edge
+    /// keeps the part outside. What is inserted at an edge of a mark stays outside of it.
+    pub(super) fn after_splice(&self, range: &Range<usize>, inserted: usize) -> Self {
+        let shift = |at: usize| at - range.len() + inserted;
+        let mapped = self.iter().filter_map(|mark| {
+            let Range { start, end } = mark.bounds();
+            let bounds = if end <= range.start {
+                start..end
+            } else if start >= range.end {
+                shift(start)..shift(end)
+            } else {
+                match (start < range.start, end > range.end) {
+                    (true, true) => start..shift(end),
+                    (true, false) => start..range.start,
+                    (false, true) => range.start + inserted..shift(end),
+                    (false, false) => return None,
+                }
+            };
+            let mut mark = mark.clone();
+            mark.range = Some(bounds);
+            Some(mark)
+        });
+        Self::sorted(mapped.collect())
+    }
+
+    /// The marks in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Mark> {
+        self.0.iter().flat_map(|marks| marks.iter())
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |marks| marks.len())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether these are in normal form for a text of `len` characters.
+    pub(super) fn are_normal(&self, len: usize) -> bool {
+        Self::normal(self.iter().cloned().collect(), len).as_ref() == Ok(self)
+    }
+}
+
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Marks {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Marks {
+    /// The normal form for a text of any length; whether they fit is checked where they are applied.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let marks = Vec::<Mark>::deserialize(deserializer)?;
+        Self::normal(marks, usize::MAX).map_err(|mark| {
+            serde::de::Error::custom(format_args!(
+                "the mark `{}` ends before it starts",
+                mark.kind
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bold(range: Range<usize>) -> Mark {
+        Mark::new("bold", range)
+    }
+
+    fn ranges(marks: &Marks) -> Vec<Range<usize>> {
+        marks.iter().map(Mark::bounds).collect()
+    }
+
+    #[test]
+    fn equal_neighbours_merge_whatever_lies_between() {
+        let link = bold(4..9).with_attributes([("href", "x".into())]);
+        let marks = Marks::normal(
+            vec![
+                bold(5..9),
+                link,
+                Mark::new("em", 2..6),
+                bold(0..5),
+                bold(3..3),
+            ],
+            9,
+        );
+        assert_eq!(ranges(&marks.unwrap()), [0..9, 2..6, 4..9]);
+    }
+
+    #[test]
+    fn a_mark_without_a_range_covers_the_text() {
+        let marks = Marks::normal(vec![Mark::whole("bold")], 4).unwrap();
+        assert_eq!(ranges(&marks), vec![0..4]);
+        assert!(
+            Marks::normal(vec![Mark::whole("bold")], 0)
+                .unwrap()
+                .is_empty()
+        );
+        assert_eq!(Marks::normal(vec![bold(3..5)], 4), Err(bold(3..5)));
+    }
+
+    #[test]
+    fn a_splice_grows_shrinks_trims_drops_and_shifts() {
+        let after = |mark: Range<usize>, cut: Range<usize>, inserted| {
+            let marks = Marks::normal(vec![bold(mark)], 100).unwrap();
+            ranges(&marks.after_splice(&cut, inserted)).pop()
+        };
+        assert_eq!(after(10..20, 15..15, 3), Some(10..23), "inside: grows");
+        assert_eq!(
+            after(10..20, 10..10, 3),
+            Some(13..23),
+            "at its start: shifts"
+        );
+        assert_eq!(after(10..20, 20..20, 3), Some(10..20), "at its end: stays");
+        assert_eq!(after(10..20, 12..15, 0), Some(10..17), "inside: shrinks");
+        assert_eq!(after(10..20, 12..15, 1), Some(10..18), "inside: replaced");
+        assert_eq!(
+            after(10..20, 5..15, 2),
+            Some(7..12),
+            "over its start: trimmed"
+        );
+        assert_eq!(
+            after(10..20, 15..25, 2),
+            Some(10..15),
+            "over its end: trimmed"
+        );
+        assert_eq!(after(10..20, 10..20, 5), None, "wholly inside: gone");
+        assert_eq!(after(10..20, 0..5, 0), Some(5..15), "before: shifts");
+    }
+}

@@ -1,0 +1,33 @@
+//! Documents as values: nodes, the table that holds them, and the changes that lead from one version to the next.
+//!
+//! This room is pure. It starts no thread, takes no lock and reads no clock. A [`Snapshot`] never changes; an
+//! [`Overlay`] is a snapshot plus the nodes that one transaction has changed; a [`Change`] is the only thing that
+//! writes to an overlay, and it carries its own inverse.
+
+mod attributes;
+mod change;
+mod check;
+mod error;
+mod mark;
+mod node;
+mod nodes;
+mod overlay;
+pub(crate) mod plan;
+mod snapshot;
+mod spec;
+mod text;
+mod touched;
+mod view;
+
+pub use attributes::Attributes;
+pub use change::{AttributePatch, Change, MarksChange, Place};
+pub use check::{Fault, check};
+pub use error::EditError;
+pub use mark::{Mark, Marks};
+pub use node::{Children, Node};
+pub use snapshot::Snapshot;
+pub use spec::NodeSpec;
+pub use text::Text;
+pub use view::{Descendants, View};
+
+pub(crate) use overlay::Overlay;

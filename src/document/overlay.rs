@@ -1,0 +1,339 @@
+//! What one transaction has changed, over the version it started from.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+
+use super::plan::{find, out_of_range, place};
+use super::touched::Touched;
+use super::{Change, EditError, Node, Place, Snapshot, View};
+use crate::id::{NodeId, NodeIds};
+
+/// A snapshot, the nodes that differ from it, and the changes that made them differ.
+///
+/// The snapshot is never written to, so dropping the overlay is a complete rollback. [`Overlay::apply`] is the only
+/// way to write, and each of its changes is applied whole or not at all.
+#[derive(Debug)]
+pub(crate) struct Overlay {
+    base: Snapshot,
+    touched: Touched,
+    root: Option<NodeId>,
+    changes: Vec<Change>,
+}
+
+impl Overlay {
+    pub(crate) fn new(base: Snapshot) -> Self {
+        let root = base.root().cloned();
+        Self {
+            base,
+            touched: Touched::default(),
+            root,
+            changes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn base(&self) -> &Snapshot {
+        &self.base
+    }
+
+    /// What was done so far, in order.
+    pub(crate) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// How many nodes a commit would write.
+    pub(crate) fn weight(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// Makes `snapshot` the next version. Lets go of the base first, so that a snapshot which nobody else holds is
+    /// changed in place.
+    pub(crate) fn fold_into(self, snapshot: &mut Snapshot) -> Vec<Change> {
+        drop(self.base);
+        snapshot.fold(self.touched, self.root);
+        self.changes
+    }
+
+    /// Makes a change, whole or not at all, and keeps it.
+    pub(crate) fn apply(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
+        match &change {
+            Change::InsertSubtree { at, nodes } => self.insert_subtree(at.as_ref(), nodes, ids)?,
+            Change::RemoveSubtree { at, nodes } => self.remove_subtree(at.as_ref(), nodes)?,
+            Change::MoveNode { id, from, to } => self.move_node(id, from.as_ref(), to.as_ref())?,
+            Change::SpliceText {
+                id,
+                at,
+                removed,
+                inserted,
+                marks,
+            } => {
+                let node = find(self, id)?;
+                let end = at.saturating_add(removed.chars().count());
+                let range = *at..end;
+                let found = node.text.slice(range.clone());
+                let found = found.ok_or_else(|| out_of_range(node, &range))?;
+                expect(found == *removed, id, "text")?;
+                let after = match marks {
+                    Some(marks) => {
+                        expect(node.marks == marks.before, id, "marks")?;
+                        let len = node.text.len() - range.len() + inserted.chars().count();
+                        expect(marks.after.are_normal(len), id, "marks")?;
+                        Some(marks.after.clone())
+                    }
+                    None => {
+                        let unmoved = node.marks.is_empty() || {
+                            let after = node.marks.after_splice(&range, inserted.chars().count());
+                            after == node.marks
+                        };
+                        expect(unmoved, id, "marks")?;
+                        None
+                    }
+                };
+                let node = self.edit(id)?;
+                node.text.splice(range, inserted);
+                if let Some(after) = after {
+                    node.marks = after;
+                }
+            }
+            Change::SetMarks { id, marks } => {
+                let node = find(self, id)?;
+                expect(node.marks == marks.before, id, "marks")?;
+                expect(marks.after.are_normal(node.text.len()), id, "marks")?;
+                self.edit(id)?.marks = marks.after.clone();
+            }
+            Change::PatchAttrs { id, patches } => {
+                let node = find(self, id)?;
+                for patch in patches {
+                    let before = node.attributes.get(&patch.key);
+                    expect(before == patch.before.as_ref(), id, "attributes")?;
+                }
+                let node = self.edit(id)?;
+                for patch in patches {
+                    node.attributes.set(patch.key.clone(), patch.after.clone());
+                }
+            }
+            Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
+        }
+        self.changes.push(change);
+        Ok(())
+    }
+
+    fn insert_subtree(
+        &mut self,
+        at: Option<&Place>,
+        nodes: &[Arc<Node>],
+        ids: &NodeIds,
+    ) -> Result<(), EditError> {
+        let Some(top) = nodes.first() else {
+            return Ok(());
+        };
+        whole_subtree(nodes)?;
+        expect(
+            top.parent.as_ref() == at.map(|at| &at.parent),
+            &top.id,
+            "place",
+        )?;
+        for node in nodes {
+            if self.contains(&node.id) {
+                return Err(EditError::IdTaken {
+                    id: node.id.clone(),
+                });
+            }
+        }
+        self.attach(&top.id, at)?;
+        for node in nodes {
+            ids.reserve(&node.id);
+            self.touched.set(&node.id, Some(Arc::clone(node)));
+        }
+        Ok(())
+    }
+
+    fn remove_subtree(&mut self, at: Option<&Place>, nodes: &[Arc<Node>]) -> Result<(), EditError> {
+        let Some(top) = nodes.first() else {
+            return Ok(());
+        };
+        let id = &top.id;
+        let found = find(self, id)?;
+        if self.root.as_ref() == Some(id) {
+            return Err(EditError::RootDeleted { id: id.clone() });
+        }
+        expect(place(self, found).as_ref() == at, id, "place")?;
+        expect(
+            self.descendants(id).eq(nodes.iter().map(|node| &**node)),
+            id,
+            "subtree",
+        )?;
+        self.detach(at)?;
+        for node in nodes {
+            self.touched.set(&node.id, None);
+        }
+        Ok(())
+    }
+
+    fn move_node(
+        &mut self,
+        id: &NodeId,
+        from: Option<&Place>,
+        to: Option<&Place>,
+    ) -> Result<(), EditError> {
+        let found = find(self, id)?;
+        expect(place(self, found).as_ref() == from, id, "place")?;
+        if let Some(Place { parent, index }) = to {
+            let target = find(self, parent)?;
+            let (id, parent) = (id.clone(), parent.clone());
+            if self.root.as_ref() == Some(&id) {
+                return Err(EditError::RootMoved { id, parent });
+            }
+            if parent == id || self.ancestors(&parent).any(|ancestor| ancestor.id == id) {
+                return Err(EditError::Cycle { id, parent });
+            }
+            let within = from.is_some_and(|from| from.parent == parent);
+            let (index, len) = (*index, target.children.len() - usize::from(within));
+            if index > len {
+                return Err(EditError::IndexOutOfRange { parent, index, len });
+            }
+        }
+        self.detach(from)?;
+        self.attach(id, to)?;
+        self.edit(id)?.parent = to.map(|to| to.parent.clone());
+        Ok(())
+    }
+
+    fn set_root(
+        &mut self,
+        before: Option<&NodeId>,
+        after: Option<&NodeId>,
+    ) -> Result<(), EditError> {
+        if let Some(id) = before.or(after) {
+            expect(self.root.as_ref() == before, id, "root")?;
+        }
+        if let Some(id) = after
+            && let Some(parent) = find(self, id)?.parent.clone()
+        {
+            return Err(EditError::RootAttached {
+                id: id.clone(),
+                parent,
+            });
+        }
+        self.root = after.cloned();
+        Ok(())
+    }
+
+    /// Lists `id` among the children of its new parent.
+    fn attach(&mut self, id: &NodeId, at: Option<&Place>) -> Result<(), EditError> {
+        let Some(Place { parent, index }) = at else {
+            return Ok(());
+        };
+        let len = find(self, parent)?.children.len();
+        if *index > len {
+            return Err(EditError::IndexOutOfRange {
+                parent: parent.clone(),
+                index: *index,
+                len,
+            });
+        }
+        self.edit(parent)?.children.insert(*index, id.clone());
+        Ok(())
+    }
+
+    /// Strikes the child at this place from its parent's list.
+    fn detach(&mut self, at: Option<&Place>) -> Result<(), EditError> {
+        if let Some(Place { parent, index }) = at {
+            self.edit(parent)?.children.remove(*index);
+        }
+        Ok(())
+    }
+
+    /// The overlay's own copy of a node.
+    fn edit(&mut self, id: &NodeId) -> Result<&mut Node, EditError> {
+        if self.touched.get(id).is_none() {
+            let node = self.base.shared(id).ok_or_else(|| self.missing(id))?;
+            self.touched.set(id, Some(Arc::clone(node)));
+        }
+        match self.touched.get_mut(id) {
+            Some(node) => Ok(Arc::make_mut(node)),
+            None => Err(EditError::NodeDeleted { id: id.clone() }),
+        }
+    }
+}
+
+impl View for Overlay {
+    fn node(&self, id: &NodeId) -> Option<&Node> {
+        match self.touched.get(id) {
+            Some(node) => node.map(|node| &**node),
+            None => self.base.node(id),
+        }
+    }
+
+    fn root(&self) -> Option<&NodeId> {
+        self.root.as_ref()
+    }
+
+    fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_> {
+        let untouched = |node: &&Node| self.touched.get(&node.id).is_none();
+        let touched = self.touched.iter().filter_map(|(_, node)| node);
+        let touched = touched.map(|node| &**node);
+        Box::new(self.base.nodes().filter(untouched).chain(touched))
+    }
+
+    fn missing(&self, id: &NodeId) -> EditError {
+        let id = id.clone();
+        match self.touched.get(&id) {
+            Some(None) => EditError::NodeDeleted { id },
+            _ => EditError::NodeNotFound { id },
+        }
+    }
+}
+
+fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditError> {
+    match holds {
+        true => Ok(()),
+        false => Err(EditError::Conflict {
+            id: id.clone(),
+            aspect,
+        }),
+    }
+}
+
+/// Checks that a list of nodes is one subtree in document order: each node lists its children, each child names
+/// its parent, and nothing else is in the list.
+fn whole_subtree(nodes: &[Arc<Node>]) -> Result<(), EditError> {
+    let malformed = |node: &Node, reason| {
+        Err(EditError::Malformed {
+            id: node.id.clone(),
+            reason,
+        })
+    };
+    let mut seen = HashSet::with_capacity_and_hasher(nodes.len(), FixedState::default());
+    // What document order demands next: children with their parents, the nearest last.
+    let mut ahead: Vec<(&NodeId, &NodeId)> = Vec::new();
+    for (nth, node) in nodes.iter().enumerate() {
+        if node.id == NodeId::from("") {
+            return Err(EditError::IdEmpty);
+        }
+        if !seen.insert(&node.id) {
+            return Err(EditError::IdTaken {
+                id: node.id.clone(),
+            });
+        }
+        if nth > 0 {
+            match ahead.pop() {
+                Some((id, parent)) if *id == node.id && node.parent.as_ref() == Some(parent) => {}
+                _ => return malformed(node, "it is not the child that comes next"),
+            }
+        }
+        if !node.marks.are_normal(node.text.len()) {
+            return malformed(node, "its marks are not in normal form");
+        }
+        let children = node.children.iter().rev();
+        ahead.extend(children.map(|child| (child, &node.id)));
+    }
+    match ahead.pop() {
+        Some((_, parent)) => Err(EditError::Malformed {
+            id: parent.clone(),
+            reason: "a child is not among them",
+        }),
+        None => Ok(()),
+    }
+}

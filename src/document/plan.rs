@@ -1,0 +1,171 @@
+//! From a wish to a primitive change: fills in what the change replaces, by looking at the document.
+//!
+//! Nothing is written here. `None` means that the document is as wished already.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::mark::{Mark, Marks};
+use super::{AttributePatch, Change, EditError, MarksChange, Node, Place, View};
+use crate::id::NodeId;
+
+type Planned = Result<Option<Change>, EditError>;
+
+/// Where a node is to be attached: under this parent, at this index or at the end.
+pub(crate) type Target<'a> = Option<(&'a NodeId, Option<usize>)>;
+
+pub(crate) fn find<'v, V: View>(view: &'v V, id: &NodeId) -> Result<&'v Node, EditError> {
+    view.node(id).ok_or_else(|| view.missing(id))
+}
+
+pub(crate) fn insert_subtree<V: View>(view: &V, nodes: Vec<Arc<Node>>, to: Target<'_>) -> Planned {
+    let at = to
+        .map(|(parent, index)| resolve(view, parent, index, None))
+        .transpose()?;
+    Ok(Some(Change::InsertSubtree { at, nodes }))
+}
+
+pub(crate) fn remove_subtree<V: View>(view: &V, id: &NodeId) -> Planned {
+    let node = find(view, id)?;
+    let at = place(view, node);
+    let nodes = view.descendants(id).map(|node| Arc::new(node.clone()));
+    Ok(Some(Change::RemoveSubtree {
+        at,
+        nodes: nodes.collect(),
+    }))
+}
+
+pub(crate) fn move_node<V: View>(view: &V, id: &NodeId, to: Target<'_>) -> Planned {
+    let node = find(view, id)?;
+    let from = place(view, node);
+    let to = to
+        .map(|(parent, index)| resolve(view, parent, index, Some(node)))
+        .transpose()?;
+    Ok((from != to).then(|| Change::MoveNode {
+        id: id.clone(),
+        from,
+        to,
+    }))
+}
+
+pub(crate) fn splice_text<V: View>(
+    view: &V,
+    id: &NodeId,
+    range: Option<Range<usize>>,
+    inserted: SmolStr,
+) -> Planned {
+    let node = find(view, id)?;
+    let range = range.unwrap_or_else(|| 0..node.text.len());
+    let removed = node
+        .text
+        .slice(range.clone())
+        .ok_or_else(|| out_of_range(node, &range))?;
+    if removed == inserted {
+        return Ok(None);
+    }
+    let marks = (!node.marks.is_empty()).then(|| MarksChange {
+        before: node.marks.clone(),
+        after: node.marks.after_splice(&range, inserted.chars().count()),
+    });
+    Ok(Some(Change::SpliceText {
+        id: id.clone(),
+        at: range.start,
+        removed,
+        inserted,
+        marks: marks.filter(|marks| marks.before != marks.after),
+    }))
+}
+
+pub(super) fn out_of_range(node: &Node, range: &Range<usize>) -> EditError {
+    EditError::TextOutOfRange {
+        id: node.id.clone(),
+        start: range.start,
+        end: range.end,
+        len: node.text.len(),
+    }
+}
+
+pub(crate) fn set_marks<V: View>(view: &V, id: &NodeId, marks: Vec<Mark>) -> Planned {
+    let node = find(view, id)?;
+    let after = marks_for(id, marks, node.text.len())?;
+    let before = node.marks.clone();
+    Ok((before != after).then(|| Change::SetMarks {
+        id: id.clone(),
+        marks: MarksChange { before, after },
+    }))
+}
+
+/// Marks in normal form for the text of a node.
+pub(super) fn marks_for(id: &NodeId, marks: Vec<Mark>, len: usize) -> Result<Marks, EditError> {
+    Marks::normal(marks, len).map_err(|mark| {
+        let range = mark.range.unwrap_or(0..0);
+        EditError::MarkOutOfRange {
+            id: id.clone(),
+            kind: mark.kind,
+            start: range.start,
+            end: range.end,
+            len,
+        }
+    })
+}
+
+pub(crate) fn patch_attrs<V: View>(
+    view: &V,
+    id: &NodeId,
+    values: impl IntoIterator<Item = (SmolStr, Option<Value>)>,
+) -> Planned {
+    let node = find(view, id)?;
+    let mut patches: Vec<AttributePatch> = Vec::new();
+    for (key, value) in values {
+        let after = value.filter(|value| !value.is_null());
+        match patches.iter_mut().find(|patch| patch.key == key) {
+            Some(patch) => patch.after = after,
+            None => patches.push(AttributePatch {
+                before: node.attributes.get(&key).cloned(),
+                key,
+                after,
+            }),
+        }
+    }
+    patches.retain(|patch| patch.before != patch.after);
+    Ok((!patches.is_empty()).then(|| Change::PatchAttrs {
+        id: id.clone(),
+        patches,
+    }))
+}
+
+pub(crate) fn set_root<V: View>(view: &V, id: Option<&NodeId>) -> Planned {
+    let before = view.root().cloned();
+    let after = id.cloned();
+    Ok((before != after).then_some(Change::SetRoot { before, after }))
+}
+
+/// Where a node is attached.
+pub(super) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
+    let parent = view.node(node.parent()?)?;
+    Some(Place {
+        parent: parent.id.clone(),
+        index: parent.children.position(&node.id)?,
+    })
+}
+
+/// Where exactly a node comes to stand; a node that moves does not count among the children it moves within.
+fn resolve<V: View>(
+    view: &V,
+    parent: &NodeId,
+    index: Option<usize>,
+    moving: Option<&Node>,
+) -> Result<Place, EditError> {
+    let node = find(view, parent)?;
+    let within = moving.is_some_and(|moving| moving.parent.as_ref() == Some(parent));
+    let len = node.children.len() - usize::from(within);
+    let index = index.unwrap_or(len);
+    let parent = parent.clone();
+    if index > len {
+        return Err(EditError::IndexOutOfRange { parent, index, len });
+    }
+    Ok(Place { parent, index })
+}

@@ -1,0 +1,279 @@
+//! Nodes that do not exist yet.
+
+use std::sync::Arc;
+
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
+
+use super::mark::Mark;
+use super::plan::marks_for;
+use super::{Attributes, EditError, Node, Text};
+use crate::id::{NodeId, NodeIds};
+
+/// A node to be created, with all below it.
+///
+/// ```
+/// use doclock::{Mark, NodeSpec};
+///
+/// let spec = NodeSpec::new("paragraph").with_id("intro").with_children([
+///     NodeSpec::new("inline-text").with_text("Hello").with_marks([Mark::new("bold", 0..5)]),
+/// ]);
+/// assert_eq!(spec.len(), 2);
+/// ```
+///
+/// In JSON, with everything but the type optional:
+/// `{"type": "paragraph", "id": "intro", "attributes": {}, "text": "", "marks": [], "children": []}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeSpec {
+    /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and dropping it
+    /// needs no stack. The last is the top.
+    nodes: Vec<SpecNode>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SpecNode {
+    id: Option<NodeId>,
+    kind: SmolStr,
+    attributes: Attributes,
+    text: Text,
+    marks: Vec<Mark>,
+    children: usize,
+}
+
+impl NodeSpec {
+    /// A node of a type, without anything in it.
+    pub fn new(kind: impl Into<SmolStr>) -> Self {
+        Self {
+            nodes: vec![SpecNode {
+                id: None,
+                kind: kind.into(),
+                attributes: Attributes::default(),
+                text: Text::default(),
+                marks: Vec::new(),
+                children: 0,
+            }],
+        }
+    }
+
+    /// Gives the node an id of the user's own; without one the store generates it.
+    #[must_use]
+    pub fn with_id(self, id: impl Into<NodeId>) -> Self {
+        self.with(|top| top.id = Some(id.into()))
+    }
+
+    /// Gives the node these attributes instead of those it has.
+    #[must_use]
+    pub fn with_attributes(self, attributes: impl Into<Attributes>) -> Self {
+        self.with(|top| top.attributes = attributes.into())
+    }
+
+    /// Gives the node this text.
+    #[must_use]
+    pub fn with_text(self, text: impl Into<Text>) -> Self {
+        self.with(|top| top.text = text.into())
+    }
+
+    /// Gives the node's text these marks.
+    #[must_use]
+    pub fn with_marks(self, marks: impl IntoIterator<Item = Mark>) -> Self {
+        self.with(|top| top.marks = marks.into_iter().collect())
+    }
+
+    /// Adds children behind those it has.
+    #[must_use]
+    pub fn with_children(mut self, children: impl IntoIterator<Item = Self>) -> Self {
+        let Some(mut top) = self.nodes.pop() else {
+            return self;
+        };
+        for mut child in children {
+            top.children += 1;
+            if self.nodes.is_empty() {
+                self.nodes = child.nodes;
+            } else {
+                self.nodes.append(&mut child.nodes);
+            }
+        }
+        self.nodes.push(top);
+        self
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut SpecNode)) -> Self {
+        if let Some(top) = self.nodes.last_mut() {
+            change(top);
+        }
+        self
+    }
+
+    /// How many nodes, the top included.
+    #[expect(clippy::len_without_is_empty, reason = "there is always the top")]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The nodes themselves in document order, with ids, attached to `parent`.
+    pub(crate) fn into_nodes(
+        self,
+        parent: Option<&NodeId>,
+        ids: &NodeIds,
+    ) -> Result<Vec<Arc<Node>>, EditError> {
+        let shape = self.shape();
+        let order = shape.document_order();
+        let mut given = vec![None; self.nodes.len()];
+        for &at in &order {
+            let id = match &self.nodes[at].id {
+                Some(id) => id.clone(),
+                None => ids.generate().ok_or(EditError::IdsExhausted)?,
+            };
+            given[at] = Some(id);
+        }
+        let id_of = |at: usize| given[at].clone().unwrap_or_else(|| NodeId::from(""));
+
+        let mut specs: Vec<_> = self.nodes.into_iter().map(Some).collect();
+        let node = |at: usize| {
+            let spec = specs[at].take()?;
+            let id = id_of(at);
+            Some(marks_for(&id, spec.marks, spec.text.len()).map(|marks| {
+                Arc::new(Node {
+                    kind: spec.kind,
+                    attributes: spec.attributes,
+                    text: spec.text,
+                    marks,
+                    children: shape.children[at].iter().map(|&at| id_of(at)).collect(),
+                    parent: match shape.parent[at] {
+                        Some(above) => Some(id_of(above)),
+                        None => parent.cloned(),
+                    },
+                    id,
+                })
+            }))
+        };
+        order.into_iter().filter_map(node).collect()
+    }
+
+    fn shape(&self) -> Shape {
+        let mut shape = Shape {
+            parent: vec![None; self.nodes.len()],
+            children: vec![Vec::new(); self.nodes.len()],
+        };
+        // A node comes after those below it, so its children are the last that have no parent yet.
+        let mut tops: Vec<usize> = Vec::new();
+        for (at, spec) in self.nodes.iter().enumerate() {
+            let children = tops.split_off(tops.len() - spec.children);
+            for &child in &children {
+                shape.parent[child] = Some(at);
+            }
+            shape.children[at] = children;
+            tops.push(at);
+        }
+        shape
+    }
+}
+
+/// Who is below whom, by position in the list of a [`NodeSpec`].
+struct Shape {
+    parent: Vec<Option<usize>>,
+    children: Vec<Vec<usize>>,
+}
+
+impl Shape {
+    fn top(&self) -> usize {
+        self.children.len() - 1
+    }
+
+    fn document_order(&self) -> Vec<usize> {
+        let mut order = Vec::with_capacity(self.children.len());
+        let mut ahead = vec![self.top()];
+        while let Some(at) = ahead.pop() {
+            order.push(at);
+            ahead.extend(self.children[at].iter().rev());
+        }
+        order
+    }
+
+    fn depth(&self) -> usize {
+        let mut deepest = 0;
+        let mut ahead = vec![(self.top(), 1)];
+        while let Some((at, depth)) = ahead.pop() {
+            deepest = deepest.max(depth);
+            ahead.extend(self.children[at].iter().map(|&child| (child, depth + 1)));
+        }
+        deepest
+    }
+}
+
+/// What JSON readers accept of nesting; writing more would produce what cannot be read.
+const DEEPEST: usize = 60;
+
+#[derive(Serialize)]
+struct Nested<'a> {
+    #[serde(rename = "type")]
+    kind: &'a SmolStr,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: &'a Option<NodeId>,
+    #[serde(skip_serializing_if = "Attributes::is_empty")]
+    attributes: &'a Attributes,
+    #[serde(skip_serializing_if = "Text::is_empty")]
+    text: &'a Text,
+    #[serde(skip_serializing_if = "<[Mark]>::is_empty")]
+    marks: &'a [Mark],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    children: Vec<Nested<'a>>,
+}
+
+impl Serialize for NodeSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let shape = self.shape();
+        if shape.depth() > DEEPEST {
+            return Err(S::Error::custom(format_args!(
+                "nodes are nested deeper than {DEEPEST} levels, more than can be read back"
+            )));
+        }
+        // As in `shape`: what is below a node is complete when the node comes.
+        let mut tops: Vec<Nested<'_>> = Vec::new();
+        for spec in &self.nodes {
+            let children = tops.split_off(tops.len() - spec.children);
+            tops.push(Nested {
+                kind: &spec.kind,
+                id: &spec.id,
+                attributes: &spec.attributes,
+                text: &spec.text,
+                marks: &spec.marks,
+                children,
+            });
+        }
+        tops.pop().serialize(serializer)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OwnedNested {
+    #[serde(rename = "type")]
+    kind: SmolStr,
+    #[serde(default)]
+    id: Option<NodeId>,
+    #[serde(default)]
+    attributes: Attributes,
+    #[serde(default)]
+    text: Text,
+    #[serde(default)]
+    marks: Vec<Mark>,
+    #[serde(default)]
+    children: Vec<NodeSpec>,
+}
+
+impl<'de> Deserialize<'de> for NodeSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let nested = OwnedNested::deserialize(deserializer)?;
+        let spec = Self::new(nested.kind)
+            .with_attributes(nested.attributes)
+            .with_text(nested.text)
+            .with_marks(nested.marks)
+            .with_children(nested.children);
+        Ok(match nested.id {
+            Some(id) => spec.with_id(id),
+            None => spec,
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! The text of a node.
+
+use std::fmt;
+use std::ops::Range;
+
+use ropey::Rope;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
+
+/// Characters, counted as Unicode scalar values.
+///
+/// Short text is one small string; long text is a rope (the ropey crate), so an edit costs no copy of the whole
+/// and two versions share what they have in common. Which of the two holds it shows nowhere: equality, order of
+/// characters and positions are those of the characters.
+///
+/// ```
+/// use doclock::Text;
+///
+/// let text = Text::from("naïve");
+/// assert_eq!(text.len(), 5);
+/// assert_eq!(text.slice(2..5).unwrap(), "ïve");
+/// assert_eq!(text.slice(2..6), None);
+/// ```
+#[derive(Clone)]
+pub struct Text(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Short(SmolStr),
+    Long(Rope),
+}
+
+/// Past this many bytes a text becomes a rope: there copying it begins to cost more than a rope's own leaf.
+const LONG: usize = 1024;
+/// Below this many bytes it becomes a string again; the gap keeps a text at the edge from changing to and fro.
+const SHORT: usize = LONG / 2;
+
+impl Text {
+    /// How many characters.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Short(text) => text.chars().count(),
+            Repr::Long(rope) => rope.len_chars(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        match &self.0 {
+            Repr::Short(text) => text.is_empty(),
+            Repr::Long(rope) => rope.len_bytes() == 0,
+        }
+    }
+
+    /// The characters in order.
+    pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
+        self.chunks().flat_map(str::chars)
+    }
+
+    /// The text in pieces, in order, without copying.
+    pub fn chunks(&self) -> impl Iterator<Item = &str> + '_ {
+        let (short, long) = match &self.0 {
+            Repr::Short(text) => (Some(text.as_str()), None),
+            Repr::Long(rope) => (None, Some(rope.chunks())),
+        };
+        short.into_iter().chain(long.into_iter().flatten())
+    }
+
+    /// The characters of a half-open range; `None` where the range is not within the text.
+    pub fn slice(&self, range: Range<usize>) -> Option<SmolStr> {
+        if range.start > range.end {
+            return None;
+        }
+        match &self.0 {
+            Repr::Short(text) => bytes(text, &range).map(|bytes| SmolStr::new(&text[bytes])),
+            Repr::Long(rope) => {
+                let slice = rope.get_slice(range)?;
+                Some(match slice.as_str() {
+                    Some(text) => SmolStr::new(text),
+                    None => slice.to_string().into(),
+                })
+            }
+        }
+    }
+
+    /// Replaces the range, which the caller has found to be within the text.
+    pub(super) fn splice(&mut self, range: Range<usize>, inserted: &str) {
+        match &mut self.0 {
+            Repr::Short(text) => {
+                let Some(bytes) = bytes(text, &range) else {
+                    debug_assert!(false, "the range was checked");
+                    return;
+                };
+                let length = text.len() - bytes.len() + inserted.len();
+                let pieces = [&text[..bytes.start], inserted, &text[bytes.end..]];
+                self.0 = if length > LONG {
+                    let mut rope = Rope::from_str(text);
+                    splice_rope(&mut rope, range, inserted);
+                    Repr::Long(rope)
+                } else {
+                    Repr::Short(pieces.into_iter().collect())
+                };
+            }
+            Repr::Long(rope) => {
+                splice_rope(rope, range, inserted);
+                if rope.len_bytes() < SHORT {
+                    self.0 = Repr::Short(rope.chunks().collect());
+                }
+            }
+        }
+    }
+}
+
+fn splice_rope(rope: &mut Rope, range: Range<usize>, inserted: &str) {
+    let at = range.start;
+    if !range.is_empty() {
+        rope.remove(range);
+    }
+    if !inserted.is_empty() {
+        rope.insert(at, inserted);
+    }
+}
+
+/// Where the characters of `range` lie in `text`, in bytes; `None` where they are not within it.
+fn bytes(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
+    if text.is_ascii() {
+        return (range.end <= text.len()).then(|| range.clone());
+    }
+    let mut starts = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .chain(std::iter::once(text.len()));
+    let start = starts.nth(range.start)?;
+    let end = match range.len() {
+        0 => start,
+        len => starts.nth(len - 1)?,
+    };
+    Some(start..end)
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self(Repr::Short(SmolStr::default()))
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(if text.len() > LONG {
+            Repr::Long(Rope::from_str(text))
+        } else {
+            Repr::Short(SmolStr::new(text))
+        })
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(if text.len() > LONG {
+            Repr::Long(Rope::from_str(&text))
+        } else {
+            Repr::Short(text.into())
+        })
+    }
+}
+
+impl From<SmolStr> for Text {
+    fn from(text: SmolStr) -> Self {
+        if text.len() > LONG {
+            Self::from(text.as_str())
+        } else {
+            Self(Repr::Short(text))
+        }
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Short(one), Repr::Short(other)) => one == other,
+            (Repr::Long(one), Repr::Long(other)) => one.is_instance(other) || one == other,
+            (Repr::Short(text), Repr::Long(rope)) | (Repr::Long(rope), Repr::Short(text)) => {
+                *rope == text.as_str()
+            }
+        }
+    }
+}
+
+impl Eq for Text {}
+
+impl PartialEq<str> for Text {
+    fn eq(&self, other: &str) -> bool {
+        match &self.0 {
+            Repr::Short(text) => text == other,
+            Repr::Long(rope) => rope == other,
+        }
+    }
+}
+
+impl PartialEq<&str> for Text {
+    fn eq(&self, other: &&str) -> bool {
+        *self == **other
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.chunks().try_for_each(|chunk| f.write_str(chunk))
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
+    }
+}
+
+impl Serialize for Text {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SmolStr::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Pieces around the two sizes at which the representation changes.
+        #[test]
+        fn splices_as_a_vector_of_characters_would(
+            start in "[aé漢🦀]{0,300}",
+            edits in prop::collection::vec((any::<u16>(), 0..300usize, "[bß]{0,400}"), 0..24),
+        ) {
+            let mut text = Text::from(start.as_str());
+            let mut plain: Vec<char> = start.chars().collect();
+            for (at, removed, inserted) in edits {
+                let start = usize::from(at) % (plain.len() + 1);
+                let range = start..(start + removed).min(plain.len());
+                let expected: String = plain[range.clone()].iter().collect();
+                prop_assert_eq!(text.slice(range.clone()).unwrap(), expected);
+                text.splice(range.clone(), &inserted);
+                plain.splice(range, inserted.chars());
+                let plain_text: String = plain.iter().collect();
+                prop_assert_eq!(text.len(), plain.len());
+                prop_assert_eq!(&text.to_string(), &plain_text);
+                prop_assert_eq!(&text, &Text::from(plain_text));
+                prop_assert_eq!(text.slice(0..plain.len() + 1), None);
+                prop_assert_eq!(text.slice(plain.len()..plain.len()), Some("".into()));
+            }
+        }
+    }
+}

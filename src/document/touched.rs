@@ -1,0 +1,82 @@
+//! The nodes that one transaction has changed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+
+use super::Node;
+use crate::id::NodeId;
+
+/// Each node that was touched, as it is now; `None` for one that was deleted.
+///
+/// Most transactions touch a handful of nodes, so they are found by looking along the list; the index comes in
+/// when the list grows long.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    entries: Vec<(NodeId, Option<Arc<Node>>)>,
+    /// Position by id. Empty until there are more than [`Touched::SCAN`] entries.
+    index: HashMap<NodeId, usize, FixedState>,
+}
+
+impl Touched {
+    const SCAN: usize = 8;
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn position(&self, id: &NodeId) -> Option<usize> {
+        if self.entries.len() > Self::SCAN {
+            return self.index.get(id).copied();
+        }
+        self.entries.iter().position(|(touched, _)| touched == id)
+    }
+
+    /// `None` where the node was not touched, `Some(None)` where it was deleted.
+    pub(super) fn get(&self, id: &NodeId) -> Option<Option<&Arc<Node>>> {
+        let (_, node) = &self.entries[self.position(id)?];
+        Some(node.as_ref())
+    }
+
+    pub(super) fn get_mut(&mut self, id: &NodeId) -> Option<&mut Arc<Node>> {
+        let position = self.position(id)?;
+        self.entries[position].1.as_mut()
+    }
+
+    pub(super) fn set(&mut self, id: &NodeId, node: Option<Arc<Node>>) {
+        match self.position(id) {
+            Some(position) => self.entries[position].1 = node,
+            None => {
+                self.entries.push((id.clone(), node));
+                self.index_last();
+            }
+        }
+    }
+
+    fn index_last(&mut self) {
+        let len = self.entries.len();
+        let unindexed = match len {
+            ..=Self::SCAN => return,
+            _ if self.index.is_empty() => 0..len,
+            _ => len - 1..len,
+        };
+        for position in unindexed {
+            self.index
+                .insert(self.entries[position].0.clone(), position);
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&NodeId, Option<&Arc<Node>>)> {
+        self.entries.iter().map(|(id, node)| (id, node.as_ref()))
+    }
+}
+
+impl IntoIterator for Touched {
+    type Item = (NodeId, Option<Arc<Node>>);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}

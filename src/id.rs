@@ -1,0 +1,436 @@
+//! Names for things: locks, owners, transactions, nodes.
+//!
+//! Every id prints and parses as one short string, and that string is its serde form.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+/// A string that is not an id of the kind asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{found}` is not {expected}")]
+pub struct ParseIdError {
+    found: String,
+    expected: &'static str,
+}
+
+impl ParseIdError {
+    fn new(found: &str, expected: &'static str) -> Self {
+        Self {
+            found: found.to_owned(),
+            expected,
+        }
+    }
+}
+
+/// Serializes through `Display`, deserializes through `FromStr`.
+macro_rules! serde_as_string {
+    ($type:ty) => {
+        impl Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                SmolStr::deserialize(deserializer)?
+                    .parse()
+                    .map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+/// A number that tells this store from others of this and of other processes.
+///
+/// Random, because two stores that meet later (one document read into another, one log replayed elsewhere)
+/// could not have agreed on numbers.
+pub(crate) fn random_session() -> u32 {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    (RandomState::new().hash_one(call) as u32).max(1)
+}
+
+/// One request for a lock, from the moment it asks until its grant is released: `lock-<number>-<base36>`.
+///
+/// The number rises with every request, so it is never given twice. The second part names the lock that gave
+/// it, so an id of another store is told apart even where the numbers agree.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockId {
+    pub(crate) number: u64,
+    pub(crate) lock: u32,
+}
+
+impl LockId {
+    /// The rising number: of two ids of one store the smaller one asked first.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl fmt::Display for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A u32 has at most seven digits in base 36.
+        let mut digits = [0u8; 7];
+        let mut start = digits.len();
+        let mut rest = self.lock;
+        loop {
+            start -= 1;
+            digits[start] = b"0123456789abcdefghijklmnopqrstuvwxyz"[(rest % 36) as usize];
+            rest /= 36;
+            if rest == 0 {
+                break;
+            }
+        }
+        write!(f, "lock-{}-", self.number)?;
+        digits[start..]
+            .iter()
+            .try_for_each(|&digit| write!(f, "{}", char::from(digit)))
+    }
+}
+
+impl fmt::Debug for LockId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for LockId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let parse = || {
+            let (number, lock) = text.strip_prefix("lock-")?.split_once('-')?;
+            let id = Self {
+                number: number.parse().ok()?,
+                lock: u32::from_str_radix(lock, 36).ok()?,
+            };
+            // Only the canonical spelling: one lock, one string.
+            (id.to_string() == text).then_some(id)
+        };
+        parse().ok_or_else(|| ParseIdError::new(text, "a lock id (`lock-<number>-<base36>`)"))
+    }
+}
+
+serde_as_string!(LockId);
+
+/// A number that rises with every grant of one lock, so that of two holders the later has the greater.
+///
+/// Whatever a holder writes can carry it, and whoever stores the write can refuse one that comes after a
+/// greater token was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FencingToken(pub(crate) u64);
+
+impl FencingToken {
+    /// The bare number.
+    pub fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Who asks: a user, a window, a component. Any string; two requests may share one.
+///
+/// ```
+/// use doclock::OwnerId;
+///
+/// assert_eq!(OwnerId::from("window-1").as_str(), "window-1");
+/// assert_eq!(OwnerId::default().as_str(), "unknown");
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct OwnerId(SmolStr);
+
+impl OwnerId {
+    /// The owner as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Default for OwnerId {
+    /// `unknown`: the owner who did not say.
+    fn default() -> Self {
+        Self(SmolStr::new_static("unknown"))
+    }
+}
+
+impl From<&str> for OwnerId {
+    fn from(owner: &str) -> Self {
+        Self(SmolStr::new(owner))
+    }
+}
+
+impl From<String> for OwnerId {
+    fn from(owner: String) -> Self {
+        Self(owner.into())
+    }
+}
+
+impl From<&OwnerId> for OwnerId {
+    fn from(owner: &OwnerId) -> Self {
+        owner.clone()
+    }
+}
+
+impl fmt::Display for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for OwnerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+/// One transaction of one store: `tx-<session>-<number>`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TransactionId {
+    pub(crate) session: u32,
+    pub(crate) number: u64,
+}
+
+impl fmt::Display for TransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tx-{}-{}", self.session, self.number)
+    }
+}
+
+impl fmt::Debug for TransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for TransactionId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        let parse = || {
+            let (session, number) = text.strip_prefix("tx-")?.split_once('-')?;
+            Some(Self {
+                session: canonical(session)?,
+                number: canonical(number)?,
+            })
+        };
+        parse().ok_or_else(|| ParseIdError::new(text, "a transaction id (`tx-<session>-<number>`)"))
+    }
+}
+
+serde_as_string!(TransactionId);
+
+/// Parses a number that is written as `Display` would write it, so that a string names at most one id.
+fn canonical<N: FromStr>(digits: &str) -> Option<N> {
+    let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let leading_zero = digits.len() > 1 && digits.starts_with('0');
+    (plain && !leading_zero).then(|| digits.parse().ok())?
+}
+
+/// One node of a document: generated by a store (`<session>:<counter>`) or named by the user.
+///
+/// ```
+/// use doclock::NodeId;
+///
+/// let named = NodeId::from("introduction");
+/// assert_eq!(named.to_string(), "introduction");
+/// assert!(!named.is_generated());
+/// assert!(NodeId::from("7:42").is_generated());
+/// ```
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) Repr);
+
+/// Sixteen bytes: a document holds an id per node, per parent link and per child link.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Repr {
+    Generated {
+        session: u32,
+        counter: u64,
+    },
+    /// Boxed once more to be a thin pointer; never a string that reads as a generated id.
+    Named(Arc<Box<str>>),
+}
+
+impl NodeId {
+    pub(crate) fn generated(session: u32, counter: u64) -> Self {
+        Self(Repr::Generated { session, counter })
+    }
+
+    /// Whether the id has the form that stores generate.
+    pub fn is_generated(&self) -> bool {
+        matches!(self.0, Repr::Generated { .. })
+    }
+}
+
+impl From<&str> for NodeId {
+    fn from(text: &str) -> Self {
+        let generated = text.split_once(':').and_then(|(session, counter)| {
+            Some(Self::generated(canonical(session)?, canonical(counter)?))
+        });
+        generated.unwrap_or_else(|| Self(Repr::Named(Arc::new(text.into()))))
+    }
+}
+
+impl From<String> for NodeId {
+    fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&NodeId> for NodeId {
+    fn from(id: &NodeId) -> Self {
+        id.clone()
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Generated { session, counter } => write!(f, "{session}:{counter}"),
+            Repr::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for NodeId {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIdError> {
+        if text.is_empty() {
+            return Err(ParseIdError::new(text, "a node id (it is empty)"));
+        }
+        Ok(text.into())
+    }
+}
+
+serde_as_string!(NodeId);
+
+/// Where a store's own node ids come from. A number that was given out once never comes again, whatever becomes of
+/// the transaction that asked for it.
+#[derive(Debug)]
+pub(crate) struct NodeIds {
+    session: u32,
+    next: AtomicU64,
+}
+
+impl NodeIds {
+    pub(crate) fn new(session: u32) -> Self {
+        Self {
+            session,
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// An id that no node has had; `None` when the numbers are used up.
+    pub(crate) fn generate(&self) -> Option<NodeId> {
+        let counter = self.raise(|next| next.checked_add(1))?;
+        Some(NodeId::generated(self.session, counter))
+    }
+
+    /// Keeps an id that came from elsewhere from being generated later.
+    pub(crate) fn reserve(&self, id: &NodeId) {
+        match id.0 {
+            Repr::Generated { session, counter } if session == self.session => {
+                self.raise(|next| (next <= counter).then(|| counter.saturating_add(1)));
+            }
+            _ => {}
+        }
+    }
+
+    fn raise(&self, to: impl Fn(u64) -> Option<u64>) -> Option<u64> {
+        self.next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, to)
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_reads_back_as_it_prints() {
+        for lock in [0, 1, 35, 36, u32::MAX] {
+            let id = LockId {
+                number: u64::MAX,
+                lock,
+            };
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        let id = TransactionId {
+            session: 7,
+            number: 0,
+        };
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for text in [
+            "1:2",
+            "01:2",
+            "1:02",
+            "+1:2",
+            "1:",
+            ":",
+            "a",
+            "1:99999999999999999999",
+        ] {
+            assert_eq!(NodeId::from(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn only_the_canonical_spelling_is_an_id() {
+        for text in [
+            "",
+            "lock-1",
+            "lock-01-a",
+            "lock-1-A",
+            "lock-+1-a",
+            "lock-1-0a",
+            "Lock-1-a",
+        ] {
+            assert!(text.parse::<LockId>().is_err(), "{text}");
+        }
+        assert!(NodeId::from("4294967296:1").to_string() == "4294967296:1");
+        assert!(!NodeId::from("4294967296:1").is_generated());
+        assert!("".parse::<NodeId>().is_err());
+    }
+
+    #[test]
+    fn a_reserved_id_is_never_generated() {
+        let ids = NodeIds::new(7);
+        ids.reserve(&NodeId::from("7:5"));
+        ids.reserve(&NodeId::from("7:3"));
+        ids.reserve(&NodeId::from("8:900"));
+        assert_eq!(ids.generate(), Some(NodeId::from("7:6")));
+        ids.reserve(&NodeId::generated(7, u64::MAX));
+        assert_eq!(
+            ids.generate(),
+            None,
+            "the numbers end instead of starting over"
+        );
+    }
+
+    #[test]
+    fn a_node_id_is_sixteen_bytes_even_when_optional() {
+        assert_eq!(size_of::<NodeId>(), 16);
+        assert_eq!(size_of::<Option<NodeId>>(), 16);
+    }
+}

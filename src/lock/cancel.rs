@@ -1,0 +1,108 @@
+//! Withdrawing requests from another thread.
+
+use std::fmt;
+use std::sync::Arc;
+
+use slotmap::SlotMap;
+
+use crate::queue::Ticket;
+use crate::sync::Mutex;
+
+/// Withdraws every waiting request that carries it, at once and for good.
+///
+/// Clones share their state. A request that was granted before the cancellation reached it keeps its grant; a
+/// request that carries a cancelled token is refused without waiting.
+///
+/// ```
+/// use doclock::{AcquireOptions, CancelToken, DataStore, LockError};
+///
+/// let store = DataStore::new();
+/// let token = CancelToken::new();
+/// token.cancel();
+/// let refused = store.lock_with("editor", AcquireOptions::new().cancel_token(&token));
+/// assert!(matches!(refused, Err(LockError::Cancelled(_))));
+/// ```
+#[derive(Clone, Default)]
+pub struct CancelToken(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    cancelled: bool,
+    requests: SlotMap<Registration, (Arc<dyn Withdraw>, Ticket)>,
+}
+
+slotmap::new_key_type! {
+    struct Registration;
+}
+
+/// A lock from whose line a request can be withdrawn.
+pub(crate) trait Withdraw: Send + Sync {
+    /// Withdraws the request because it was cancelled. Nothing happens when it no longer waits.
+    fn cancel(&self, ticket: Ticket);
+}
+
+impl CancelToken {
+    /// A token that nobody has cancelled yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Withdraws all requests that wait with this token, and refuses those to come. Never blocks on a holder.
+    ///
+    /// When this returns, none of them stands in a line any more.
+    pub fn cancel(&self) {
+        let mut state = self.0.lock();
+        state.cancelled = true;
+        let requests: Vec<_> = state.requests.drain().map(|(_, request)| request).collect();
+        // The locks are entered without the token's mutex: waiters take the two in the other order.
+        drop(state);
+        for (lock, ticket) in requests {
+            lock.cancel(ticket);
+        }
+    }
+
+    /// Whether [`cancel`](CancelToken::cancel) was called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.lock().cancelled
+    }
+
+    /// Attaches a waiting request for as long as the returned value lives. A request that comes after the
+    /// cancellation is withdrawn here and now.
+    pub(crate) fn attach(&self, lock: Arc<dyn Withdraw>, ticket: Ticket) -> Attached<'_> {
+        let mut state = self.0.lock();
+        let registration = if state.cancelled {
+            drop(state);
+            lock.cancel(ticket);
+            None
+        } else {
+            Some(state.requests.insert((lock, ticket)))
+        };
+        Attached {
+            token: self,
+            registration,
+        }
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.0.lock();
+        f.debug_struct("CancelToken")
+            .field("cancelled", &state.cancelled)
+            .field("waiting", &state.requests.len())
+            .finish()
+    }
+}
+
+pub(crate) struct Attached<'a> {
+    token: &'a CancelToken,
+    registration: Option<Registration>,
+}
+
+impl Drop for Attached<'_> {
+    fn drop(&mut self) {
+        if let Some(registration) = self.registration {
+            self.token.0.lock().requests.remove(registration);
+        }
+    }
+}

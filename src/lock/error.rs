@@ -1,0 +1,169 @@
+//! Why a lock was not acquired, not released, not joined.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{LockInfo, QueueEntry};
+use crate::id::{LockId, OwnerId};
+
+/// Why a request ended without a grant. The lock is as if the request had never been made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The wait limit passed first.
+    #[error(transparent)]
+    Timeout(Box<TimeoutEvidence>),
+    /// The request was not to wait, and somebody holds or waits.
+    #[error("Lock not available for owner {owner}: {holder}, and {waiting} waiting")]
+    WouldBlock {
+        /// Who asked.
+        owner: OwnerId,
+        /// Who holds.
+        holder: Box<LockInfo>,
+        /// How many wait.
+        waiting: usize,
+    },
+    /// Its [`CancelToken`](super::CancelToken) withdrew it.
+    #[error(transparent)]
+    Cancelled(Box<CancelEvidence>),
+    /// As many wait as are allowed to.
+    #[error("Lock queue full for owner {owner}: {waiting} waiting, {bound} allowed")]
+    QueueFull {
+        /// Who asked.
+        owner: OwnerId,
+        /// How many wait.
+        waiting: usize,
+        /// How many may wait.
+        bound: usize,
+    },
+    /// The asking thread holds the lock itself and would wait for itself.
+    #[error("Lock requested again by its holding thread for owner {owner}: {holder}")]
+    Reentrant {
+        /// Who asked.
+        owner: OwnerId,
+        /// The grant that this thread holds.
+        holder: Box<LockInfo>,
+    },
+}
+
+/// What a request saw when its wait limit passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TimeoutEvidence {
+    /// The request.
+    pub id: LockId,
+    /// Who asked.
+    pub owner: OwnerId,
+    /// The limit that passed.
+    pub limit: Duration,
+    /// How long it really waited; never less than the limit.
+    pub waited: Duration,
+    /// Its place in the line when it gave up; 1 was next.
+    pub place: usize,
+    /// Who held the lock then.
+    pub holder: LockInfo,
+    /// Who stood ahead, from the head of the line on; at most [`TimeoutEvidence::AHEAD`] of them.
+    pub ahead: Vec<QueueEntry>,
+}
+
+impl TimeoutEvidence {
+    /// How many of those ahead an error lists. [`place`](TimeoutEvidence::place) tells how many there were.
+    pub const AHEAD: usize = 8;
+}
+
+impl fmt::Display for TimeoutEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "Lock acquisition timeout after {}ms for owner {}: place {} in line behind {}",
+            self.limit.as_millis(),
+            self.owner,
+            self.place,
+            self.holder,
+        )?;
+        for (nth, entry) in self.ahead.iter().enumerate() {
+            let lead = if nth == 0 { "; ahead: " } else { ", " };
+            write!(f, "{lead}{} of {}", entry.lock_id, entry.owner_id)?;
+        }
+        match self.place - 1 - self.ahead.len() {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for TimeoutEvidence {}
+
+/// What a request saw when it was cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CancelEvidence {
+    /// Who asked.
+    pub owner: OwnerId,
+    /// How long it had waited.
+    pub waited: Duration,
+    /// The request and its place in the line; `None` if the token was cancelled before it joined.
+    pub stood: Option<(LockId, usize)>,
+}
+
+impl fmt::Display for CancelEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lock acquisition cancelled for owner {}", self.owner)?;
+        match self.stood {
+            Some((_, place)) => write!(
+                f,
+                " after {}ms at place {place} in line",
+                self.waited.as_millis()
+            ),
+            None => f.write_str(" before it joined the line"),
+        }
+    }
+}
+
+impl std::error::Error for CancelEvidence {}
+
+/// Why a lock was not released. Its holder still holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// Somebody else holds the lock.
+    #[error("Lock ID mismatch: expected {expected}, got {got}")]
+    Mismatch {
+        /// The grant that is held.
+        expected: LockId,
+        /// The id that was given.
+        got: LockId,
+    },
+    /// A transaction that was begun under this grant has neither committed nor rolled back.
+    #[error("Lock {id} not released: a transaction that was begun under it is still open")]
+    TransactionOpen {
+        /// The grant.
+        id: LockId,
+    },
+}
+
+/// Why a transaction could not begin under a lock that is held by id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// Nobody holds the lock.
+    #[error("Lock {got} is not held: it was released or never granted")]
+    NotHeld {
+        /// The id that was given.
+        got: LockId,
+    },
+    /// Somebody else holds the lock.
+    #[error("Lock ID mismatch: expected {expected}, got {got}")]
+    Mismatch {
+        /// The grant that is held.
+        expected: LockId,
+        /// The id that was given.
+        got: LockId,
+    },
+    /// A transaction is open under this grant already.
+    #[error("Lock {id} has an open transaction already")]
+    TransactionOpen {
+        /// The grant.
+        id: LockId,
+    },
+}

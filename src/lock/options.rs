@@ -1,0 +1,96 @@
+//! What a request for a lock may ask beside the lock.
+
+use std::time::Duration;
+
+use smol_str::SmolStr;
+
+use super::CancelToken;
+
+/// How one request waits: how long, behind how many, until whom.
+///
+/// ```
+/// use doclock::{AcquireOptions, DataStore};
+/// use std::time::Duration;
+///
+/// let store = DataStore::new();
+/// let options = AcquireOptions::new()
+///     .wait_limit(Duration::from_millis(200))
+///     .queue_bound(16)
+///     .label("autosave");
+/// let guard = store.lock_with("editor", options)?;
+/// # Ok::<(), doclock::LockError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct AcquireOptions {
+    pub(super) wait: WaitLimit,
+    pub(super) cancel: Option<CancelToken>,
+    pub(super) queue_bound: Option<usize>,
+    pub(super) label: Option<SmolStr>,
+    pub(super) unbound: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum WaitLimit {
+    /// What the lock is set to when the request is made.
+    #[default]
+    OfTheLock,
+    Of(Option<Duration>),
+}
+
+impl AcquireOptions {
+    /// The lock's own settings, nothing added.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives up after this long. Zero means not to wait at all.
+    pub fn wait_limit(mut self, limit: Duration) -> Self {
+        self.wait = WaitLimit::Of(Some(limit));
+        self
+    }
+
+    /// Waits for as long as it takes.
+    pub fn no_wait_limit(mut self) -> Self {
+        self.wait = WaitLimit::Of(None);
+        self
+    }
+
+    /// Takes the lock only if nobody holds it or waits for it.
+    pub fn no_wait(self) -> Self {
+        self.wait_limit(Duration::ZERO)
+    }
+
+    /// Lets `token` withdraw the request while it waits.
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.cancel = Some(token.clone());
+        self
+    }
+
+    /// Is rejected at once where `bound` requests wait already. The smaller of this bound and the lock's own counts.
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.queue_bound = Some(bound);
+        self
+    }
+
+    /// Says what the lock is wanted for, to be read in errors, in the queue's listing and in the statistics.
+    pub fn label(mut self, label: impl Into<SmolStr>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    pub(crate) fn label_unless_set(mut self, label: SmolStr) -> Self {
+        self.label.get_or_insert(label);
+        self
+    }
+
+    /// Does not tie the grant to the thread that asks for it.
+    ///
+    /// A thread that asks again for a lock that it holds is refused at once, because it would wait for itself.
+    /// A grant that travels (taken in one command of a front end and released in another, perhaps by another
+    /// thread of a pool) is no such case: with this option the same thread may wait for it like any other.
+    pub fn unbound(mut self) -> Self {
+        self.unbound = true;
+        self
+    }
+}

@@ -1,0 +1,253 @@
+//! Figures of a lock: counts, and the distributions of wait and hold.
+
+use std::fmt;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::info::millis;
+use super::{LockInfo, QueueEntry};
+
+/// Counts and samples since the lock was made or its figures were reset.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    pub(super) acquisitions: u64,
+    pub(super) releases: u64,
+    pub(super) timeouts: u64,
+    pub(super) cancellations: u64,
+    pub(super) rejections: u64,
+    pub(super) refusals: u64,
+    pub(super) revocations: u64,
+    pub(super) wait: Samples,
+    pub(super) hold: Samples,
+}
+
+/// Exact count, sum and maximum; percentiles within one per cent.
+pub(super) struct Samples {
+    /// Zeros are only counted: the uncontended path has nothing to measure.
+    zeros: u64,
+    count: u64,
+    total: Duration,
+    max: Duration,
+    histogram: Histogram<u64>,
+}
+
+impl Samples {
+    /// The longest time that the histogram tells apart. Longer ones count as this in percentiles only.
+    const HIGHEST: Duration = Duration::from_secs(3600);
+
+    pub(super) fn record_zero(&mut self) {
+        self.zeros += 1;
+    }
+
+    pub(super) fn record(&mut self, sample: Duration) {
+        self.count += 1;
+        self.total = self.total.saturating_add(sample);
+        self.max = self.max.max(sample);
+        let nanos = u64::try_from(sample.as_nanos()).unwrap_or(u64::MAX);
+        self.histogram.saturating_record(nanos);
+    }
+
+    pub(super) fn summary(&self) -> DurationSummary {
+        let count = self.zeros + self.count;
+        let at = |quantile: f64| {
+            let rank = (quantile * count as f64).ceil() as u64;
+            if rank <= self.zeros {
+                return Duration::ZERO;
+            }
+            let among = (rank - self.zeros) as f64 / self.count as f64;
+            // A bucket's upper edge may lie above the largest sample in it.
+            Duration::from_nanos(self.histogram.value_at_quantile(among)).min(self.max)
+        };
+        let mean = match count {
+            0 => Duration::ZERO,
+            _ => Duration::from_nanos((self.total.as_nanos() / u128::from(count)) as u64),
+        };
+        DurationSummary {
+            count,
+            mean,
+            p50: at(0.50),
+            p95: at(0.95),
+            p99: at(0.99),
+            max: self.max,
+        }
+    }
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        let highest = Self::HIGHEST.as_nanos() as u64;
+        Self {
+            zeros: 0,
+            count: 0,
+            total: Duration::ZERO,
+            max: Duration::ZERO,
+            histogram: Histogram::new_with_bounds(1, highest, 2)
+                .expect("the bounds are constants that the histogram accepts"),
+        }
+    }
+}
+
+impl fmt::Debug for Samples {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.summary(), f)
+    }
+}
+
+/// A distribution of durations.
+///
+/// Count, mean and maximum are exact; percentiles are within one per cent (an HDR histogram with two
+/// significant digits). All are zero while there is no sample. Serializes in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct DurationSummary {
+    /// How many samples.
+    pub count: u64,
+    /// Their arithmetic mean.
+    #[serde(serialize_with = "millis::duration")]
+    pub mean: Duration,
+    /// Half of them are no longer than this.
+    #[serde(serialize_with = "millis::duration")]
+    pub p50: Duration,
+    /// 95 % of them are no longer than this.
+    #[serde(serialize_with = "millis::duration")]
+    pub p95: Duration,
+    /// 99 % of them are no longer than this.
+    #[serde(serialize_with = "millis::duration")]
+    pub p99: Duration,
+    /// The longest.
+    #[serde(serialize_with = "millis::duration")]
+    pub max: Duration,
+}
+
+/// The figures of a lock and its state, all of one moment.
+///
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LockStats {
+    /// Grants.
+    pub total_acquisitions: u64,
+    /// Grants given back.
+    pub total_releases: u64,
+    /// Requests that gave up when their wait limit passed.
+    pub total_timeouts: u64,
+    /// Requests that a token withdrew or refused.
+    pub total_cancellations: u64,
+    /// Requests turned away from a full queue.
+    pub total_rejections: u64,
+    /// Requests refused because their own thread held the lock.
+    pub total_refusals: u64,
+    /// Grants taken back from a holder. Stays zero for a lock without a limit on holding.
+    pub total_revocations: u64,
+    /// Mean wait of the granted requests; the same as `wait.mean`.
+    #[serde(serialize_with = "millis::duration")]
+    pub average_wait_time: Duration,
+    /// Wait of the granted requests, from asking to grant; zero for those granted at once.
+    pub wait: DurationSummary,
+    /// Hold of the released grants, from grant to release.
+    pub hold: DurationSummary,
+    /// How many wait now.
+    pub queue_length: usize,
+    /// Whether somebody holds now.
+    pub is_locked: bool,
+    /// Who holds now.
+    pub current_lock: Option<LockInfo>,
+    /// Who waits now, in order.
+    pub queue: Vec<QueueEntry>,
+}
+
+impl Recorder {
+    pub(super) fn stats(
+        &self,
+        current_lock: Option<LockInfo>,
+        queue: Vec<QueueEntry>,
+    ) -> LockStats {
+        let wait = self.wait.summary();
+        LockStats {
+            total_acquisitions: self.acquisitions,
+            total_releases: self.releases,
+            total_timeouts: self.timeouts,
+            total_cancellations: self.cancellations,
+            total_rejections: self.rejections,
+            total_refusals: self.refusals,
+            total_revocations: self.revocations,
+            average_wait_time: wait.mean,
+            wait,
+            hold: self.hold.summary(),
+            queue_length: queue.len(),
+            is_locked: current_lock.is_some(),
+            current_lock,
+            queue,
+        }
+    }
+}
+
+impl fmt::Display for LockStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            ("acquisitions", self.total_acquisitions),
+            ("releases", self.total_releases),
+            ("timeouts", self.total_timeouts),
+            ("cancellations", self.total_cancellations),
+            ("rejections", self.total_rejections),
+            ("refusals", self.total_refusals),
+            ("revocations", self.total_revocations),
+            ("waiting now", self.queue_length as u64),
+        ];
+        for (name, count) in counts {
+            writeln!(f, "{name:<14}{count:>12}")?;
+        }
+        writeln!(
+            f,
+            "{:<14}{:>12}{:>12}{:>12}{:>12}{:>12}",
+            "", "mean", "p50", "p95", "p99", "max"
+        )?;
+        for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
+            write!(f, "{name:<14}")?;
+            let columns = [
+                summary.mean,
+                summary.p50,
+                summary.p95,
+                summary.p99,
+                summary.max,
+            ];
+            for duration in columns {
+                write!(f, "{:>12}", format!("{duration:.1?}"))?;
+            }
+            writeln!(f)?;
+        }
+        match &self.current_lock {
+            Some(holder) => write!(f, "held by       {holder}"),
+            None => f.write_str("held by       nobody"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_true_to_its_samples() {
+        let mut samples = Samples::default();
+        assert_eq!(samples.summary(), DurationSummary::default());
+        for _ in 0..50 {
+            samples.record_zero();
+        }
+        for micros in 1..=50 {
+            samples.record(Duration::from_micros(micros));
+        }
+        let summary = samples.summary();
+        assert_eq!(summary.count, 100);
+        assert_eq!(summary.mean, Duration::from_nanos(12_750));
+        assert_eq!(summary.p50, Duration::ZERO);
+        assert_eq!(summary.max, Duration::from_micros(50));
+        for (found, micros) in [(summary.p95, 45.0), (summary.p99, 49.0)] {
+            let error = found.as_secs_f64() * 1e6 / micros - 1.0;
+            assert!((0.0..0.01).contains(&error), "{found:?} for {micros} µs");
+        }
+    }
+}

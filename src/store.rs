@@ -1,0 +1,349 @@
+//! The store: one document, the line in front of it, and the news of what was committed.
+
+mod commit;
+mod events;
+mod options;
+mod transaction;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
+pub use events::{CommitEvent, Subscription};
+pub use options::StoreOptions;
+pub use transaction::Transaction;
+
+use crate::document::{Change, Overlay, Snapshot};
+use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
+use crate::lock::{
+    AcquireOptions, FifoLock, JoinError, LockError, LockGuard, LockInfo, LockStats, QueueEntry,
+    ReleaseError, Released,
+};
+use crate::sync::Mutex;
+use events::Events;
+
+/// A document store: transactions one at a time in the order in which they asked, readers at any time.
+///
+/// Clones are handles of the same store. A store ends when its last handle, transaction, guard and waiter is gone;
+/// dropping handles strands nobody.
+///
+/// # Blocking
+///
+/// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock) and [`begin`](Self::begin) wait for their turn, at
+/// most for the wait limit. Nothing else waits for a transaction: snapshots, statistics and releases are done in
+/// the time that it takes to copy what they return.
+///
+/// ```
+/// use doclock::{DataStore, NodeSpec, View};
+///
+/// let store = DataStore::new();
+/// let mut transaction = store.begin("ann")?;
+/// let id = transaction.create(NodeSpec::new("paragraph").with_text("Hello"))?;
+/// assert!(!store.snapshot().contains(&id), "outside, nothing has happened yet");
+/// transaction.commit()?;
+/// assert_eq!(store.snapshot().node(&id).unwrap().text(), &"Hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct DataStore(Arc<Shared>);
+
+struct Shared {
+    lock: FifoLock,
+    /// The last version. Only whoever holds `lock` publishes; readers clone it and are gone.
+    published: Mutex<Snapshot>,
+    events: Events,
+    ids: NodeIds,
+    session: u32,
+    transactions: AtomicU64,
+}
+
+/// Up to this many nodes are folded in while readers wait; that takes microseconds. What is more is folded into a
+/// copy beside the published version.
+const FOLD_IN_PLACE: usize = 64;
+
+impl DataStore {
+    /// An empty store: wait limit five seconds, no bound on the queue, the system's clock.
+    pub fn new() -> Self {
+        Self::with_options(StoreOptions::new())
+    }
+
+    /// An empty store with other settings.
+    pub fn with_options(options: StoreOptions) -> Self {
+        let session = options.session.unwrap_or_else(random_session);
+        Self(Arc::new(Shared {
+            lock: FifoLock::with_settings(options.lock),
+            published: Mutex::new(Snapshot::default()),
+            events: Events::default(),
+            ids: NodeIds::new(session),
+            session,
+            transactions: AtomicU64::new(0),
+        }))
+    }
+
+    /// The document as last committed. O(1), and never waits for a transaction's work.
+    pub fn snapshot(&self) -> Snapshot {
+        self.0.published.lock().clone()
+    }
+
+    /// The number of commits so far.
+    pub fn version(&self) -> u64 {
+        self.0.published.lock().version()
+    }
+
+    /// An id that no node of this store has or will have, for a node to be created with
+    /// [`NodeSpec::with_id`](crate::NodeSpec::with_id). `None` when the numbers are used up, which takes 2⁶⁴ of
+    /// them.
+    pub fn generate_id(&self) -> Option<NodeId> {
+        self.0.ids.generate()
+    }
+
+    // --- Transactions ---
+
+    /// Waits for the lock and begins a transaction that owns it.
+    ///
+    /// The lock is released when the transaction is committed, rolled back or dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`lock`](Self::lock).
+    pub fn begin(&self, owner: impl Into<OwnerId>) -> Result<Transaction, LockError> {
+        self.begin_as(owner, AcquireOptions::new())
+    }
+
+    /// As [`begin`](Self::begin), with options for the wait.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`lock`](Self::lock).
+    pub fn begin_as(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> Result<Transaction, LockError> {
+        let owner = owner.into();
+        let guard = self.lock_with(owner.clone(), options)?;
+        Ok(Transaction::owning(self.clone(), owner, guard))
+    }
+
+    /// Begins a transaction under a lock that is held by id. The lock stays held when it ends.
+    ///
+    /// One transaction at a time can be open under a lock; while it is, the lock cannot be released by id.
+    ///
+    /// # Errors
+    ///
+    /// [`JoinError`]: the id is not that of the holder, or a transaction is open already.
+    ///
+    /// ```
+    /// use doclock::{DataStore, NodeSpec};
+    ///
+    /// let store = DataStore::new();
+    /// let id = store.acquire_lock("front end")?;
+    /// let mut transaction = store.begin_with(id)?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit()?;
+    /// assert!(store.is_locked());
+    /// store.release_lock(id)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn begin_with(&self, id: LockId) -> Result<Transaction, JoinError> {
+        Transaction::joining(self.clone(), id)
+    }
+
+    /// Makes an overlay the next version, and returns that version's number with the changes that led to it.
+    fn publish(&self, overlay: Overlay) -> (u64, Vec<Change>) {
+        if overlay.weight() <= FOLD_IN_PLACE {
+            let mut published = self.0.published.lock();
+            let changes = overlay.fold_into(&mut published);
+            return (published.version(), changes);
+        }
+        // The caller holds the lock, so nobody publishes in between.
+        let mut next = self.snapshot();
+        let changes = overlay.fold_into(&mut next);
+        let version = next.version();
+        let before = std::mem::replace(&mut *self.0.published.lock(), next);
+        drop(before);
+        (version, changes)
+    }
+
+    pub(crate) fn next_transaction(&self) -> TransactionId {
+        TransactionId {
+            session: self.0.session,
+            number: self.0.transactions.fetch_add(1, Ordering::Relaxed) + 1,
+        }
+    }
+
+    // --- Events ---
+
+    /// Subscribes to the commits from now on, keeping at most `capacity` of them that were not received yet.
+    ///
+    /// A subscriber that falls further behind misses commits and is told how many; it never holds up a commit.
+    /// A capacity of zero counts as one.
+    pub fn subscribe(&self, capacity: usize) -> Subscription {
+        self.0.events.subscribe(capacity)
+    }
+
+    // --- The lock ---
+
+    /// Waits for the lock and returns the id under which it is held, to be given to
+    /// [`release_lock`](Self::release_lock).
+    ///
+    /// For whoever must hold the lock across calls that share no scope. Where one scope is enough, take
+    /// [`lock`](Self::lock), which cannot forget to release.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`lock`](Self::lock).
+    ///
+    /// ```
+    /// use doclock::DataStore;
+    ///
+    /// let store = DataStore::new();
+    /// let id = store.acquire_lock("ann")?;
+    /// assert_eq!(store.current_lock().unwrap().owner_id.as_str(), "ann");
+    /// store.release_lock(id)?;
+    /// assert!(!store.is_locked());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
+        self.acquire_lock_with(owner, AcquireOptions::new())
+    }
+
+    /// As [`acquire_lock`](Self::acquire_lock), with options for the wait.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`lock`](Self::lock).
+    pub fn acquire_lock_with(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> Result<LockId, LockError> {
+        self.0.lock.acquire(owner, options)
+    }
+
+    /// Releases the grant that `id` names; the next in line holds the lock when this returns. Never blocks. Any
+    /// thread may call it.
+    ///
+    /// # Errors
+    ///
+    /// [`ReleaseError`]: another grant is held, or a transaction is open under this one. Nothing is released.
+    pub fn release_lock(&self, id: LockId) -> Result<Released, ReleaseError> {
+        self.0.lock.release(id)
+    }
+
+    /// Waits for the lock and holds it until the returned guard is dropped.
+    ///
+    /// Grants follow the order in which they were asked for, by whatever method. The wait ends with the grant,
+    /// with the wait limit, or by a [`CancelToken`](crate::CancelToken); if a grant races one of the others, the grant
+    /// counts.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`]: the wait timed out, would have been needed where none was allowed, or was cancelled; the
+    /// queue was full; or the calling thread holds the lock already and would wait for itself.
+    ///
+    /// ```
+    /// use doclock::{DataStore, LockError};
+    ///
+    /// let store = DataStore::new();
+    /// let guard = store.lock("ann")?;
+    /// assert!(matches!(store.lock("ann"), Err(LockError::Reentrant { .. })));
+    /// drop(guard);
+    /// # Ok::<(), LockError>(())
+    /// ```
+    pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        self.lock_with(owner, AcquireOptions::new())
+    }
+
+    /// As [`lock`](Self::lock), with options for the wait.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError`], as [`lock`](Self::lock).
+    pub fn lock_with(
+        &self,
+        owner: impl Into<OwnerId>,
+        options: AcquireOptions,
+    ) -> Result<LockGuard, LockError> {
+        self.0.lock.lock(owner, options)
+    }
+
+    /// Takes the lock only if nobody holds it and nobody waits; never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::WouldBlock`] with who holds, or [`LockError::Reentrant`] if it is the calling thread.
+    pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        self.lock_with(owner, AcquireOptions::new().no_wait())
+    }
+
+    /// Whether somebody holds the lock.
+    pub fn is_locked(&self) -> bool {
+        self.0.lock.is_locked()
+    }
+
+    /// Who holds the lock.
+    pub fn current_lock(&self) -> Option<LockInfo> {
+        self.0.lock.current()
+    }
+
+    /// How many wait for the lock.
+    pub fn queue_length(&self) -> usize {
+        self.0.lock.queue_length()
+    }
+
+    /// Who waits for the lock, in order.
+    pub fn queue_info(&self) -> Vec<QueueEntry> {
+        self.0.lock.queue_info()
+    }
+
+    /// The lock's figures and state, all of one moment.
+    pub fn lock_stats(&self) -> LockStats {
+        self.0.lock.stats()
+    }
+
+    /// Sets the lock's figures to zero. Holder and queue stay; a hold that began before counts whole when it
+    /// ends.
+    pub fn reset_lock_stats(&self) {
+        self.0.lock.reset_stats();
+    }
+
+    /// Sets how long requests made from now on wait: zero not at all, `None` without limit. Those that wait
+    /// already keep the limit that they came with.
+    ///
+    /// ```
+    /// use doclock::DataStore;
+    /// use std::time::Duration;
+    ///
+    /// let store = DataStore::new();
+    /// store.set_lock_timeout(Duration::from_secs(10));
+    /// store.set_lock_timeout(None);
+    /// ```
+    pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
+        self.0.lock.set_wait_limit(limit.into());
+    }
+
+    /// Lets the wait limit of `owner` pass: the very code that a waiter runs when its deadline comes.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expire(&self, owner: impl Into<OwnerId>) {
+        self.0.lock.expire(owner);
+    }
+}
+
+impl Default for DataStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for DataStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DataStore")
+            .field("document", &self.snapshot())
+            .field("lock", &self.0.lock)
+            .finish()
+    }
+}

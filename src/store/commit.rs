@@ -1,0 +1,68 @@
+//! What a commit did, as data.
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::document::Change;
+use crate::id::{FencingToken, NodeId, OwnerId, TransactionId};
+
+/// One commit in full: enough to repeat it on a copy of the document, or to write it to a log.
+///
+/// Serializes in camelCase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Commit {
+    /// The version that it made.
+    pub version: u64,
+    /// The transaction.
+    pub transaction_id: TransactionId,
+    /// Who held the lock.
+    pub owner: OwnerId,
+    /// The number of the grant; of two commits the later has no smaller one.
+    pub fencing_token: FencingToken,
+    /// The operations, if the transaction was a list of operations.
+    pub operations: Vec<ExecutedOperation>,
+    /// The primitive changes, in order. Applied to the version before, they give this one.
+    pub changes: Vec<Change>,
+}
+
+/// An operation that was carried out.
+///
+/// Serializes in camelCase: `{"type": "insertText", "nodeId": "1:4", "created": []}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ExecutedOperation {
+    /// Its name in the DSL's JSON form.
+    #[serde(rename = "type")]
+    pub name: SmolStr,
+    /// The node that it was aimed at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<NodeId>,
+    /// The nodes that it created, in document order.
+    #[serde(default)]
+    pub created: Vec<NodeId>,
+}
+
+/// What became of a committed transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Committed {
+    /// The transaction.
+    pub transaction_id: TransactionId,
+    /// The document's version after it; that before it, if it changed nothing.
+    pub version: u64,
+    /// The changes, in order. None for a transaction that changed nothing: then there was no event either.
+    pub changes: Vec<Change>,
+    /// The operations, if the transaction was a list of operations.
+    pub operations: Vec<ExecutedOperation>,
+}
+
+/// Why a transaction could not be committed.
+///
+/// There is no such reason today, which is why the type has no value. Limits on holding the lock will bring one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommitError {}

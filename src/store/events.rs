@@ -1,0 +1,110 @@
+//! The news of commits: bounded channels that never hold up a commit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+
+use super::Commit;
+use crate::sync::Mutex;
+
+/// A commit, as one subscriber gets to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CommitEvent {
+    /// How many commits this subscriber missed right before this one, because it had fallen behind.
+    pub missed: u64,
+    /// What was committed.
+    pub commit: Arc<Commit>,
+}
+
+/// Receives the commits of a store, in order, until it is dropped.
+///
+/// Events are put into the channel after their version was published, in the order of the versions. A subscriber
+/// may begin transactions of its own.
+///
+/// ```
+/// use doclock::{DataStore, NodeSpec};
+///
+/// let store = DataStore::new();
+/// let events = store.subscribe(64);
+/// let mut transaction = store.begin("ann")?;
+/// transaction.create(NodeSpec::new("paragraph"))?;
+/// transaction.commit()?;
+///
+/// let event = events.receiver().recv()?;
+/// assert_eq!((event.commit.version, event.missed), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Subscription {
+    receiver: Receiver<CommitEvent>,
+    unreported: Arc<AtomicU64>,
+}
+
+impl Subscription {
+    /// The channel, to receive from or to `select!` on. It ends when the store does.
+    pub fn receiver(&self) -> &Receiver<CommitEvent> {
+        &self.receiver
+    }
+
+    /// How many commits were missed since the last event in the channel. The next event will carry the number.
+    pub fn missed(&self) -> u64 {
+        self.unreported.load(Ordering::Acquire)
+    }
+}
+
+#[derive(Debug)]
+struct Subscriber {
+    sender: Sender<CommitEvent>,
+    /// Missed and not yet told with an event.
+    unreported: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    subscribers: Mutex<Vec<Subscriber>>,
+}
+
+impl Events {
+    pub(super) fn subscribe(&self, capacity: usize) -> Subscription {
+        let (sender, receiver) = crossbeam_channel::bounded(capacity.max(1));
+        let unreported = Arc::new(AtomicU64::new(0));
+        self.subscribers.lock().push(Subscriber {
+            sender,
+            unreported: Arc::clone(&unreported),
+        });
+        Subscription {
+            receiver,
+            unreported,
+        }
+    }
+
+    /// Tells every subscriber. The commit is put together only if there is one. Called by the holder of the
+    /// store's lock, hence in the order of the versions.
+    pub(super) fn announce(&self, commit: impl FnOnce() -> Commit) {
+        let mut subscribers = self.subscribers.lock();
+        if subscribers.is_empty() {
+            return;
+        }
+        let commit = Arc::new(commit());
+        subscribers.retain(|subscriber| {
+            let missed = subscriber.unreported.load(Ordering::Acquire);
+            let event = CommitEvent {
+                missed,
+                commit: Arc::clone(&commit),
+            };
+            match subscriber.sender.try_send(event) {
+                Ok(()) => {
+                    subscriber.unreported.fetch_sub(missed, Ordering::AcqRel);
+                    true
+                }
+                Err(TrySendError::Full(_)) => {
+                    subscriber.unreported.fetch_add(1, Ordering::AcqRel);
+                    true
+                }
+                Err(TrySendError::Disconnected(_)) => false,
+            }
+        });
+    }
+}

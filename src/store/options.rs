@@ -1,0 +1,56 @@
+//! How a store starts out.
+
+use std::time::Duration;
+
+use crate::lock::LockSettings;
+use crate::time::Clock;
+
+/// Settings of a new store.
+///
+/// ```
+/// use doclock::{DataStore, StoreOptions};
+/// use std::time::Duration;
+///
+/// let options = StoreOptions::new().lock_timeout(Duration::from_secs(1)).queue_bound(100).session(7);
+/// let store = DataStore::with_options(options);
+/// assert_eq!(store.generate_id().unwrap().to_string(), "7:1");
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct StoreOptions {
+    pub(super) session: Option<u32>,
+    pub(super) lock: LockSettings,
+}
+
+impl StoreOptions {
+    /// The settings of [`DataStore::new`](super::DataStore::new).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The first part of the ids that the store generates. Random unless set, so that nodes of two stores can
+    /// meet in one document.
+    pub fn session(mut self, session: u32) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    /// How long a request for the lock waits unless it says otherwise; zero not at all, `None` without limit. Five
+    /// seconds unless set.
+    pub fn lock_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.lock.wait_limit = limit.into();
+        self
+    }
+
+    /// How many requests may wait for the lock; the next is rejected at once. Any number unless set.
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.lock.queue_bound = Some(bound);
+        self
+    }
+
+    /// Where the store takes its time from. The system's clock unless set.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.lock.clock = clock;
+        self
+    }
+}

@@ -1,0 +1,103 @@
+//! Why a transaction was not carried out.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use crate::document::EditError;
+use crate::id::NodeId;
+use crate::lock::{JoinError, LockError};
+use crate::store::CommitError;
+
+/// Why a list of operations had no effect. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransactionError {
+    /// The lock was not acquired.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// The lock that was to be held already is not.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// An operation failed, and with it the whole list.
+    #[error("operation {index} ({name}{}): {cause}", OnNode(.node_id))]
+    Operation {
+        /// Which one, counted from zero in the flattened list.
+        index: usize,
+        /// Its name in the JSON form.
+        name: &'static str,
+        /// The node that it was aimed at.
+        node_id: Option<NodeId>,
+        /// What went wrong.
+        #[source]
+        cause: OperationError,
+    },
+    /// The changes were not published.
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+}
+
+struct OnNode<'a>(&'a Option<NodeId>);
+
+impl fmt::Display for OnNode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(id) => write!(f, " on node {id}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why one operation failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OperationError {
+    /// The document does not allow it.
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    /// Its code returned an error.
+    #[error(transparent)]
+    Failed(Box<dyn Error + Send + Sync>),
+    /// Its code panicked.
+    #[error("{0}")]
+    Panicked(PanicPayload),
+}
+
+/// What a panic carried. It was caught when the transaction was rolled back, and can go on from here.
+pub struct PanicPayload(Mutex<Box<dyn Any + Send>>);
+
+impl PanicPayload {
+    pub(super) fn new(payload: Box<dyn Any + Send>) -> Self {
+        Self(Mutex::new(payload))
+    }
+
+    /// The message, if the panic had one.
+    pub fn message(&self) -> Option<String> {
+        let payload = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned());
+        text.or_else(|| payload.downcast_ref::<String>().cloned())
+    }
+
+    /// Lets the panic go on in the calling thread.
+    pub fn resume(self) -> ! {
+        std::panic::resume_unwind(self.0.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Display for PanicPayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message() {
+            Some(message) => write!(f, "panicked: {message}"),
+            None => f.write_str("panicked"),
+        }
+    }
+}
+
+impl fmt::Debug for PanicPayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,117 @@
+//! Operations from JSON text, with errors that say where.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use super::Operation;
+
+/// Why a text is not a list of operations.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub struct ScriptError {
+    /// Which operation it is about, counted from zero in the flattened list; `None` where the text as a whole
+    /// is not JSON.
+    pub index: Option<usize>,
+    /// The line, counted from one.
+    pub line: usize,
+    /// The character in the line, counted from one.
+    pub column: usize,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(index) = self.index {
+            write!(f, "operation {index}: ")?;
+        }
+        let Self {
+            message,
+            line,
+            column,
+            ..
+        } = self;
+        write!(f, "{message} at line {line} column {column}")
+    }
+}
+
+/// How deep lists may nest. More is a mistake, or an attempt to use up the stack.
+const DEEPEST: usize = 64;
+
+/// Reads operations: one `{"type": …, "payload": {…}}`, or a list of them, in which lists nest and are flattened.
+///
+/// # Errors
+///
+/// [`ScriptError`] with the index of the operation, line, column and reason.
+///
+/// ```
+/// use doclock::parse_operations;
+///
+/// let script = r#"[
+///     {"type": "create", "payload": {"node": {"type": "inline-text", "id": "t", "text": "Hello"}}},
+///     [{"type": "insertText", "payload": {"nodeId": "t", "offset": 5, "text": "!"}}]
+/// ]"#;
+/// assert_eq!(parse_operations(script)?.len(), 2);
+///
+/// let error = parse_operations(r#"[{"type": "insertTxt", "payload": {}}]"#).unwrap_err();
+/// assert_eq!((error.index, error.line, error.column), (Some(0), 1, 2));
+/// # Ok::<(), doclock::ScriptError>(())
+/// ```
+pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
+    let whole: &RawValue = serde_json::from_str(script).map_err(|error| ScriptError {
+        index: None,
+        line: error.line(),
+        column: error.column(),
+        message: reason(&error),
+    })?;
+    let mut operations = Vec::new();
+    let mut ahead = vec![(whole, 0)];
+    while let Some((item, depth)) = ahead.pop() {
+        let index = operations.len();
+        let fail = |error: serde_json::Error| locate(script, item, index, &error);
+        if item.get().starts_with('[') {
+            if depth == DEEPEST {
+                let error = serde::de::Error::custom(format_args!(
+                    "lists are nested deeper than {DEEPEST} levels"
+                ));
+                return Err(fail(error));
+            }
+            let items: Vec<&RawValue> = serde_json::from_str(item.get()).map_err(fail)?;
+            ahead.extend(items.into_iter().rev().map(|item| (item, depth + 1)));
+        } else {
+            operations.push(serde_json::from_str(item.get()).map_err(fail)?);
+        }
+    }
+    Ok(operations)
+}
+
+/// The error in terms of the whole text.
+fn locate(script: &str, item: &RawValue, index: usize, error: &serde_json::Error) -> ScriptError {
+    // The item borrows from the script, so the distance of the two is its place.
+    let start = item.get().as_ptr() as usize - script.as_ptr() as usize;
+    let before = &script[..start];
+    let line = before.matches('\n').count();
+    let column = before.chars().rev().take_while(|&c| c != '\n').count();
+    let (line, column) = match (error.line(), error.column()) {
+        (0, _) | (_, 0) => (line + 1, column + 1),
+        (1, within) => (line + 1, column + within),
+        (further, within) => (line + further, within),
+    };
+    ScriptError {
+        index: Some(index),
+        line,
+        column,
+        message: reason(error),
+    }
+}
+
+/// The message without the place that serde_json adds, which is told apart.
+fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match message.strip_suffix(&place) {
+        Some(message) => message.to_owned(),
+        None => message,
+    }
+}
