@@ -1,1 +1,13 @@
 //! The models that loom explores: `RUSTFLAGS="--cfg loom" cargo test --release --test loom`.
+//!
+//! Each prints its name, its preemption bound, how many executions it took and whether it ran to the end. A model
+//! that did not is reported as `capped` and fails. Without `--cfg loom` there is nothing here to run.
+//!
+//! Under loom time stands still and no wait times out, so an expiry is a thread that calls
+//! `expire`, which is the code that a waiter runs when its deadline comes.
+
+#![cfg(loom)]
+
+mod lock;
+mod model;
+mod store;
