@@ -10,6 +10,7 @@ use std::time::Duration;
 #[cfg(not(loom))]
 mod imp {
     use super::Duration;
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use parking_lot::MutexGuard;
@@ -54,14 +55,20 @@ mod imp {
     static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
     std::thread_local! {
-        static THIS_THREAD: u64 = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
+        /// Zero until it is asked for: a constant needs no check whether it was initialized.
+        static THIS_THREAD: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// A number for the calling thread, never reused; cheaper than `std::thread::current().id()`.
-    ///
-    /// Zero, which is nobody's number, while the thread tears its locals down.
+    /// A number for the calling thread, never zero and never reused; cheaper than
+    /// `std::thread::current().id()`.
+    #[inline]
     pub(crate) fn thread_number() -> u64 {
-        THIS_THREAD.try_with(|number| *number).unwrap_or(0)
+        THIS_THREAD.with(|number| {
+            if number.get() == 0 {
+                number.set(NEXT_THREAD.fetch_add(1, Ordering::Relaxed));
+            }
+            number.get()
+        })
     }
 }
 

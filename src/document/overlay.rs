@@ -29,7 +29,8 @@ impl Overlay {
             base,
             touched: Touched::default(),
             root,
-            changes: Vec::new(),
+            // Most transactions make one change.
+            changes: Vec::with_capacity(1),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use arrayvec::ArrayString;
 use ropey::Rope;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
@@ -39,6 +40,7 @@ impl Text {
     /// How many characters.
     pub fn len(&self) -> usize {
         match &self.0 {
+            Repr::Short(text) if text.is_ascii() => text.len(),
             Repr::Short(text) => text.chars().count(),
             Repr::Long(rope) => rope.len_chars(),
         }
@@ -71,6 +73,10 @@ impl Text {
         if range.start > range.end {
             return None;
         }
+        if range.is_empty() {
+            // Every insertion asks for what it replaces, which is nothing.
+            return (range.end <= self.len()).then(SmolStr::default);
+        }
         match &self.0 {
             Repr::Short(text) => bytes(text, &range).map(|bytes| SmolStr::new(&text[bytes])),
             Repr::Long(rope) => {
@@ -98,7 +104,10 @@ impl Text {
                     splice_rope(&mut rope, range, inserted);
                     Repr::Long(rope)
                 } else {
-                    Repr::Short(pieces.into_iter().collect())
+                    // Put together on the stack, so that the new text costs one allocation.
+                    let mut whole = ArrayString::<LONG>::new();
+                    pieces.iter().for_each(|piece| whole.push_str(piece));
+                    Repr::Short(SmolStr::new(whole))
                 };
             }
             Repr::Long(rope) => {

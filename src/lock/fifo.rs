@@ -125,8 +125,8 @@ impl FifoLock {
         }
         let claim = Claim {
             owner,
-            thread: if options.unbound { 0 } else { thread_number() },
             label: options.label,
+            thread: if options.unbound { 0 } else { thread_number() },
         };
         let now = self.0.clock.now();
         let mut state = self.0.state.lock();

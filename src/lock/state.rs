@@ -73,6 +73,8 @@ pub(super) enum Reason {
     Cancelled,
 }
 
+/// The steps of the uncontended path are always inlined: as calls they pass their parts over the stack, which costs
+/// a third of that path (docs/performance.md, "The lock").
 #[derive(Debug)]
 pub(super) struct State {
     queue: Queue<Exclusive, Waiter>,
@@ -115,12 +117,14 @@ impl State {
     }
 
     /// Makes the claim the holder after [`State::try_take`] succeeded.
+    #[inline(always)]
     pub(super) fn hold_at_once(&mut self, claim: Claim, now: Timestamp) -> Grant {
         self.figures.wait.record_zero();
         let id = self.next_id();
         self.hold(id, claim, now)
     }
 
+    #[inline(always)]
     fn hold(&mut self, id: LockId, claim: Claim, now: Timestamp) -> Grant {
         debug_assert!(self.holder.is_none(), "granted beside a holder");
         self.grants += 1;
@@ -249,6 +253,7 @@ impl State {
     }
 
     /// Ends the grant if `id` names it; the next in line becomes the holder in the same step.
+    #[inline(always)]
     pub(super) fn release(
         &mut self,
         id: LockId,

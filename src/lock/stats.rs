@@ -28,8 +28,9 @@ pub(super) struct Samples {
     /// Zeros are only counted: the uncontended path has nothing to measure.
     zeros: u64,
     count: u64,
-    total: Duration,
-    max: Duration,
+    /// In nanoseconds, which are enough for five centuries.
+    total: u64,
+    max: u64,
     histogram: Histogram<u64>,
 }
 
@@ -42,10 +43,10 @@ impl Samples {
     }
 
     pub(super) fn record(&mut self, sample: Duration) {
+        let nanos = nanos(sample);
         self.count += 1;
-        self.total = self.total.saturating_add(sample);
-        self.max = self.max.max(sample);
-        let nanos = u64::try_from(sample.as_nanos()).unwrap_or(u64::MAX);
+        self.total = self.total.saturating_add(nanos);
+        self.max = self.max.max(nanos);
         self.histogram.saturating_record(nanos);
     }
 
@@ -58,31 +59,32 @@ impl Samples {
             }
             let among = (rank - self.zeros) as f64 / self.count as f64;
             // A bucket's upper edge may lie above the largest sample in it.
-            Duration::from_nanos(self.histogram.value_at_quantile(among)).min(self.max)
+            Duration::from_nanos(self.histogram.value_at_quantile(among).min(self.max))
         };
-        let mean = match count {
-            0 => Duration::ZERO,
-            _ => Duration::from_nanos((self.total.as_nanos() / u128::from(count)) as u64),
-        };
+        let mean = Duration::from_nanos(self.total.checked_div(count).unwrap_or(0));
         DurationSummary {
             count,
             mean,
             p50: at(0.50),
             p95: at(0.95),
             p99: at(0.99),
-            max: self.max,
+            max: Duration::from_nanos(self.max),
         }
     }
 }
 
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
 impl Default for Samples {
     fn default() -> Self {
-        let highest = Self::HIGHEST.as_nanos() as u64;
+        let highest = nanos(Self::HIGHEST);
         Self {
             zeros: 0,
             count: 0,
-            total: Duration::ZERO,
-            max: Duration::ZERO,
+            total: 0,
+            max: 0,
             histogram: Histogram::new_with_bounds(1, highest, 2)
                 .expect("the bounds are constants that the histogram accepts"),
         }

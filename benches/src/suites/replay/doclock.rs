@@ -1,8 +1,8 @@
-//! doclock, all of it: every recorded transaction goes through the composable form, which
-//! validates it, maps the selection, builds the inverse operations and publishes a version.
+//! doclock, all of it: every recorded transaction goes through the DSL, which validates it, keeps
+//! each change with its inverse, maps the selection and publishes a version.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node, transaction};
-use doclock::{DataStore, Editor, NodeId};
+use doclock::{DataStore, Editor, NodeId, View};
 
 use super::{Subject, Trace};
 use crate::Result;
@@ -34,7 +34,7 @@ impl Subject for Doclock {
     }
 
     fn note(&self) -> &'static str {
-        "publishes a version per commit; atomic, validated, with inverse operations; no history"
+        "a version per commit; atomic, validated, exact inverses; one replica, so nothing to merge with"
     }
 
     fn reset(&mut self) -> Result {

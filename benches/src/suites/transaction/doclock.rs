@@ -2,7 +2,7 @@
 //! that an editor executes.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node, transaction};
-use doclock::{DataStore, Editor, NodeId};
+use doclock::{DataStore, Editor, NodeId, View};
 
 use super::{Change, Edit, INSERTED, Snapshots, Subject, TEXT};
 use crate::Result;
@@ -33,13 +33,10 @@ pub fn open_dsl(nodes: usize) -> Result<Box<dyn Subject>> {
 fn open(nodes: usize, form: Form) -> Result<Box<dyn Subject>> {
     let store = DataStore::new();
     let editor = Editor::new(store.clone(), OWNER);
-    let ids: Vec<_> = (0..nodes)
-        .map(|node| NodeId::from(format!("node-{node}")))
-        .collect();
-    let creations = ids
-        .iter()
-        .map(|id| create(text_node("inline-text", TEXT).with_id(id)));
-    transaction(&editor, creations).commit()?;
+    let creations = vec![create(text_node("inline-text", TEXT)); nodes];
+    let created = transaction(&editor, creations).commit()?.operations;
+    let ids = created.into_iter().flat_map(|operation| operation.created);
+    let ids = ids.collect();
     Ok(Box::new(Doclock {
         store,
         editor,
@@ -51,7 +48,7 @@ fn open(nodes: usize, form: Form) -> Result<Box<dyn Subject>> {
 impl Doclock {
     fn edit_raw(&self, edit: &Edit) -> Result {
         let id = &self.ids[edit.node];
-        let mut transaction = self.store.begin(OWNER)?;
+        let mut transaction = self.store.begin(self.editor.owner())?;
         match edit.change {
             Change::Insert => transaction.insert_text(id, edit.offset, INSERTED)?,
             Change::Delete => transaction.delete_text(id, edit.offset..edit.offset + 1)?,
@@ -84,7 +81,9 @@ impl Subject for Doclock {
             Form::Raw => {
                 "serializable in strict order of asking, atomic, snapshot readers; not durable; validated; events"
             }
-            Form::Dsl => "the same, with the selection mapped and the inverse operations returned",
+            Form::Dsl => {
+                "the same, from a list of operations that names what failed and maps the selection"
+            }
         }
     }
 
