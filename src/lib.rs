@@ -94,3 +94,12 @@ pub use transaction::{
     PanicPayload, Position, ScriptError, Selection, TransactionError, TransactionManager,
     TransactionResult, dsl, parse_operations,
 };
+
+/// The pages whose examples are tests.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/guide.md")]
+    struct Guide;
+}
