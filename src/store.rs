@@ -179,7 +179,8 @@ impl DataStore {
     /// Subscribes to the commits from now on, keeping at most `capacity` of them that were not received yet.
     ///
     /// A subscriber that falls further behind misses commits and is told how many; it never holds up a commit.
-    /// A capacity of zero counts as one.
+    /// A capacity of zero counts as one, one of more than 2²⁰ as that. The channel takes its room at once, some 24
+    /// bytes for each commit that it may keep.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         self.0.events.subscribe(capacity)
     }

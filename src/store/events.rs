@@ -61,6 +61,9 @@ struct Subscriber {
     unreported: Arc<AtomicU64>,
 }
 
+/// The channel takes room for all that it may keep when it is made; more than this is a mistake.
+const LARGEST: usize = 1 << 20;
+
 #[derive(Debug, Default)]
 pub(super) struct Events {
     subscribers: Mutex<Vec<Subscriber>>,
@@ -68,7 +71,7 @@ pub(super) struct Events {
 
 impl Events {
     pub(super) fn subscribe(&self, capacity: usize) -> Subscription {
-        let (sender, receiver) = crossbeam_channel::bounded(capacity.max(1));
+        let (sender, receiver) = crossbeam_channel::bounded(capacity.clamp(1, LARGEST));
         let unreported = Arc::new(AtomicU64::new(0));
         self.subscribers.lock().push(Subscriber {
             sender,

@@ -3,4 +3,5 @@
 
 pub mod lock;
 pub mod replay;
+pub mod text;
 pub mod transaction;

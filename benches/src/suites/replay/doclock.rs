@@ -1,9 +1,10 @@
 //! doclock, all of it: every recorded transaction goes through the DSL, which validates it, keeps
 //! each change with its inverse, maps the selection and publishes a version.
 
-use doclock::dsl::{create, delete_text_range, insert_text, text_node, transaction};
-use doclock::{DataStore, Editor, NodeId, View};
+use doclock::dsl::{create, delete_text_range, insert_text, replace_text, text_node, transaction};
+use doclock::{DataStore, Editor, NodeId, Operation, View};
 
+use super::trace::Patch;
 use super::{Subject, Trace};
 use crate::Result;
 
@@ -26,6 +27,17 @@ impl Doclock {
             text,
         })
     }
+
+    fn operation(&self, patch: &Patch) -> Operation {
+        let (start, end) = (patch.at, patch.at + patch.deleted);
+        let inserted = patch.inserted.as_str();
+        let operation = match (patch.deleted, inserted) {
+            (0, _) => insert_text(start, inserted),
+            (_, "") => delete_text_range(start, end),
+            _ => replace_text(start, end, inserted),
+        };
+        operation.on(&self.text)
+    }
 }
 
 impl Subject for Doclock {
@@ -44,17 +56,7 @@ impl Subject for Doclock {
 
     fn replay(&mut self, trace: &Trace) -> Result {
         for patches in &trace.transactions {
-            let mut operations = Vec::with_capacity(2 * patches.len());
-            for patch in patches {
-                if patch.deleted > 0 {
-                    let range = delete_text_range(patch.at, patch.at + patch.deleted);
-                    operations.push(range.on(&self.text));
-                }
-                if !patch.inserted.is_empty() {
-                    let insertion = insert_text(patch.at, patch.inserted.as_str());
-                    operations.push(insertion.on(&self.text));
-                }
-            }
+            let operations: Vec<_> = patches.iter().map(|patch| self.operation(patch)).collect();
             transaction(&self.editor, operations).commit()?;
         }
         Ok(())
