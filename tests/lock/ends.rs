@@ -1,0 +1,193 @@
+//! How holds end, and who may end them: panic, re-entry, drop, threads (LOCK 11, 12, 17, 18).
+
+use std::sync::Barrier;
+use std::thread;
+
+use doclock::{
+    AcquireOptions, CancelToken, Clock, DataStore, Editor, FifoLock, LockError, LockGuard,
+    LockInfo, LockStats, ManualClock, NodeSpec, ReleaseError, Snapshot, Subscription, Transaction,
+    TransactionManager, View, dsl,
+};
+
+use crate::{patient, timed_store, until_waiting};
+
+#[test]
+fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
+    let store = DataStore::new();
+    let barrier = Barrier::new(2);
+    let went_on = thread::scope(|scope| {
+        let panicking = scope.spawn(|| {
+            let mut transaction = store.begin("panicking").unwrap();
+            transaction
+                .create(NodeSpec::new("paragraph").with_id("lost"))
+                .unwrap();
+            barrier.wait();
+            until_waiting(&store, 1);
+            panic!("in the midst of it");
+        });
+        barrier.wait();
+        let next = scope.spawn(|| {
+            let mut transaction = store.begin_as("next", patient()).unwrap();
+            assert!(!transaction.contains(&"lost".into()));
+            transaction
+                .create(NodeSpec::new("paragraph").with_id("kept"))
+                .unwrap();
+            transaction.commit().unwrap();
+        });
+        let payload = panicking.join().unwrap_err();
+        next.join().unwrap();
+        payload.downcast_ref::<&str>().copied()
+    });
+    assert_eq!(went_on, Some("in the midst of it"));
+    let snapshot = store.snapshot();
+    assert_eq!((snapshot.version(), snapshot.len()), (1, 1));
+    assert!(!store.is_locked());
+    drop(store.lock("after").unwrap());
+}
+
+#[test]
+fn lock_12_asking_again_on_the_holding_thread_is_refused_at_once() {
+    let (store, _clock) = timed_store();
+    let guard = store.lock("ann").unwrap();
+    // The clock stands still: a wait would never end.
+    for options in [
+        AcquireOptions::new(),
+        patient(),
+        AcquireOptions::new().no_wait(),
+    ] {
+        match store.lock_with("ann again", options) {
+            Err(LockError::Reentrant { owner, holder }) => {
+                assert_eq!(owner.as_str(), "ann again");
+                assert_eq!(holder.lock_id, guard.id());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(matches!(
+        store.begin("ann"),
+        Err(LockError::Reentrant { .. })
+    ));
+    drop(guard);
+
+    let editor = Editor::new(store.clone(), "ann");
+    let inner = store.clone();
+    let nested = dsl::op(move |_: &mut Transaction| inner.lock("inner").map(drop));
+    let error = dsl::transaction(&editor, nested).commit().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("requested again by its holding thread"),
+        "{error}"
+    );
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn lock_12_an_unbound_grant_may_be_waited_for_on_its_own_thread() {
+    let store = DataStore::new();
+    let id = store
+        .acquire_lock_with("front end", AcquireOptions::new().unbound())
+        .unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            until_waiting(&store, 1);
+            store.release_lock(id).unwrap();
+        });
+        drop(store.lock_with("front end", patient()).unwrap());
+    });
+}
+
+#[test]
+fn lock_17_dropping_a_guard_or_a_transaction_releases() {
+    let store = DataStore::new();
+    drop(store.lock("a").unwrap());
+    assert!(!store.is_locked());
+    drop(store.begin("a").unwrap());
+    assert!(!store.is_locked());
+    let mut transaction = store.begin("a").unwrap();
+    transaction.create(NodeSpec::new("x")).unwrap();
+    drop(transaction);
+    assert!(!store.is_locked());
+    assert_eq!(store.version(), 0);
+}
+
+#[test]
+fn lock_17_dropping_every_other_handle_strands_no_waiter() {
+    let store = DataStore::new();
+    store.set_lock_timeout(None);
+    let guard = store.lock("holder").unwrap();
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let manager = TransactionManager::new(store.clone());
+            thread::spawn(move || {
+                manager
+                    .execute(dsl::create(NodeSpec::new("x")))
+                    .unwrap()
+                    .version
+            })
+        })
+        .collect();
+    until_waiting(&store, 3);
+    drop(store);
+    drop(guard);
+    let mut versions: Vec<_> = waiters
+        .into_iter()
+        .map(|waiter| waiter.join().unwrap())
+        .collect();
+    versions.sort_unstable();
+    assert_eq!(versions, [1, 2, 3]);
+}
+
+#[test]
+fn lock_17_a_guard_under_which_a_transaction_is_open_releases_when_that_ends() {
+    let store = DataStore::new();
+    let guard = store.lock("ann").unwrap();
+    let id = guard.id();
+    let mut transaction = store.begin_with(id).unwrap();
+    assert_eq!(
+        store.release_lock(id),
+        Err(ReleaseError::TransactionOpen { id })
+    );
+    drop(guard);
+    assert!(store.is_locked(), "the transaction still runs");
+    transaction.create(NodeSpec::new("x")).unwrap();
+    transaction.commit().unwrap();
+    assert!(!store.is_locked());
+    assert_eq!(store.version(), 1);
+}
+
+#[test]
+fn lock_18_a_guard_may_be_released_on_another_thread() {
+    let store = DataStore::new();
+    let guard = store.lock("ann").unwrap();
+    thread::spawn(move || drop(guard)).join().unwrap();
+    assert!(!store.is_locked());
+    let id = store.acquire_lock("ann").unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| store.release_lock(id).unwrap());
+    });
+    drop(store.lock("ann again").unwrap());
+}
+
+#[test]
+fn lock_18_public_types_cross_threads() {
+    fn crosses<T: Send>() {}
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<DataStore>();
+    is_shared::<FifoLock>();
+    is_shared::<CancelToken>();
+    is_shared::<Clock>();
+    is_shared::<ManualClock>();
+    is_shared::<Editor>();
+    is_shared::<TransactionManager>();
+    is_shared::<Snapshot>();
+    is_shared::<LockError>();
+    is_shared::<LockInfo>();
+    is_shared::<LockStats>();
+    is_shared::<doclock::TransactionError>();
+    is_shared::<doclock::Operation>();
+    is_shared::<doclock::Commit>();
+    crosses::<LockGuard>();
+    crosses::<Transaction>();
+    crosses::<Subscription>();
+}

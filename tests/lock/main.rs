@@ -1,0 +1,37 @@
+//! The promises of the global lock, by number.
+
+mod ends;
+mod figures;
+mod grants;
+mod waits;
+
+use std::thread;
+
+use doclock::{
+    AcquireOptions, DataStore, LockError, LockGuard, ManualClock, StoreOptions, TimeoutEvidence,
+};
+
+/// A store on a clock that the test moves.
+fn timed_store() -> (DataStore, ManualClock) {
+    let clock = ManualClock::new();
+    let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+    (store, clock)
+}
+
+/// Returns once exactly this many requests wait.
+fn until_waiting(store: &DataStore, count: usize) {
+    while store.queue_length() != count {
+        thread::yield_now();
+    }
+}
+
+fn patient() -> AcquireOptions {
+    AcquireOptions::new().no_wait_limit()
+}
+
+fn timeout_of(result: Result<LockGuard, LockError>) -> TimeoutEvidence {
+    match result {
+        Err(LockError::Timeout(evidence)) => *evidence,
+        other => panic!("expected a timeout, found {other:?}"),
+    }
+}
