@@ -107,11 +107,11 @@ pub enum EditError {
         parent: NodeId,
     },
     /// A change was made for a document that was different here.
-    #[error("the change does not fit: the {aspect} of node {id} is not what it starts from")]
+    #[error("the change starts from another {aspect} of node {id}")]
     Conflict {
         /// The node.
         id: NodeId,
-        /// What differs: `text`, `marks`, `attributes`, `place`, `subtree` or `root`.
+        /// What differs: `text`, `set of marks`, `set of attributes`, `place`, `subtree` or `root`.
         aspect: &'static str,
     },
     /// A list of nodes is not one whole subtree.

@@ -77,9 +77,9 @@ impl Overlay {
                 expect(found == *removed, id, "text")?;
                 let after = match marks {
                     Some(marks) => {
-                        expect(node.marks == marks.before, id, "marks")?;
+                        expect(node.marks == marks.before, id, "set of marks")?;
                         let len = node.text.len() - range.len() + inserted.chars().count();
-                        expect(marks.after.are_normal(len), id, "marks")?;
+                        expect(marks.after.are_normal(len), id, "set of marks")?;
                         Some(marks.after.clone())
                     }
                     None => {
@@ -87,7 +87,7 @@ impl Overlay {
                             let after = node.marks.after_splice(&range, inserted.chars().count());
                             after == node.marks
                         };
-                        expect(unmoved, id, "marks")?;
+                        expect(unmoved, id, "set of marks")?;
                         None
                     }
                 };
@@ -99,15 +99,15 @@ impl Overlay {
             }
             Change::SetMarks { id, marks } => {
                 let node = find(self, id)?;
-                expect(node.marks == marks.before, id, "marks")?;
-                expect(marks.after.are_normal(node.text.len()), id, "marks")?;
+                expect(node.marks == marks.before, id, "set of marks")?;
+                expect(marks.after.are_normal(node.text.len()), id, "set of marks")?;
                 self.edit(id)?.marks = marks.after.clone();
             }
             Change::PatchAttrs { id, patches } => {
                 let node = find(self, id)?;
                 for patch in patches {
                     let before = node.attributes.get(&patch.key);
-                    expect(before == patch.before.as_ref(), id, "attributes")?;
+                    expect(before == patch.before.as_ref(), id, "set of attributes")?;
                 }
                 let node = self.edit(id)?;
                 for patch in patches {

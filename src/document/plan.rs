@@ -30,6 +30,10 @@ pub(crate) fn insert_subtree<V: View>(view: &V, nodes: Vec<Arc<Node>>, to: Targe
 
 pub(crate) fn remove_subtree<V: View>(view: &V, id: &NodeId) -> Planned {
     let node = find(view, id)?;
+    // Found out here as well, because the list of all below the root may be long.
+    if view.root() == Some(id) {
+        return Err(EditError::RootDeleted { id: id.clone() });
+    }
     let at = place(view, node);
     let nodes = view.descendants(id).map(|node| Arc::new(node.clone()));
     Ok(Some(Change::RemoveSubtree {

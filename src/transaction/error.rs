@@ -56,12 +56,21 @@ pub enum OperationError {
     /// The document does not allow it.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// Its code returned an error.
+    /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),
     /// Its code panicked.
     #[error("{0}")]
     Panicked(PanicPayload),
+}
+
+impl From<Box<dyn Error + Send + Sync>> for OperationError {
+    fn from(error: Box<dyn Error + Send + Sync>) -> Self {
+        match error.downcast() {
+            Ok(error) => Self::Edit(*error),
+            Err(error) => Self::Failed(error),
+        }
+    }
 }
 
 /// What a panic carried. It was caught when the transaction was rolled back, and can go on from here.

@@ -42,6 +42,8 @@ pub struct TransactionResult {
     pub transaction_id: TransactionId,
     /// The document's version after it; that before it, if it changed nothing.
     pub version: u64,
+    /// Whether it changed anything, and so made that version.
+    pub changed: bool,
     /// What was carried out, in order, those within a `control` one by one.
     pub operations: Vec<ExecutedOperation>,
     /// The editor's selection before.
@@ -139,6 +141,7 @@ impl TransactionManager {
         TransactionResult {
             transaction_id: self.store.next_transaction(),
             version: self.store.version(),
+            changed: false,
             operations: Vec::new(),
             selection_before: None,
             selection_after: None,
@@ -159,6 +162,7 @@ impl From<Committed> for TransactionResult {
         Self {
             transaction_id: committed.transaction_id,
             version: committed.version,
+            changed: !committed.changes.is_empty(),
             operations: committed.operations,
             selection_before: None,
             selection_after: None,

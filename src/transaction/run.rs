@@ -39,7 +39,7 @@ pub(super) fn run(
                 // Whatever state a panic leaves behind is the transaction's, which is rolled back unseen.
                 match catch_unwind(AssertUnwindSafe(|| code.call(transaction))) {
                     Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(OperationError::Failed(error)),
+                    Ok(Err(error)) => Err(error.into()),
                     Err(payload) => Err(OperationError::Panicked(PanicPayload::new(payload))),
                 }
             })?,

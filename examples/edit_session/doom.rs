@@ -1,0 +1,153 @@
+//! Transactions that have to fail, after some operations that work, so that there is something to roll back.
+
+use std::panic::{PanicHookInfo, set_hook, take_hook};
+
+use doclock::dsl::{
+    add_child, create, delete, delete_text_range, element, insert_text, move_node, op,
+    remove_child, set_text, text_node,
+};
+use doclock::{
+    EditError, NodeId, Operation, OperationError, Snapshot, Transaction, TransactionError, View,
+};
+
+use crate::random::Random;
+use crate::walk::TEXT;
+
+const REASON: &str = "this transaction was made to fail";
+
+/// Why the last operation is impossible.
+#[derive(Clone, Copy, Debug)]
+enum Impossible {
+    TextRange,
+    ChildIndex,
+    MissingNode,
+    DeletedNode,
+    Cycle,
+    NotAChild,
+    IdTaken,
+    RootDeleted,
+    Failing,
+    Panicking,
+}
+
+/// How a transaction has to fail.
+///
+/// What is impossible about it depends on nothing that other editors can change: on a node that the transaction
+/// itself creates, or on the root.
+#[derive(Debug)]
+pub struct Doom {
+    why: Impossible,
+    /// The index of the impossible operation.
+    index: usize,
+    /// A node that the transaction creates, and which nobody may see.
+    pub scratch: NodeId,
+}
+
+impl Doom {
+    /// Adds to these operations what makes their transaction fail.
+    pub fn after(
+        operations: Vec<Operation>,
+        scratch: String,
+        document: &Snapshot,
+        random: &mut Random,
+    ) -> (Vec<Operation>, Self) {
+        use Impossible::*;
+        let why = random.pick([
+            TextRange,
+            ChildIndex,
+            MissingNode,
+            DeletedNode,
+            Cycle,
+            NotAChild,
+            IdTaken,
+            RootDeleted,
+            Failing,
+            Panicking,
+        ]);
+        let text = NodeId::from(format!("{scratch}-text"));
+        let missing = NodeId::from(format!("{scratch}-missing"));
+        let scratch = NodeId::from(scratch);
+        let root = document.root().unwrap_or(&missing);
+
+        let note = text_node(TEXT, "Not to be seen").with_id(&text);
+        let mut operations = operations;
+        operations.push(create(element("paragraph", [note]).with_id(&scratch)));
+        operations.extend(match why {
+            TextRange => vec![delete_text_range(4, 4000).on(&text)],
+            ChildIndex => vec![add_child(element("paragraph", []), 2).on(&scratch)],
+            MissingNode => vec![set_text("nothing").on(&missing)],
+            DeletedNode => vec![delete().on(&text), insert_text(0, "late").on(&text)],
+            Cycle => vec![move_node(&text, 0).on(&scratch)],
+            NotAChild => vec![remove_child(&scratch).on(&text)],
+            IdTaken => vec![create(element("paragraph", []).with_id(&text))],
+            RootDeleted => vec![delete().on(root)],
+            Failing => vec![op(|_: &mut Transaction| Err(REASON))],
+            Panicking => vec![op(|_: &mut Transaction| -> Result<(), EditError> {
+                panic!("{REASON}")
+            })],
+        });
+        let index = operations.iter().map(steps).sum::<usize>() - 1;
+        let doom = Self {
+            why,
+            index,
+            scratch,
+        };
+        (operations, doom)
+    }
+
+    /// Whether this is the error that had to come.
+    pub fn is_met_by(&self, error: &TransactionError) -> bool {
+        let TransactionError::Operation { index, cause, .. } = error else {
+            return false;
+        };
+        *index == self.index && self.expects(cause)
+    }
+
+    fn expects(&self, cause: &OperationError) -> bool {
+        use Impossible::*;
+        match cause {
+            OperationError::Failed(error) => {
+                matches!(self.why, Failing) && error.to_string() == REASON
+            }
+            OperationError::Panicked(payload) => {
+                matches!(self.why, Panicking) && payload.message().as_deref() == Some(REASON)
+            }
+            OperationError::Edit(error) => matches!(
+                (self.why, error),
+                (TextRange, EditError::TextOutOfRange { end: 4000, .. })
+                    | (ChildIndex, EditError::IndexOutOfRange { index: 2, .. })
+                    | (MissingNode, EditError::NodeNotFound { .. })
+                    | (DeletedNode, EditError::NodeDeleted { .. })
+                    | (Cycle, EditError::Cycle { .. })
+                    | (NotAChild, EditError::NotAChild { .. })
+                    | (IdTaken, EditError::IdTaken { .. })
+                    | (RootDeleted, EditError::RootDeleted { .. })
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether it failed before the impossible came.
+    pub fn is_ahead_of(&self, error: &TransactionError) -> bool {
+        matches!(error, TransactionError::Operation { index, .. } if *index < self.index)
+    }
+}
+
+/// How many an operation counts for where an error names its index.
+fn steps(operation: &Operation) -> usize {
+    match operation {
+        Operation::Control { operations, .. } => operations.len(),
+        _ => 1,
+    }
+}
+
+/// Keeps the panics that are part of the plan from being reported like the others.
+pub fn silence_planned_panics() {
+    let report = take_hook();
+    set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {
+        let message = panic.payload().downcast_ref::<String>();
+        if message.is_none_or(|message| message != REASON) {
+            report(panic);
+        }
+    }));
+}

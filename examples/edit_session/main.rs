@@ -1,0 +1,108 @@
+//! The main job of doclock on a real document: many editors, one store, everything checked.
+//!
+//! ```text
+//! cargo run --release --example edit_session -- [FILE.md] [--editors N] [--transactions N] [--json]
+//! cargo run --release --example edit_session -- --trace FILE.json[.gz] [--editors N] [--json]
+//! ```
+//!
+//! Reads a Markdown file into a tree of nodes and lets several threads edit it at once, a part of whose
+//! transactions is made to fail; or replays a recorded editing history, once per thread. Meanwhile a reader
+//! checks snapshots, and a replica follows the commit events. What was checked, and the figures of the lock, are
+//! printed at the end.
+//!
+//! Ends with 0 if everything held, with 1 if something did not, with 2 if the input was bad.
+
+#![expect(
+    unreachable_pub,
+    reason = "in a program, nothing is public further than this"
+)]
+
+mod args;
+mod doom;
+mod editors;
+mod input;
+mod markdown;
+mod plan;
+mod random;
+mod reader;
+mod replica;
+mod report;
+mod session;
+mod splice;
+mod trace;
+mod walk;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use args::{Command, Options, Work};
+use input::BadInput;
+use report::Report;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(&error.to_string());
+            ExitCode::from(if error.is::<BadInput>() { 2 } else { 1 })
+        }
+    }
+}
+
+/// Prints one line, whatever characters file names and messages bring along.
+fn complain(reason: &str) {
+    let line = reason.replace(char::is_control, " ");
+    eprintln!("edit_session: {line}");
+}
+
+/// Whether everything held.
+fn run() -> Result<bool, Box<dyn Error>> {
+    let command = args::parse(lexopt::Parser::from_env())?;
+    let (text, held) = match command {
+        Command::Help => (args::HELP.to_owned(), true),
+        Command::Run(options) => {
+            let report = session(&options)?;
+            let text = match options.json {
+                true => serde_json::to_string(&report)? + "\n",
+                false => report.to_string(),
+            };
+            (text, report.held)
+        }
+    };
+    // All at once and last, so that standard output has the whole or nothing.
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(held)
+}
+
+fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
+    let editors = options.editors;
+    match &options.work {
+        Work::Markdown {
+            file,
+            transactions,
+            seed,
+        } => {
+            let markdown = input::text(file)?;
+            let document = markdown::document(&markdown);
+            let workers = editors::workers(editors, *transactions, *seed, document.len());
+            let outcome = session::run(document, workers, *transactions)?;
+            Ok(Report::of_edits(file, editors, *seed, outcome))
+        }
+        Work::Trace(file) => {
+            let trace = trace::Trace::load(file)?;
+            let workers = trace.workers(editors);
+            let transactions = editors * trace.transactions();
+            if transactions as u64 > args::TRANSACTIONS {
+                let most = args::TRANSACTIONS;
+                let reason = format!(
+                    "{editors} editors make {transactions} transactions of it, more than {most}"
+                );
+                return Err(BadInput::of(file, reason).into());
+            }
+            let outcome = session::run(trace.document(editors), workers, transactions)?;
+            Ok(Report::of_replay(file, editors, &trace, outcome))
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! What an editor does next.
+//!
+//! Plans are made on a snapshot and run later, when others may have been faster: then a plan is stale, and fails as
+//! a whole. Some are left to code instead, which sees the document as it is when its turn comes.
+//!
+//! A plan that succeeds always changes something, so every commit can be counted in the versions. And plans keep
+//! the document about as large as it was, however many there are: long texts tend to be shortened, short ones to
+//! grow, and the same with the number of nodes.
+
+use std::ops::Range;
+
+use doclock::dsl::{
+    add_child, control, create, delete, element, move_node, op, remove_child, set_attrs, set_text,
+    text_node,
+};
+use doclock::{EditError, Mark, Node, NodeOperation, NodeSpec, Operation, Snapshot, Text, View};
+
+use crate::doom::Doom;
+use crate::random::Random;
+use crate::splice::Splice;
+use crate::walk::{TEXT, Walk};
+
+/// The length towards which texts tend.
+const TYPICAL: usize = 160;
+/// One plan in so many is doomed.
+const DOOMED: usize = 20;
+/// So many marks on one text are enough.
+const MARKS: usize = 8;
+
+/// One transaction to be.
+pub struct Plan {
+    pub operations: Vec<Operation>,
+    /// Set if it has to fail.
+    pub doom: Option<Doom>,
+}
+
+/// Makes the plans of one editor.
+pub struct Planner {
+    random: Random,
+    editor: String,
+    number: usize,
+    /// The number of nodes towards which the document tends.
+    nodes: usize,
+}
+
+impl Planner {
+    pub fn new(editor: String, random: Random, nodes: usize) -> Self {
+        Self {
+            random,
+            editor,
+            number: 0,
+            // In a tiny document, editors would get into each other's way most of the time.
+            nodes: nodes.max(64),
+        }
+    }
+
+    pub fn next(&mut self, document: &Snapshot) -> Plan {
+        self.number += 1;
+        let operations = self.edit(document);
+        match self.random.below(DOOMED) {
+            0 => {
+                let id = format!("{}-scratch-{}", self.editor, self.number);
+                let (operations, doom) = Doom::after(operations, id, document, &mut self.random);
+                Plan {
+                    operations,
+                    doom: Some(doom),
+                }
+            }
+            _ => Plan {
+                operations,
+                doom: None,
+            },
+        }
+    }
+
+    fn edit(&mut self, document: &Snapshot) -> Vec<Operation> {
+        let walk = Walk::down(document, &mut self.random);
+        let text = walk.text();
+        let edit = match self.random.below(100) {
+            0..30 => text.map(|text| self.write(text)),
+            30..42 => text.map(|text| self.strike_keys(text)),
+            42..52 => text.map(|text| self.rewrite(text)),
+            52..60 => Some(self.write_wherever()),
+            60..67 => text.map(|text| self.mark(text)),
+            67..77 => self.format(&walk),
+            77..87 => self.add_or_delete(document, &walk),
+            87..94 => self.move_block(document, &walk),
+            _ => self.cut_and_paste(document, &walk),
+        };
+        edit.or_else(|| self.add_or_delete(document, &walk))
+            .unwrap_or_else(|| self.add(document))
+    }
+
+    /// Types some words, or deletes some characters.
+    fn write(&mut self, text: &Node) -> Vec<Operation> {
+        let splice = splice(text.text(), &mut self.random);
+        vec![splice.operation().on(text.id())]
+    }
+
+    /// Types or deletes character by character, all in one transaction.
+    fn strike_keys(&mut self, text: &Node) -> Vec<Operation> {
+        let Splice(at, removed, inserted) = splice(text.text(), &mut self.random);
+        let deleted = (0..removed).map(|_| Splice(at, 1, "".into()));
+        let typed = inserted.chars().enumerate().map(|(nth, key)| {
+            let mut bytes = [0; 4];
+            Splice(at + nth, 0, (&*key.encode_utf8(&mut bytes)).into())
+        });
+        let keys: Vec<_> = deleted.chain(typed).map(|key| key.operation()).collect();
+        vec![control(text.id(), keys)]
+    }
+
+    /// Replaces a part of a text, or the whole if it is short.
+    fn rewrite(&mut self, text: &Node) -> Vec<Operation> {
+        let words = self.random.words();
+        let len = text.text().len();
+        let new = match len {
+            ..20 => set_text(words),
+            _ => {
+                let Range { start, end } = stretch(len, &mut self.random);
+                Splice(start, end - start, words.into()).operation()
+            }
+        };
+        vec![control(text.id(), [new, self.stamp()])]
+    }
+
+    /// Writes into whatever text it finds when its turn comes. Never stale.
+    fn write_wherever(&mut self) -> Vec<Operation> {
+        let random = self.random.split();
+        let write = op(move |transaction| -> Result<(), EditError> {
+            let mut random = random.clone();
+            let text = Walk::down(transaction, &mut random).text();
+            if let Some((id, text)) = text.map(|node| (node.id().clone(), node.text())) {
+                let Splice(at, removed, inserted) = splice(text, &mut random);
+                return transaction.replace_text(&id, at..at + removed, inserted);
+            }
+            match transaction.root().cloned() {
+                Some(root) => transaction
+                    .insert(paragraph(&mut random), &root, None)
+                    .map(drop),
+                None => transaction.create(paragraph(&mut random)).map(drop),
+            }
+        });
+        vec![write]
+    }
+
+    /// Marks a stretch of a text.
+    fn mark(&mut self, text: &Node) -> Vec<Operation> {
+        let id = text.id().clone();
+        let kind = self.random.pick(["bold", "em", "code", "strikethrough"]);
+        let random = self.random.split();
+        let mark = op(move |transaction| -> Result<(), EditError> {
+            // If the text has gone meanwhile, the next operation says so.
+            let Some(node) = transaction.node(&id) else {
+                return Ok(());
+            };
+            let range = stretch(node.text().len(), &mut random.clone());
+            let kept = node.marks().iter().take(MARKS - 1).cloned();
+            let marks: Vec<_> = kept.chain([Mark::new(kind, range)]).collect();
+            transaction.set_marks(&id, marks)
+        });
+        vec![mark, self.stamp().on(text.id())]
+    }
+
+    /// Sets attributes of a block.
+    fn format(&mut self, walk: &Walk<'_>) -> Option<Vec<Operation>> {
+        let (_, block) = walk.block(&mut self.random)?;
+        let attribute = match block.kind() {
+            "heading" => ("level", (1 + self.random.below(6)).into()),
+            "code-block" => (
+                "language",
+                self.random.pick(["rust", "json", "text"]).into(),
+            ),
+            "list" => ("ordered", (self.random.below(2) == 0).into()),
+            _ => (
+                "align",
+                self.random.pick(["left", "center", "right"]).into(),
+            ),
+        };
+        Some(vec![control(
+            block.id(),
+            [set_attrs([attribute]), self.stamp()],
+        )])
+    }
+
+    /// The more nodes there are, the more likely one is to go.
+    fn add_or_delete(&mut self, document: &Snapshot, walk: &Walk<'_>) -> Option<Vec<Operation>> {
+        if self.random.below(2 * self.nodes) >= document.len() {
+            return Some(self.add(document));
+        }
+        let (_, block) = walk.innermost_block()?;
+        Some(vec![delete().on(block.id())])
+    }
+
+    /// Adds a block, in one step or in several.
+    fn add(&mut self, document: &Snapshot) -> Vec<Operation> {
+        let walk = Walk::down(document, &mut self.random);
+        let Some(container) = walk.container(None) else {
+            return vec![create(paragraph(&mut self.random))];
+        };
+        let index = self.random.below(container.children().len() + 1);
+        match self.random.below(3) {
+            0 => {
+                let id = format!("{}-{}", self.editor, self.number);
+                let item = element("list-item", [paragraph(&mut self.random)]);
+                vec![
+                    create(element("list", [item]).with_id(id.as_str())),
+                    control(
+                        id.as_str(),
+                        [
+                            add_child(element("list-item", [paragraph(&mut self.random)]), 1),
+                            set_attrs([("ordered", false.into())]),
+                            move_node(container.id(), index),
+                        ],
+                    ),
+                ]
+            }
+            1 => {
+                let quote = element("block-quote", [paragraph(&mut self.random)]);
+                vec![add_child(quote, index).on(container.id())]
+            }
+            _ => vec![add_child(paragraph(&mut self.random), index).on(container.id())],
+        }
+    }
+
+    fn move_block(&mut self, document: &Snapshot, walk: &Walk<'_>) -> Option<Vec<Operation>> {
+        let (parent, block) = walk.block(&mut self.random)?;
+        let (container, index) = self.place_for(block, parent, document)?;
+        let to = move_node(container.id(), index);
+        Some(vec![control(block.id(), [to, self.stamp()])])
+    }
+
+    /// Detaches a block and attaches it elsewhere.
+    fn cut_and_paste(&mut self, document: &Snapshot, walk: &Walk<'_>) -> Option<Vec<Operation>> {
+        let (parent, block) = walk.block(&mut self.random)?;
+        let (container, index) = self.place_for(block, parent, document)?;
+        Some(vec![
+            remove_child(block.id()).on(parent.id()),
+            add_child(block.id(), index).on(container.id()),
+        ])
+    }
+
+    fn place_for<'v>(
+        &mut self,
+        block: &Node,
+        parent: &Node,
+        document: &'v Snapshot,
+    ) -> Option<(&'v Node, usize)> {
+        let container = Walk::down(document, &mut self.random).container(Some(block))?;
+        let leaves = usize::from(container.id() == parent.id());
+        let index = self.random.below(container.children().len() + 1 - leaves);
+        Some((container, index))
+    }
+
+    /// Says which edit came last: other than all before, so a change even where the rest of a plan leaves
+    /// everything as it was.
+    fn stamp(&self) -> NodeOperation {
+        let stamp = format!("{} #{}", self.editor, self.number);
+        set_attrs([("edited", stamp.into())])
+    }
+}
+
+fn paragraph(random: &mut Random) -> NodeSpec {
+    let text: String = (0..=random.below(8)).map(|_| random.words()).collect();
+    element("paragraph", [text_node(TEXT, text)])
+}
+
+/// Words that come, or characters that go: the longer the text, the more likely the latter.
+fn splice(text: &Text, random: &mut Random) -> Splice {
+    let len = text.len();
+    if random.below(len + TYPICAL) < TYPICAL {
+        return Splice(random.below(len + 1), 0, random.words().into());
+    }
+    let Range { start, end } = stretch(len, random);
+    Splice(start, end - start, "".into())
+}
+
+/// Some characters of a text; at least one, if it has any.
+fn stretch(len: usize, random: &mut Random) -> Range<usize> {
+    let start = random.below(len);
+    start..(start + 1 + random.below(20)).min(len)
+}

@@ -1,0 +1,48 @@
+//! The reader: takes snapshots while others write, and looks at every node of each.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use doclock::{DataStore, Snapshot, View, check};
+
+/// Checks one snapshot after the other until `done` is set, and then the last one. Returns how many versions it
+/// saw, or what was wrong.
+pub fn watch(store: &DataStore, done: &AtomicBool) -> Result<u64, String> {
+    let mut checked = 0;
+    let mut last = None;
+    loop {
+        // Asked first: if it is done by now, then this snapshot is the last.
+        let finished = done.load(Ordering::Acquire);
+        let snapshot = store.snapshot();
+        let version = snapshot.version();
+        match last {
+            Some(last) if version < last => {
+                return Err(format!("version {version} came after version {last}"));
+            }
+            Some(last) if version == last => {
+                drop(snapshot);
+                thread::yield_now();
+            }
+            _ => {
+                check_tree(&snapshot).map_err(|fault| format!("version {version}: {fault}"))?;
+                checked += 1;
+                last = Some(version);
+            }
+        }
+        if finished {
+            return Ok(checked);
+        }
+    }
+}
+
+/// A sound forest, of a single tree.
+fn check_tree(snapshot: &Snapshot) -> Result<(), String> {
+    check(snapshot).map_err(|fault| fault.to_string())?;
+    let root = snapshot.root().ok_or("there is no root")?;
+    let below = snapshot.descendants(root).count();
+    let len = snapshot.len();
+    match below == len {
+        true => Ok(()),
+        false => Err(format!("{below} of {len} nodes are in the root's tree")),
+    }
+}

@@ -1,0 +1,48 @@
+//! The replica: a second store that is kept equal by nothing but the commit events of the first.
+
+use std::error::Error;
+
+use doclock::{Change, Commit, DataStore, Snapshot, Subscription};
+
+pub struct Replica(DataStore);
+
+impl Replica {
+    /// A store whose first version is made by these changes.
+    pub fn new(imported: Vec<Change>) -> Result<Self, Box<dyn Error>> {
+        let replica = Self(DataStore::new());
+        replica.repeat(imported)?;
+        Ok(replica)
+    }
+
+    /// Repeats every commit, one by one, until the other store ends. Returns the document that comes of it, or
+    /// what did not fit.
+    pub fn follow(self, events: Subscription) -> Result<Snapshot, String> {
+        let missed = |count| match count {
+            0 => Ok(()),
+            _ => Err(format!("{count} commit events were missed")),
+        };
+        for event in events.receiver() {
+            missed(event.missed)?;
+            let Commit {
+                version, changes, ..
+            } = &*event.commit;
+            let repeated = self
+                .repeat(changes.clone())
+                .map_err(|error| format!("the commit of version {version}: {error}"))?;
+            if repeated != *version {
+                return Err(format!("version {version} came where {repeated} was due"));
+            }
+        }
+        missed(events.missed())?;
+        Ok(self.0.snapshot())
+    }
+
+    /// Makes the changes as one transaction and returns the version.
+    fn repeat(&self, changes: Vec<Change>) -> Result<u64, Box<dyn Error>> {
+        let mut transaction = self.0.begin("replica")?;
+        for change in changes {
+            transaction.apply(change)?;
+        }
+        Ok(transaction.commit()?.version)
+    }
+}

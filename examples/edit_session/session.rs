@@ -1,0 +1,167 @@
+//! The session: one store, workers that write, a reader that checks, a replica that follows.
+
+use std::error::Error;
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use doclock::{Committed, DataStore, LockStats, NodeSpec, Snapshot, View};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::reader;
+use crate::replica::Replica;
+use crate::walk::TEXT;
+
+/// What one writing thread does with the store; it tells the progress bar of every transaction.
+pub type Worker<'a> = Box<dyn FnOnce(&DataStore, &ProgressBar) -> Tally + Send + 'a>;
+
+/// What became of transactions.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tally {
+    pub committed: u64,
+    /// Failed, as they were meant to.
+    pub rolled_back: u64,
+    /// Failed because others were faster.
+    pub stale: u64,
+    /// Anything else.
+    pub unexpected: u64,
+    /// The first of those.
+    #[serde(skip)]
+    pub surprise: Option<String>,
+}
+
+impl Tally {
+    pub fn surprise(&mut self, what: impl fmt::Display) {
+        self.unexpected += 1;
+        self.surprise.get_or_insert_with(|| what.to_string());
+    }
+
+    pub fn total(&self) -> u64 {
+        self.committed + self.rolled_back + self.stale + self.unexpected
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            committed: self.committed + other.committed,
+            rolled_back: self.rolled_back + other.rolled_back,
+            stale: self.stale + other.stale,
+            unexpected: self.unexpected + other.unexpected,
+            surprise: self.surprise.or(other.surprise),
+        }
+    }
+}
+
+/// How large a document is.
+#[derive(Clone, Copy, Serialize)]
+pub struct Size {
+    pub nodes: usize,
+    pub blocks: usize,
+    pub characters: usize,
+}
+
+impl Size {
+    fn of(document: &Snapshot) -> Self {
+        let texts = document.nodes().filter(|node| node.kind() == TEXT);
+        let lengths: Vec<_> = texts.map(|node| node.text().len()).collect();
+        Self {
+            nodes: document.len(),
+            // The root is none.
+            blocks: (document.len() - lengths.len()).saturating_sub(1),
+            characters: lengths.into_iter().sum(),
+        }
+    }
+}
+
+/// What there is to tell of a session.
+pub struct Outcome {
+    pub before: Size,
+    pub after: Size,
+    pub tally: Tally,
+    pub elapsed: Duration,
+    pub lock: LockStats,
+    /// The document at the end.
+    pub document: Snapshot,
+    /// How many versions came after the import.
+    pub versions: u64,
+    /// How many snapshots the reader found sound, or what it found.
+    pub read: Result<u64, String>,
+    /// The document that came of following the events, or why there is none.
+    pub replica: Result<Snapshot, String>,
+}
+
+/// Imports the document and lets the workers at it, who will run so many transactions at most.
+pub fn run(
+    document: NodeSpec,
+    workers: Vec<Worker<'_>>,
+    transactions: usize,
+) -> Result<Outcome, Box<dyn Error>> {
+    let store = DataStore::new();
+    let imported = import(&store, document)?;
+    let before = Size::of(&store.snapshot());
+    store.reset_lock_stats();
+
+    // With room for every commit there is, the replica misses none, however far it falls behind.
+    let events = store.subscribe(transactions);
+    let replica = Replica::new(imported.changes)?;
+    let follower = thread::spawn(move || replica.follow(events));
+
+    let progress = progress_bar(transactions);
+    let done = AtomicBool::new(false);
+    let started = Instant::now();
+    let (tally, elapsed, read) = thread::scope(|scope| {
+        let reader = scope.spawn(|| reader::watch(&store, &done));
+        let (store, progress) = (&store, &progress);
+        let spawned = workers
+            .into_iter()
+            .map(|worker| scope.spawn(move || worker(store, progress)));
+        let writers: Vec<_> = spawned.collect();
+        // All have ended before the first panic goes on, or the reader would never be told to stop.
+        let tallies: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        let elapsed = started.elapsed();
+        done.store(true, Ordering::Release);
+        let tallies = tallies.into_iter().map(unwound);
+        let tally = tallies.fold(Tally::default(), Tally::and);
+        (tally, elapsed, unwound(reader.join()))
+    });
+    progress.finish_and_clear();
+
+    let document = store.snapshot();
+    let lock = store.lock_stats();
+    // The last handle: with the store ends the stream of events, and with that the replica is complete.
+    drop(store);
+    Ok(Outcome {
+        before,
+        after: Size::of(&document),
+        tally,
+        elapsed,
+        lock,
+        versions: document.version() - imported.version,
+        document,
+        read,
+        replica: unwound(follower.join()),
+    })
+}
+
+fn import(store: &DataStore, document: NodeSpec) -> Result<Committed, Box<dyn Error>> {
+    let mut transaction = store.begin("import")?;
+    let root = transaction.create(document)?;
+    transaction.set_root(&root)?;
+    Ok(transaction.commit()?)
+}
+
+/// Shows itself only where standard error is a terminal.
+fn progress_bar(transactions: usize) -> ProgressBar {
+    let template = "{bar:40} {pos}/{len} transactions, {per_sec}, {eta} left";
+    let style = ProgressStyle::with_template(template);
+    ProgressBar::new(transactions as u64)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// A panic in a thread goes on in the one that waited for it.
+fn unwound<T>(joined: thread::Result<T>) -> T {
+    joined.unwrap_or_else(|panic| resume_unwind(panic))
+}

@@ -1,0 +1,491 @@
+//! The main job, as a user runs it: the example `edit_session`, a process with arguments, output and an exit code.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+/// The program, built as this test was.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        // This test is at <target>/<profile>/deps/<name>.
+        let test = std::env::current_exe().unwrap();
+        let profile = test.parent().and_then(Path::parent).unwrap();
+        let profile_name = match profile.file_name().and_then(|name| name.to_str()).unwrap() {
+            "debug" => "dev",
+            name => name,
+        };
+        // `cargo test` has built the example, but `cargo test --test main_job` has not.
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--example", "edit_session"])
+            .args(["--profile", profile_name, "--manifest-path"])
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(profile.parent().unwrap())
+            .status()
+            .unwrap();
+        assert!(built.success(), "the example does not build");
+        let name = format!("edit_session{}", std::env::consts::EXE_SUFFIX);
+        profile.join("examples").join(name)
+    })
+}
+
+fn run<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    let mut command = Command::new(program());
+    command.args(arguments).output().unwrap()
+}
+
+fn stdout(output: &Output) -> &str {
+    std::str::from_utf8(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> &str {
+    std::str::from_utf8(&output.stderr).unwrap()
+}
+
+/// The report of a run in which everything held.
+fn report_of(arguments: &[&str]) -> Value {
+    let output = run(arguments.iter().chain(&["--json"]));
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    assert_eq!(stderr(&output), "");
+    let report: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!(report["held"], true, "{report:#}");
+    let checks = report["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 5);
+    assert!(checks.iter().all(|check| check["held"] == true));
+    assert_eq!(report["transactions"]["unexpected"], 0);
+    assert_eq!(report["lock"]["isLocked"], false);
+    report
+}
+
+/// A file for one test, in a folder that cargo keeps for tests.
+fn file(name: &str, content: impl AsRef<[u8]>) -> String {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, content).unwrap();
+    path.into_os_string().into_string().unwrap()
+}
+
+const MARKDOWN: &str = "\
+# A *small* document
+
+Words, **bold `code`**, a [link](https://example.org \"title\"), ~~gone~~, an ![](image.png)\\
+and naïve 文書 🦀[^1].
+
+- [x] one
+- two
+  1. nested
+
+    > quoted
+
+| a | b |
+|:--|--:|
+| 1 |   |
+
+```rust
+fn main() {}
+```
+
+<div>html</div>
+
+---
+
+[^1]: A note.
+";
+
+#[test]
+fn editors_share_a_document_and_all_checks_hold() {
+    let file = file("small.md", MARKDOWN);
+    let arguments = [
+        file.as_str(),
+        "--editors",
+        "3",
+        "--transactions",
+        "600",
+        "--seed",
+        "1",
+    ];
+    let report = report_of(&arguments);
+    assert_eq!(
+        (&report["editors"], &report["seed"]),
+        (&json!(3), &json!(1))
+    );
+    let transactions = &report["transactions"];
+    let count = |name: &str| transactions[name].as_u64().unwrap();
+    assert_eq!(count("total"), 600);
+    assert!(
+        count("rolledBack") > 0,
+        "one in twenty is to fail: {transactions}"
+    );
+    assert_eq!(
+        count("committed") + count("rolledBack") + count("stale"),
+        600
+    );
+    // Each but the import waits for the lock once.
+    assert_eq!(report["lock"]["totalAcquisitions"], 600);
+}
+
+#[test]
+fn markdown_becomes_blocks_and_texts() {
+    let file = file("outline.md", MARKDOWN);
+    let report = report_of(&[&file, "--transactions", "0"]);
+    let before = &report["document"]["before"];
+    assert_eq!(*before, report["document"]["after"]);
+    // Heading, paragraph; list, item, paragraph, item, paragraph, list, item, quote, paragraph; table, head, two
+    // cells, row, two cells; code, html, break, note, paragraph.
+    assert_eq!(before["blocks"], 23);
+    // The document, the blocks, and a text in all that have words: heading, five paragraphs, the tight item,
+    // three cells, code, html.
+    assert_eq!(before["nodes"], 1 + 23 + 12);
+    // `![](…)` counts as one, a hard break too.
+    let texts = [
+        "A small document",
+        "Words, bold code, a link, gone, an \u{FFFC}\nand naïve 文書 🦀1.",
+        "one",
+        "two",
+        "nested",
+        "quoted",
+        "a",
+        "b",
+        "1",
+        "fn main() {}\n",
+        "<div>html</div>\n",
+        "A note.",
+    ];
+    let characters: usize = texts.iter().map(|text| text.chars().count()).sum();
+    assert_eq!(before["characters"], characters);
+}
+
+#[test]
+fn without_json_the_report_is_tables() {
+    let file = file("tables.md", MARKDOWN);
+    let output = run([&file, "--editors", "2", "--transactions", "100"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(stderr(&output), "");
+    for piece in [
+        "characters",
+        "rolled back",
+        "held ",
+        "acquisitions",
+        "p99",
+        "held by",
+    ] {
+        assert!(stdout(&output).contains(piece), "{piece}: {output:?}");
+    }
+    assert!(!stdout(&output).contains("NOT HELD"));
+}
+
+#[test]
+fn one_editor_with_the_same_seed_does_the_same_again() {
+    let file = file("seed.md", MARKDOWN);
+    let run = || {
+        let mut report = report_of(&[
+            &file,
+            "--editors",
+            "1",
+            "--transactions",
+            "300",
+            "--seed",
+            "7",
+        ]);
+        (report["document"].take(), report["transactions"].take())
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn more_editors_than_words_to_edit() {
+    let file = file("word.md", "word");
+    let report = report_of(&[&file, "--editors", "16", "--transactions", "320"]);
+    assert_eq!(report["document"]["before"]["nodes"], 3);
+}
+
+#[test]
+fn the_default_is_the_readme() {
+    if !Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("README.md")
+        .exists()
+    {
+        println!("skipped: there is no README.md yet");
+        return;
+    }
+    let report = report_of(&["--transactions", "200"]);
+    assert_eq!(report["editors"], 4);
+    assert!(report["source"].as_str().unwrap().ends_with("README.md"));
+}
+
+#[test]
+fn help_tells_the_options_and_the_defaults() {
+    let output = run(["--help"]);
+    assert!(output.status.success());
+    for piece in [
+        "FILE.md",
+        "--trace",
+        "--editors N",
+        "--transactions N",
+        "--json",
+        "20000",
+    ] {
+        assert!(stdout(&output).contains(piece), "{piece}");
+    }
+}
+
+// --- Recorded histories ---
+
+/// Types, replaces, deletes, several patches in one transaction, none in another; positions count characters.
+fn history() -> Value {
+    json!({
+        "startContent": "naïve",
+        "endContent": "Ein Fädchen 🦀!",
+        "txns": [
+            {"time": "2020-01-01T00:00:00.000Z", "patches": [[5, 0, " 🦀"]]},
+            {"time": "2020-01-01T00:00:01.000Z", "patches": [[0, 5, "Fädchen"], [9, 0, "!"], [0, 0, "E"]]},
+            {"time": "2020-01-01T00:00:02.000Z", "patches": []},
+            {"time": "2020-01-01T00:00:03.000Z", "patches": [[1, 0, "inn "], [2, 1, ""]]},
+            {"time": "2020-01-01T00:00:04.000Z", "patches": [[3, 1, " "], [4, 0, ""]]},
+        ],
+    })
+}
+
+fn gzipped(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn a_trace_is_replayed_by_every_editor() {
+    let json = history().to_string();
+    let plain = file("history.json", &json);
+    let packed = file("history.json.gz", gzipped(json.as_bytes()));
+    for trace in [plain, packed] {
+        let report = report_of(&["--trace", &trace, "--editors", "3"]);
+        assert_eq!(report["transactions"]["committed"], 15);
+        assert_eq!(report["document"]["before"]["characters"], 15);
+        assert_eq!(report["document"]["after"]["characters"], 3 * 14);
+        assert_eq!(report["seed"], Value::Null);
+    }
+}
+
+#[test]
+fn a_trace_that_ends_otherwise_than_recorded_does_not_hold() {
+    let mut history = history();
+    history["endContent"] = "something else".into();
+    let trace = file("otherwise.json", history.to_string());
+    let output = run(["--trace", &trace, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_str(stdout(&output)).unwrap();
+    assert_eq!(report["held"], false);
+    let checks = report["checks"].as_array().unwrap();
+    let failed: Vec<_> = checks
+        .iter()
+        .filter(|check| check["held"] == false)
+        .map(|check| &check["found"])
+        .collect();
+    assert_eq!(failed, ["0 of 4 texts, 14 characters each"]);
+
+    let output = run(["--trace", &trace]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("NOT HELD"));
+}
+
+/// The folder with the recorded histories of real documents, which are not part of the project.
+fn recorded(name: &str) -> Option<String> {
+    let folder = std::env::var_os("DOCLOCK_TRACES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/traces"),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    if File::open(&path).is_err() {
+        println!("skipped: there is no {name}; DOCLOCK_TRACES can name the folder that has it");
+        return None;
+    }
+    path.into_os_string().into_string().ok()
+}
+
+#[test]
+fn a_real_trace_ends_as_recorded() {
+    let Some(trace) = recorded("sveltecomponent.json.gz") else {
+        return;
+    };
+    let report = report_of(&["--trace", &trace, "--editors", "1"]);
+    assert_eq!(report["transactions"]["committed"], 18_335);
+    assert_eq!(report["document"]["after"]["characters"], 18_451);
+}
+
+#[test]
+fn a_real_concurrent_trace_is_refused() {
+    let Some(trace) = recorded("clownschool_concurrent.json.gz") else {
+        return;
+    };
+    assert_refused(&["--trace", &trace], "concurrent");
+}
+
+// --- Bad input ---
+
+/// Exit code 2, one line that says this, and nothing on standard output.
+fn assert_refused(arguments: &[&str], reason: &str) {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    assert_eq!(stdout(&output), "", "{arguments:?}");
+    let line = stderr(&output);
+    assert_eq!(line.lines().count(), 1, "{arguments:?}: {line}");
+    assert!(
+        line.starts_with("edit_session: ") && line.ends_with('\n'),
+        "{line}"
+    );
+    assert!(line.contains(reason), "{arguments:?}: {line}");
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    let file = file("arguments.md", MARKDOWN);
+    let file = file.as_str();
+    let cases: &[(&[&str], &str)] = &[
+        (&["--editors", "0"], "--editors takes a number from 1"),
+        (&["--editors", "-3"], "--editors takes a number from 1"),
+        (&["--editors", "many"], "not `many`"),
+        (&["--editors", "99999999999999999999"], "--editors takes"),
+        (&["--editors"], "--editors"),
+        (&["--transactions", "1.5"], "--transactions takes a number"),
+        (
+            &["--transactions", "10000001"],
+            "--transactions takes a number",
+        ),
+        (&["--seed", "x"], "--seed takes a number"),
+        (&["--json=yes"], "--json"),
+        (&["--unknown"], "'--unknown'"),
+        (&["-x"], "'-x'"),
+        (&["--bad\nline"], "bad line"),
+        (&[file, file], "more than one file"),
+        (&["--trace"], "--trace"),
+        (&["--trace", "a", "--trace", "b"], "more than one --trace"),
+        (&[file, "--trace", "a.json"], "not both"),
+        (&["--trace", "a.json", "--seed", "1"], "--seed"),
+        (
+            &["--trace", "a.json", "--transactions", "1"],
+            "--transactions",
+        ),
+    ];
+    for (arguments, reason) in cases {
+        assert_refused(arguments, reason);
+    }
+}
+
+#[test]
+fn bad_files_are_refused() {
+    let missing = file("missing.md", "");
+    fs::remove_file(&missing).unwrap();
+    let cases = [
+        (missing.clone(), "missing.md: there is no such file"),
+        (
+            env!("CARGO_TARGET_TMPDIR").to_owned(),
+            "is a folder, not a file",
+        ),
+        (file("empty.md", ""), "empty.md: the file is empty"),
+        (file("blank.md", " \n\t\n"), "nothing but blanks"),
+        (file("bytes.md", b"ok\xFF\xFE"), "is not UTF-8 from byte 2"),
+        (format!("{missing}\nno line"), "there is no such file"),
+    ];
+    for (file, reason) in &cases {
+        assert_refused(&[file], reason);
+        assert_refused(&["--json", file], reason);
+    }
+    let beneath = format!("{}/more", file("beneath.md", "a file"));
+    assert_refused(&[&beneath], "beneath.md");
+}
+
+#[test]
+fn bad_traces_are_refused() {
+    let missing = file("missing.json", "");
+    fs::remove_file(&missing).unwrap();
+    let sound = history();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut history = sound.clone();
+        change(&mut history);
+        history.to_string()
+    };
+    let first_patch =
+        |patch: Value| changed(&|history| history["txns"][0]["patches"][0] = patch.clone());
+    let packed = gzipped(sound.to_string().as_bytes());
+    let cases = [
+        (missing, "there is no such file"),
+        (
+            env!("CARGO_TARGET_TMPDIR").to_owned(),
+            "is a folder, not a file",
+        ),
+        (file("empty.json", ""), "the file is empty"),
+        (file("empty.json.gz", ""), "the file is empty"),
+        (
+            file("plain.json.gz", sound.to_string()),
+            "not sound gzip data",
+        ),
+        (
+            file("half.json.gz", &packed[..packed.len() / 2]),
+            "not sound gzip data",
+        ),
+        (
+            file(
+                "sum.json.gz",
+                [&packed[..packed.len() - 8], &[0; 8]].concat(),
+            ),
+            "not sound gzip data",
+        ),
+        (file("packed.json", &packed), "is not a trace"),
+        (file("list.json", "[1, 2"), "is not a trace"),
+        (
+            file("half.json", &sound.to_string()[..90]),
+            "is not a trace",
+        ),
+        (
+            file("bytes.json", b"{\"endContent\": \"\xFF\"}"),
+            "is not a trace",
+        ),
+        (
+            file("shape.json", "{\"txns\": []}"),
+            "missing field `endContent`",
+        ),
+        (
+            file("start.json", "{\"endContent\": \"\", \"txns\": []}"),
+            "missing field `startContent`",
+        ),
+        (
+            file("negative.json", first_patch(json!([-1, 0, "x"]))),
+            "is not a trace",
+        ),
+        (
+            file("short.json", first_patch(json!([0, 0]))),
+            "is not a trace",
+        ),
+        (
+            file("range.json", first_patch(json!([4, 2, "x"]))),
+            "transaction 0 replaces 2 characters at 4 of a text that has 5",
+        ),
+        (
+            file("overflow.json", first_patch(json!([u64::MAX, 2, "x"]))),
+            "transaction 0 replaces 2 characters",
+        ),
+        (
+            file(
+                "concurrent.json",
+                changed(&|history| history["txns"][1]["parents"] = json!([0])),
+            ),
+            "concurrent",
+        ),
+        (
+            file(
+                "agent.json",
+                changed(&|history| history["txns"][0]["agent"] = json!(0)),
+            ),
+            "concurrent",
+        ),
+    ];
+    for (trace, reason) in &cases {
+        assert_refused(&["--trace", trace], reason);
+    }
+}
