@@ -1,13 +1,14 @@
 //! What one transaction has changed, over the version it started from.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
 use super::plan::{find, out_of_range, place};
 use super::touched::Touched;
-use super::{Change, EditError, Node, Place, Snapshot, View};
+use super::{Change, EditError, MarksChange, Node, Place, Snapshot, View};
 use crate::id::{NodeId, NodeIds};
 
 /// A snapshot, the nodes that differ from it, and the changes that made them differ.
@@ -69,47 +70,29 @@ impl Overlay {
                 inserted,
                 marks,
             } => {
-                let node = find(self, id)?;
-                let end = at.saturating_add(removed.chars().count());
-                let range = *at..end;
-                let found = node.text.slice(range.clone());
-                let found = found.ok_or_else(|| out_of_range(node, &range))?;
-                expect(found == *removed, id, "text")?;
-                let after = match marks {
-                    Some(marks) => {
-                        expect(node.marks == marks.before, id, "set of marks")?;
-                        let len = node.text.len() - range.len() + inserted.chars().count();
-                        expect(marks.after.are_normal(len), id, "set of marks")?;
-                        Some(marks.after.clone())
-                    }
-                    None => {
-                        let unmoved = node.marks.is_empty() || {
-                            let after = node.marks.after_splice(&range, inserted.chars().count());
-                            after == node.marks
-                        };
-                        expect(unmoved, id, "set of marks")?;
-                        None
-                    }
-                };
-                let node = self.edit(id)?;
+                let range = *at..at.saturating_add(removed.chars().count());
+                let check = |node: &Node| check_splice(node, &range, removed, inserted, marks);
+                let node = self.edit(id, check)?;
                 node.text.splice(range, inserted);
-                if let Some(after) = after {
-                    node.marks = after;
+                if let Some(MarksChange { after, .. }) = marks {
+                    node.marks = after.clone();
                 }
             }
             Change::SetMarks { id, marks } => {
-                let node = find(self, id)?;
-                expect(node.marks == marks.before, id, "set of marks")?;
-                expect(marks.after.are_normal(node.text.len()), id, "set of marks")?;
-                self.edit(id)?.marks = marks.after.clone();
+                let node = self.edit(id, |node| {
+                    expect(node.marks == marks.before, id, "set of marks")?;
+                    let fit = marks.after.are_normal(node.text.len());
+                    expect(fit, id, "set of marks")
+                })?;
+                node.marks = marks.after.clone();
             }
             Change::PatchAttrs { id, patches } => {
-                let node = find(self, id)?;
-                for patch in patches {
-                    let before = node.attributes.get(&patch.key);
-                    expect(before == patch.before.as_ref(), id, "set of attributes")?;
-                }
-                let node = self.edit(id)?;
+                let node = self.edit(id, |node| {
+                    patches.iter().try_for_each(|patch| {
+                        let before = node.attributes.get(&patch.key);
+                        expect(before == patch.before.as_ref(), id, "set of attributes")
+                    })
+                })?;
                 for patch in patches {
                     node.attributes.set(patch.key.clone(), patch.after.clone());
                 }
@@ -197,7 +180,7 @@ impl Overlay {
         }
         self.detach(from)?;
         self.attach(id, to)?;
-        self.edit(id)?.parent = to.map(|to| to.parent.clone());
+        self.edit(id, unchecked)?.parent = to.map(|to| to.parent.clone());
         Ok(())
     }
 
@@ -234,24 +217,38 @@ impl Overlay {
                 len,
             });
         }
-        self.edit(parent)?.children.insert(*index, id.clone());
+        self.edit(parent, unchecked)?
+            .children
+            .insert(*index, id.clone());
         Ok(())
     }
 
     /// Strikes the child at this place from its parent's list.
     fn detach(&mut self, at: Option<&Place>) -> Result<(), EditError> {
         if let Some(Place { parent, index }) = at {
-            self.edit(parent)?.children.remove(*index);
+            self.edit(parent, unchecked)?.children.remove(*index);
         }
         Ok(())
     }
 
-    /// The overlay's own copy of a node.
-    fn edit(&mut self, id: &NodeId) -> Result<&mut Node, EditError> {
-        if self.touched.get(id).is_none() {
-            let node = self.base.shared(id).ok_or_else(|| self.missing(id))?;
-            self.touched.set(id, Some(Arc::clone(node)));
-        }
+    /// The overlay's own copy of a node, to be written to once `check` has looked at it.
+    fn edit(
+        &mut self,
+        id: &NodeId,
+        check: impl FnOnce(&Node) -> Result<(), EditError>,
+    ) -> Result<&mut Node, EditError> {
+        let node = match self.touched.get(id) {
+            Some(Some(node)) => node,
+            Some(None) => return Err(EditError::NodeDeleted { id: id.clone() }),
+            None => {
+                let node = self.base.shared(id).ok_or_else(|| self.missing(id))?;
+                check(node)?;
+                let copy = Arc::new(Node::clone(node));
+                return Ok(self.touched.add(id.clone(), copy));
+            }
+        };
+        check(node)?;
+        // Found again, now to be changed: a reference from the first look would last too long.
         match self.touched.get_mut(id) {
             Some(node) => Ok(Arc::make_mut(node)),
             None => Err(EditError::NodeDeleted { id: id.clone() }),
@@ -285,6 +282,32 @@ impl View for Overlay {
             _ => EditError::NodeNotFound { id },
         }
     }
+}
+
+/// For an edit whose conditions were checked before.
+fn unchecked(_: &Node) -> Result<(), EditError> {
+    Ok(())
+}
+
+fn check_splice(
+    node: &Node,
+    range: &Range<usize>,
+    removed: &str,
+    inserted: &str,
+    marks: &Option<MarksChange>,
+) -> Result<(), EditError> {
+    let found = node.text.slice(range.clone());
+    let found = found.ok_or_else(|| out_of_range(node, range))?;
+    expect(found == removed, &node.id, "text")?;
+    let fit = match marks {
+        Some(MarksChange { before, after }) => {
+            let len = node.text.len() - range.len() + inserted.chars().count();
+            node.marks == *before && after.are_normal(len)
+        }
+        None if node.marks.is_empty() => true,
+        None => node.marks == node.marks.after_splice(range, inserted.chars().count()),
+    };
+    expect(fit, &node.id, "set of marks")
 }
 
 fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditError> {

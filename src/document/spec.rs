@@ -120,6 +120,9 @@ impl NodeSpec {
         let shape = self.shape();
         let order = shape.document_order();
         let mut given = vec![None; self.nodes.len()];
+        // None of the ids that were given may be generated for another node of the same subtree.
+        let named = self.nodes.iter().filter_map(|spec| spec.id.as_ref());
+        named.for_each(|id| ids.reserve(id));
         for &at in &order {
             let id = match &self.nodes[at].id {
                 Some(id) => id.clone(),

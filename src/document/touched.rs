@@ -54,6 +54,14 @@ impl Touched {
         }
     }
 
+    /// Adds a node that was not touched before.
+    pub(super) fn add(&mut self, id: NodeId, node: Arc<Node>) -> &mut Node {
+        self.entries.push((id, Some(node)));
+        self.index_last();
+        let last = self.entries.last_mut().and_then(|(_, node)| node.as_mut());
+        Arc::make_mut(last.expect("it was just added"))
+    }
+
     fn index_last(&mut self) {
         let len = self.entries.len();
         let unindexed = match len {

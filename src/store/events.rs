@@ -61,6 +61,32 @@ struct Subscriber {
     unreported: Arc<AtomicU64>,
 }
 
+impl Subscriber {
+    /// Sends the commit, or counts it as missed. `false` when nobody can receive it any more.
+    fn tell(&self, commit: &Arc<Commit>) -> bool {
+        // Nobody else sends, so a channel with room keeps it until the event is in.
+        if self.sender.is_full() {
+            self.unreported.fetch_add(1, Ordering::AcqRel);
+            return true;
+        }
+        let event = CommitEvent {
+            // Taken before the event can be received: what is missed is told here or there, never in both places.
+            missed: self.unreported.swap(0, Ordering::AcqRel),
+            commit: Arc::clone(commit),
+        };
+        match self.sender.try_send(event) {
+            Ok(()) => true,
+            Err(TrySendError::Disconnected(_)) => false,
+            Err(TrySendError::Full(event)) => {
+                debug_assert!(false, "the channel had room, and nobody else sends");
+                let missed = event.missed + 1;
+                self.unreported.fetch_add(missed, Ordering::AcqRel);
+                true
+            }
+        }
+    }
+}
+
 /// The channel takes room for all that it may keep when it is made; more than this is a mistake.
 const LARGEST: usize = 1 << 20;
 
@@ -91,23 +117,35 @@ impl Events {
             return;
         }
         let commit = Arc::new(commit());
-        subscribers.retain(|subscriber| {
-            let missed = subscriber.unreported.load(Ordering::Acquire);
-            let event = CommitEvent {
-                missed,
-                commit: Arc::clone(&commit),
-            };
-            match subscriber.sender.try_send(event) {
-                Ok(()) => {
-                    subscriber.unreported.fetch_sub(missed, Ordering::AcqRel);
-                    true
-                }
-                Err(TrySendError::Full(_)) => {
-                    subscriber.unreported.fetch_add(1, Ordering::AcqRel);
-                    true
-                }
-                Err(TrySendError::Disconnected(_)) => false,
-            }
-        });
+        subscribers.retain(|subscriber| subscriber.tell(&commit));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{FencingToken, OwnerId, TransactionId};
+
+    #[test]
+    fn a_subscriber_that_left_while_its_channel_was_full_is_forgotten() {
+        let events = Events::default();
+        let commit = || Commit {
+            version: 1,
+            transaction_id: TransactionId {
+                session: 1,
+                number: 1,
+            },
+            owner: OwnerId::default(),
+            fencing_token: FencingToken(1),
+            operations: Vec::new(),
+            changes: Vec::new(),
+        };
+        let subscription = events.subscribe(1);
+        events.announce(commit);
+        events.announce(commit);
+        assert_eq!(subscription.missed(), 1);
+        drop(subscription);
+        events.announce(commit);
+        assert!(events.subscribers.lock().is_empty());
     }
 }
