@@ -64,6 +64,10 @@ struct Subscriber {
 impl Subscriber {
     /// Sends the commit, or counts it as missed. `false` when nobody can receive it any more.
     fn tell(&self, commit: &Arc<Commit>) -> bool {
+        // The subscription has the other count. A full channel would not tell that its receiver is gone.
+        if Arc::strong_count(&self.unreported) == 1 {
+            return false;
+        }
         // Nobody else sends, so a channel with room keeps it until the event is in.
         if self.sender.is_full() {
             self.unreported.fetch_add(1, Ordering::AcqRel);
