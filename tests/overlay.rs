@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use common::{
-    Action, Aim, Chooser, RefDoc, cases, children, commit, id, image, possible, steps, store,
+    Action, Aim, Chooser, PATIENCE, RefDoc, cases, children, commit, id, image, possible, steps,
+    store,
 };
+use crossbeam_channel::RecvTimeoutError;
 use doclock::dsl::*;
 use doclock::{
     Change, Commit, CommitEvent, DataStore, EditError, Mark, NodeId, NodeOperation, NodeSpec,
@@ -90,7 +92,7 @@ fn written_as_a_whole(nodes: usize) {
     const COMMITS: u64 = 60;
     let names: Vec<NodeId> = (0..nodes).map(|n| id(&format!("n{n}"))).collect();
     let store = store();
-    store.set_lock_timeout(None);
+    store.set_lock_timeout(PATIENCE);
     commit(&store, |transaction| {
         for name in &names {
             let spec = paragraph(&name.to_string()).with_text("0");
@@ -940,6 +942,22 @@ fn overlay_09_a_rolled_back_or_empty_transaction_changes_no_version_and_emits_no
 
 // --- 12: events ---
 
+/// Runs a test that would never end if what it tests were broken.
+fn within_patience(test: impl FnOnce() + Send + 'static) {
+    let (done, end) = crossbeam_channel::bounded(1);
+    let thread = thread::spawn(move || {
+        test();
+        // Nobody listens any more if this took too long, and then that is the error.
+        let _ = done.send(());
+    });
+    if let Err(RecvTimeoutError::Timeout) = end.recv_timeout(PATIENCE) {
+        panic!("it does not end");
+    }
+    if let Err(payload) = thread.join() {
+        resume_unwind(payload);
+    }
+}
+
 fn received(events: &Subscription) -> Vec<CommitEvent> {
     events.receiver().try_iter().collect()
 }
@@ -1059,24 +1077,18 @@ fn overlay_12_events_of_many_threads_come_after_the_fact_and_in_commit_order() {
     const WRITERS: usize = 4;
     const COMMITS: usize = 100;
     let store = store();
-    store.set_lock_timeout(None);
+    store.set_lock_timeout(PATIENCE);
     let events = store.subscribe(WRITERS * COMMITS);
     let start = Barrier::new(WRITERS);
     let (heard, mut told) = thread::scope(|scope| {
         let listen = || {
-            let heard: Vec<CommitEvent> = events
-                .receiver()
-                .iter()
-                .take(WRITERS * COMMITS)
-                .map(|event| {
-                    assert!(
-                        store.version() >= event.commit.version,
-                        "told before the fact"
-                    );
-                    event
-                })
-                .collect();
-            heard
+            let hear = |_| {
+                let event = events.receiver().recv_timeout(PATIENCE).unwrap();
+                let version = event.commit.version;
+                assert!(store.version() >= version, "told before the fact");
+                event
+            };
+            (0..WRITERS * COMMITS).map(hear).collect::<Vec<_>>()
         };
         let listener = scope.spawn(listen);
         let write = |owner: String| {
@@ -1128,45 +1140,47 @@ fn overlay_12_events_of_many_threads_come_after_the_fact_and_in_commit_order() {
 
 #[test]
 fn overlay_12_a_slow_subscriber_is_told_how_many_it_missed_and_holds_up_nobody() {
-    let store = store();
-    let slow = store.subscribe(2);
-    let quick = store.subscribe(100);
-    let create = || {
-        commit(&store, |transaction| {
-            transaction.create(NodeSpec::new("item")).unwrap();
-        })
-    };
-    for version in 1..=10 {
-        assert_eq!(create().version, version);
-        assert!(slow.receiver().len() <= 2, "memory grows");
-    }
-    assert_eq!(slow.missed(), 8);
-    let versions = |events: &[CommitEvent]| -> Vec<(u64, u64)> {
-        events
-            .iter()
-            .map(|event| (event.commit.version, event.missed))
-            .collect()
-    };
-    assert_eq!(
-        versions(&received(&slow)),
-        [(1, 0), (2, 0)],
-        "what it has is in order"
-    );
-    assert_eq!(slow.missed(), 8, "and it is not told twice");
-    for _ in 11..=14 {
+    within_patience(|| {
+        let store = store();
+        let slow = store.subscribe(2);
+        let quick = store.subscribe(100);
+        let create = || {
+            commit(&store, |transaction| {
+                transaction.create(NodeSpec::new("item")).unwrap();
+            })
+        };
+        for version in 1..=10 {
+            assert_eq!(create().version, version);
+            assert!(slow.receiver().len() <= 2, "memory grows");
+        }
+        assert_eq!(slow.missed(), 8);
+        let versions = |events: &[CommitEvent]| -> Vec<(u64, u64)> {
+            events
+                .iter()
+                .map(|event| (event.commit.version, event.missed))
+                .collect()
+        };
+        assert_eq!(
+            versions(&received(&slow)),
+            [(1, 0), (2, 0)],
+            "what it has is in order"
+        );
+        assert_eq!(slow.missed(), 8, "and it is not told twice");
+        for _ in 11..=14 {
+            create();
+        }
+        assert_eq!(slow.missed(), 2);
+        assert_eq!(versions(&received(&slow)), [(11, 8), (12, 0)]);
         create();
-    }
-    assert_eq!(slow.missed(), 2);
-    assert_eq!(versions(&received(&slow)), [(11, 8), (12, 0)]);
-    create();
-    assert_eq!(versions(&received(&slow)), [(15, 2)]);
-    assert_eq!(slow.missed(), 0);
-    let all: Vec<(u64, u64)> = (1..=15).map(|version| (version, 0)).collect();
-    assert_eq!(
-        versions(&received(&quick)),
-        all,
-        "another subscriber missed nothing"
-    );
+        assert_eq!(versions(&received(&slow)), [(15, 2)]);
+        assert_eq!(slow.missed(), 0);
+        let all: Vec<(u64, u64)> = (1..=15).map(|version| (version, 0)).collect();
+        assert_eq!(
+            versions(&received(&quick)),
+            all,
+            "another subscriber missed nothing"
+        );
+    });
 }
 
 #[test]
@@ -1174,7 +1188,7 @@ fn overlay_12_every_commit_is_received_or_counted_whatever_the_threads_do() {
     const WRITERS: u64 = 2;
     const COMMITS: u64 = 500;
     let store = store();
-    store.set_lock_timeout(None);
+    store.set_lock_timeout(PATIENCE);
     let events = store.subscribe(2);
     let done = AtomicBool::new(false);
     let (received, missed) = thread::scope(|scope| {
@@ -1213,52 +1227,54 @@ fn overlay_12_every_commit_is_received_or_counted_whatever_the_threads_do() {
 /// One commit at a time, so whatever is missed before an event is in that event and nothing is missed after it.
 #[test]
 fn overlay_12_what_an_event_has_told_is_not_told_again() {
-    const ROUNDS: u64 = 2000;
-    let store = store();
-    let events = store.subscribe(1);
-    let create = || {
-        commit(&store, |transaction| {
-            transaction.create(NodeSpec::new("item")).unwrap();
-        })
-    };
-    let (asked, turn) = (AtomicU64::new(0), AtomicU64::new(0));
-    let told_twice = thread::scope(|scope| {
-        scope.spawn(|| {
+    within_patience(|| {
+        const ROUNDS: u64 = 2000;
+        let store = store();
+        let events = store.subscribe(1);
+        let create = || {
+            commit(&store, |transaction| {
+                transaction.create(NodeSpec::new("item")).unwrap();
+            })
+        };
+        let (asked, turn) = (AtomicU64::new(0), AtomicU64::new(0));
+        let told_twice = thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    while asked.load(Ordering::Acquire) < round {
+                        thread::yield_now();
+                    }
+                    create();
+                    turn.store(round, Ordering::Release);
+                }
+            });
+            let mut told_twice = 0;
             for round in 1..=ROUNDS {
-                while asked.load(Ordering::Acquire) < round {
+                create();
+                create();
+                assert_eq!(events.receiver().try_recv().unwrap().missed, 0);
+                assert_eq!(events.missed(), 1);
+                asked.store(round, Ordering::Release);
+                // Not `recv`: waking up takes longer than what is to be caught.
+                let mut tries = 0;
+                let event = loop {
+                    match events.receiver().try_recv() {
+                        Ok(event) => break event,
+                        Err(_) if tries % 4096 == 4095 => thread::yield_now(),
+                        Err(_) => std::hint::spin_loop(),
+                    }
+                    tries += 1;
+                };
+                let again = events.missed();
+                assert_eq!(event.missed, 1);
+                told_twice += again;
+                while turn.load(Ordering::Acquire) < round {
                     thread::yield_now();
                 }
-                create();
-                turn.store(round, Ordering::Release);
             }
+            told_twice
         });
-        let mut told_twice = 0;
-        for round in 1..=ROUNDS {
-            create();
-            create();
-            assert_eq!(events.receiver().try_recv().unwrap().missed, 0);
-            assert_eq!(events.missed(), 1);
-            asked.store(round, Ordering::Release);
-            // Not `recv`: waking up takes longer than what is to be caught.
-            let mut tries = 0;
-            let event = loop {
-                match events.receiver().try_recv() {
-                    Ok(event) => break event,
-                    Err(_) if tries % 4096 == 4095 => thread::yield_now(),
-                    Err(_) => std::hint::spin_loop(),
-                }
-                tries += 1;
-            };
-            let again = events.missed();
-            assert_eq!(event.missed, 1);
-            told_twice += again;
-            while turn.load(Ordering::Acquire) < round {
-                thread::yield_now();
-            }
-        }
-        told_twice
+        assert_eq!(told_twice, 0, "counted in the event and beside it");
     });
-    assert_eq!(told_twice, 0, "counted in the event and beside it");
 }
 
 #[test]
@@ -1289,11 +1305,11 @@ fn overlay_12_a_subscription_ends_with_the_store_and_a_dropped_one_costs_nothing
 #[test]
 fn overlay_12_a_subscriber_may_begin_transactions_of_its_own() {
     let store = store();
-    store.set_lock_timeout(None);
+    store.set_lock_timeout(PATIENCE);
     let events = store.subscribe(16);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let event = events.receiver().recv().unwrap();
+            let event = events.receiver().recv_timeout(PATIENCE).unwrap();
             let answer = paragraph("answer").with_text(event.commit.version.to_string());
             commit(&store, |transaction| {
                 drop(transaction.create(answer).unwrap())
@@ -1353,7 +1369,7 @@ fn overlay_13_ids_are_never_reused_not_even_across_rollbacks() {
 #[test]
 fn overlay_13_threads_never_get_the_same_id() {
     let store = store();
-    store.set_lock_timeout(None);
+    store.set_lock_timeout(PATIENCE);
     let generate = || -> Vec<NodeId> {
         let both = |_| {
             let mut transaction = store.begin("ann").unwrap();

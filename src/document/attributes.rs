@@ -1,5 +1,6 @@
 //! The attributes of a node or a mark.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -43,6 +44,17 @@ impl Attributes {
     /// Names and values in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&SmolStr, &Value)> {
         self.0.iter().flat_map(|map| map.iter())
+    }
+
+    /// Some order, the same for equal attributes: that of their JSON.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        let json = |attributes: &Self| {
+            let pairs = attributes.iter();
+            pairs
+                .map(|(key, value)| (key.clone(), value.to_string()))
+                .collect::<Vec<_>>()
+        };
+        json(self).cmp(&json(other))
     }
 
     pub(super) fn set(&mut self, key: SmolStr, value: Option<Value>) {

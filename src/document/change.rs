@@ -173,6 +173,33 @@ impl Change {
     }
 }
 
+impl Change {
+    /// Whether both sides are the same. Such a change is checked like any other when it is applied, and is then
+    /// forgotten.
+    pub fn changes_nothing(&self) -> bool {
+        match self {
+            Self::InsertSubtree { nodes, .. } | Self::RemoveSubtree { nodes, .. } => {
+                nodes.is_empty()
+            }
+            Self::MoveNode { from, to, .. } => from == to,
+            Self::SpliceText {
+                removed,
+                inserted,
+                marks,
+                ..
+            } => {
+                let same = |marks: &MarksChange| marks.before == marks.after;
+                removed == inserted && marks.as_ref().is_none_or(same)
+            }
+            Self::SetMarks { marks, .. } => marks.before == marks.after,
+            Self::PatchAttrs { patches, .. } => {
+                patches.iter().all(|patch| patch.before == patch.after)
+            }
+            Self::SetRoot { before, after } => before == after,
+        }
+    }
+}
+
 impl MarksChange {
     fn inverse(self) -> Self {
         Self {

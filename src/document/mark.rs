@@ -78,7 +78,7 @@ impl Mark {
 }
 
 /// The marks of one text, in normal form: each has a range that is not empty and lies within the text, they are
-/// sorted by start, end and kind, and no two of the same kind and attributes touch or overlap.
+/// sorted by start, end, kind and attributes, and no two of the same kind and attributes touch or overlap.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Marks(Option<Arc<Vec<Mark>>>);
 
@@ -122,6 +122,7 @@ impl Marks {
             key(one)
                 .cmp(&key(other))
                 .then_with(|| one.kind.cmp(&other.kind))
+                .then_with(|| one.attributes.compare(&other.attributes))
         });
         Self((!joined.is_empty()).then(|| Arc::new(joined)))
     }

@@ -99,7 +99,9 @@ impl Overlay {
             }
             Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
         }
-        self.changes.push(change);
+        if !change.changes_nothing() {
+            self.changes.push(change);
+        }
         Ok(())
     }
 

@@ -244,7 +244,7 @@ impl FifoLock {
 
     /// Opens a transaction under a grant that somebody else will release, and tells whose it is.
     pub(crate) fn join_grant(&self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
-        self.0.state.lock().join_grant(id)
+        self.0.state.lock().join_grant(id, thread_number())
     }
 
     /// Closes the transaction that [`FifoLock::join_grant`] opened.

@@ -48,9 +48,12 @@ struct Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Joined {
     None,
-    Open,
-    /// The grant's owner is gone; the lock is released when the transaction ends.
-    OpenAndLast,
+    Open {
+        /// Whose thread would wait for itself if it asked for the lock, whoever acquired it.
+        thread: u64,
+        /// The grant's owner is gone; the lock is released when the transaction ends.
+        last: bool,
+    },
 }
 
 /// An outcome to be delivered once the mutex is free again.
@@ -149,7 +152,7 @@ impl State {
         now: Timestamp,
     ) -> Result<(), LockError> {
         match &self.holder {
-            Some(holder) if claim.thread != 0 && holder.claim.thread == claim.thread => {
+            Some(holder) if claim.thread != 0 && holder.is_held_by(claim.thread) => {
                 self.figures.refusals += 1;
                 Err(LockError::Reentrant {
                     owner: claim.owner.clone(),
@@ -285,8 +288,12 @@ impl State {
         match self.release(id, now) {
             Ok(ended) => ended?.next,
             Err(ReleaseError::TransactionOpen { .. }) => {
-                if let Some(holder) = &mut self.holder {
-                    holder.transaction = Joined::OpenAndLast;
+                if let Some(Holder {
+                    transaction: Joined::Open { last, .. },
+                    ..
+                }) = &mut self.holder
+                {
+                    *last = true;
                 }
                 None
             }
@@ -305,7 +312,11 @@ impl State {
     }
 
     /// Opens a transaction under a grant that it does not own.
-    pub(super) fn join_grant(&mut self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
+    pub(super) fn join_grant(
+        &mut self,
+        id: LockId,
+        thread: u64,
+    ) -> Result<(OwnerId, Grant), JoinError> {
         match &mut self.holder {
             None => Err(JoinError::NotHeld { got: id }),
             Some(holder) if holder.grant.id != id => Err(JoinError::Mismatch {
@@ -316,7 +327,10 @@ impl State {
                 Err(JoinError::TransactionOpen { id })
             }
             Some(holder) => {
-                holder.transaction = Joined::Open;
+                holder.transaction = Joined::Open {
+                    thread,
+                    last: false,
+                };
                 Ok((holder.claim.owner.clone(), holder.grant))
             }
         }
@@ -329,10 +343,10 @@ impl State {
             .as_mut()
             .filter(|holder| holder.grant.id == id)?;
         let before = std::mem::replace(&mut holder.transaction, Joined::None);
-        if before == Joined::OpenAndLast {
-            return self.release_or_defer(id, now);
+        match before {
+            Joined::Open { last: true, .. } => self.release_or_defer(id, now),
+            _ => None,
         }
-        None
     }
 
     pub(super) fn current(&self, now: Timestamp) -> Option<LockInfo> {
@@ -383,6 +397,14 @@ pub(super) struct Ended {
 }
 
 impl Holder {
+    fn is_held_by(&self, thread: u64) -> bool {
+        let joined = match self.transaction {
+            Joined::Open { thread, .. } => Some(thread),
+            Joined::None => None,
+        };
+        self.claim.thread == thread || joined == Some(thread)
+    }
+
     fn info(&self, now: Timestamp) -> LockInfo {
         let held_for = now - self.since;
         LockInfo {

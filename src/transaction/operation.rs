@@ -1,5 +1,6 @@
 //! Operations: what a transaction is made of, as data.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -236,15 +237,22 @@ impl fmt::Debug for Callback {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ControlPayload {
-    node_id: NodeId,
-    operations: Vec<NodeOperation>,
+struct ControlPayload<'a> {
+    node_id: Cow<'a, NodeId>,
+    operations: Cow<'a, [NodeOperation]>,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CreatePayload {
-    node: NodeSpec,
+struct CreatePayload<'a> {
+    node: Cow<'a, NodeSpec>,
+}
+
+#[derive(Serialize)]
+struct Wire<P> {
+    #[serde(rename = "type")]
+    name: &'static str,
+    payload: P,
 }
 
 #[derive(Deserialize)]
@@ -260,32 +268,32 @@ const NODE_ID: &str = "nodeId";
 
 impl Serialize for Operation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let value = match self {
+        let name = self.name();
+        match self {
             Self::Create { node } => {
-                json!({"type": "create", "payload": CreatePayload { node: node.clone() }})
+                let node = Cow::Borrowed(node);
+                let payload = CreatePayload { node };
+                Wire { name, payload }.serialize(serializer)
             }
             Self::On { node_id, operation } => {
                 let mut value = serde_json::to_value(operation).map_err(S::Error::custom)?;
-                value["payload"][NODE_ID] = json!(node_id);
-                value
+                value["payload"][NODE_ID] = node_id.to_string().into();
+                value.serialize(serializer)
             }
             Self::Control {
                 node_id,
                 operations,
             } => {
                 let payload = ControlPayload {
-                    node_id: node_id.clone(),
-                    operations: operations.clone(),
+                    node_id: Cow::Borrowed(node_id),
+                    operations: Cow::Borrowed(operations),
                 };
-                json!({"type": "control", "payload": payload})
+                Wire { name, payload }.serialize(serializer)
             }
-            Self::Call(_) => {
-                return Err(S::Error::custom(
-                    "an operation that runs code cannot be serialized",
-                ));
-            }
-        };
-        value.serialize(serializer)
+            Self::Call(_) => Err(S::Error::custom(
+                "an operation that runs code cannot be serialized",
+            )),
+        }
     }
 }
 
@@ -297,7 +305,9 @@ impl<'de> Deserialize<'de> for Operation {
             "create" => {
                 let CreatePayload { node } =
                     serde_json::from_value(payload.into()).map_err(named)?;
-                Ok(Self::Create { node })
+                Ok(Self::Create {
+                    node: node.into_owned(),
+                })
             }
             "control" => {
                 let ControlPayload {
@@ -305,8 +315,8 @@ impl<'de> Deserialize<'de> for Operation {
                     operations,
                 } = serde_json::from_value(payload.into()).map_err(named)?;
                 Ok(Self::Control {
-                    node_id,
-                    operations,
+                    node_id: node_id.into_owned(),
+                    operations: operations.into_owned(),
                 })
             }
             _ => {

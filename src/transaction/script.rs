@@ -59,17 +59,13 @@ const DEEPEST: usize = 64;
 /// # Ok::<(), doclock::ScriptError>(())
 /// ```
 pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
-    let whole: &RawValue = serde_json::from_str(script).map_err(|error| ScriptError {
-        index: None,
-        line: error.line(),
-        column: error.column(),
-        message: reason(&error),
-    })?;
+    let whole: &RawValue =
+        serde_json::from_str(script).map_err(|error| locate(script, script, None, &error))?;
     let mut operations = Vec::new();
     let mut ahead = vec![(whole, 0)];
     while let Some((item, depth)) = ahead.pop() {
         let index = operations.len();
-        let fail = |error: serde_json::Error| locate(script, item, index, &error);
+        let fail = |error: serde_json::Error| locate(script, item.get(), Some(index), &error);
         if item.get().starts_with('[') {
             if depth == DEEPEST {
                 let error = serde::de::Error::custom(format_args!(
@@ -86,24 +82,34 @@ pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
     Ok(operations)
 }
 
-/// The error in terms of the whole text.
-fn locate(script: &str, item: &RawValue, index: usize, error: &serde_json::Error) -> ScriptError {
-    // The item borrows from the script, so the distance of the two is its place.
-    let start = item.get().as_ptr() as usize - script.as_ptr() as usize;
-    let before = &script[..start];
-    let line = before.matches('\n').count();
-    let column = before.chars().rev().take_while(|&c| c != '\n').count();
-    let (line, column) = match (error.line(), error.column()) {
-        (0, _) | (_, 0) => (line + 1, column + 1),
-        (1, within) => (line + 1, column + within),
-        (further, within) => (line + further, within),
-    };
+/// The error in terms of the whole text, of which `part` is the piece that was read.
+fn locate(
+    script: &str,
+    part: &str,
+    index: Option<usize>,
+    error: &serde_json::Error,
+) -> ScriptError {
+    // The part borrows from the script, so the distance of the two is its place.
+    let start = part.as_ptr() as usize - script.as_ptr() as usize;
+    let before = &script[..script.floor_char_boundary(start + offset(part, error))];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     ScriptError {
-        index: Some(index),
-        line,
-        column,
+        index,
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
         message: reason(error),
     }
+}
+
+/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from one; zero
+/// stands for no place, or for the end of a text that has nothing in its last line.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let Some(lines_before) = error.line().checked_sub(1) else {
+        return 0;
+    };
+    let lines = text.split_inclusive('\n').take(lines_before);
+    let line_start: usize = lines.map(str::len).sum();
+    (line_start + error.column().saturating_sub(1)).min(text.len())
 }
 
 /// The message without the place that serde_json adds, which is told apart.

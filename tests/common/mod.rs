@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Duration;
 
 use doclock::{
     DataStore, EditError, Mark, Node, NodeId, NodeOperation, NodeSpec, Operation, StoreOptions,
@@ -18,6 +19,9 @@ use serde_json::{Map, Value, json};
 
 /// The session of every store here, so that a test can write down ids that look like the store's own.
 pub(crate) const SESSION: u32 = 7;
+
+/// How long to wait for what comes at once unless it never comes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn store() -> DataStore {
     DataStore::with_options(StoreOptions::new().session(SESSION))
