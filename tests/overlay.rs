@@ -1459,6 +1459,22 @@ fn overlay_13_an_id_given_beside_nodes_without_one_is_not_generated_for_them() {
 }
 
 #[test]
+fn overlay_02_an_id_that_was_refused_or_rolled_back_does_not_use_up_the_store_s_own() {
+    let store = store();
+    let last = format!("7:{}", u64::MAX);
+    let mut transaction = store.begin("ann").unwrap();
+    transaction
+        .insert(paragraph(&last), &id("nowhere"), None)
+        .unwrap_err();
+    transaction.rollback();
+    assert!(store.generate_id().is_some(), "after it was refused");
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.create(paragraph(&last)).unwrap();
+    transaction.rollback();
+    assert!(store.generate_id().is_some(), "after it was rolled back");
+}
+
+#[test]
 fn overlay_13_the_last_number_is_an_end_and_not_a_new_beginning() {
     let store = store();
     commit(&store, |transaction| {

@@ -819,6 +819,52 @@ fn tree_04_a_tree_of_ten_thousand_levels_is_made_deleted_brought_back_and_droppe
     }
 }
 
+proptest! {
+    #![proptest_config(cases(30))]
+
+    /// Many enough for the list to be a tree of its own, with snapshots that share parts of it.
+    #[test]
+    fn tree_03_random_moves_among_many_siblings_agree_with_a_vector(
+        siblings in 1..3000_usize,
+        seed in any::<u64>(),
+    ) {
+        let store = store();
+        let list = id("list");
+        let items = (0..siblings).map(|_| NodeSpec::new("item"));
+        let made = commit(&store, |transaction| {
+            transaction.create(item("list").with_children(items)).unwrap();
+        });
+        let [Change::InsertSubtree { nodes, .. }] = &made.changes[..] else { panic!() };
+        let mut expected: Vec<NodeId> = nodes[1..].iter().map(|node| node.id().clone()).collect();
+        let mut versions = vec![(store.snapshot(), expected.clone())];
+        let mut dice = Dice(seed);
+        for turn in 1..=4 {
+            commit(&store, |transaction| for _ in 0..15 * turn {
+                let at = dice.below(expected.len() + 1);
+                match dice.below(3) {
+                    0 => {
+                        let new = transaction.insert(NodeSpec::new("item"), &list, at).unwrap();
+                        expected.insert(at, new);
+                    }
+                    1 if at < expected.len() => transaction.delete(&expected.remove(at)).unwrap(),
+                    _ if at < expected.len() => {
+                        let moved = expected.remove(at);
+                        let to = dice.below(expected.len() + 1);
+                        transaction.move_node(&moved, &list, to).unwrap();
+                        expected.insert(to, moved);
+                    }
+                    _ => {}
+                }
+            });
+            versions.push((store.snapshot(), expected.clone()));
+        }
+        for (snapshot, expected) in versions {
+            prop_assert!(snapshot.node(&list).unwrap().children().iter().eq(&expected));
+            prop_assert_eq!(check(&snapshot), Ok(()));
+        }
+    }
+}
+
 #[test]
 fn tree_03_among_a_hundred_thousand_siblings_every_place_is_the_right_one() {
     const SIBLINGS: usize = 100_000;
