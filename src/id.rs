@@ -333,6 +333,9 @@ pub(crate) struct NodeIds {
 }
 
 impl NodeIds {
+    /// The largest number of the store's own that a node may be given: the largest that JSON readers keep exact.
+    pub(crate) const LARGEST_GIVEN: u64 = (1 << 53) - 1;
+
     pub(crate) fn new(session: u32) -> Self {
         Self {
             session,
@@ -346,14 +349,19 @@ impl NodeIds {
         Some(NodeId::generated(self.session, counter))
     }
 
-    /// Keeps an id that came from elsewhere from being generated later.
-    pub(crate) fn reserve(&self, id: &NodeId) {
+    /// Keeps an id that came from elsewhere from being generated later. `false`, and nothing is kept, for one of the
+    /// store's own numbering that is so large that it would leave no numbers to generate.
+    pub(crate) fn reserve(&self, id: &NodeId) -> bool {
         match id.0 {
             Repr::Generated { session, counter } if session == self.session => {
-                self.raise(|next| (next <= counter).then(|| counter.saturating_add(1)));
+                if counter > Self::LARGEST_GIVEN {
+                    return false;
+                }
+                self.raise(|next| (next <= counter).then_some(counter + 1));
             }
             _ => {}
         }
+        true
     }
 
     fn raise(&self, to: impl Fn(u64) -> Option<u64>) -> Option<u64> {
@@ -416,16 +424,20 @@ mod tests {
     #[test]
     fn a_reserved_id_is_never_generated() {
         let ids = NodeIds::new(7);
-        ids.reserve(&NodeId::from("7:5"));
-        ids.reserve(&NodeId::from("7:3"));
-        ids.reserve(&NodeId::from("8:900"));
+        for id in ["7:5", "7:3", "8:900", "8:18446744073709551615"] {
+            assert!(ids.reserve(&NodeId::from(id)));
+        }
         assert_eq!(ids.generate(), Some(NodeId::from("7:6")));
-        ids.reserve(&NodeId::generated(7, u64::MAX));
-        assert_eq!(
-            ids.generate(),
-            None,
-            "the numbers end instead of starting over"
-        );
+        assert!(!ids.reserve(&NodeId::generated(7, NodeIds::LARGEST_GIVEN + 1)));
+        assert_eq!(ids.generate(), Some(NodeId::from("7:7")));
+    }
+
+    #[test]
+    fn the_numbers_end_instead_of_starting_over() {
+        let ids = NodeIds::new(7);
+        ids.next.store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(ids.generate(), None);
+        assert_eq!(ids.generate(), None);
     }
 
     #[test]

@@ -29,8 +29,18 @@ pub enum EditError {
     /// A node cannot have the empty string for an id.
     #[error("a node id is empty")]
     IdEmpty,
+    /// A node was given an id of the store's own numbering that is out of reach of that numbering.
+    #[error(
+        "node id {id} is out of range: of the store's own numbers, nodes can be given those up to {largest}"
+    )]
+    IdOutOfRange {
+        /// The id.
+        id: NodeId,
+        /// The largest number.
+        largest: u64,
+    },
     /// The store's own numbering has reached its end.
-    #[error("no ids are left: one of the store's own with the highest number was given to a node")]
+    #[error("no ids are left")]
     IdsExhausted,
     /// There is no such place among the children.
     #[error("index {index} is out of range: node {parent} has {len} children")]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use super::plan::{find, out_of_range, place};
+use super::plan::{find, out_of_range, place, reserve};
 use super::touched::Touched;
-use super::{Change, EditError, MarksChange, Node, Place, Snapshot, View};
+use super::{AttributePatch, Change, EditError, MarksChange, Node, Place, Snapshot, View};
 use crate::id::{NodeId, NodeIds};
 
 /// A snapshot, the nodes that differ from it, and the changes that made them differ.
@@ -87,12 +87,7 @@ impl Overlay {
                 node.marks = marks.after.clone();
             }
             Change::PatchAttrs { id, patches } => {
-                let node = self.edit(id, |node| {
-                    patches.iter().try_for_each(|patch| {
-                        let before = node.attributes.get(&patch.key);
-                        expect(before == patch.before.as_ref(), id, "set of attributes")
-                    })
-                })?;
+                let node = self.edit(id, |node| check_patches(node, patches))?;
                 for patch in patches {
                     node.attributes.set(patch.key.clone(), patch.after.clone());
                 }
@@ -121,6 +116,7 @@ impl Overlay {
             "place",
         )?;
         for node in nodes {
+            reserve(&node.id, ids)?;
             if self.contains(&node.id) {
                 return Err(EditError::IdTaken {
                     id: node.id.clone(),
@@ -129,7 +125,6 @@ impl Overlay {
         }
         self.attach(&top.id, at)?;
         for node in nodes {
-            ids.reserve(&node.id);
             self.touched.set(&node.id, Some(Arc::clone(node)));
         }
         Ok(())
@@ -191,8 +186,9 @@ impl Overlay {
         before: Option<&NodeId>,
         after: Option<&NodeId>,
     ) -> Result<(), EditError> {
-        if let Some(id) = before.or(after) {
-            expect(self.root.as_ref() == before, id, "root")?;
+        let root = self.root.as_ref();
+        if let Some(id) = root.or(before) {
+            expect(root == before, id, "root")?;
         }
         if let Some(id) = after
             && let Some(parent) = find(self, id)?.parent.clone()
@@ -284,6 +280,18 @@ impl View for Overlay {
             _ => EditError::NodeNotFound { id },
         }
     }
+}
+
+/// Besides starting from what is there, each key stands once and `null` is spelled as absence; otherwise the inverse
+/// would not lead back.
+fn check_patches(node: &Node, patches: &[AttributePatch]) -> Result<(), EditError> {
+    let mut keys = HashSet::with_capacity(patches.len());
+    let fit = patches.iter().all(|patch| {
+        keys.insert(&patch.key)
+            && node.attributes.get(&patch.key) == patch.before.as_ref()
+            && patch.after.as_ref().is_none_or(|after| !after.is_null())
+    });
+    expect(fit, &node.id, "set of attributes")
 }
 
 /// For an edit whose conditions were checked before.

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::mark::{Mark, Marks};
 use super::{AttributePatch, Change, EditError, MarksChange, Node, Place, View};
-use crate::id::NodeId;
+use crate::id::{NodeId, NodeIds};
 
 type Planned = Result<Option<Change>, EditError>;
 
@@ -145,6 +145,17 @@ pub(crate) fn set_root<V: View>(view: &V, id: Option<&NodeId>) -> Planned {
     let before = view.root().cloned();
     let after = id.cloned();
     Ok((before != after).then_some(Change::SetRoot { before, after }))
+}
+
+/// Keeps an id that a node was given from being generated.
+pub(super) fn reserve(id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
+    match ids.reserve(id) {
+        true => Ok(()),
+        false => Err(EditError::IdOutOfRange {
+            id: id.clone(),
+            largest: NodeIds::LARGEST_GIVEN,
+        }),
+    }
 }
 
 /// Where a node is attached.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
 use super::mark::Mark;
-use super::plan::marks_for;
+use super::plan::{marks_for, reserve};
 use super::{Attributes, EditError, Node, Text};
 use crate::id::{NodeId, NodeIds};
 
@@ -121,8 +121,8 @@ impl NodeSpec {
         let order = shape.document_order();
         let mut given = vec![None; self.nodes.len()];
         // None of the ids that were given may be generated for another node of the same subtree.
-        let named = self.nodes.iter().filter_map(|spec| spec.id.as_ref());
-        named.for_each(|id| ids.reserve(id));
+        let mut named = self.nodes.iter().filter_map(|spec| spec.id.as_ref());
+        named.try_for_each(|id| reserve(id, ids))?;
         for &at in &order {
             let id = match &self.nodes[at].id {
                 Some(id) => id.clone(),
