@@ -354,7 +354,13 @@ impl NodeIds {
     pub(crate) fn reserve(&self, id: &NodeId) -> bool {
         match id.0 {
             Repr::Generated { session, counter } if session == self.session => {
-                if counter > Self::LARGEST_GIVEN {
+                // One that was generated before may come back, however large.
+                if counter
+                    >= self
+                        .next
+                        .load(Ordering::Relaxed)
+                        .max(Self::LARGEST_GIVEN + 1)
+                {
                     return false;
                 }
                 self.raise(|next| (next <= counter).then_some(counter + 1));

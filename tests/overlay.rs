@@ -236,9 +236,14 @@ struct Before {
 
 impl Before {
     fn of(store: &DataStore) -> Self {
-        let snapshot = store.snapshot();
+        Self::like(store, store.snapshot())
+    }
+
+    /// With the snapshot of a store that was built in the same way: one of the store's own would keep it from
+    /// changing nodes in place.
+    fn like(store: &DataStore, snapshot: Snapshot) -> Self {
         Self {
-            image: image(&snapshot),
+            image: image(&store.snapshot()),
             events: store.subscribe(8),
             snapshot,
         }
@@ -342,9 +347,10 @@ const ENDINGS: [(&str, Ending); 9] = [
     }),
 ];
 
-fn built(document: &RefDoc, steps: &[common::Step]) -> (DataStore, RefDoc) {
+/// A store with the document that these steps come to on an empty one.
+fn built(steps: &[common::Step]) -> (DataStore, RefDoc) {
     let store = store();
-    let mut model = document.clone();
+    let mut model = RefDoc::default();
     let actions = possible(steps, &model);
     let operations: Vec<Operation> = actions.iter().map(Action::operation).collect();
     TransactionManager::new(store.clone())
@@ -364,9 +370,10 @@ proptest! {
         document in steps(0..20),
         steps in steps(1..40),
     ) {
-        let (store, model) = built(&RefDoc::default(), &document);
+        let (store, model) = built(&document);
+        let (twin, _) = built(&document);
         let actions = possible(&steps, &model);
-        let before = Before::of(&store);
+        let before = Before::like(&store, twin.snapshot());
         for (ending, end) in ENDINGS {
             end(&store, &actions);
             let compared = before.compare(&store);
@@ -1303,6 +1310,19 @@ fn overlay_12_a_subscription_ends_with_the_store_and_a_dropped_one_costs_nothing
 }
 
 #[test]
+fn overlay_12_any_capacity_will_do() {
+    let store = store();
+    let [least, most] = [0, usize::MAX].map(|capacity| store.subscribe(capacity));
+    for _ in 0..2 {
+        commit(&store, |transaction| {
+            transaction.create(NodeSpec::new("item")).unwrap();
+        });
+    }
+    assert_eq!((received(&least).len(), least.missed()), (1, 1));
+    assert_eq!((received(&most).len(), most.missed()), (2, 0));
+}
+
+#[test]
 fn overlay_12_a_subscriber_may_begin_transactions_of_its_own() {
     let store = store();
     store.set_lock_timeout(PATIENCE);
@@ -1481,9 +1501,17 @@ fn overlay_02_an_id_that_was_refused_or_rolled_back_does_not_use_up_the_store_s_
         .create(paragraph(&format!("7:{largest}")))
         .unwrap();
     transaction.rollback();
+    let mut transaction = store.begin("ann").unwrap();
+    let next = transaction.create(NodeSpec::new("item"));
+    let next = next.expect("the numbers behind the largest are there to be generated");
     assert_eq!(
-        store.generate_id(),
-        Some(id(&format!("7:{}", largest + 1))),
+        next,
+        id(&format!("7:{}", largest + 1)),
         "after it was rolled back"
     );
+    transaction.delete(&next).unwrap();
+    let deleted = transaction.changes().last().unwrap().inverse();
+    transaction
+        .apply(deleted)
+        .expect("what was generated can be brought back");
 }
