@@ -2,8 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use doclock::{AcquireOptions, CancelToken, FifoLock, LockError, LockId, Released};
+use doclock::{
+    AcquireOptions, CancelToken, DataStore, FifoLock, LockError, LockId, ManualClock, Released,
+    StoreOptions,
+};
 use loom::thread;
 
 use crate::model::check;
@@ -298,4 +302,45 @@ fn lock_a_holder_that_is_dropped_serves_its_waiters() {
         dropper.join().unwrap();
         at_rest(&watched);
     });
+}
+
+/// The waiter's own way through its deadline: a manual clock moves while it looks, sleeps and withdraws.
+fn deadline(released: bool) {
+    let clock = ManualClock::new();
+    let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+    let held = store.acquire_lock("holder").unwrap();
+    let waiter = {
+        let store = store.clone();
+        let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
+        thread::spawn(move || store.lock_with("w0", options).map(drop))
+    };
+    while store.queue_length() == 0 {
+        thread::yield_now();
+    }
+    let releaser = released.then(|| {
+        let store = store.clone();
+        thread::spawn(move || store.release_lock(held).unwrap())
+    });
+    clock.advance(Duration::from_millis(1));
+    let outcome = waiter.join().unwrap();
+    match releaser {
+        Some(releaser) => drop(releaser.join().unwrap()),
+        None => {
+            assert!(matches!(outcome, Err(LockError::Timeout(_))));
+            store.release_lock(held).unwrap();
+        }
+    }
+    let stats = store.lock_stats();
+    assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
+    assert_eq!(stats.total_timeouts, u64::from(outcome.is_err()));
+}
+
+#[test]
+fn lock_a_deadline_always_wakes_its_waiter() {
+    check("deadline, nobody releases", None, || deadline(false));
+}
+
+#[test]
+fn lock_a_deadline_against_a_release() {
+    check("deadline against release", None, || deadline(true));
 }

@@ -4,7 +4,8 @@
 //! that did not is reported as `capped` and fails. Without `--cfg loom` there is nothing here to run.
 //!
 //! Under loom time stands still and no wait times out, so an expiry is a thread that calls
-//! `expire`, which is the code that a waiter runs when its deadline comes.
+//! `expire`, which is the code that a waiter runs when its deadline comes. Where the way there matters, the model
+//! moves a manual clock.
 
 #![cfg(loom)]
 

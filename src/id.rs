@@ -5,8 +5,8 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -52,15 +52,17 @@ macro_rules! serde_as_string {
 /// Random, because two stores that meet later (one document read into another, one log replayed elsewhere)
 /// could not have agreed on numbers.
 pub(crate) fn random_session() -> u32 {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
+    static FIRST: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(0) as u32);
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    // Within one process no two agree until all have been used.
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
-    (RandomState::new().hash_one(call) as u32).max(1)
+    FIRST.wrapping_add(call).max(1)
 }
 
 /// One request for a lock, from the moment it asks until its grant is released: `lock-<number>-<base36>`.
 ///
 /// The number rises with every request, so it is never given twice. The second part names the lock that gave
-/// it, so an id of another store is told apart even where the numbers agree.
+/// it, so an id of another store of the same process is told apart even where the numbers agree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockId {
     pub(crate) number: u64,

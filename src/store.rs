@@ -13,6 +13,7 @@ use std::time::Duration;
 pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
 pub use options::StoreOptions;
+use transaction::Held;
 pub use transaction::Transaction;
 
 use crate::document::{Change, Overlay, Snapshot};
@@ -26,8 +27,8 @@ use events::Events;
 
 /// A document store: transactions one at a time in the order in which they asked, readers at any time.
 ///
-/// Clones are handles of the same store. A store ends when its last handle, transaction, guard and waiter is gone;
-/// dropping handles strands nobody.
+/// Clones are handles of the same store. A store ends when its last handle and transaction is gone. Its lock lives on with
+/// the guards and waiters that are left, so dropping handles strands nobody.
 ///
 /// # Blocking
 ///
@@ -123,8 +124,10 @@ impl DataStore {
         options: AcquireOptions,
     ) -> Result<Transaction, LockError> {
         let owner = owner.into();
-        let guard = self.lock_with(owner.clone(), options)?;
-        Ok(Transaction::owning(self.clone(), owner, guard))
+        let lock = &self.0.lock;
+        let grant = lock.grant_to_transaction(owner.clone(), options)?;
+        let held = Held::new(lock.clone(), grant.id);
+        Ok(Transaction::new(self.clone(), owner, grant, held))
     }
 
     /// Begins a transaction under a lock that is held by id. The lock stays held when it ends.

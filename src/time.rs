@@ -1,9 +1,9 @@
 //! Clocks and deadlines. Everything that needs the time is handed a [`Clock`].
 //!
 //! The system clock counts with the processor's time-stamp counter (by the quanta crate), because two readings
-//! of the operating system's clock would cost more than the lock that they measure. What a person waits for is
-//! checked against the operating system's monotonic clock as well, so a wait limit never ends early however the
-//! counter was calibrated. [`ManualClock`] moves only when it is told to: tests of timeouts need no sleep.
+//! of the operating system's clock would cost more than the lock that they measure. What a person waits for goes by
+//! the operating system's monotonic clock, so a wait limit ends neither early nor never, however the counter was
+//! calibrated and whatever becomes of it. [`ManualClock`] moves only when it is told to: tests of timeouts need no sleep.
 
 use std::fmt;
 use std::ops::Sub;
@@ -60,25 +60,27 @@ impl Clock {
 
     /// The moment `limit` from now. A limit too long for the clock to express is no limit.
     pub(crate) fn deadline(&self, limit: Duration) -> Option<Deadline> {
-        let nanos = u64::try_from(limit.as_nanos()).ok()?;
-        Some(Deadline {
-            at: Timestamp(self.now().0.checked_add(nanos)?),
-            system: match self.0 {
-                Source::System(_) => Some(Instant::now().checked_add(limit)?),
-                Source::Manual(_) => None,
-            },
-        })
+        match &self.0 {
+            Source::System(_) => Instant::now().checked_add(limit).map(Deadline::System),
+            Source::Manual(clock) => {
+                let nanos = u64::try_from(limit.as_nanos()).ok()?;
+                let at = clock.now().0.checked_add(nanos)?;
+                Some(Deadline::Manual(Timestamp(at)))
+            }
+        }
     }
 
     /// How long to wait until `deadline`; `None` once it has passed.
     pub(crate) fn until(&self, deadline: Deadline) -> Option<Pause> {
-        let counted = deadline.at - self.now();
-        match deadline.system {
-            Some(at) => {
-                let left = at.saturating_duration_since(Instant::now()).max(counted);
+        match deadline {
+            Deadline::System(at) => {
+                let left = at.saturating_duration_since(Instant::now());
                 (!left.is_zero()).then_some(Pause::For(left))
             }
-            None => (!counted.is_zero()).then_some(Pause::UntilAdvanced),
+            Deadline::Manual(at) => {
+                let left = at - self.now();
+                (!left.is_zero()).then_some(Pause::UntilAdvanced)
+            }
         }
     }
 
@@ -107,9 +109,9 @@ impl fmt::Debug for Clock {
 
 /// A moment after which a wait is over.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline {
-    at: Timestamp,
-    system: Option<Instant>,
+pub(crate) enum Deadline {
+    System(Instant),
+    Manual(Timestamp),
 }
 
 /// How a thread waits for a deadline that lies ahead.

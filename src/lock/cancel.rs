@@ -49,7 +49,8 @@ impl CancelToken {
 
     /// Withdraws all requests that wait with this token, and refuses those to come. Never blocks on a holder.
     ///
-    /// When this returns, none of them stands in a line any more.
+    /// When this returns, those that waited when it was called stand in no line any more. One that is just joining may be
+    /// seen there for a moment, and is withdrawn by its own thread.
     pub fn cancel(&self) {
         let mut state = self.0.lock();
         state.cancelled = true;
@@ -86,10 +87,13 @@ impl CancelToken {
 
 impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.0.lock();
+        let (cancelled, waiting) = {
+            let state = self.0.lock();
+            (state.cancelled, state.requests.len())
+        };
         f.debug_struct("CancelToken")
-            .field("cancelled", &state.cancelled)
-            .field("waiting", &state.requests.len())
+            .field("cancelled", &cancelled)
+            .field("waiting", &waiting)
             .finish()
     }
 }

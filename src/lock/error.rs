@@ -85,7 +85,7 @@ impl fmt::Display for TimeoutEvidence {
             let lead = if nth == 0 { "; ahead: " } else { ", " };
             write!(f, "{lead}{} of {}", entry.lock_id, entry.owner_id)?;
         }
-        match self.place - 1 - self.ahead.len() {
+        match self.place.saturating_sub(1 + self.ahead.len()) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }

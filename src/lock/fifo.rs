@@ -112,10 +112,25 @@ impl FifoLock {
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockId, LockError> {
-        self.grant(owner.into(), options).map(|grant| grant.id)
+        self.grant(owner.into(), options, false)
+            .map(|grant| grant.id)
     }
 
-    fn grant(&self, owner: OwnerId, options: AcquireOptions) -> Result<Grant, LockError> {
+    /// Acquires the lock for a transaction: it is released by [`FifoLock::part_from_grant`] and by nothing else.
+    pub(crate) fn grant_to_transaction(
+        &self,
+        owner: OwnerId,
+        options: AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        self.grant(owner, options, true)
+    }
+
+    fn grant(
+        &self,
+        owner: OwnerId,
+        options: AcquireOptions,
+        transaction: bool,
+    ) -> Result<Grant, LockError> {
         if options
             .cancel
             .as_ref()
@@ -127,9 +142,11 @@ impl FifoLock {
             owner,
             label: options.label,
             thread: if options.unbound { 0 } else { thread_number() },
+            transaction,
         };
-        let now = self.0.clock.now();
         let mut state = self.0.state.lock();
+        // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else did.
+        let now = self.0.clock.now();
         if state.try_take() {
             return Ok(state.hold_at_once(claim, now));
         }
@@ -175,7 +192,7 @@ impl FifoLock {
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockGuard, LockError> {
-        let grant = self.grant(owner.into(), options)?;
+        let grant = self.grant(owner.into(), options, false)?;
         Ok(LockGuard::new(self.clone(), grant))
     }
 
@@ -185,8 +202,10 @@ impl FifoLock {
     ///
     /// [`ReleaseError`]: another grant is held, or a transaction is open under this one. Nothing is released.
     pub fn release(&self, id: LockId) -> Result<Released, ReleaseError> {
-        let now = self.0.clock.now();
-        let ended = self.0.state.lock().release(id, now)?;
+        let ended = {
+            let mut state = self.0.state.lock();
+            state.release(id, self.0.clock.now())?
+        };
         Ok(match ended {
             None => Released::NothingHeld,
             Some(ended) => match ended.next {
@@ -206,8 +225,8 @@ impl FifoLock {
 
     /// Who holds the lock.
     pub fn current(&self) -> Option<LockInfo> {
-        let now = self.0.clock.now();
-        self.0.state.lock().current(now)
+        let state = self.0.state.lock();
+        state.current(self.0.clock.now())
     }
 
     /// How many wait.
@@ -217,14 +236,14 @@ impl FifoLock {
 
     /// Who waits, in order.
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        let now = self.0.clock.now();
-        self.0.state.lock().entries(now).collect()
+        let state = self.0.state.lock();
+        state.entries(self.0.clock.now()).collect()
     }
 
     /// Figures and state of one moment.
     pub fn stats(&self) -> LockStats {
-        let now = self.0.clock.now();
-        self.0.state.lock().stats(now)
+        let state = self.0.state.lock();
+        state.stats(self.0.clock.now())
     }
 
     /// Sets all figures to zero. Holder and line stay; a hold that began before counts whole when it ends.
@@ -275,8 +294,10 @@ impl FifoLock {
 impl Shared {
     /// Changes the state, and wakes whom the change concerns when the mutex is free again.
     fn step(&self, step: impl FnOnce(&mut State, Timestamp) -> Option<Wakeup>) {
-        let now = self.clock.now();
-        let wakeup = step(&mut self.state.lock(), now);
+        let wakeup = {
+            let mut state = self.state.lock();
+            step(&mut state, self.clock.now())
+        };
         if let Some(wakeup) = wakeup {
             wakeup.deliver();
         }

@@ -19,10 +19,6 @@ impl LockGuard {
         Self { lock, grant }
     }
 
-    pub(crate) fn grant(&self) -> Grant {
-        self.grant
-    }
-
     /// The id of the grant.
     pub fn id(&self) -> LockId {
         self.grant.id

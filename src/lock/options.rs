@@ -88,7 +88,8 @@ impl AcquireOptions {
     ///
     /// A thread that asks again for a lock that it holds is refused at once, because it would wait for itself.
     /// A grant that travels (taken in one command of a front end and released in another, perhaps by another
-    /// thread of a pool) is no such case: with this option the same thread may wait for it like any other.
+    /// thread of a pool) is no such case: with this option the same thread may wait for it like any other. A guard or a
+    /// transaction that is sent to another thread stays tied to the one that asked, so it should be unbound too.
     pub fn unbound(mut self) -> Self {
         self.unbound = true;
         self

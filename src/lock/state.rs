@@ -25,6 +25,8 @@ pub(super) struct Claim {
     pub(super) label: Option<SmolStr>,
     /// The thread that would wait for itself if it asked again; zero for none.
     pub(super) thread: u64,
+    /// Whether the grant goes to a transaction, which alone may end it.
+    pub(super) transaction: bool,
 }
 
 #[derive(Debug)]
@@ -136,11 +138,18 @@ impl State {
             id,
             token: FencingToken(self.grants),
         };
+        let transaction = match claim.transaction {
+            true => Joined::Open {
+                thread: claim.thread,
+                last: true,
+            },
+            false => Joined::None,
+        };
         self.holder = Some(Holder {
             grant,
             claim,
             since: now,
-            transaction: Joined::None,
+            transaction,
         });
         grant
     }
@@ -234,7 +243,8 @@ impl State {
                     id: waiter.id,
                     owner: waiter.claim.owner,
                     limit: waiter.limit.unwrap_or(waited),
-                    waited,
+                    // The limit went by another clock than the figures.
+                    waited: waited.max(waiter.limit.unwrap_or_default()),
                     place,
                     holder: self.holder_info(now),
                     ahead: entries,

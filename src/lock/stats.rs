@@ -100,7 +100,7 @@ impl fmt::Debug for Samples {
 /// A distribution of durations.
 ///
 /// Count, mean and maximum are exact; percentiles are within one per cent (an HDR histogram with two
-/// significant digits). All are zero while there is no sample. Serializes in milliseconds.
+/// significant digits; what is longer than an hour counts there as an hour). All are zero while there is no sample. Serializes in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DurationSummary {

@@ -4,8 +4,8 @@
 //! every interleaving of its callers is an ordering of plain method calls. What it guards is a [`Capacity`]: one
 //! holder for the global lock; other faces bring other capacities.
 //!
-//! Invariants, for every sequence of calls in which [`Queue::next`] is drained after each
-//! [`Queue::give_back`] and each [`Queue::withdraw`]:
+//! Invariants, for every sequence of calls in which [`Queue::next`] is drained after whatever can make room for the
+//! head: each [`Queue::give_back`], and each [`Queue::withdraw`] where demands differ (with one holder they do not):
 //!
 //! 1. Requests are granted in the order in which they joined; a withdrawn request is as if it had never been.
 //! 2. If somebody waits, the head of the line does not fit into what is free. For the global lock this reads:

@@ -43,7 +43,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The channel, to receive from or to `select!` on. It ends when the store does.
+    /// The channel, to receive from or to `select!` on. It ends when the store does, and a clone of it ends when
+    /// this subscription is dropped.
     pub fn receiver(&self) -> &Receiver<CommitEvent> {
         &self.receiver
     }

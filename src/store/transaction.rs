@@ -10,7 +10,7 @@ use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation};
 use crate::document::plan::{self, Target};
 use crate::document::{Change, EditError, Mark, Node, NodeSpec, Overlay, Snapshot, View};
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
-use crate::lock::{Grant, JoinError, LockGuard};
+use crate::lock::{FifoLock, Grant, JoinError};
 
 /// A transaction: sees its own changes, shows them to nobody until it is committed.
 ///
@@ -45,33 +45,32 @@ pub struct Transaction {
     held: Held,
 }
 
-/// How the lock comes to be held, and what its end means.
-enum Held {
-    Owned(#[expect(dead_code, reason = "releases on drop")] LockGuard),
-    Joined(DataStore, LockId),
+/// Closes the transaction under its grant, which ends the grant if it was the transaction's own.
+pub(super) struct Held {
+    lock: FifoLock,
+    id: LockId,
+}
+
+impl Held {
+    pub(super) fn new(lock: FifoLock, id: LockId) -> Self {
+        Self { lock, id }
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Self::Joined(store, id) = self {
-            store.0.lock.part_from_grant(*id);
-        }
+        self.lock.part_from_grant(self.id);
     }
 }
 
 impl Transaction {
-    pub(super) fn owning(store: DataStore, owner: OwnerId, guard: LockGuard) -> Self {
-        let grant = guard.grant();
-        Self::new(store, owner, grant, Held::Owned(guard))
-    }
-
     pub(super) fn joining(store: DataStore, id: LockId) -> Result<Self, JoinError> {
         let (owner, grant) = store.0.lock.join_grant(id)?;
-        let held = Held::Joined(store.clone(), id);
+        let held = Held::new(store.0.lock.clone(), id);
         Ok(Self::new(store, owner, grant, held))
     }
 
-    fn new(store: DataStore, owner: OwnerId, grant: Grant, held: Held) -> Self {
+    pub(super) fn new(store: DataStore, owner: OwnerId, grant: Grant, held: Held) -> Self {
         Self {
             id: store.next_transaction(),
             owner,

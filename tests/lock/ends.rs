@@ -4,9 +4,9 @@ use std::sync::Barrier;
 use std::thread;
 
 use doclock::{
-    AcquireOptions, CancelToken, Clock, DataStore, Editor, FifoLock, LockError, LockGuard,
-    LockInfo, LockStats, ManualClock, NodeSpec, ReleaseError, Snapshot, Subscription, Transaction,
-    TransactionManager, View, dsl,
+    AcquireOptions, CancelToken, Clock, DataStore, Editor, FifoLock, JoinError, LockError,
+    LockGuard, LockInfo, LockStats, ManualClock, NodeSpec, ReleaseError, Snapshot, Subscription,
+    Transaction, TransactionManager, View, dsl,
 };
 
 use crate::{patient, timed_store, until_waiting};
@@ -190,4 +190,40 @@ fn lock_18_public_types_cross_threads() {
     crosses::<LockGuard>();
     crosses::<Transaction>();
     crosses::<Subscription>();
+}
+
+#[test]
+fn lock_17_a_lock_has_one_open_transaction_at_a_time() {
+    let store = DataStore::new();
+    let id = store.acquire_lock("ann").unwrap();
+    let open = store.begin_with(id).unwrap();
+    let refused = JoinError::TransactionOpen { id };
+    assert_eq!(store.begin_with(id).unwrap_err(), refused);
+    drop(open);
+    store.begin_with(id).unwrap().rollback();
+    store.release_lock(id).unwrap();
+}
+
+/// Its id can be read by anybody. Once it could be released, or joined, under the transaction that owns it: two
+/// transactions then ran at once, one update was lost, and the document was no tree any more.
+#[test]
+fn lock_03_the_lock_of_an_open_transaction_is_nobody_elses() {
+    let store = DataStore::new();
+    let mut transaction = store.begin("ann").unwrap();
+    let id = store.current_lock().unwrap().lock_id;
+    assert_eq!(id, transaction.lock_id());
+    assert_eq!(
+        store.release_lock(id),
+        Err(ReleaseError::TransactionOpen { id })
+    );
+    let refused = JoinError::TransactionOpen { id };
+    assert_eq!(store.begin_with(id).unwrap_err(), refused);
+    let manager = TransactionManager::new(store.clone());
+    let inner = dsl::create(NodeSpec::new("x"));
+    let error = manager.execute_under(id, inner).unwrap_err();
+    assert_eq!(error.to_string(), refused.to_string());
+    transaction.create(NodeSpec::new("x")).unwrap();
+    transaction.commit().unwrap();
+    assert!(!store.is_locked());
+    assert_eq!(store.version(), 1);
 }

@@ -10,7 +10,7 @@ use doclock::{
     TransactionManager, dsl,
 };
 
-use crate::{patient, until_waiting};
+use crate::{patient, timed_store, timeout_of, until_waiting};
 
 #[test]
 fn lock_01_acquire_reports_owner_and_id_and_release_unlocks() {
@@ -272,4 +272,20 @@ fn lock_13_a_try_fails_whenever_somebody_holds_or_waits() {
         0,
         "a try is not a rejection"
     );
+}
+
+#[test]
+fn lock_01_an_id_of_a_request_that_timed_out_never_repeats() {
+    let (store, clock) = timed_store();
+    let held = store.lock("holder").unwrap();
+    let mut seen = std::collections::HashSet::from([held.id()]);
+    for _ in 0..3 {
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| store.lock("waiter"));
+            until_waiting(&store, 1);
+            clock.advance(Duration::from_secs(5));
+            let evidence = timeout_of(waiter.join().unwrap());
+            assert!(seen.insert(evidence.id), "{} came twice", evidence.id);
+        });
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{AcquireOptions, CancelToken, DataStore, LockError, Released};
+use doclock::{AcquireOptions, CancelToken, DataStore, LockError, Released, TimeoutEvidence};
 
 use crate::{patient, timed_store, timeout_of, until_waiting};
 
@@ -209,11 +209,7 @@ fn lock_07_leaving_the_middle_of_the_line_disturbs_nobody() {
             until_waiting(store, nth + 1);
         }
         token.cancel();
-        assert_eq!(
-            store.queue_length(),
-            6,
-            "cancelled requests are gone when `cancel` returns"
-        );
+        until_waiting(&store, 6);
         clock.advance(Duration::from_millis(10));
         until_waiting(&store, 3);
         let left: Vec<_> = store
@@ -337,4 +333,51 @@ fn lock_16_no_limit_outlasts_a_century() {
     // A limit beyond what a clock can count is no limit, not a panic.
     let options = AcquireOptions::new().wait_limit(Duration::MAX);
     drop(store.lock_with("x", options).unwrap());
+}
+
+#[test]
+fn lock_07_a_token_keeps_no_request_that_ended() {
+    let (store, clock) = timed_store();
+    let token = CancelToken::new();
+    let cancellable = || AcquireOptions::new().cancel_token(&token);
+    let held = store.acquire_lock("holder").unwrap();
+    thread::scope(|scope| {
+        let granted = scope.spawn(|| store.lock_with("granted", cancellable()).map(drop));
+        until_waiting(&store, 1);
+        store.release_lock(held).unwrap();
+        granted.join().unwrap().unwrap();
+        assert!(format!("{token:?}").contains("waiting: 0"));
+
+        let held = store.acquire_lock("holder").unwrap();
+        let timed = scope.spawn(|| store.lock_with("timed", cancellable()));
+        until_waiting(&store, 1);
+        clock.advance(Duration::from_secs(5));
+        timeout_of(timed.join().unwrap());
+        assert!(format!("{token:?}").contains("waiting: 0"));
+        store.release_lock(held).unwrap();
+    });
+}
+
+#[test]
+fn lock_05_the_error_lists_the_first_of_a_long_line_and_counts_the_rest() {
+    let (store, clock) = timed_store();
+    let held = store.lock("holder").unwrap();
+    thread::scope(|scope| {
+        for nth in 0..10 {
+            let store = &store;
+            scope.spawn(move || drop(store.lock_with(format!("w{nth}"), patient()).unwrap()));
+            until_waiting(store, nth + 1);
+        }
+        let last = scope.spawn(|| store.lock("last"));
+        until_waiting(&store, 11);
+        clock.advance(Duration::from_secs(5));
+        let evidence = timeout_of(last.join().unwrap());
+        assert_eq!(
+            (evidence.place, evidence.ahead.len()),
+            (11, TimeoutEvidence::AHEAD)
+        );
+        let text = evidence.to_string();
+        assert!(text.ends_with("of w7 and 2 more"), "{text}");
+        drop(held);
+    });
 }
