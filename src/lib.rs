@@ -76,8 +76,9 @@ mod time;
 mod transaction;
 
 pub use document::{
-    AttributePatch, Attributes, Change, Children, Descendants, EditError, Fault, Mark, Marks,
-    MarksChange, Node, NodeSpec, Place, Snapshot, Text, View, check,
+    AttributePatch, Attributes, Change, Children, Cut, Descendants, EditError, Fault, Fragment,
+    Half, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position, Selection,
+    Snapshot, Text, TextSelection, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
@@ -85,13 +86,13 @@ pub use lock::{
     LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
 };
 pub use store::{
-    Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, StoreOptions,
-    Subscription, Transaction,
+    AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation,
+    Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
-    Callback, Child, Editor, IntoOperations, NodeOperation, Operation, OperationError,
-    PanicPayload, Position, ScriptError, Selection, TransactionError, TransactionManager,
+    Alias, Callback, Child, Editor, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
+    OperationError, PanicPayload, ScriptError, TransactionError, TransactionManager,
     TransactionResult, dsl, parse_operations,
 };
 

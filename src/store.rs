@@ -1,6 +1,7 @@
 //! The store: one document, the line in front of it, and the news of what was committed.
 
 mod commit;
+mod edit;
 mod events;
 mod options;
 mod transaction;
@@ -14,7 +15,7 @@ pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
 pub use options::StoreOptions;
 use transaction::Held;
-pub use transaction::Transaction;
+pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
 
 use crate::document::{Change, Overlay, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};

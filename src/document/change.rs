@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::{Marks, Node};
+use super::{Attributes, Marks, Node, Selection};
 use crate::id::NodeId;
 
 /// A position among the children of a node.
@@ -88,6 +88,33 @@ pub enum Change {
         /// One for each attribute that changes.
         patches: Vec<AttributePatch>,
     },
+    /// Changes the type of a node.
+    SetType {
+        /// The node.
+        id: NodeId,
+        /// The type so far.
+        before: SmolStr,
+        /// The type then.
+        after: SmolStr,
+    },
+    /// Cuts a node in two. What lies behind the cut goes to a new node, its next sibling.
+    SplitNode {
+        /// The node, which keeps what lies before the cut.
+        id: NodeId,
+        /// The cut.
+        at: Cut,
+        /// The new node.
+        right: Half,
+    },
+    /// Joins a node and its next sibling, which goes.
+    JoinNodes {
+        /// The node, which takes in what the other has.
+        id: NodeId,
+        /// Where the two meet: the length of the text and the number of children that the node had.
+        at: Cut,
+        /// The node that goes.
+        right: Half,
+    },
     /// Makes another node the root of the document.
     SetRoot {
         /// The root so far.
@@ -95,6 +122,40 @@ pub enum Change {
         /// The root then.
         after: Option<NodeId>,
     },
+    /// Selects something else.
+    ///
+    /// A selection is no part of the document: it belongs to whoever runs the transaction. So this is the one change
+    /// that applies whatever was selected before.
+    SetSelection {
+        /// What was selected.
+        before: Option<Selection>,
+        /// What is selected then.
+        after: Option<Selection>,
+    },
+}
+
+/// A place between the parts of a node: in its text, and among its children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cut {
+    /// How many characters lie before it.
+    pub text: usize,
+    /// How many children lie before it.
+    pub children: usize,
+}
+
+/// What the right half of a split node has of its own. Text, marks and children come from the left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Half {
+    /// Its id.
+    pub id: NodeId,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: SmolStr,
+    /// Its attributes.
+    #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+    pub attributes: Attributes,
 }
 
 /// The marks of a text before and after a change.
@@ -165,7 +226,18 @@ impl Change {
                 id,
                 patches: patches.into_iter().map(AttributePatch::inverse).collect(),
             },
+            Self::SetType { id, before, after } => Self::SetType {
+                id,
+                before: after,
+                after: before,
+            },
+            Self::SplitNode { id, at, right } => Self::JoinNodes { id, at, right },
+            Self::JoinNodes { id, at, right } => Self::SplitNode { id, at, right },
             Self::SetRoot { before, after } => Self::SetRoot {
+                before: after,
+                after: before,
+            },
+            Self::SetSelection { before, after } => Self::SetSelection {
                 before: after,
                 after: before,
             },
@@ -195,8 +267,18 @@ impl Change {
             Self::PatchAttrs { patches, .. } => {
                 patches.iter().all(|patch| patch.before == patch.after)
             }
+            Self::SetType { before, after, .. } => before == after,
+            Self::SplitNode { .. } | Self::JoinNodes { .. } => false,
             Self::SetRoot { before, after } => before == after,
+            Self::SetSelection { before, after } => before == after,
         }
+    }
+}
+
+impl Change {
+    /// Whether it is about the document, and not only about what is selected in it.
+    pub(crate) fn is_of_the_document(&self) -> bool {
+        !matches!(self, Self::SetSelection { .. })
     }
 }
 

@@ -116,12 +116,27 @@ pub enum EditError {
         /// Its parent.
         parent: NodeId,
     },
+    /// A node without a parent has no place for a sibling.
+    #[error("node {id} has no parent, so nothing can be put beside it")]
+    NoParent {
+        /// The node.
+        id: NodeId,
+    },
+    /// Only a node and its next sibling can become one.
+    #[error("node {right} is not the next sibling of node {left}, so the two cannot be joined")]
+    NotAdjacent {
+        /// The node that was to stay.
+        left: NodeId,
+        /// The node that was to go.
+        right: NodeId,
+    },
     /// A change was made for a document that was different here.
     #[error("the change starts from another {aspect} of node {id}")]
     Conflict {
         /// The node.
         id: NodeId,
-        /// What differs: `text`, `set of marks`, `set of attributes`, `place`, `subtree` or `root`.
+        /// What differs: `text`, `set of marks`, `set of attributes`, `type`, `place`,
+        /// `subtree` or `root`.
         aspect: &'static str,
     },
     /// A list of nodes is not one whole subtree.

@@ -154,6 +154,33 @@ impl Marks {
         Self::sorted(mapped.collect())
     }
 
+    /// The marks of the two pieces into which a text is cut.
+    pub(super) fn split(&self, at: usize) -> (Self, Self) {
+        let piece = |part: &dyn Fn(Range<usize>) -> Range<usize>| {
+            let marks = self.iter().map(|mark| Mark {
+                range: Some(part(mark.bounds())),
+                ..mark.clone()
+            });
+            Self::sorted(marks.collect())
+        };
+        (
+            piece(&|range| range.start.min(at)..range.end.min(at)),
+            piece(&|range| range.start.max(at) - at..range.end.max(at) - at),
+        )
+    }
+
+    /// The marks of this text of `len` characters and of one that follows it.
+    pub(super) fn joined(&self, len: usize, next: &Self) -> Self {
+        let shifted = next.iter().map(|mark| {
+            let range = mark.bounds();
+            Mark {
+                range: Some(range.start + len..range.end + len),
+                ..mark.clone()
+            }
+        });
+        Self::sorted(self.iter().cloned().chain(shifted).collect())
+    }
+
     /// The marks in order.
     pub fn iter(&self) -> impl Iterator<Item = &Mark> {
         self.0.iter().flat_map(|marks| marks.iter())
@@ -267,5 +294,14 @@ mod tests {
         );
         assert_eq!(after(10..20, 10..20, 5), None, "wholly inside: gone");
         assert_eq!(after(10..20, 0..5, 0), Some(5..15), "before: shifts");
+    }
+
+    #[test]
+    fn a_cut_divides_marks_and_joining_makes_them_whole() {
+        let marks = Marks::normal(vec![bold(0..4), Mark::new("em", 2..9)], 9).unwrap();
+        let (left, right) = marks.split(4);
+        assert_eq!(ranges(&left), [0..4, 2..4]);
+        assert_eq!(ranges(&right), vec![0..5]);
+        assert_eq!(left.joined(4, &right), marks);
     }
 }

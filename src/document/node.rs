@@ -103,6 +103,25 @@ impl Children {
         Arc::make_mut(self.0.get_or_insert_default()).insert(index, child);
     }
 
+    /// Cuts off the children from `index` on, which the caller has found to be within the list.
+    pub(super) fn split_off(&mut self, index: usize) -> Self {
+        let Some(children) = &mut self.0 else {
+            return Self::default();
+        };
+        let tail = Arc::make_mut(children).split_off(index);
+        if children.is_empty() {
+            self.0 = None;
+        }
+        Self((!tail.is_empty()).then(|| Arc::new(tail)))
+    }
+
+    /// Adds other children at the end.
+    pub(super) fn append(&mut self, other: &Self) {
+        if let Some(other) = &other.0 {
+            Arc::make_mut(self.0.get_or_insert_default()).append(im::Vector::clone(other));
+        }
+    }
+
     pub(super) fn remove(&mut self, index: usize) {
         if let Some(children) = &mut self.0 {
             Arc::make_mut(children).remove(index);

@@ -8,7 +8,10 @@ use foldhash::fast::FixedState;
 
 use super::plan::{find, out_of_range, place, reserve};
 use super::touched::Touched;
-use super::{AttributePatch, Change, EditError, MarksChange, Node, Place, Snapshot, View};
+use super::{
+    AttributePatch, Change, Children, Cut, EditError, Half, MarksChange, Node, Place, Selection,
+    Snapshot, View,
+};
 use crate::id::{NodeId, NodeIds};
 
 /// A snapshot, the nodes that differ from it, and the changes that made them differ.
@@ -21,6 +24,17 @@ pub(crate) struct Overlay {
     touched: Touched,
     root: Option<NodeId>,
     changes: Vec<Change>,
+    /// What whoever runs the transaction has selected. Follows each change.
+    selection: Option<Selection>,
+}
+
+/// What an overlay was at some moment.
+#[derive(Debug)]
+pub(crate) struct Savepoint {
+    touched: Touched,
+    root: Option<NodeId>,
+    changes: usize,
+    selection: Option<Selection>,
 }
 
 impl Overlay {
@@ -32,7 +46,33 @@ impl Overlay {
             root,
             // Most transactions make one change.
             changes: Vec::with_capacity(1),
+            selection: None,
         }
+    }
+
+    pub(crate) fn selection(&self) -> Option<&Selection> {
+        self.selection.as_ref()
+    }
+
+    /// Brings in what was selected before the first change.
+    pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
+        self.selection = selection;
+    }
+
+    pub(crate) fn savepoint(&self) -> Savepoint {
+        Savepoint {
+            touched: self.touched.clone(),
+            root: self.root.clone(),
+            changes: self.changes.len(),
+            selection: self.selection.clone(),
+        }
+    }
+
+    pub(crate) fn return_to(&mut self, savepoint: &Savepoint) {
+        self.touched.clone_from(&savepoint.touched);
+        self.root.clone_from(&savepoint.root);
+        self.changes.truncate(savepoint.changes);
+        self.selection.clone_from(&savepoint.selection);
     }
 
     pub(crate) fn base(&self) -> &Snapshot {
@@ -92,11 +132,27 @@ impl Overlay {
                     node.attributes.set(patch.key.clone(), patch.after.clone());
                 }
             }
+            Change::SetType { id, before, after } => {
+                let node = self.edit(id, |node| expect(node.kind == *before, id, "type"))?;
+                node.kind = after.clone();
+            }
+            Change::SplitNode { id, at, right } => self.split_node(id, *at, right, ids)?,
+            Change::JoinNodes { id, at, right } => self.join_nodes(id, *at, right)?,
             Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
+            Change::SetSelection { after, .. } => {
+                if let Some(selection) = after {
+                    selection.check(self)?;
+                }
+                self.selection.clone_from(after);
+            }
         }
-        if !change.changes_nothing() {
-            self.changes.push(change);
+        if change.changes_nothing() {
+            return Ok(());
         }
+        if let Some(selection) = self.selection.take() {
+            self.selection = selection.after(&change);
+        }
+        self.changes.push(change);
         Ok(())
     }
 
@@ -116,12 +172,7 @@ impl Overlay {
             "place",
         )?;
         for node in nodes {
-            reserve(&node.id, ids)?;
-            if self.contains(&node.id) {
-                return Err(EditError::IdTaken {
-                    id: node.id.clone(),
-                });
-            }
+            self.vacant(&node.id, ids)?;
         }
         self.attach(&top.id, at)?;
         for node in nodes {
@@ -179,6 +230,98 @@ impl Overlay {
         self.attach(id, to)?;
         self.edit(id, unchecked)?.parent = to.map(|to| to.parent.clone());
         Ok(())
+    }
+
+    fn split_node(
+        &mut self,
+        id: &NodeId,
+        at: Cut,
+        right: &Half,
+        ids: &NodeIds,
+    ) -> Result<(), EditError> {
+        let node = find(self, id)?;
+        let Some(Place { parent, index }) = place(self, node) else {
+            return Err(EditError::NoParent { id: id.clone() });
+        };
+        if at.text > node.text.len() {
+            return Err(out_of_range(node, &(at.text..at.text)));
+        }
+        if at.children > node.children.len() {
+            return Err(EditError::IndexOutOfRange {
+                parent: id.clone(),
+                index: at.children,
+                len: node.children.len(),
+            });
+        }
+        self.vacant(&right.id, ids)?;
+
+        let left = self.edit(id, unchecked)?;
+        let (left_marks, right_marks) = left.marks.split(at.text);
+        left.marks = left_marks;
+        let new = Node {
+            id: right.id.clone(),
+            kind: right.kind.clone(),
+            attributes: right.attributes.clone(),
+            text: left.text.split_off(at.text),
+            marks: right_marks,
+            children: left.children.split_off(at.children),
+            parent: Some(parent.clone()),
+        };
+        self.adopt(&new.children, &new.id)?;
+        self.touched.set(&right.id, Some(Arc::new(new)));
+        let parent = self.edit(&parent, unchecked)?;
+        parent.children.insert(index + 1, right.id.clone());
+        Ok(())
+    }
+
+    fn join_nodes(&mut self, id: &NodeId, at: Cut, right: &Half) -> Result<(), EditError> {
+        let left = find(self, id)?;
+        let gone = find(self, &right.id)?;
+        let Some(Place { parent, index }) = place(self, left) else {
+            return Err(EditError::NoParent { id: id.clone() });
+        };
+        let siblings = &find(self, &parent)?.children;
+        expect(
+            siblings.get(index + 1) == Some(&right.id),
+            &right.id,
+            "place",
+        )?;
+        expect(left.text.len() == at.text, id, "text")?;
+        expect(left.children.len() == at.children, id, "subtree")?;
+        expect(gone.kind == right.kind, &right.id, "type")?;
+        let same = gone.attributes == right.attributes;
+        expect(same, &right.id, "set of attributes")?;
+
+        let gone = gone.clone();
+        let left = self.edit(id, unchecked)?;
+        left.marks = left.marks.joined(at.text, &gone.marks);
+        left.text.append(&gone.text);
+        left.children.append(&gone.children);
+        self.adopt(&gone.children, id)?;
+        self.touched.set(&gone.id, None);
+        let parent = self.edit(&parent, unchecked)?;
+        parent.children.remove(index + 1);
+        Ok(())
+    }
+
+    /// Makes `parent` the parent that these children name.
+    fn adopt(&mut self, children: &Children, parent: &NodeId) -> Result<(), EditError> {
+        for child in children.iter() {
+            self.edit(child, unchecked)?.parent = Some(parent.clone());
+        }
+        Ok(())
+    }
+
+    /// Checks that a new node may have this id, and keeps it from being generated.
+    fn vacant(&self, id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
+        if *id == NodeId::from("") {
+            return Err(EditError::IdEmpty);
+        }
+        reserve(id, ids)?;
+        match self.contains(id) {
+            true => Err(EditError::IdTaken { id: id.clone() }),
+            false => Ok(()),
+        }
     }
 
     fn set_root(
@@ -343,9 +486,6 @@ fn whole_subtree(nodes: &[Arc<Node>]) -> Result<(), EditError> {
     // What document order demands next: children with their parents, the nearest last.
     let mut ahead: Vec<(&NodeId, &NodeId)> = Vec::new();
     for (nth, node) in nodes.iter().enumerate() {
-        if node.id == NodeId::from("") {
-            return Err(EditError::IdEmpty);
-        }
         if !seen.insert(&node.id) {
             return Err(EditError::IdTaken {
                 id: node.id.clone(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::mark::{Mark, Marks};
-use super::{AttributePatch, Change, EditError, MarksChange, Node, Place, View};
+use super::{AttributePatch, Change, Cut, EditError, Half, MarksChange, Node, Place, View};
 use crate::id::{NodeId, NodeIds};
 
 type Planned = Result<Option<Change>, EditError>;
@@ -83,7 +83,7 @@ pub(crate) fn splice_text<V: View>(
     }))
 }
 
-pub(super) fn out_of_range(node: &Node, range: &Range<usize>) -> EditError {
+pub(crate) fn out_of_range(node: &Node, range: &Range<usize>) -> EditError {
     EditError::TextOutOfRange {
         id: node.id.clone(),
         start: range.start,
@@ -138,6 +138,61 @@ pub(crate) fn patch_attrs<V: View>(
     Ok((!patches.is_empty()).then(|| Change::PatchAttrs {
         id: id.clone(),
         patches,
+    }))
+}
+
+pub(crate) fn set_type<V: View>(view: &V, id: &NodeId, kind: SmolStr) -> Planned {
+    let before = find(view, id)?.kind.clone();
+    Ok((before != kind).then(|| Change::SetType {
+        id: id.clone(),
+        before,
+        after: kind,
+    }))
+}
+
+/// Where the right half takes nothing of its own, it is of the type and has the attributes of the left.
+pub(crate) fn split_node<V: View>(
+    view: &V,
+    id: &NodeId,
+    at: Cut,
+    right: NodeId,
+    kind: Option<SmolStr>,
+) -> Planned {
+    let node = find(view, id)?;
+    Ok(Some(Change::SplitNode {
+        id: id.clone(),
+        at,
+        right: Half {
+            id: right,
+            kind: kind.unwrap_or_else(|| node.kind.clone()),
+            attributes: node.attributes.clone(),
+        },
+    }))
+}
+
+pub(crate) fn join_nodes<V: View>(view: &V, id: &NodeId, right: &NodeId) -> Planned {
+    let node = find(view, id)?;
+    let right = find(view, right)?;
+    let adjacent = place(view, node).zip(place(view, right));
+    if !adjacent
+        .is_some_and(|(left, right)| left.parent == right.parent && left.index + 1 == right.index)
+    {
+        return Err(EditError::NotAdjacent {
+            left: id.clone(),
+            right: right.id.clone(),
+        });
+    }
+    Ok(Some(Change::JoinNodes {
+        id: id.clone(),
+        at: Cut {
+            text: node.text.len(),
+            children: node.children.len(),
+        },
+        right: Half {
+            id: right.id.clone(),
+            kind: right.kind.clone(),
+            attributes: right.attributes.clone(),
+        },
     }))
 }
 

@@ -89,6 +89,37 @@ impl Text {
         }
     }
 
+    /// Cuts off what lies behind `at`, which the caller has found to be within the text.
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        let tail = match &self.0 {
+            Repr::Short(text) => {
+                let start = bytes(text, &(at..at)).map_or(text.len(), |at| at.start);
+                Self::from(&text[start..])
+            }
+            Repr::Long(rope) => Self::from(Rope::from(rope.slice(at.min(rope.len_chars())..))),
+        };
+        self.splice(at..self.len(), "");
+        tail
+    }
+
+    /// Adds another text at the end.
+    pub(super) fn append(&mut self, other: &Self) {
+        match (&mut self.0, &other.0) {
+            (Repr::Long(rope), Repr::Long(other)) => rope.append(other.clone()),
+            _ => {
+                let end = self.len();
+                match &other.0 {
+                    Repr::Short(text) => self.splice(end..end, text),
+                    Repr::Long(other) => {
+                        let mut rope = Rope::from_str(&self.to_string());
+                        rope.append(other.clone());
+                        self.0 = Repr::Long(rope);
+                    }
+                }
+            }
+        }
+    }
+
     /// Replaces the range, which the caller has found to be within the text.
     pub(super) fn splice(&mut self, range: Range<usize>, inserted: &str) {
         match &mut self.0 {
@@ -169,6 +200,16 @@ impl From<String> for Text {
             Repr::Long(Rope::from_str(&text))
         } else {
             Repr::Short(text.into())
+        })
+    }
+}
+
+impl From<Rope> for Text {
+    fn from(rope: Rope) -> Self {
+        Self(if rope.len_bytes() > LONG {
+            Repr::Long(rope)
+        } else {
+            Repr::Short(rope.chunks().collect())
         })
     }
 }
@@ -264,6 +305,22 @@ mod tests {
                 prop_assert_eq!(text.slice(0..plain.len() + 1), None);
                 prop_assert_eq!(text.slice(plain.len()..plain.len()), Some("".into()));
             }
+        }
+
+        #[test]
+        fn cut_in_two_and_joined_again_it_is_what_it_was(
+            text in "[aé漢🦀]{0,900}",
+            at in any::<prop::sample::Index>(),
+        ) {
+            let chars: Vec<char> = text.chars().collect();
+            let at = at.index(chars.len() + 1);
+            let mut left = Text::from(text.as_str());
+            let right = left.split_off(at);
+            prop_assert_eq!(left.to_string(), chars[..at].iter().collect::<String>());
+            prop_assert_eq!(right.to_string(), chars[at..].iter().collect::<String>());
+            left.append(&right);
+            prop_assert_eq!(left.len(), chars.len());
+            prop_assert_eq!(left.to_string(), text);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::id::NodeId;
 ///
 /// Most transactions touch a handful of nodes, so they are found by looking along the list; the index comes in
 /// when the list grows long.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Touched {
     entries: Vec<(NodeId, Option<Arc<Node>>)>,
     /// Position by id. Empty until there are more than [`Touched::SCAN`] entries.

@@ -1,14 +1,13 @@
 //! One open transaction.
 
 use std::fmt;
-use std::ops::Range;
 
-use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation};
-use crate::document::plan::{self, Target};
-use crate::document::{Change, EditError, Mark, Node, NodeSpec, Overlay, Snapshot, View};
+use crate::document::{
+    self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
+};
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{FifoLock, Grant, JoinError};
 
@@ -35,14 +34,69 @@ use crate::lock::{FifoLock, Grant, JoinError};
 /// ```
 #[must_use = "a transaction is rolled back when it is dropped"]
 pub struct Transaction {
-    store: DataStore,
+    pub(super) store: DataStore,
     id: TransactionId,
     owner: OwnerId,
     grant: Grant,
-    overlay: Overlay,
+    pub(super) overlay: Overlay,
     operations: Vec<ExecutedOperation>,
+    /// Nodes by the names that operations gave them.
+    aliases: Vec<(SmolStr, NodeId)>,
+    clipboard: Option<Fragment>,
+    savepoints: Vec<(u64, State)>,
+    /// How many savepoints there have been.
+    saved: u64,
     /// Last, so that the lock outlives all else: fields are dropped in the order of their declaration.
     held: Held,
+}
+
+/// A moment within a transaction. See [`Transaction::savepoint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Savepoint {
+    transaction: TransactionId,
+    number: u64,
+}
+
+/// A savepoint that cannot be returned to: it lay behind one that was returned to, or in an
+/// [`attempt`](Transaction::attempt) that is over, or belongs to another transaction.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("savepoint {number} of transaction {transaction} is gone")]
+#[non_exhaustive]
+pub struct SavepointError {
+    /// Whose savepoint it is.
+    pub transaction: TransactionId,
+    /// Which one, counted from one.
+    pub number: u64,
+}
+
+/// Why an alias does not work.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AliasError {
+    /// No operation before gave a node this name.
+    #[error("no node is named {alias:?} in this transaction")]
+    Unknown {
+        /// The name.
+        alias: SmolStr,
+    },
+    /// Another node has this name already.
+    #[error("another node is named {alias:?} in this transaction")]
+    Taken {
+        /// The name.
+        alias: SmolStr,
+    },
+    /// The operation created nothing that could have the name.
+    #[error("no node was created that could be named {alias:?}")]
+    NothingCreated {
+        /// The name.
+        alias: SmolStr,
+    },
+}
+
+struct State {
+    overlay: document::Savepoint,
+    operations: usize,
+    aliases: usize,
 }
 
 /// Closes the transaction under its grant, which ends the grant if it was the transaction's own.
@@ -77,6 +131,10 @@ impl Transaction {
             grant,
             overlay: Overlay::new(store.snapshot()),
             operations: Vec::new(),
+            aliases: Vec::new(),
+            clipboard: None,
+            savepoints: Vec::new(),
+            saved: 0,
             held,
             store,
         }
@@ -107,191 +165,138 @@ impl Transaction {
         self.overlay.changes()
     }
 
-    /// Creates a node, with all below it, attached nowhere. Returns its id.
+    /// What is selected, as it follows from the changes so far. Nothing, unless an editor runs the transaction or
+    /// something was selected in it.
+    pub fn selection(&self) -> Option<&Selection> {
+        self.overlay.selection()
+    }
+
+    /// What was copied last: in this transaction, or before it by the editor that runs it.
+    pub fn clipboard(&self) -> Option<&Fragment> {
+        self.clipboard.as_ref()
+    }
+
+    pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
+        self.clipboard = fragment;
+    }
+
+    pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
+        self.overlay.begin_with_selection(selection);
+    }
+
+    // --- Savepoints ---
+
+    /// A moment to which [`rollback_to`](Self::rollback_to) can return. Costs what was changed so far.
+    ///
+    /// ```
+    /// use doclock::{DataStore, NodeSpec, View};
+    ///
+    /// let mut transaction = DataStore::new().begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let outer = transaction.savepoint();
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let inner = transaction.savepoint();
+    /// transaction.rollback_to(outer)?;
+    /// assert_eq!(transaction.nodes().count(), 1);
+    /// assert!(transaction.rollback_to(inner).is_err(), "it lay behind the other");
+    /// transaction.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.saved += 1;
+        let state = State {
+            overlay: self.overlay.savepoint(),
+            operations: self.operations.len(),
+            aliases: self.aliases.len(),
+        };
+        self.savepoints.push((self.saved, state));
+        Savepoint {
+            transaction: self.id,
+            number: self.saved,
+        }
+    }
+
+    /// Undoes what was done since a savepoint, exactly. The savepoint stays and can be returned to again; those
+    /// that were made after it are gone.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: an id is taken or empty, a mark reaches out of its text.
-    pub fn create(&mut self, spec: NodeSpec) -> Result<NodeId, EditError> {
-        self.insert_at(spec, None)
-    }
-
-    /// Creates a node, with all below it, as a child of `parent` at `index` (at the end for `None`). Returns its
-    /// id.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the parent does not exist or was deleted, there is no such index, an id is taken or empty, a
-    /// mark reaches out of its text.
-    pub fn insert(
-        &mut self,
-        spec: NodeSpec,
-        parent: &NodeId,
-        index: impl Into<Option<usize>>,
-    ) -> Result<NodeId, EditError> {
-        self.insert_at(spec, Some((parent, index.into())))
-    }
-
-    fn insert_at(&mut self, spec: NodeSpec, to: Target<'_>) -> Result<NodeId, EditError> {
-        let parent = to.map(|(parent, _)| parent);
-        let nodes = spec.into_nodes(parent, &self.store.0.ids)?;
-        let top = nodes[0].id().clone();
-        self.apply_planned(plan::insert_subtree(&self.overlay, nodes, to)?)?;
-        Ok(top)
-    }
-
-    /// Deletes a node with all below it.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: it does not exist, or is the root.
-    pub fn delete(&mut self, id: &NodeId) -> Result<(), EditError> {
-        self.apply_planned(plan::remove_subtree(&self.overlay, id)?)
-    }
-
-    /// Attaches a node, with all below it, under `parent` at `index` (at the end for `None`), wherever it was
-    /// before. The index is that which it has afterwards.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: one of them does not exist or was deleted, there is no such index, `parent` is the node or
-    /// below it, the node is the root.
-    pub fn move_node(
-        &mut self,
-        id: &NodeId,
-        parent: &NodeId,
-        index: impl Into<Option<usize>>,
-    ) -> Result<(), EditError> {
-        let to = Some((parent, index.into()));
-        self.apply_planned(plan::move_node(&self.overlay, id, to)?)
-    }
-
-    /// Detaches a child from its parent. It stays in the store, attached nowhere, until it is attached again or
-    /// deleted.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: one of them does not exist, or `child` is not a child of `parent`.
-    pub fn remove_child(&mut self, parent: &NodeId, child: &NodeId) -> Result<(), EditError> {
-        plan::find(&self.overlay, parent)?;
-        if plan::find(&self.overlay, child)?.parent() != Some(parent) {
-            return Err(EditError::NotAChild {
-                parent: parent.clone(),
-                child: child.clone(),
+    /// [`SavepointError`]: the savepoint is gone, or that of another transaction. Nothing is undone then.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), SavepointError> {
+        let found = self.savepoints.iter().position(|(number, _)| {
+            *number == savepoint.number && self.id == savepoint.transaction
+        });
+        let Some(at) = found else {
+            return Err(SavepointError {
+                transaction: savepoint.transaction,
+                number: savepoint.number,
             });
+        };
+        self.savepoints.truncate(at + 1);
+        let (_, state) = &self.savepoints[at];
+        self.overlay.return_to(&state.overlay);
+        self.operations.truncate(state.operations);
+        self.aliases.truncate(state.aliases);
+        Ok(())
+    }
+
+    /// Runs `code` and undoes what it did if it fails. Nests.
+    ///
+    /// ```
+    /// use doclock::{DataStore, EditError, NodeSpec, View};
+    ///
+    /// let mut transaction = DataStore::new().begin("ann")?;
+    /// let failed = transaction.attempt(|transaction| {
+    ///     transaction.create(NodeSpec::new("paragraph"))?;
+    ///     transaction.delete(&"nowhere".into())
+    /// });
+    /// assert!(matches!(failed, Err(EditError::NodeNotFound { .. })));
+    /// assert_eq!(transaction.nodes().count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `code`.
+    pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let savepoint = self.savepoint();
+        let result = code(self);
+        if result.is_err() {
+            // Only what `code` did can have taken the savepoint away: a return to one before it, which undid all.
+            let _ = self.rollback_to(savepoint);
         }
-        self.apply_planned(plan::move_node(&self.overlay, child, None)?)
+        self.savepoints
+            .retain(|(number, _)| *number < savepoint.number);
+        result
     }
 
-    /// Replaces the whole text of a node. Its marks go with the old text.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the node does not exist.
-    pub fn set_text(&mut self, id: &NodeId, text: impl Into<SmolStr>) -> Result<(), EditError> {
-        self.splice(id, None, text)
-    }
+    // --- Aliases ---
 
-    /// Inserts characters before the one at `offset`. Marks around the place grow.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the node does not exist, the offset is greater than the length.
-    pub fn insert_text(
-        &mut self,
-        id: &NodeId,
-        offset: usize,
-        text: impl Into<SmolStr>,
-    ) -> Result<(), EditError> {
-        self.splice(id, Some(offset..offset), text)
-    }
-
-    /// Deletes the characters of a half-open range. Marks over it shrink.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the node does not exist, the range is not within its text.
-    pub fn delete_text(&mut self, id: &NodeId, range: Range<usize>) -> Result<(), EditError> {
-        self.splice(id, Some(range), "")
-    }
-
-    /// Replaces the characters of a half-open range. Marks around it stay, those inside it go, those across an
-    /// edge keep the part outside.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the node does not exist, the range is not within its text.
-    pub fn replace_text(
-        &mut self,
-        id: &NodeId,
-        range: Range<usize>,
-        text: impl Into<SmolStr>,
-    ) -> Result<(), EditError> {
-        self.splice(id, Some(range), text)
-    }
-
-    fn splice(
-        &mut self,
-        id: &NodeId,
-        range: Option<Range<usize>>,
-        text: impl Into<SmolStr>,
-    ) -> Result<(), EditError> {
-        self.apply_planned(plan::splice_text(&self.overlay, id, range, text.into())?)
-    }
-
-    /// Replaces the marks of a node. They are brought into normal form; a mark without a range covers the text.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the node does not exist, a mark reaches out of its text.
-    pub fn set_marks(
-        &mut self,
-        id: &NodeId,
-        marks: impl IntoIterator<Item = Mark>,
-    ) -> Result<(), EditError> {
-        let marks = marks.into_iter().collect();
-        self.apply_planned(plan::set_marks(&self.overlay, id, marks)?)
-    }
-
-    /// Sets attributes of a node and leaves the others; `null` removes one.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the node does not exist.
-    pub fn set_attrs<K: Into<SmolStr>>(
-        &mut self,
-        id: &NodeId,
-        attributes: impl IntoIterator<Item = (K, Value)>,
-    ) -> Result<(), EditError> {
-        let values = attributes
-            .into_iter()
-            .map(|(key, value)| (key.into(), Some(value)));
-        self.apply_planned(plan::patch_attrs(&self.overlay, id, values)?)
-    }
-
-    /// Makes a node the root of the document, or none. Like everything, it is seen outside after the commit.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the node does not exist, or has a parent.
-    pub fn set_root<'a>(&mut self, id: impl Into<Option<&'a NodeId>>) -> Result<(), EditError> {
-        self.apply_planned(plan::set_root(&self.overlay, id.into())?)
-    }
-
-    /// Makes a primitive change, one that another commit's event carried for example.
-    ///
-    /// # Errors
-    ///
-    /// [`EditError`]: the document is not as the change expects it, or would not be sound after it.
-    pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
-        self.overlay.apply(change, &self.store.0.ids)
-    }
-
-    fn apply_planned(&mut self, change: Option<Change>) -> Result<(), EditError> {
-        match change {
-            Some(change) => self.apply(change),
-            None => Ok(()),
+    /// Names a node for the rest of the transaction.
+    pub(crate) fn name_node(&mut self, alias: SmolStr, id: NodeId) -> Result<(), AliasError> {
+        match self.named(&alias) {
+            Ok(_) => Err(AliasError::Taken { alias }),
+            Err(_) => {
+                self.aliases.push((alias, id));
+                Ok(())
+            }
         }
+    }
+
+    /// The node that an earlier operation of this transaction named.
+    ///
+    /// # Errors
+    ///
+    /// [`AliasError::Unknown`].
+    pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
+        let found = self.aliases.iter().find(|(known, _)| known == alias);
+        found.map(|(_, id)| id).ok_or_else(|| AliasError::Unknown {
+            alias: alias.into(),
+        })
+    }
+
+    pub(crate) fn executed(&self) -> &[ExecutedOperation] {
+        &self.operations
     }
 
     pub(crate) fn record(&mut self, operation: ExecutedOperation) {
@@ -314,6 +319,7 @@ impl Transaction {
             overlay,
             operations,
             held,
+            ..
         } = self;
         let mut committed = Committed {
             transaction_id: id,
@@ -321,7 +327,7 @@ impl Transaction {
             changes: Vec::new(),
             operations,
         };
-        if !overlay.changes().is_empty() {
+        if overlay.changes().iter().any(Change::is_of_the_document) {
             let (version, changes) = store.publish(overlay);
             store.0.events.announce(|| Commit {
                 version,

@@ -19,15 +19,14 @@
 
 use std::error::Error;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::{
-    Callback, Child, Editor, IntoOperations, NodeOperation, Operation, TransactionError,
-    TransactionResult,
+    Alias, Callback, Child, Editor, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
+    TransactionError, TransactionResult,
 };
-use crate::document::NodeSpec;
-use crate::id::NodeId;
+use crate::document::{Attributes, Fragment, Mark, NodeSpec, Selection};
 use crate::store::Transaction;
 
 /// A transaction of an editor, to be run with [`commit`](PendingTransaction::commit).
@@ -74,13 +73,46 @@ pub fn create(node: NodeSpec) -> Operation {
 
 /// Gives every operation this node. Without operations it does nothing.
 pub fn control(
-    node_id: impl Into<NodeId>,
+    node_id: impl Into<NodeRef>,
     operations: impl IntoIterator<Item = NodeOperation>,
 ) -> Operation {
     Operation::Control {
         node_id: node_id.into(),
         operations: operations.into_iter().collect(),
     }
+}
+
+/// The node that an earlier operation of the same transaction created and [`named`](Operation::named).
+pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
+    NodeRef::Alias(Alias { alias: name.into() })
+}
+
+/// Refuses the transaction unless it starts from this version of the document, so from what somebody saw when
+/// they decided on it.
+///
+/// ```
+/// use doclock::{DataStore, Editor, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit()?;
+/// let error = transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit().unwrap_err();
+/// assert_eq!(error.to_string(), "operation 0 (ifUnchanged): the document is at version 1, not 0");
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
+pub fn if_unchanged(version: u64) -> Operation {
+    Operation::IfUnchanged { version }
+}
+
+/// Selects something.
+pub fn set_selection(selection: impl Into<Selection>) -> Operation {
+    Operation::SetSelection {
+        selection: selection.into(),
+    }
+}
+
+/// Selects nothing.
+pub fn clear_selection() -> Operation {
+    Operation::ClearSelection
 }
 
 /// Runs code as a step of the transaction.
@@ -106,6 +138,24 @@ where
     Operation::Call(Callback::new(code))
 }
 
+/// As [`op`], with code that runs when the transaction is undone, after its changes of the document were.
+///
+/// What `code` does to the document is undone and redone without any help. `inverse` is for what lies outside of it,
+/// and may change the document besides. Neither runs when the transaction is redone: the changes of both are data
+/// by then.
+pub fn op_with_inverse<E, F>(
+    code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static,
+    inverse: impl Fn(&mut Transaction) -> Result<(), F> + Send + Sync + 'static,
+) -> Operation
+where
+    E: Into<Box<dyn Error + Send + Sync>>,
+    F: Into<Box<dyn Error + Send + Sync>>,
+{
+    Operation::Call(Callback::new(code).with_inverse(Callback::new(inverse)))
+}
+
+// --- The tree ---
+
 /// Deletes the node with all below it.
 pub fn delete() -> NodeOperation {
     NodeOperation::Delete {}
@@ -121,21 +171,140 @@ pub fn add_child(child: impl Into<Child>, index: impl Into<Option<usize>>) -> No
 }
 
 /// Detaches a child; it stays in the store, attached nowhere.
-pub fn remove_child(child_id: impl Into<NodeId>) -> NodeOperation {
+pub fn remove_child(child_id: impl Into<NodeRef>) -> NodeOperation {
     NodeOperation::RemoveChild {
         child_id: child_id.into(),
     }
 }
 
+/// Detaches children; they stay in the store, attached nowhere. One that is named twice, or is no child of the node,
+/// is an error.
+pub fn remove_children<R: Into<NodeRef>>(child_ids: impl IntoIterator<Item = R>) -> NodeOperation {
+    NodeOperation::RemoveChildren {
+        child_ids: refs(child_ids),
+    }
+}
+
 /// Attaches the node under another, where it then has the index, or is the last for `None`.
-pub fn move_node(parent_id: impl Into<NodeId>, index: impl Into<Option<usize>>) -> NodeOperation {
+pub fn move_node(parent_id: impl Into<NodeRef>, index: impl Into<Option<usize>>) -> NodeOperation {
     NodeOperation::MoveNode {
         parent_id: parent_id.into(),
         index: index.into(),
     }
 }
 
-/// Replaces the whole text.
+/// Attaches children of the node under another (or elsewhere under the same), one behind the other in the order given,
+/// so that the first then has the index, or all are at the end for `None`. One that is named twice, or is no child of
+/// the node, is an error.
+pub fn move_children<R: Into<NodeRef>>(
+    child_ids: impl IntoIterator<Item = R>,
+    parent_id: impl Into<NodeRef>,
+    index: impl Into<Option<usize>>,
+) -> NodeOperation {
+    NodeOperation::MoveChildren {
+        child_ids: refs(child_ids),
+        parent_id: parent_id.into(),
+        index: index.into(),
+    }
+}
+
+/// Changes places with the previous sibling. The first of its siblings stays where it is; a node without a parent is
+/// an error.
+pub fn move_block_up() -> NodeOperation {
+    NodeOperation::MoveBlockUp {}
+}
+
+/// Changes places with the next sibling. The last of its siblings stays where it is; a node without a parent is an
+/// error.
+pub fn move_block_down() -> NodeOperation {
+    NodeOperation::MoveBlockDown {}
+}
+
+/// Brings the children into another order. Each child has to be named once, and nothing else.
+pub fn reorder_children<R: Into<NodeRef>>(child_ids: impl IntoIterator<Item = R>) -> NodeOperation {
+    NodeOperation::ReorderChildren {
+        child_ids: refs(child_ids),
+    }
+}
+
+/// Creates a copy of the node without its children: type, attributes, text and marks under a new id. It comes to stand
+/// right behind the original; [`copy_node_to`] says where else. The copy of a node without a parent has none.
+pub fn copy_node() -> NodeOperation {
+    NodeOperation::CopyNode {
+        parent_id: None,
+        index: None,
+    }
+}
+
+/// As [`copy_node`], with the copy under another node at an index, or at the end for `None`.
+pub fn copy_node_to(
+    parent_id: impl Into<NodeRef>,
+    index: impl Into<Option<usize>>,
+) -> NodeOperation {
+    NodeOperation::CopyNode {
+        parent_id: Some(parent_id.into()),
+        index: index.into(),
+    }
+}
+
+/// Creates a copy of the node and of all below it, under new ids. It comes to stand right behind the original;
+/// [`clone_node_with_children_to`] says where else. The copy of a node without a parent has none.
+pub fn clone_node_with_children() -> NodeOperation {
+    NodeOperation::CloneNodeWithChildren {
+        parent_id: None,
+        index: None,
+    }
+}
+
+/// As [`clone_node_with_children`], with the copy under another node at an index, or at the end for `None`. That may be
+/// the node itself or one below it.
+pub fn clone_node_with_children_to(
+    parent_id: impl Into<NodeRef>,
+    index: impl Into<Option<usize>>,
+) -> NodeOperation {
+    NodeOperation::CloneNodeWithChildren {
+        parent_id: Some(parent_id.into()),
+        index: index.into(),
+    }
+}
+
+/// Puts a new node in the place of the node, which becomes its last child. The root cannot be wrapped.
+pub fn wrap_node(node: NodeSpec) -> NodeOperation {
+    NodeOperation::WrapNode { node }
+}
+
+/// Takes the node out of its parent and puts it in the parent's place among the parent's siblings: before the parent
+/// if it was the first child, behind it if it was the last, between its two halves otherwise, and instead of it if it
+/// was the only one and the parent has no text. A node without a grandparent is an error.
+pub fn lift_node() -> NodeOperation {
+    NodeOperation::LiftNode {}
+}
+
+/// Puts the node at the end of its previous sibling: into that sibling's last child if it is of the same type as the
+/// node's parent (a nested list goes on), else right into the sibling. The first of its siblings stays where it is; a
+/// node without a parent is an error. For nested lists see [`indent_node_in`].
+pub fn indent_node() -> NodeOperation {
+    NodeOperation::IndentNode { container: None }
+}
+
+/// As [`indent_node`]; where there is no nested list that goes on, the node is put into a new one like `container`.
+pub fn indent_node_in(container: NodeSpec) -> NodeOperation {
+    NodeOperation::IndentNode {
+        container: Some(container),
+    }
+}
+
+/// The reverse of [`indent_node`]: the node leaves its parent and comes to stand right behind it; or, where the parent's
+/// parent is of the node's own type (an item in a nested list), right behind that one. The siblings that came after the
+/// node go with it as its children, in a container like the one that they were in where it was a nested list; a nested
+/// list that is left empty goes. A node without a grandparent is an error.
+pub fn outdent_node() -> NodeOperation {
+    NodeOperation::OutdentNode {}
+}
+
+// --- Text ---
+
+/// Replaces the whole text. Its marks go with the old text.
 pub fn set_text(text: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::SetText { text: text.into() }
 }
@@ -153,6 +322,34 @@ pub fn delete_text_range(start: usize, end: usize) -> NodeOperation {
     NodeOperation::DeleteTextRange { start, end }
 }
 
+/// Deletes characters from the node up to another, as backspace does with a selection: the ends of the two texts and all
+/// that lies between them go. What stands in the second node's block from that node on comes into the first one's, the
+/// two text nodes become one if type and attributes agree, and blocks that are left empty go.
+///
+/// ```
+/// use doclock::{DataStore, Editor, Extent, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [create(element("page", [
+///     element("paragraph", [text_node("text", "one two").with_id("a")]),
+///     element("paragraph", [text_node("text", "three")]),
+///     element("paragraph", [text_node("text", "four five").with_id("b")]),
+/// ]).with_id("page")), delete_range(Extent::to(4, "b", 5)).on("a")])
+/// .commit()?;
+/// let page = editor.store().snapshot();
+/// assert_eq!(page.node(&"a".into()).unwrap().text(), &"one five");
+/// assert_eq!(page.node(&"page".into()).unwrap().children().len(), 1);
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
+pub fn delete_range(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::DeleteRange {
+        start,
+        end,
+        end_node_id,
+    }
+}
+
 /// Replaces the characters from `start` up to, not including, `end`.
 pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::ReplaceText {
@@ -162,12 +359,367 @@ pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeO
     }
 }
 
+/// Replaces each match of a regular expression in the node's text, in the syntax of the regex crate. `$1` or `${name}` in
+/// the replacement stand for what a group matched, `$$` for a dollar. A pattern that is none is an error.
+pub fn replace_pattern(
+    pattern: impl Into<String>,
+    replacement: impl Into<String>,
+) -> NodeOperation {
+    NodeOperation::ReplacePattern {
+        pattern: pattern.into(),
+        replacement: replacement.into(),
+    }
+}
+
+/// Puts text before and behind characters of the node: `wrap("**", "**", 2..6)`.
+pub fn wrap(
+    before: impl Into<SmolStr>,
+    after: impl Into<SmolStr>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, _) = extent.into().into_parts();
+    NodeOperation::Wrap {
+        before: before.into(),
+        after: after.into(),
+        start,
+        end,
+    }
+}
+
+/// The reverse of [`wrap`]: the characters have to begin with `before` and end with `after`, which are deleted. If they do
+/// not, that is an error.
+pub fn unwrap(
+    before: impl Into<SmolStr>,
+    after: impl Into<SmolStr>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, _) = extent.into().into_parts();
+    NodeOperation::Unwrap {
+        before: before.into(),
+        after: after.into(),
+        start,
+        end,
+    }
+}
+
+/// Inserts text at the beginning of each line that the characters reach into, but not of empty ones.
+pub fn indent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, _) = extent.into().into_parts();
+    NodeOperation::IndentText {
+        indent: indent.into(),
+        start,
+        end,
+    }
+}
+
+/// Deletes text at the beginning of each line that the characters reach into and that begins with it.
+pub fn outdent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, _) = extent.into().into_parts();
+    NodeOperation::OutdentText {
+        indent: indent.into(),
+        start,
+        end,
+    }
+}
+
+// --- Splitting and joining ---
+
+/// Cuts a text node in two before the character at `offset`. What follows goes to a new node right behind it, with the
+/// same type and attributes; children stay. A node without a parent is an error.
+pub fn split_text_node(offset: usize) -> NodeOperation {
+    NodeOperation::SplitTextNode { offset }
+}
+
+/// Joins the node and its next sibling, which goes. Both have to be of the same type.
+pub fn merge_text_nodes(other_id: impl Into<NodeRef>) -> NodeOperation {
+    NodeOperation::MergeTextNodes {
+        other_id: other_id.into(),
+    }
+}
+
+/// Cuts a block in two before the child at `index`. The children from there on go to a new node right behind it, with the
+/// same type and attributes; text stays. A node without a parent is an error.
+pub fn split_block_node(index: usize) -> NodeOperation {
+    NodeOperation::SplitBlockNode { index }
+}
+
+/// Joins the block and its next sibling, which goes; its children become the last of the block. The types may differ; that of
+/// the block stays.
+pub fn merge_block_nodes(other_id: impl Into<NodeRef>) -> NodeOperation {
+    NodeOperation::MergeBlockNodes {
+        other_id: other_id.into(),
+    }
+}
+
+/// Joins those children of the node that stand next to each other, have text, no children, the same type and the same
+/// attributes. A child without text joins with such a neighbour, too.
+pub fn auto_merge_text_nodes() -> NodeOperation {
+    NodeOperation::AutoMergeTextNodes {}
+}
+
+/// Begins a new block at a place in the text of a node, as the enter key does: the text node is cut there, and its parent
+/// is cut behind the first half, so that the second half is the first child of the new block. That is of the parent's type;
+/// [`insert_paragraph_of`] says of which else. A node without a grandparent is an error.
+pub fn insert_paragraph(offset: usize) -> NodeOperation {
+    NodeOperation::InsertParagraph { offset, kind: None }
+}
+
+/// As [`insert_paragraph`], with a type for the new block.
+pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOperation {
+    NodeOperation::InsertParagraph {
+        offset,
+        kind: Some(kind.into()),
+    }
+}
+
+/// Begins a new list item at a place in the text of a node: all from the text node up to the nearest node around it that is
+/// of the type `item_type` is cut there. Where there is none, that is an error.
+pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOperation {
+    NodeOperation::SplitListItem {
+        offset,
+        item_type: item_type.into(),
+    }
+}
+
+/// Puts a new list in the place of the node, and the node into an item of it: `wrap_in_list(element("list", []),
+/// element("list-item", []))`. The root cannot be put into a list.
+pub fn wrap_in_list(list: NodeSpec, item: NodeSpec) -> NodeOperation {
+    NodeOperation::WrapInList {
+        list,
+        item,
+        last_id: None,
+    }
+}
+
+/// As [`wrap_in_list`], with the siblings from the node up to another, each in an item of its own.
+pub fn wrap_in_list_up_to(
+    last_id: impl Into<NodeRef>,
+    list: NodeSpec,
+    item: NodeSpec,
+) -> NodeOperation {
+    NodeOperation::WrapInList {
+        list,
+        item,
+        last_id: Some(last_id.into()),
+    }
+}
+
+// --- Marks ---
+
+/// Marks characters, in all nodes from the first to the last. A mark of the same kind with other attributes ends where the
+/// new one begins.
+///
+/// ```
+/// use doclock::{DataStore, Editor, Extent, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [
+///     create(element("paragraph", [
+///         text_node("text", "one ").with_id("a"),
+///         text_node("text", "two").with_id("b"),
+///     ])),
+///     apply_mark("bold", Extent::to(2, "b", 1)).on("a"),
+///     remove_mark("bold", ..1).on("b"),
+/// ])
+/// .commit()?;
+/// let snapshot = editor.store().snapshot();
+/// assert_eq!(snapshot.node(&"a".into()).unwrap().marks().len(), 1);
+/// assert!(snapshot.node(&"b".into()).unwrap().marks().is_empty());
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
+pub fn apply_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    apply_mark_with(kind, Attributes::default(), extent)
+}
+
+/// As [`apply_mark`], with attributes, a link's target for example.
+pub fn apply_mark_with(
+    kind: impl Into<SmolStr>,
+    attributes: impl Into<Attributes>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::ApplyMark {
+        mark: kind.into(),
+        attributes: attributes.into(),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Removes the marks of a kind, whatever their attributes, from characters in all nodes from the first to the last. In the
+/// middle of a mark this leaves two.
+pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::RemoveMark {
+        mark: kind.into(),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// [`remove_mark`] if every one of the characters has a mark of the kind, [`apply_mark`] otherwise.
+pub fn toggle_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    toggle_mark_with(kind, Attributes::default(), extent)
+}
+
+/// As [`toggle_mark`], with attributes for the mark where it is applied.
+pub fn toggle_mark_with(
+    kind: impl Into<SmolStr>,
+    attributes: impl Into<Attributes>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::ToggleMark {
+        mark: kind.into(),
+        attributes: attributes.into(),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Sets attributes of the marks of a kind where they cover the characters, and leaves the others; `null` removes one. What
+/// of such a mark lies outside of the characters stays as it is. No such mark there is an error.
+pub fn update_mark<K: Into<String>>(
+    kind: impl Into<SmolStr>,
+    attributes: impl IntoIterator<Item = (K, Value)>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::UpdateMark {
+        mark: kind.into(),
+        attributes: map(attributes),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Replaces the marks of the node. They are brought into normal form; one without a range covers the text.
+pub fn set_marks(marks: impl IntoIterator<Item = Mark>) -> NodeOperation {
+    NodeOperation::SetMarks {
+        marks: marks.into_iter().collect(),
+    }
+}
+
+/// Removes all marks from characters in all nodes from the first to the last.
+pub fn clear_formatting(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::ClearFormatting {
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+// --- The node itself ---
+
 /// Sets attributes and leaves the others; `null` removes one.
 pub fn set_attrs<K: Into<String>>(attrs: impl IntoIterator<Item = (K, Value)>) -> NodeOperation {
-    NodeOperation::SetAttrs {
-        attrs: attrs
-            .into_iter()
-            .map(|(key, value)| (key.into(), value))
-            .collect(),
+    NodeOperation::SetAttrs { attrs: map(attrs) }
+}
+
+/// Removes attributes. One that is not there is no error.
+pub fn remove_attrs<K: Into<SmolStr>>(keys: impl IntoIterator<Item = K>) -> NodeOperation {
+    NodeOperation::RemoveAttrs {
+        keys: keys.into_iter().map(Into::into).collect(),
     }
+}
+
+/// Sets attributes, as [`set_attrs`], and replaces text and marks where they are given. A new text without marks has none.
+pub fn update<K: Into<String>>(
+    attrs: impl IntoIterator<Item = (K, Value)>,
+    text: impl Into<Option<SmolStr>>,
+    marks: impl Into<Option<Vec<Mark>>>,
+) -> NodeOperation {
+    NodeOperation::Update {
+        attrs: map(attrs),
+        text: text.into(),
+        marks: marks.into(),
+    }
+}
+
+/// Changes the type, and attributes along with it. Nothing else changes a type.
+pub fn transform_node<K: Into<String>>(
+    kind: impl Into<SmolStr>,
+    attrs: impl IntoIterator<Item = (K, Value)>,
+) -> NodeOperation {
+    NodeOperation::TransformNode {
+        kind: kind.into(),
+        attrs: map(attrs),
+    }
+}
+
+/// Makes the node the root of the document. It must not have a parent.
+pub fn set_root() -> NodeOperation {
+    NodeOperation::SetRoot {}
+}
+
+// --- The clipboard and the selection ---
+
+/// Copies characters, and all that lies between the first and the last, to the clipboard, clipped at both ends. Changes
+/// nothing in the document.
+pub fn copy(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::Copy {
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// [`copy`], then [`delete_range`].
+pub fn cut(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::Cut {
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Inserts what is on the clipboard, under new ids, before the character at `offset`. An empty clipboard is an error.
+///
+/// Text is inserted between the halves of the text node, and joined with them where type and attributes agree. Blocks are
+/// inserted between the halves of the node's block; a first or last one that was clipped when it was copied goes on with the
+/// half beside it.
+pub fn paste(offset: usize) -> NodeOperation {
+    NodeOperation::Paste {
+        offset,
+        fragment: None,
+    }
+}
+
+/// As [`paste`], with something else than what is on the clipboard.
+pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
+    NodeOperation::Paste {
+        offset,
+        fragment: Some(fragment),
+    }
+}
+
+/// Selects the node as a whole.
+pub fn select_node() -> NodeOperation {
+    NodeOperation::SelectNode {}
+}
+
+/// Selects characters.
+pub fn select_range(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::SelectRange {
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+fn refs<R: Into<NodeRef>>(nodes: impl IntoIterator<Item = R>) -> Vec<NodeRef> {
+    nodes.into_iter().map(Into::into).collect()
+}
+
+fn map<K: Into<String>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Map<String, Value> {
+    let pairs = pairs.into_iter();
+    pairs.map(|(key, value)| (key.into(), value)).collect()
 }

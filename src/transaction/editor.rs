@@ -1,6 +1,7 @@
 //! Somebody who edits: a store, an owner, a selection.
 
-use super::{IntoOperations, Selection, TransactionError, TransactionManager, TransactionResult};
+use super::{IntoOperations, TransactionError, TransactionManager, TransactionResult};
+use crate::document::Selection;
 use crate::id::OwnerId;
 use crate::lock::AcquireOptions;
 use crate::store::DataStore;
@@ -86,7 +87,7 @@ impl Editor {
             let committed = transaction.commit()?;
             *selection = before
                 .clone()
-                .and_then(|before| before.after(&committed.changes));
+                .and_then(|before| before.after_all(&committed.changes));
             Ok(TransactionResult {
                 selection_before: before,
                 selection_after: selection.clone(),

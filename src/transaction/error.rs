@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::document::EditError;
 use crate::id::NodeId;
 use crate::lock::{JoinError, LockError};
-use crate::store::CommitError;
+use crate::store::{AliasError, CommitError};
 
 /// Why a list of operations had no effect. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +56,17 @@ pub enum OperationError {
     /// The document does not allow it.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// A name that stands for no node, or for another.
+    #[error(transparent)]
+    Alias(#[from] AliasError),
+    /// The document is not at the version for which the transaction was made.
+    #[error("the document is at version {found}, not {expected}")]
+    VersionConflict {
+        /// The version that was asked for.
+        expected: u64,
+        /// The version that there is.
+        found: u64,
+    },
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::run::run;
-use super::{IntoOperations, Operation, Selection, TransactionError};
+use super::{IntoOperations, Operation, TransactionError};
+use crate::document::Selection;
 use crate::id::{LockId, OwnerId, TransactionId};
 use crate::lock::AcquireOptions;
 use crate::store::{Committed, DataStore, ExecutedOperation, Transaction};
@@ -117,7 +117,7 @@ impl TransactionManager {
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
         let mut transaction = self.store.begin_with(lock)?;
-        run(operations.into_operations(), &mut transaction)?;
+        transaction.run(operations)?;
         commit(transaction)
     }
 
@@ -133,7 +133,7 @@ impl TransactionManager {
         };
         let options = options.label_unless_set(SmolStr::new_static(first.name()));
         let mut transaction = self.store.begin_as(&self.owner, options)?;
-        run(operations, &mut transaction)?;
+        transaction.run(operations)?;
         finish(transaction)
     }
 

@@ -5,47 +5,48 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
-use super::{Child, NodeOperation, Operation, TransactionError};
-use crate::document::{Change, EditError, Node};
+use super::operation::{Alias, Callback, IntoOperations, NodeOperation, NodeRef, Operation};
+use super::{TransactionError, edit};
+use crate::document::{Change, Node};
 use crate::id::NodeId;
-use crate::store::{ExecutedOperation, Transaction};
+use crate::store::{AliasError, ExecutedOperation, Transaction};
 
-/// Runs operations in the order given. Stops at the first that fails and says which it was.
-pub(super) fn run(
-    operations: Vec<Operation>,
-    transaction: &mut Transaction,
-) -> Result<(), TransactionError> {
-    let mut runner = Runner {
-        transaction,
-        index: 0,
-    };
-    for operation in operations {
-        match operation {
-            Operation::Create { node } => {
-                runner.step("create", None, |transaction| {
-                    transaction.create(node).map(drop)
-                })?;
-            }
-            Operation::On { node_id, operation } => runner.step_on(node_id, operation)?,
-            Operation::Control {
-                node_id,
-                operations,
-            } => {
-                for operation in operations {
-                    runner.step_on(node_id.clone(), operation)?;
-                }
-            }
-            Operation::Call(code) => runner.step("op", None, |transaction| {
-                // Whatever state a panic leaves behind is the transaction's, which is rolled back unseen.
-                match catch_unwind(AssertUnwindSafe(|| code.call(transaction))) {
-                    Ok(Ok(())) => Ok(()),
-                    Ok(Err(error)) => Err(error.into()),
-                    Err(payload) => Err(OperationError::Panicked(PanicPayload::new(payload))),
-                }
-            })?,
-        }
+/// # Operations
+impl Transaction {
+    /// Runs operations as part of this transaction, in the order given. The first that fails says which it was;
+    /// what those before it did stays, unless it is undone with [`attempt`](Self::attempt).
+    ///
+    /// So operations of one's own are functions that run others:
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, TransactionError, Transaction, View, dsl::*};
+    ///
+    /// /// A heading and a paragraph below it.
+    /// fn section(title: &'static str) -> impl Fn(&mut Transaction) -> Result<(), TransactionError> {
+    ///     move |transaction| transaction.run([
+    ///         create(element("section", [])).named("section"),
+    ///         add_child(text_node("heading", title), None).on(alias("section")),
+    ///         add_child(text_node("paragraph", ""), None).on(alias("section")),
+    ///     ])
+    /// }
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// transaction(&editor, [op(section("Introduction"))]).commit()?;
+    /// assert_eq!(editor.store().snapshot().len(), 3);
+    /// # Ok::<(), TransactionError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError::Operation`], with the index in this list.
+    pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
+        let mut runner = Runner {
+            transaction: self,
+            index: 0,
+        };
+        let mut operations = operations.into_operations().into_iter();
+        operations.try_for_each(|operation| runner.run(operation))
     }
-    Ok(())
 }
 
 struct Runner<'a> {
@@ -55,23 +56,84 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn step_on(&mut self, id: NodeId, operation: NodeOperation) -> Result<(), TransactionError> {
+    fn run(&mut self, operation: Operation) -> Result<(), TransactionError> {
         let name = operation.name();
+        match operation {
+            Operation::On { node_id, operation } => self.step_on(&node_id, operation),
+            Operation::Control {
+                node_id,
+                operations,
+            } => operations
+                .into_iter()
+                .try_for_each(|operation| self.step_on(&node_id, operation)),
+            Operation::Create { node } => self.step(name, None, |transaction| {
+                Ok(transaction.create(node).map(drop)?)
+            }),
+            Operation::SetSelection { selection } => {
+                self.step(name, None, |transaction| Ok(transaction.select(selection)?))
+            }
+            Operation::ClearSelection => {
+                self.step(name, None, |transaction| Ok(transaction.select(None)?))
+            }
+            Operation::IfUnchanged { version } => self.step(name, None, |transaction| {
+                match transaction.base().version() {
+                    found if found == version => Ok(()),
+                    found => Err(OperationError::VersionConflict {
+                        expected: version,
+                        found,
+                    }),
+                }
+            }),
+            Operation::Named { alias, operation } => self.run_named(alias, *operation),
+            Operation::Call(code) => self.step(name, None, |transaction| call(&code, transaction)),
+        }
+    }
+
+    fn step_on(
+        &mut self,
+        node: &NodeRef,
+        operation: NodeOperation,
+    ) -> Result<(), TransactionError> {
+        let name = operation.name();
+        let id = match resolve(self.transaction, node) {
+            Ok(id) => id,
+            Err(cause) => return Err(self.failed(name, None, cause)),
+        };
         self.step(name, Some(id.clone()), |transaction| {
-            edit(transaction, &id, operation)
+            edit::apply(transaction, &id, operation)
         })
     }
 
-    fn step<E: Into<OperationError>>(
+    fn run_named(&mut self, alias: SmolStr, operation: Operation) -> Result<(), TransactionError> {
+        let name = operation.name();
+        let before = self.transaction.executed().len();
+        self.run(operation)?;
+        let executed = self
+            .transaction
+            .executed()
+            .get(before..)
+            .unwrap_or_default();
+        let first = executed.iter().flat_map(|done| &done.created).next();
+        let named = match first.cloned() {
+            Some(id) => self.transaction.name_node(alias, id),
+            None => Err(AliasError::NothingCreated { alias }),
+        };
+        // It is about the operation that was just carried out.
+        self.index = self.index.saturating_sub(usize::from(named.is_err()));
+        named.map_err(|error| self.failed(name, None, error.into()))
+    }
+
+    fn step(
         &mut self,
         name: &'static str,
         node_id: Option<NodeId>,
-        step: impl FnOnce(&mut Transaction) -> Result<(), E>,
+        step: impl FnOnce(&mut Transaction) -> Result<(), OperationError>,
     ) -> Result<(), TransactionError> {
         let before = self.transaction.changes().len();
         match step(self.transaction) {
             Ok(()) => {
-                let created = created(&self.transaction.changes()[before..]);
+                let changes = self.transaction.changes();
+                let created = created(changes.get(before..).unwrap_or_default());
                 self.transaction.record(ExecutedOperation {
                     name: SmolStr::new_static(name),
                     node_id,
@@ -80,45 +142,51 @@ impl Runner<'_> {
                 self.index += 1;
                 Ok(())
             }
-            Err(cause) => Err(TransactionError::Operation {
-                index: self.index,
-                name,
-                node_id,
-                cause: cause.into(),
-            }),
+            Err(cause) => Err(self.failed(name, node_id, cause)),
+        }
+    }
+
+    fn failed(
+        &self,
+        name: &'static str,
+        node_id: Option<NodeId>,
+        cause: OperationError,
+    ) -> TransactionError {
+        TransactionError::Operation {
+            index: self.index,
+            name,
+            node_id,
+            cause,
         }
     }
 }
 
-fn edit(
-    transaction: &mut Transaction,
-    id: &NodeId,
-    operation: NodeOperation,
-) -> Result<(), EditError> {
-    match operation {
-        NodeOperation::Delete {} => transaction.delete(id),
-        NodeOperation::AddChild { child, index } => match child {
-            Child::New(node) => transaction.insert(node, id, index).map(drop),
-            Child::Existing(child) => transaction.move_node(&child, id, index),
-        },
-        NodeOperation::RemoveChild { child_id } => transaction.remove_child(id, &child_id),
-        NodeOperation::MoveNode { parent_id, index } => {
-            transaction.move_node(id, &parent_id, index)
-        }
-        NodeOperation::SetText { text } => transaction.set_text(id, text),
-        NodeOperation::InsertText { offset, text } => transaction.insert_text(id, offset, text),
-        NodeOperation::DeleteTextRange { start, end } => transaction.delete_text(id, start..end),
-        NodeOperation::ReplaceText { start, end, text } => {
-            transaction.replace_text(id, start..end, text)
-        }
-        NodeOperation::SetAttrs { attrs } => transaction.set_attrs(id, attrs),
+/// The node that is meant.
+pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeId, OperationError> {
+    Ok(match node {
+        NodeRef::Id(id) => id.clone(),
+        NodeRef::Alias(Alias { alias }) => transaction.named(alias)?.clone(),
+    })
+}
+
+/// Runs code. Its panic is an error: whatever state it leaves behind is the transaction's, which is rolled back
+/// unseen.
+pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(), OperationError> {
+    match catch_unwind(AssertUnwindSafe(|| code.call(transaction))) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(error.into()),
+        Err(payload) => Err(OperationError::Panicked(PanicPayload::new(payload))),
     }
 }
 
 fn created(changes: &[Change]) -> Vec<NodeId> {
-    let inserted = changes.iter().flat_map(|change| match change {
-        Change::InsertSubtree { nodes, .. } => nodes.as_slice(),
-        _ => &[],
+    let inserted = changes.iter().flat_map(|change| {
+        let (nodes, right) = match change {
+            Change::InsertSubtree { nodes, .. } => (nodes.as_slice(), None),
+            Change::SplitNode { right, .. } => (&[][..], Some(&right.id)),
+            _ => (&[][..], None),
+        };
+        nodes.iter().map(|node| Node::id(node)).chain(right)
     });
-    inserted.map(|node| Node::id(node).clone()).collect()
+    inserted.cloned().collect()
 }

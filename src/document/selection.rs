@@ -1,0 +1,154 @@
+//! What an editor has selected.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Change, EditError, View, plan};
+use crate::id::NodeId;
+
+/// A place in the text of a node: before the character at `offset`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Position {
+    /// The node.
+    pub node_id: NodeId,
+    /// How many characters lie before it.
+    pub offset: usize,
+}
+
+/// What is selected: text from where the selection began to where it was drawn, or a node as a whole.
+///
+/// In JSON: `{"anchor": {"nodeId": "1:4", "offset": 0}, "focus": {"nodeId": "1:4", "offset": 5}}` or
+/// `{"nodeId": "1:4"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Selection {
+    /// Text; a caret where both ends are the same.
+    Text(TextSelection),
+    /// A node with all below it.
+    Node(NodeSelection),
+}
+
+/// Selected text. The focus may lie before the anchor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextSelection {
+    /// Where it began.
+    pub anchor: Position,
+    /// Where it was drawn to.
+    pub focus: Position,
+}
+
+/// A selected node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeSelection {
+    /// The node.
+    pub node_id: NodeId,
+}
+
+impl Position {
+    /// A place in the text of a node.
+    pub fn new(node_id: impl Into<NodeId>, offset: usize) -> Self {
+        Self {
+            node_id: node_id.into(),
+            offset,
+        }
+    }
+
+    /// Where the place is after a change; `None` where its node is gone. A place in the midst of replaced
+    /// characters, or right where some are inserted or where a node is split, comes to lie behind that.
+    fn after(mut self, change: &Change) -> Option<Self> {
+        match change {
+            Change::SpliceText {
+                id,
+                at,
+                removed,
+                inserted,
+                ..
+            } if *id == self.node_id && *at <= self.offset => {
+                let removed = removed.chars().count();
+                let behind = self.offset.saturating_sub(at + removed);
+                self.offset = at + inserted.chars().count() + behind;
+            }
+            Change::SplitNode { id, at, right } if *id == self.node_id => {
+                if let Some(offset) = self.offset.checked_sub(at.text) {
+                    self = Self::new(right.id.clone(), offset);
+                }
+            }
+            Change::JoinNodes { id, at, right } if right.id == self.node_id => {
+                self = Self::new(id.clone(), at.text + self.offset);
+            }
+            Change::RemoveSubtree { nodes, .. }
+                if nodes.iter().any(|node| *node.id() == self.node_id) =>
+            {
+                return None;
+            }
+            _ => {}
+        }
+        Some(self)
+    }
+
+    fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
+        let node = plan::find(view, &self.node_id)?;
+        match self.offset <= node.text().len() {
+            true => Ok(()),
+            false => Err(plan::out_of_range(node, &(self.offset..self.offset))),
+        }
+    }
+}
+
+impl Selection {
+    /// Text from one place to another.
+    pub fn new(anchor: Position, focus: Position) -> Self {
+        Self::Text(TextSelection { anchor, focus })
+    }
+
+    /// Nothing but a place to type at.
+    pub fn caret(node_id: impl Into<NodeId>, offset: usize) -> Self {
+        let at = Position::new(node_id, offset);
+        Self::new(at.clone(), at)
+    }
+
+    /// A node as a whole.
+    pub fn node(node_id: impl Into<NodeId>) -> Self {
+        Self::Node(NodeSelection {
+            node_id: node_id.into(),
+        })
+    }
+
+    /// What is selected after a change; `None` where a node that it depends on is gone.
+    pub(super) fn after(self, change: &Change) -> Option<Self> {
+        Some(match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                Self::new(anchor.after(change)?, focus.after(change)?)
+            }
+            Self::Node(NodeSelection { node_id }) => {
+                // A node that was joined to the one before it is selected where it went.
+                let place = Position::new(node_id, 0);
+                match change {
+                    Change::SplitNode { .. } => Self::node(place.node_id),
+                    _ => Self::node(place.after(change)?.node_id),
+                }
+            }
+        })
+    }
+
+    /// Whether all that it names is there.
+    pub(super) fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                anchor.check(view)?;
+                focus.check(view)
+            }
+            Self::Node(NodeSelection { node_id }) => plan::find(view, node_id).map(drop),
+        }
+    }
+
+    /// What is selected after these changes; `None` where a node that it depends on is gone.
+    pub(crate) fn after_all<'a>(
+        self,
+        changes: impl IntoIterator<Item = &'a Change>,
+    ) -> Option<Self> {
+        changes.into_iter().try_fold(self, Self::after)
+    }
+}

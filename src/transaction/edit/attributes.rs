@@ -1,0 +1,41 @@
+//! What a node says of itself: its type, its attributes.
+
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use super::Edited;
+use crate::document::Mark;
+use crate::id::NodeId;
+use crate::store::Transaction;
+
+pub(super) fn remove_attrs(on: &mut Transaction, id: &NodeId, keys: Vec<SmolStr>) -> Edited {
+    Ok(on.set_attrs(id, keys.into_iter().map(|key| (key, Value::Null)))?)
+}
+
+/// The text comes first, because it takes the old marks with it.
+pub(super) fn update(
+    on: &mut Transaction,
+    id: &NodeId,
+    attrs: Map<String, Value>,
+    text: Option<SmolStr>,
+    marks: Option<Vec<Mark>>,
+) -> Edited {
+    on.set_attrs(id, attrs)?;
+    if let Some(text) = text {
+        on.set_text(id, text)?;
+    }
+    if let Some(marks) = marks {
+        on.set_marks(id, marks)?;
+    }
+    Ok(())
+}
+
+pub(super) fn transform_node(
+    on: &mut Transaction,
+    id: &NodeId,
+    kind: SmolStr,
+    attrs: Map<String, Value>,
+) -> Edited {
+    on.set_type(id, kind)?;
+    Ok(on.set_attrs(id, attrs)?)
+}

@@ -1,0 +1,64 @@
+//! Code as an operation.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::store::Transaction;
+
+type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
+type Code = Arc<dyn Fn(&mut Transaction) -> Outcome + Send + Sync>;
+
+/// Code that runs as a step of a transaction.
+#[derive(Clone)]
+pub struct Callback {
+    code: Code,
+    inverse: Option<Code>,
+}
+
+impl Callback {
+    pub(in crate::transaction) fn new<E>(
+        code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Self
+    where
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        Self {
+            code: Arc::new(move |transaction| code(transaction).map_err(Into::into)),
+            inverse: None,
+        }
+    }
+
+    pub(in crate::transaction) fn with_inverse(self, inverse: Self) -> Self {
+        Self {
+            inverse: Some(inverse.code),
+            ..self
+        }
+    }
+
+    /// The code that is to run when this is undone.
+    pub(in crate::transaction) fn inverse(&self) -> Option<Self> {
+        let code = self.inverse.clone()?;
+        Some(Self {
+            code,
+            inverse: None,
+        })
+    }
+
+    pub(in crate::transaction) fn call(&self, transaction: &mut Transaction) -> Outcome {
+        (self.code)(transaction)
+    }
+}
+
+impl PartialEq for Callback {
+    /// Whether both are the same piece of code, by identity.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.code, &other.code)
+    }
+}
+
+impl fmt::Debug for Callback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Callback")
+    }
+}

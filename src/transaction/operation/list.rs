@@ -1,0 +1,71 @@
+//! Lists of operations, in whatever form they come.
+
+use super::Operation;
+
+/// Whatever can stand where a transaction expects operations: one, a list of them, lists of lists.
+///
+/// ```
+/// use doclock::{IntoOperations, dsl::*};
+///
+/// let flat = (create(text_node("inline-text", "one")), vec![[delete().on("a"), delete().on("b")]])
+///     .into_operations();
+/// assert_eq!(flat.len(), 3);
+/// ```
+pub trait IntoOperations {
+    /// Adds the operations to a list, in order.
+    fn append_to(self, list: &mut Vec<Operation>);
+
+    /// The operations as one flat list.
+    fn into_operations(self) -> Vec<Operation>
+    where
+        Self: Sized,
+    {
+        let mut list = Vec::new();
+        self.append_to(&mut list);
+        list
+    }
+}
+
+impl IntoOperations for Operation {
+    fn append_to(self, list: &mut Vec<Operation>) {
+        list.push(self);
+    }
+}
+
+impl<T: IntoOperations, const N: usize> IntoOperations for [T; N] {
+    fn append_to(self, list: &mut Vec<Operation>) {
+        list.reserve(N);
+        self.into_iter().for_each(|item| item.append_to(list));
+    }
+}
+
+impl<T: IntoOperations> IntoOperations for Vec<T> {
+    fn append_to(self, list: &mut Vec<Operation>) {
+        self.into_iter().for_each(|item| item.append_to(list));
+    }
+}
+
+impl<T: IntoOperations> IntoOperations for Option<T> {
+    fn append_to(self, list: &mut Vec<Operation>) {
+        self.into_iter().for_each(|item| item.append_to(list));
+    }
+}
+
+macro_rules! tuples {
+    ($($item:ident)+) => {
+        impl<$($item: IntoOperations),+> IntoOperations for ($($item,)+) {
+            #[expect(non_snake_case, reason = "each item is named as its type")]
+            fn append_to(self, list: &mut Vec<Operation>) {
+                let ($($item,)+) = self;
+                $($item.append_to(list);)+
+            }
+        }
+    };
+}
+
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);

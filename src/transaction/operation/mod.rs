@@ -1,0 +1,272 @@
+//! Operations: what a transaction is made of, as data.
+
+mod callback;
+mod list;
+mod node;
+mod target;
+mod wire;
+
+use serde::de::Error as _;
+use serde::ser::{Error as _, SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+pub use callback::Callback;
+pub use list::IntoOperations;
+pub use node::NodeOperation;
+pub use target::{Alias, Child, Extent, NodeRef};
+
+use crate::document::{NodeSpec, Selection};
+
+/// One step of a transaction. Built with the functions in [`dsl`](crate::dsl).
+///
+/// All but [`Call`](Self::Call) are data: `{"type": "insertText", "payload": {"nodeId": "1:4", "offset": 0, "text": "x"}}`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Creates a node, with all below it, attached nowhere.
+    Create {
+        /// The node.
+        node: NodeSpec,
+    },
+    /// Does something to a node.
+    On {
+        /// The node.
+        node_id: NodeRef,
+        /// What.
+        operation: NodeOperation,
+    },
+    /// Does several things to one node, in order.
+    Control {
+        /// The node.
+        node_id: NodeRef,
+        /// What.
+        operations: Vec<NodeOperation>,
+    },
+    /// Selects something.
+    SetSelection {
+        /// What.
+        selection: Selection,
+    },
+    /// Selects nothing.
+    ClearSelection,
+    /// Refuses the transaction unless it starts from this version.
+    IfUnchanged {
+        /// The version.
+        version: u64,
+    },
+    /// Gives the first node that an operation creates a name for the rest of the transaction.
+    Named {
+        /// The name.
+        alias: SmolStr,
+        /// The operation.
+        operation: Box<Operation>,
+    },
+    /// Runs code. Not data: it cannot be serialized.
+    Call(Callback),
+}
+
+/// The names in the JSON form of the operations that are not a [`NodeOperation`].
+const OF_NO_NODE: &[&str] = &[
+    "create",
+    "control",
+    "setSelection",
+    "clearSelection",
+    "ifUnchanged",
+];
+
+impl Operation {
+    /// The name in the JSON form.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Create { .. } => "create",
+            Self::On { operation, .. } => operation.name(),
+            Self::Control { .. } => "control",
+            Self::SetSelection { .. } => "setSelection",
+            Self::ClearSelection => "clearSelection",
+            Self::IfUnchanged { .. } => "ifUnchanged",
+            Self::Named { operation, .. } => operation.name(),
+            Self::Call(_) => "op",
+        }
+    }
+
+    /// The names of all operations that have a JSON form.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        OF_NO_NODE.iter().chain(NodeOperation::NAMES).copied()
+    }
+
+    /// Gives the first node that the operation creates a name, by which later operations of the same transaction
+    /// can say [`alias`](crate::dsl::alias).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// transaction(&editor, [
+    ///     create(element("list", [])).named("list"),
+    ///     add_child(text_node("item", "one"), None).on(alias("list")),
+    /// ])
+    /// .commit()?;
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    #[must_use]
+    pub fn named(self, alias: impl Into<SmolStr>) -> Self {
+        Self::Named {
+            alias: alias.into(),
+            operation: Box::new(self),
+        }
+    }
+
+    /// Name, payload and alias of the JSON form.
+    fn parts(&self) -> Result<(&'static str, Value, Option<&SmolStr>), serde_json::Error> {
+        let name = self.name();
+        let payload = match self {
+            Self::Create { node } => serde_json::to_value(Create { node: node.clone() })?,
+            Self::On { node_id, operation } => {
+                let (_, mut payload) = operation.payload()?;
+                payload[NODE_ID] = serde_json::to_value(node_id)?;
+                payload
+            }
+            Self::Control {
+                node_id,
+                operations,
+            } => serde_json::to_value(Control {
+                node_id: node_id.clone(),
+                operations: operations.clone(),
+            })?,
+            Self::SetSelection { selection } => serde_json::to_value(SetSelection {
+                selection: selection.clone(),
+            })?,
+            Self::ClearSelection => Value::Object(serde_json::Map::new()),
+            Self::IfUnchanged { version } => {
+                serde_json::to_value(IfUnchanged { version: *version })?
+            }
+            Self::Named { alias, operation } => {
+                let (name, payload, inner) = operation.parts()?;
+                if inner.is_some() {
+                    return Err(not_data("an operation with two names cannot be serialized"));
+                }
+                return Ok((name, payload, Some(alias)));
+            }
+            Self::Call(_) => {
+                return Err(not_data("an operation that runs code cannot be serialized"));
+            }
+        };
+        Ok((name, payload, None))
+    }
+
+    fn from_parts(name: &str, mut payload: Value) -> Result<Self, wire::PayloadError> {
+        Ok(match name {
+            "create" => {
+                let Create { node } = wire::fields(name, payload)?;
+                Self::Create { node }
+            }
+            "control" => {
+                let Control {
+                    node_id,
+                    operations,
+                } = wire::fields(name, payload)?;
+                Self::Control {
+                    node_id,
+                    operations,
+                }
+            }
+            "setSelection" => {
+                let SetSelection { selection } = wire::fields(name, payload)?;
+                Self::SetSelection { selection }
+            }
+            "clearSelection" => {
+                let ClearSelection {} = wire::fields(name, payload)?;
+                Self::ClearSelection
+            }
+            "ifUnchanged" => {
+                let IfUnchanged { version } = wire::fields(name, payload)?;
+                Self::IfUnchanged { version }
+            }
+            _ => {
+                let node_id = payload
+                    .as_object_mut()
+                    .and_then(|fields| fields.remove(NODE_ID));
+                let operation = NodeOperation::from_payload(name, payload)?;
+                let node_id = node_id.ok_or_else(|| wire::PayloadError::missing(name, NODE_ID))?;
+                let target =
+                    Value::from(serde_json::Map::from_iter([(NODE_ID.to_owned(), node_id)]));
+                let Target { node_id } = wire::fields(name, target)?;
+                Self::On { node_id, operation }
+            }
+        })
+    }
+}
+
+const NODE_ID: &str = "nodeId";
+
+fn not_data(reason: &str) -> serde_json::Error {
+    serde::ser::Error::custom(reason)
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Create {
+    node: NodeSpec,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Control {
+    node_id: NodeRef,
+    operations: Vec<NodeOperation>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetSelection {
+    selection: Selection,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClearSelection {}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IfUnchanged {
+    version: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Target {
+    node_id: NodeRef,
+}
+
+impl Serialize for Operation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (name, payload, alias) = self.parts().map_err(S::Error::custom)?;
+        let mut map = serializer.serialize_map(Some(2 + usize::from(alias.is_some())))?;
+        map.serialize_entry("type", name)?;
+        map.serialize_entry("payload", &payload)?;
+        if let Some(alias) = alias {
+            map.serialize_entry("alias", alias)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Operation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire::Envelope {
+            name,
+            payload,
+            alias,
+        } = wire::Envelope::deserialize(deserializer)?;
+        let operation = Self::from_parts(&name, payload.into()).map_err(D::Error::custom)?;
+        Ok(match alias {
+            Some(alias) => operation.named(alias),
+            None => operation,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,477 @@
+//! What can be done to a node, as data.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use super::{Child, NodeRef, Operation, wire};
+use crate::document::{Attributes, Fragment, Mark, NodeSpec};
+
+/// Something to be done to a node that is named elsewhere: by [`on`](NodeOperation::on) or by
+/// [`control`](crate::dsl::control). Built with the functions in [`dsl`](crate::dsl), which say what each does;
+/// `docs/operations.md` has them all in one table.
+///
+/// Where characters are meant, `start` is the first (the first of the text if absent) and `end` the first that is not
+/// meant (the end of the text if absent). With an `end_node_id` the range ends in that node, which comes later in the
+/// document.
+///
+/// In JSON: `{"type": "insertText", "payload": {"offset": 0, "text": "x"}}`.
+#[derive(
+    Clone, Debug, PartialEq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[serde(
+    remote = "Self",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+#[strum(serialize_all = "camelCase")]
+#[non_exhaustive]
+pub enum NodeOperation {
+    // --- The tree ---
+    /// See [`dsl::delete`](crate::dsl::delete).
+    Delete {},
+    /// See [`dsl::add_child`](crate::dsl::add_child).
+    AddChild {
+        /// The child.
+        child: Child,
+        /// Its index among the children; at the end for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+    },
+    /// See [`dsl::remove_child`](crate::dsl::remove_child).
+    RemoveChild {
+        /// The child.
+        child_id: NodeRef,
+    },
+    /// See [`dsl::remove_children`](crate::dsl::remove_children).
+    RemoveChildren {
+        /// The children.
+        child_ids: Vec<NodeRef>,
+    },
+    /// See [`dsl::move_node`](crate::dsl::move_node).
+    MoveNode {
+        /// The new parent.
+        parent_id: NodeRef,
+        /// The index among its children, afterwards; at the end for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+    },
+    /// See [`dsl::move_children`](crate::dsl::move_children).
+    MoveChildren {
+        /// The children, in the order that they are to have.
+        child_ids: Vec<NodeRef>,
+        /// The new parent.
+        parent_id: NodeRef,
+        /// The index of the first, afterwards; at the end for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+    },
+    /// See [`dsl::move_block_up`](crate::dsl::move_block_up).
+    MoveBlockUp {},
+    /// See [`dsl::move_block_down`](crate::dsl::move_block_down).
+    MoveBlockDown {},
+    /// See [`dsl::reorder_children`](crate::dsl::reorder_children).
+    ReorderChildren {
+        /// All children, in the order that they are to have.
+        child_ids: Vec<NodeRef>,
+    },
+    /// See [`dsl::copy_node`](crate::dsl::copy_node).
+    CopyNode {
+        /// Under which node; beside the original for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_id: Option<NodeRef>,
+        /// The index of the copy; right behind the original, or at the end of another parent, for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+    },
+    /// See [`dsl::clone_node_with_children`](crate::dsl::clone_node_with_children).
+    CloneNodeWithChildren {
+        /// Under which node; beside the original for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_id: Option<NodeRef>,
+        /// The index of the copy; right behind the original, or at the end of another parent, for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+    },
+    /// See [`dsl::wrap_node`](crate::dsl::wrap_node).
+    WrapNode {
+        /// The node around it.
+        node: NodeSpec,
+    },
+    /// See [`dsl::lift_node`](crate::dsl::lift_node).
+    LiftNode {},
+    /// See [`dsl::indent_node`](crate::dsl::indent_node).
+    IndentNode {
+        /// What is put between the previous sibling and the node, if nothing fitting is there.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        container: Option<NodeSpec>,
+    },
+    /// See [`dsl::outdent_node`](crate::dsl::outdent_node).
+    OutdentNode {},
+
+    // --- Text ---
+    /// See [`dsl::set_text`](crate::dsl::set_text).
+    SetText {
+        /// The new text.
+        text: SmolStr,
+    },
+    /// See [`dsl::insert_text`](crate::dsl::insert_text).
+    InsertText {
+        /// Before which character.
+        offset: usize,
+        /// The characters.
+        text: SmolStr,
+    },
+    /// See [`dsl::delete_text_range`](crate::dsl::delete_text_range).
+    DeleteTextRange {
+        /// The first character.
+        start: usize,
+        /// The first that stays.
+        end: usize,
+    },
+    /// See [`dsl::delete_range`](crate::dsl::delete_range).
+    DeleteRange {
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first that stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+    /// See [`dsl::replace_text`](crate::dsl::replace_text).
+    ReplaceText {
+        /// The first character.
+        start: usize,
+        /// The first that stays.
+        end: usize,
+        /// The characters instead.
+        text: SmolStr,
+    },
+    /// See [`dsl::replace_pattern`](crate::dsl::replace_pattern).
+    ReplacePattern {
+        /// The regular expression.
+        pattern: String,
+        /// What takes the place of each match.
+        replacement: String,
+    },
+    /// See [`dsl::wrap`](crate::dsl::wrap).
+    Wrap {
+        /// What comes before the characters.
+        before: SmolStr,
+        /// What comes behind them.
+        after: SmolStr,
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+    },
+    /// See [`dsl::unwrap`](crate::dsl::unwrap).
+    Unwrap {
+        /// What stands before the characters.
+        before: SmolStr,
+        /// What stands behind them.
+        after: SmolStr,
+        /// The first character, that of `before`.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them, and behind `after`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+    },
+    /// See [`dsl::indent_text`](crate::dsl::indent_text).
+    IndentText {
+        /// What each line begins with then.
+        indent: SmolStr,
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+    },
+    /// See [`dsl::outdent_text`](crate::dsl::outdent_text).
+    OutdentText {
+        /// What each line that begins with it loses.
+        indent: SmolStr,
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+    },
+
+    // --- Splitting and joining ---
+    /// See [`dsl::split_text_node`](crate::dsl::split_text_node).
+    SplitTextNode {
+        /// The first character of the new node.
+        offset: usize,
+    },
+    /// See [`dsl::merge_text_nodes`](crate::dsl::merge_text_nodes).
+    MergeTextNodes {
+        /// The next sibling.
+        other_id: NodeRef,
+    },
+    /// See [`dsl::split_block_node`](crate::dsl::split_block_node).
+    SplitBlockNode {
+        /// The index of the first child of the new node.
+        index: usize,
+    },
+    /// See [`dsl::merge_block_nodes`](crate::dsl::merge_block_nodes).
+    MergeBlockNodes {
+        /// The next sibling.
+        other_id: NodeRef,
+    },
+    /// See [`dsl::auto_merge_text_nodes`](crate::dsl::auto_merge_text_nodes).
+    AutoMergeTextNodes {},
+    /// See [`dsl::insert_paragraph`](crate::dsl::insert_paragraph).
+    InsertParagraph {
+        /// The first character of the new block.
+        offset: usize,
+        /// The type of the new block; that of the old one for `None`.
+        #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+        kind: Option<SmolStr>,
+    },
+    /// See [`dsl::split_list_item`](crate::dsl::split_list_item).
+    SplitListItem {
+        /// The first character of the new item.
+        offset: usize,
+        /// The type of the items.
+        item_type: SmolStr,
+    },
+    /// See [`dsl::wrap_in_list`](crate::dsl::wrap_in_list).
+    WrapInList {
+        /// The list.
+        list: NodeSpec,
+        /// What each node is put into.
+        item: NodeSpec,
+        /// The sibling up to which the nodes are put into the list; only the node itself for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last_id: Option<NodeRef>,
+    },
+
+    // --- Marks ---
+    /// See [`dsl::apply_mark`](crate::dsl::apply_mark).
+    ApplyMark {
+        /// The kind of mark.
+        mark: SmolStr,
+        /// Its attributes.
+        #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+        attributes: Attributes,
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+    /// See [`dsl::remove_mark`](crate::dsl::remove_mark).
+    RemoveMark {
+        /// The kind of mark.
+        mark: SmolStr,
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+    /// See [`dsl::toggle_mark`](crate::dsl::toggle_mark).
+    ToggleMark {
+        /// The kind of mark.
+        mark: SmolStr,
+        /// Its attributes.
+        #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+        attributes: Attributes,
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+    /// See [`dsl::update_mark`](crate::dsl::update_mark).
+    UpdateMark {
+        /// The kind of mark.
+        mark: SmolStr,
+        /// Which attributes change; `null` removes one.
+        attributes: Map<String, Value>,
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+    /// See [`dsl::set_marks`](crate::dsl::set_marks).
+    SetMarks {
+        /// The marks.
+        marks: Vec<Mark>,
+    },
+    /// See [`dsl::clear_formatting`](crate::dsl::clear_formatting).
+    ClearFormatting {
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+
+    // --- The node itself ---
+    /// See [`dsl::set_attrs`](crate::dsl::set_attrs).
+    SetAttrs {
+        /// Names and values.
+        attrs: Map<String, Value>,
+    },
+    /// See [`dsl::remove_attrs`](crate::dsl::remove_attrs).
+    RemoveAttrs {
+        /// Names.
+        keys: Vec<SmolStr>,
+    },
+    /// See [`dsl::update`](crate::dsl::update).
+    Update {
+        /// Names and values of attributes; `null` removes one.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        attrs: Map<String, Value>,
+        /// The new text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<SmolStr>,
+        /// The new marks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        marks: Option<Vec<Mark>>,
+    },
+    /// See [`dsl::transform_node`](crate::dsl::transform_node).
+    TransformNode {
+        /// The new type.
+        #[serde(rename = "type")]
+        kind: SmolStr,
+        /// Names and values of attributes; `null` removes one.
+        #[serde(default, skip_serializing_if = "Map::is_empty")]
+        attrs: Map<String, Value>,
+    },
+    /// See [`dsl::set_root`](crate::dsl::set_root).
+    SetRoot {},
+
+    // --- The clipboard and the selection ---
+    /// See [`dsl::copy`](crate::dsl::copy).
+    Copy {
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first behind them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+    /// See [`dsl::cut`](crate::dsl::cut).
+    Cut {
+        /// The first character.
+        #[serde(default)]
+        start: usize,
+        /// The first that stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+    /// See [`dsl::paste`](crate::dsl::paste).
+    Paste {
+        /// Before which character.
+        offset: usize,
+        /// What; the clipboard for `None`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fragment: Option<Fragment>,
+    },
+    /// See [`dsl::select_node`](crate::dsl::select_node).
+    SelectNode {},
+    /// See [`dsl::select_range`](crate::dsl::select_range).
+    SelectRange {
+        /// Where the selection begins.
+        #[serde(default)]
+        start: usize,
+        /// Where it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end: Option<usize>,
+        /// In which node it ends.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        end_node_id: Option<NodeRef>,
+    },
+}
+
+impl NodeOperation {
+    /// The names of all of them in the JSON form.
+    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
+
+    /// Names the node.
+    pub fn on(self, node_id: impl Into<NodeRef>) -> Operation {
+        Operation::On {
+            node_id: node_id.into(),
+            operation: self,
+        }
+    }
+
+    /// The name in the JSON form.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+
+    /// The operation without its name, and its name.
+    pub(super) fn payload(&self) -> Result<(&'static str, Value), serde_json::Error> {
+        // The derived form is `{name: payload}`.
+        let mut value = Self::serialize(self, serde_json::value::Serializer)?;
+        let name = self.name();
+        Ok((name, value[name].take()))
+    }
+
+    pub(super) fn from_payload(name: &str, payload: Value) -> Result<Self, wire::PayloadError> {
+        wire::variant(name, payload, |value| Self::deserialize(value))
+    }
+}
+
+impl Serialize for NodeOperation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (name, payload) = self.payload().map_err(serde::ser::Error::custom)?;
+        wire::Written { name, payload }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for NodeOperation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire::Envelope {
+            name,
+            payload,
+            alias,
+        } = wire::Envelope::deserialize(deserializer)?;
+        if alias.is_some() {
+            let misplaced =
+                format_args!("{name}: within a control nothing can be named").to_string();
+            return Err(serde::de::Error::custom(misplaced));
+        }
+        Self::from_payload(&name, payload.into()).map_err(serde::de::Error::custom)
+    }
+}

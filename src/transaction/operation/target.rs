@@ -1,0 +1,161 @@
+//! What operations are aimed at.
+
+use std::fmt;
+use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::document::NodeSpec;
+use crate::id::NodeId;
+
+/// A node, by its id or by the name that an earlier operation of the same transaction gave it.
+///
+/// In JSON a string for an id, `{"alias": "title"}` for a name.
+///
+/// ```
+/// use doclock::{NodeRef, dsl::alias};
+///
+/// assert_eq!(NodeRef::from("title").to_string(), "title");
+/// assert_eq!(alias("title").to_string(), "alias \"title\"");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum NodeRef {
+    /// By id.
+    Id(NodeId),
+    /// By name.
+    Alias(Alias),
+}
+
+/// The name of a node, for the length of one transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alias {
+    /// The name.
+    pub alias: SmolStr,
+}
+
+impl fmt::Display for NodeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => fmt::Display::fmt(id, f),
+            Self::Alias(Alias { alias }) => write!(f, "alias {alias:?}"),
+        }
+    }
+}
+
+impl From<NodeId> for NodeRef {
+    fn from(id: NodeId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<&NodeId> for NodeRef {
+    fn from(id: &NodeId) -> Self {
+        Self::Id(id.clone())
+    }
+}
+
+impl From<&str> for NodeRef {
+    fn from(id: &str) -> Self {
+        Self::Id(id.into())
+    }
+}
+
+impl From<String> for NodeRef {
+    fn from(id: String) -> Self {
+        Self::Id(id.as_str().into())
+    }
+}
+
+/// A child to be attached: a new node, or one that exists. In JSON an object with a type, or a [`NodeRef`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Child {
+    /// A node that exists.
+    Existing(NodeRef),
+    /// A node to be created.
+    New(NodeSpec),
+}
+
+impl From<NodeSpec> for Child {
+    fn from(node: NodeSpec) -> Self {
+        Self::New(node)
+    }
+}
+
+impl<T: Into<NodeRef>> From<T> for Child {
+    fn from(node: T) -> Self {
+        Self::Existing(node.into())
+    }
+}
+
+/// Characters from a place in the node that the operation is aimed at up to a place in the same or in a later one.
+///
+/// A half-open range is one within the node; [`to`](Self::to) goes on to another.
+///
+/// ```
+/// use doclock::Extent;
+///
+/// assert_eq!(Extent::from(2..5), Extent { start: 2, end: Some(5), end_node_id: None });
+/// assert_eq!(Extent::from(..), Extent { start: 0, end: None, end_node_id: None });
+/// assert_eq!(Extent::to(2, "last", 7).end_node_id, Some("last".into()));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// The first character.
+    pub start: usize,
+    /// The first that is not included; the end of the text for `None`.
+    pub end: Option<usize>,
+    /// In which node it ends, if not in the one where it starts.
+    pub end_node_id: Option<NodeRef>,
+}
+
+impl Extent {
+    /// From a character of the node to one of another, which comes later in the document.
+    pub fn to(start: usize, end_node_id: impl Into<NodeRef>, end: usize) -> Self {
+        Self {
+            start,
+            end: Some(end),
+            end_node_id: Some(end_node_id.into()),
+        }
+    }
+}
+
+impl Extent {
+    pub(in crate::transaction) fn into_parts(self) -> (usize, Option<usize>, Option<NodeRef>) {
+        (self.start, self.end, self.end_node_id)
+    }
+}
+
+impl From<Range<usize>> for Extent {
+    fn from(range: Range<usize>) -> Self {
+        Self {
+            start: range.start,
+            end: Some(range.end),
+            end_node_id: None,
+        }
+    }
+}
+
+impl From<RangeFrom<usize>> for Extent {
+    fn from(range: RangeFrom<usize>) -> Self {
+        Self {
+            start: range.start,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<RangeTo<usize>> for Extent {
+    fn from(range: RangeTo<usize>) -> Self {
+        Self::from(0..range.end)
+    }
+}
+
+impl From<RangeFull> for Extent {
+    fn from(_: RangeFull) -> Self {
+        Self::default()
+    }
+}

@@ -1,0 +1,12 @@
+//! Every operation by its effect, its errors and what becomes of the selection.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attributes;
+mod blocks;
+mod clipboard;
+mod marks;
+mod range;
+mod text;
+mod tree;
