@@ -76,9 +76,9 @@ mod time;
 mod transaction;
 
 pub use document::{
-    AttributePatch, Attributes, Change, Children, Cut, Descendants, EditError, Fault, Fragment,
-    Half, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position, Selection,
-    Snapshot, Text, TextSelection, View, check,
+    AttributePatch, Attributes, Change, Children, Conflict, Cut, Descendants, EditError, Fault,
+    Fragment, Half, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position,
+    Selection, Snapshot, Text, TextSelection, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
@@ -91,9 +91,9 @@ pub use store::{
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
-    Alias, Callback, Child, Editor, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
-    OperationError, PanicPayload, ScriptError, TransactionError, TransactionManager,
-    TransactionResult, dsl, parse_operations,
+    Alias, Callback, Child, EditGroup, Editor, Extent, HistoryOptions, InHistory, IntoOperations,
+    NodeOperation, NodeRef, Operation, OperationError, PanicPayload, ScriptError, TransactionError,
+    TransactionManager, TransactionResult, UndoError, dsl, parse_operations,
 };
 
 /// The pages whose examples are tests.

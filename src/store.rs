@@ -7,12 +7,13 @@ mod options;
 mod transaction;
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
+pub(crate) use events::{Observer, ObserverId};
 pub use options::StoreOptions;
 use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
@@ -24,6 +25,7 @@ use crate::lock::{
     ReleaseError, Released,
 };
 use crate::sync::Mutex;
+use crate::time::Timestamp;
 use events::Events;
 
 /// A document store: transactions one at a time in the order in which they asked, readers at any time.
@@ -187,6 +189,15 @@ impl DataStore {
     /// bytes for each commit that it may keep.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         self.0.events.subscribe(capacity)
+    }
+
+    pub(crate) fn observe(&self, observer: Weak<dyn Observer>) -> ObserverId {
+        self.0.events.register(observer)
+    }
+
+    /// The moment, by the store's clock.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.lock.now()
     }
 
     // --- The lock ---

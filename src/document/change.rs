@@ -105,6 +105,8 @@ pub enum Change {
         at: Cut,
         /// The new node.
         right: Half,
+        /// Where the new node comes to stand.
+        place: Place,
     },
     /// Joins a node and its next sibling, which goes.
     JoinNodes {
@@ -114,6 +116,8 @@ pub enum Change {
         at: Cut,
         /// The node that goes.
         right: Half,
+        /// Where that stood.
+        place: Place,
     },
     /// Makes another node the root of the document.
     SetRoot {
@@ -231,8 +235,28 @@ impl Change {
                 before: after,
                 after: before,
             },
-            Self::SplitNode { id, at, right } => Self::JoinNodes { id, at, right },
-            Self::JoinNodes { id, at, right } => Self::SplitNode { id, at, right },
+            Self::SplitNode {
+                id,
+                at,
+                right,
+                place,
+            } => Self::JoinNodes {
+                id,
+                at,
+                right,
+                place,
+            },
+            Self::JoinNodes {
+                id,
+                at,
+                right,
+                place,
+            } => Self::SplitNode {
+                id,
+                at,
+                right,
+                place,
+            },
             Self::SetRoot { before, after } => Self::SetRoot {
                 before: after,
                 after: before,
@@ -276,6 +300,24 @@ impl Change {
 }
 
 impl Change {
+    /// The node that it is about; the root for a change of the root, none where there is none.
+    pub(crate) fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::InsertSubtree { nodes, .. } | Self::RemoveSubtree { nodes, .. } => {
+                nodes.first().map(|top| top.id())
+            }
+            Self::MoveNode { id, .. }
+            | Self::SpliceText { id, .. }
+            | Self::SetMarks { id, .. }
+            | Self::PatchAttrs { id, .. }
+            | Self::SetType { id, .. }
+            | Self::SplitNode { id, .. }
+            | Self::JoinNodes { id, .. } => Some(id),
+            Self::SetRoot { before, after } => after.as_ref().or(before.as_ref()),
+            Self::SetSelection { .. } => None,
+        }
+    }
+
     /// Whether it is about the document, and not only about what is selected in it.
     pub(crate) fn is_of_the_document(&self) -> bool {
         !matches!(self, Self::SetSelection { .. })

@@ -72,8 +72,21 @@ impl Mark {
         self
     }
 
-    fn bounds(&self) -> Range<usize> {
+    pub(super) fn bounds(&self) -> Range<usize> {
         self.range.clone().unwrap_or(0..0)
+    }
+
+    /// Whether the two differ in nothing but their ranges.
+    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.attributes == other.attributes
+    }
+
+    /// The same mark over another range.
+    pub(super) fn over(&self, range: Range<usize>) -> Self {
+        Self {
+            range: Some(range),
+            ..self.clone()
+        }
     }
 }
 
@@ -96,7 +109,7 @@ impl Marks {
     }
 
     /// Drops empty ranges, joins what touches or overlaps among equal marks, sorts.
-    fn sorted(mut marks: Vec<Mark>) -> Self {
+    pub(super) fn sorted(mut marks: Vec<Mark>) -> Self {
         marks.retain(|mark| !mark.bounds().is_empty());
         marks.sort_by_key(|mark| mark.bounds().start);
         let mut joined: Vec<Mark> = Vec::with_capacity(marks.len());
@@ -179,6 +192,46 @@ impl Marks {
             }
         });
         Self::sorted(self.iter().cloned().chain(shifted).collect())
+    }
+
+    /// The marks without those parts of them that lie in `range` and are `meant`.
+    pub(super) fn without(&self, range: &Range<usize>, meant: impl Fn(&Mark) -> bool) -> Vec<Mark> {
+        let rest = |mark: &Mark| {
+            let Range { start, end } = mark.bounds();
+            let parts = match meant(mark) {
+                true => [start..end.min(range.start), start.max(range.end)..end],
+                false => [start..end, end..end],
+            };
+            parts
+                .into_iter()
+                .filter(|part| part.start < part.end)
+                .map(|part| mark.over(part))
+                .collect::<Vec<_>>()
+        };
+        self.iter().flat_map(rest).collect()
+    }
+
+    /// Those parts of the marks that lie in `range`, counted from its start.
+    pub(super) fn within(&self, range: &Range<usize>) -> Vec<Mark> {
+        let inside = |mark: &Mark| {
+            let Range { start, end } = mark.bounds();
+            let (start, end) = (start.max(range.start), end.min(range.end));
+            (start < end).then(|| mark.over(start - range.start..end - range.start))
+        };
+        self.iter().filter_map(inside).collect()
+    }
+
+    /// Those parts of the marks that are not in `other`.
+    pub(super) fn minus(&self, other: &Self) -> Vec<Mark> {
+        let rest = |mark: &Mark| {
+            let alone = Self(Some(Arc::new(vec![mark.clone()])));
+            let same = other.iter().filter(|theirs| theirs.says_the_same_as(mark));
+            let left = same.fold(alone, |left, theirs| {
+                Self(Some(Arc::new(left.without(&theirs.bounds(), |_| true))))
+            });
+            left.iter().cloned().collect::<Vec<_>>()
+        };
+        self.iter().flat_map(rest).collect()
     }
 
     /// The marks in order.

@@ -7,6 +7,7 @@
 mod attributes;
 mod change;
 mod check;
+mod delta;
 mod error;
 mod fragment;
 mod mark;
@@ -14,6 +15,7 @@ mod node;
 mod nodes;
 mod overlay;
 pub(crate) mod plan;
+mod rebase;
 mod selection;
 mod snapshot;
 mod spec;
@@ -28,6 +30,7 @@ pub use error::EditError;
 pub use fragment::Fragment;
 pub use mark::{Mark, Marks};
 pub use node::{Children, Node};
+pub use rebase::Conflict;
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
 pub use spec::NodeSpec;
@@ -35,3 +38,4 @@ pub use text::Text;
 pub use view::{Descendants, View};
 
 pub(crate) use overlay::{Overlay, Savepoint};
+pub(crate) use rebase::Since;

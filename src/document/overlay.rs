@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use super::plan::{find, out_of_range, place, reserve};
+use super::plan::{find, follows, out_of_range, place, reserve};
 use super::touched::Touched;
 use super::{
     AttributePatch, Change, Children, Cut, EditError, Half, MarksChange, Node, Place, Selection,
@@ -136,8 +136,18 @@ impl Overlay {
                 let node = self.edit(id, |node| expect(node.kind == *before, id, "type"))?;
                 node.kind = after.clone();
             }
-            Change::SplitNode { id, at, right } => self.split_node(id, *at, right, ids)?,
-            Change::JoinNodes { id, at, right } => self.join_nodes(id, *at, right)?,
+            Change::SplitNode {
+                id,
+                at,
+                right,
+                place,
+            } => self.split_node(id, *at, right, place, ids)?,
+            Change::JoinNodes {
+                id,
+                at,
+                right,
+                place,
+            } => self.join_nodes(id, *at, right, place)?,
             Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
             Change::SetSelection { after, .. } => {
                 if let Some(selection) = after {
@@ -237,12 +247,11 @@ impl Overlay {
         id: &NodeId,
         at: Cut,
         right: &Half,
+        place: &Place,
         ids: &NodeIds,
     ) -> Result<(), EditError> {
         let node = find(self, id)?;
-        let Some(Place { parent, index }) = place(self, node) else {
-            return Err(EditError::NoParent { id: id.clone() });
-        };
+        expect(follows(self, place, id), id, "place")?;
         if at.text > node.text.len() {
             return Err(out_of_range(node, &(at.text..at.text)));
         }
@@ -265,27 +274,25 @@ impl Overlay {
             text: left.text.split_off(at.text),
             marks: right_marks,
             children: left.children.split_off(at.children),
-            parent: Some(parent.clone()),
+            parent: Some(place.parent.clone()),
         };
         self.adopt(&new.children, &new.id)?;
         self.touched.set(&right.id, Some(Arc::new(new)));
-        let parent = self.edit(&parent, unchecked)?;
-        parent.children.insert(index + 1, right.id.clone());
-        Ok(())
+        self.attach(&right.id, Some(place))
     }
 
-    fn join_nodes(&mut self, id: &NodeId, at: Cut, right: &Half) -> Result<(), EditError> {
+    fn join_nodes(
+        &mut self,
+        id: &NodeId,
+        at: Cut,
+        right: &Half,
+        place: &Place,
+    ) -> Result<(), EditError> {
         let left = find(self, id)?;
         let gone = find(self, &right.id)?;
-        let Some(Place { parent, index }) = place(self, left) else {
-            return Err(EditError::NoParent { id: id.clone() });
-        };
-        let siblings = &find(self, &parent)?.children;
-        expect(
-            siblings.get(index + 1) == Some(&right.id),
-            &right.id,
-            "place",
-        )?;
+        let siblings = &find(self, &place.parent)?.children;
+        let adjacent = siblings.get(place.index) == Some(&right.id) && follows(self, place, id);
+        expect(adjacent, &right.id, "place")?;
         expect(left.text.len() == at.text, id, "text")?;
         expect(left.children.len() == at.children, id, "subtree")?;
         expect(gone.kind == right.kind, &right.id, "type")?;
@@ -299,9 +306,7 @@ impl Overlay {
         left.children.append(&gone.children);
         self.adopt(&gone.children, id)?;
         self.touched.set(&gone.id, None);
-        let parent = self.edit(&parent, unchecked)?;
-        parent.children.remove(index + 1);
-        Ok(())
+        self.detach(Some(place))
     }
 
     /// Makes `parent` the parent that these children name.

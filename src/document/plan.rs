@@ -159,9 +159,16 @@ pub(crate) fn split_node<V: View>(
     kind: Option<SmolStr>,
 ) -> Planned {
     let node = find(view, id)?;
+    let Some(Place { parent, index }) = place(view, node) else {
+        return Err(EditError::NoParent { id: id.clone() });
+    };
     Ok(Some(Change::SplitNode {
         id: id.clone(),
         at,
+        place: Place {
+            parent,
+            index: index + 1,
+        },
         right: Half {
             id: right,
             kind: kind.unwrap_or_else(|| node.kind.clone()),
@@ -173,17 +180,14 @@ pub(crate) fn split_node<V: View>(
 pub(crate) fn join_nodes<V: View>(view: &V, id: &NodeId, right: &NodeId) -> Planned {
     let node = find(view, id)?;
     let right = find(view, right)?;
-    let adjacent = place(view, node).zip(place(view, right));
-    if !adjacent
-        .is_some_and(|(left, right)| left.parent == right.parent && left.index + 1 == right.index)
-    {
-        return Err(EditError::NotAdjacent {
-            left: id.clone(),
-            right: right.id.clone(),
-        });
-    }
+    let place = place(view, right).filter(|at| follows(view, at, id));
+    let place = place.ok_or_else(|| EditError::NotAdjacent {
+        left: id.clone(),
+        right: right.id.clone(),
+    })?;
     Ok(Some(Change::JoinNodes {
         id: id.clone(),
+        place,
         at: Cut {
             text: node.text.len(),
             children: node.children.len(),
@@ -211,6 +215,16 @@ pub(super) fn reserve(id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
             largest: NodeIds::LARGEST_GIVEN,
         }),
     }
+}
+
+/// Whether a node stands right before a place.
+pub(super) fn follows<V: View>(view: &V, at: &Place, node: &NodeId) -> bool {
+    let before = at.index.checked_sub(1);
+    let siblings = view.node(&at.parent).map(Node::children);
+    siblings
+        .zip(before)
+        .and_then(|(siblings, before)| siblings.get(before))
+        == Some(node)
 }
 
 /// Where a node is attached.

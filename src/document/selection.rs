@@ -70,12 +70,12 @@ impl Position {
                 let behind = self.offset.saturating_sub(at + removed);
                 self.offset = at + inserted.chars().count() + behind;
             }
-            Change::SplitNode { id, at, right } if *id == self.node_id => {
+            Change::SplitNode { id, at, right, .. } if *id == self.node_id => {
                 if let Some(offset) = self.offset.checked_sub(at.text) {
                     self = Self::new(right.id.clone(), offset);
                 }
             }
-            Change::JoinNodes { id, at, right } if right.id == self.node_id => {
+            Change::JoinNodes { id, at, right, .. } if right.id == self.node_id => {
                 self = Self::new(id.clone(), at.text + self.offset);
             }
             Change::RemoveSubtree { nodes, .. }

@@ -45,6 +45,17 @@ pub struct ExecutedOperation {
     pub created: Vec<NodeId>,
 }
 
+impl ExecutedOperation {
+    /// One that is about no node and creates none.
+    pub(crate) fn named(name: SmolStr) -> Self {
+        Self {
+            name,
+            node_id: None,
+            created: Vec::new(),
+        }
+    }
+}
+
 /// What became of a committed transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,6 +65,8 @@ pub struct Committed {
     pub transaction_id: TransactionId,
     /// The document's version after it; that before it, if it changed nothing.
     pub version: u64,
+    /// Whether it changed anything, and so made that version.
+    pub changed: bool,
     /// The changes, in order. None for a transaction that changed nothing: then there was no event either.
     pub changes: Vec<Change>,
     /// The operations, if the transaction was a list of operations.

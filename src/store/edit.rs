@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::Transaction;
 use crate::document::plan::{self, Target};
-use crate::document::{Change, Cut, EditError, Mark, NodeSpec, Selection};
+use crate::document::{Change, Conflict, Cut, EditError, Mark, NodeSpec, Selection, Since};
 use crate::id::NodeId;
 
 /// # Edits
@@ -241,6 +241,11 @@ impl Transaction {
     /// [`EditError`]: the document is not as the change expects it, or would not be sound after it.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
         self.overlay.apply(change, &self.store.0.ids)
+    }
+
+    /// Makes the inverse of a change after which others did `since`, and advances that over it.
+    pub(crate) fn rewind(&mut self, change: &Change, since: &mut Since) -> Result<(), Conflict> {
+        self.overlay.rewind(change, since, &self.store.0.ids)
     }
 
     fn apply_planned(&mut self, change: Option<Change>) -> Result<(), EditError> {

@@ -1,11 +1,13 @@
 //! The news of commits: bounded channels that never hold up a commit.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 
 use super::Commit;
+use crate::document::Change;
+use crate::id::OwnerId;
 use crate::sync::Mutex;
 
 /// A commit, as one subscriber gets to know of it.
@@ -95,9 +97,26 @@ impl Subscriber {
 /// The channel takes room for all that it may keep when it is made; more than this is a mistake.
 const LARGEST: usize = 1 << 20;
 
-#[derive(Debug, Default)]
+/// Somebody within the crate who has to keep up with the document: told of every commit but their own, right after
+/// it was published and before the store's lock is released. Must not wait for that lock.
+pub(crate) trait Observer: Send + Sync {
+    fn committed(&self, owner: &OwnerId, version: u64, changes: &[Change]);
+}
+
+/// Which observer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObserverId(u64);
+
+#[derive(Default)]
+struct Observers {
+    known: Vec<(ObserverId, Weak<dyn Observer>)>,
+    given: u64,
+}
+
+#[derive(Default)]
 pub(super) struct Events {
     subscribers: Mutex<Vec<Subscriber>>,
+    observers: Mutex<Observers>,
 }
 
 impl Events {
@@ -112,6 +131,36 @@ impl Events {
             receiver,
             unreported,
         }
+    }
+
+    pub(super) fn register(&self, observer: Weak<dyn Observer>) -> ObserverId {
+        let mut observers = self.observers.lock();
+        observers.given += 1;
+        let id = ObserverId(observers.given);
+        observers.known.push((id, observer));
+        id
+    }
+
+    /// Tells every observer but the one who did it. Called by the holder of the store's lock, hence in the order of the
+    /// versions.
+    pub(super) fn inform(
+        &self,
+        origin: Option<ObserverId>,
+        owner: &OwnerId,
+        version: u64,
+        changes: &[Change],
+    ) {
+        let mut observers = self.observers.lock();
+        observers.known.retain(|(id, observer)| {
+            if Some(*id) == origin {
+                return true;
+            }
+            let observer = observer.upgrade();
+            if let Some(observer) = &observer {
+                observer.committed(owner, version, changes);
+            }
+            observer.is_some()
+        });
     }
 
     /// Tells every subscriber. The commit is put together only if there is one. Called by the holder of the
@@ -129,7 +178,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{FencingToken, OwnerId, TransactionId};
+    use crate::id::{FencingToken, TransactionId};
 
     #[test]
     fn a_subscriber_that_left_while_its_channel_was_full_is_forgotten() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
-use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation};
+use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId};
 use crate::document::{
     self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
 };
@@ -43,6 +43,8 @@ pub struct Transaction {
     /// Nodes by the names that operations gave them.
     aliases: Vec<(SmolStr, NodeId)>,
     clipboard: Option<Fragment>,
+    /// The observer who runs it, and need not be told.
+    origin: Option<ObserverId>,
     savepoints: Vec<(u64, State)>,
     /// How many savepoints there have been.
     saved: u64,
@@ -133,6 +135,7 @@ impl Transaction {
             operations: Vec::new(),
             aliases: Vec::new(),
             clipboard: None,
+            origin: None,
             savepoints: Vec::new(),
             saved: 0,
             held,
@@ -180,7 +183,9 @@ impl Transaction {
         self.clipboard = fragment;
     }
 
-    pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
+    /// Runs it on behalf of an observer, who has something selected.
+    pub(crate) fn begin_for(&mut self, origin: ObserverId, selection: Option<Selection>) {
+        self.origin = Some(origin);
         self.overlay.begin_with_selection(selection);
     }
 
@@ -311,6 +316,15 @@ impl Transaction {
     ///
     /// [`CommitError`], which has no value yet.
     pub fn commit(self) -> Result<Committed, CommitError> {
+        let (result, ()) = self.commit_and(|_| ());
+        result
+    }
+
+    /// As [`commit`](Self::commit), with something that is to happen before the lock is released, whatever the outcome.
+    pub(crate) fn commit_and<T>(
+        self,
+        then: impl FnOnce(Option<&mut Committed>) -> T,
+    ) -> (Result<Committed, CommitError>, T) {
         let Self {
             store,
             id,
@@ -318,17 +332,20 @@ impl Transaction {
             grant,
             overlay,
             operations,
+            origin,
             held,
             ..
         } = self;
         let mut committed = Committed {
             transaction_id: id,
             version: overlay.base().version(),
+            changed: false,
             changes: Vec::new(),
             operations,
         };
         if overlay.changes().iter().any(Change::is_of_the_document) {
             let (version, changes) = store.publish(overlay);
+            store.0.events.inform(origin, &owner, version, &changes);
             store.0.events.announce(|| Commit {
                 version,
                 transaction_id: id,
@@ -338,10 +355,12 @@ impl Transaction {
                 changes: changes.clone(),
             });
             committed.version = version;
+            committed.changed = true;
             committed.changes = changes;
         }
+        let told = then(Some(&mut committed));
         drop(held);
-        Ok(committed)
+        (Ok(committed), told)
     }
 
     /// Forgets the changes and releases the lock. The store is as if the transaction had never been, but for the

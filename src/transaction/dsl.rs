@@ -23,10 +23,11 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::{
-    Alias, Callback, Child, Editor, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
-    TransactionError, TransactionResult,
+    Alias, Callback, Child, Editor, Extent, InHistory, IntoOperations, NodeOperation, NodeRef,
+    Operation, TransactionError, TransactionResult,
 };
 use crate::document::{Attributes, Fragment, Mark, NodeSpec, Selection};
+use crate::lock::AcquireOptions;
 use crate::store::Transaction;
 
 /// A transaction of an editor, to be run with [`commit`](PendingTransaction::commit).
@@ -34,6 +35,8 @@ pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingT
     PendingTransaction {
         editor,
         operations: operations.into_operations(),
+        in_history: InHistory::Recorded,
+        options: AcquireOptions::new(),
     }
 }
 
@@ -43,16 +46,31 @@ pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingT
 pub struct PendingTransaction<'a> {
     editor: &'a Editor,
     operations: Vec<Operation>,
+    in_history: InHistory,
+    options: AcquireOptions,
 }
 
 impl PendingTransaction<'_> {
+    /// What becomes of it in the editor's history.
+    pub fn in_history(mut self, how: InHistory) -> Self {
+        self.in_history = how;
+        self
+    }
+
+    /// How it waits for the lock.
+    pub fn options(mut self, options: AcquireOptions) -> Self {
+        self.options = options;
+        self
+    }
+
     /// Waits for the lock, runs the operations in order and commits. See [`Editor::execute`].
     ///
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then.
     pub fn commit(self) -> Result<TransactionResult, TransactionError> {
-        self.editor.execute(self.operations)
+        self.editor
+            .submit(self.operations, self.options, self.in_history)
     }
 }
 

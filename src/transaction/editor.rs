@@ -1,16 +1,25 @@
-//! Somebody who edits: a store, an owner, a selection.
+//! Somebody who edits: a store, an owner, a selection, a history.
 
-use super::{IntoOperations, TransactionError, TransactionManager, TransactionResult};
-use crate::document::Selection;
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use smol_str::SmolStr;
+
+use super::history::{Direction, Edit, History};
+use super::{
+    HistoryOptions, InHistory, IntoOperations, Operation, TransactionError, TransactionManager,
+    TransactionResult, UndoError,
+};
+use crate::document::{Change, Fragment, Selection};
 use crate::id::OwnerId;
 use crate::lock::AcquireOptions;
-use crate::store::DataStore;
+use crate::store::{DataStore, ExecutedOperation, Observer, ObserverId, Transaction};
 use crate::sync::Mutex;
 
-/// Edits a store on behalf of an owner, and keeps what that owner has selected.
+/// Edits a store on behalf of an owner, and keeps what that owner has selected, copied and done.
 ///
-/// The selection moves along with the text that the editor's own transactions change. Those of other editors do
-/// not move it yet.
+/// The selection moves along with what is changed, by whomever. What the editor does can be undone and redone, also
+/// after others have changed the document.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, Selection, dsl::*};
@@ -22,19 +31,50 @@ use crate::sync::Mutex;
 /// assert_eq!(result.selection_after, Some(Selection::caret("text", 11)));
 /// # Ok::<(), doclock::TransactionError>(())
 /// ```
-#[derive(Debug)]
 pub struct Editor {
     manager: TransactionManager,
-    selection: Mutex<Option<Selection>>,
+    desk: Arc<Desk>,
+    id: ObserverId,
+}
+
+/// What lies before an editor. Its mutex is taken by whoever holds the store's lock, or by nobody who waits for that.
+#[derive(Debug, Default)]
+struct Desk(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    selection: Option<Selection>,
+    clipboard: Option<Fragment>,
+    history: History,
+}
+
+impl Observer for Desk {
+    fn committed(&self, owner: &OwnerId, version: u64, changes: &[Change]) {
+        let mut state = self.0.lock();
+        let selection = state.selection.take();
+        state.selection = selection.and_then(|selection| selection.after_all(changes));
+        state.history.observe_from(owner, version, changes);
+    }
 }
 
 impl Editor {
-    /// An editor with nothing selected.
+    /// An editor with nothing selected and nothing done.
     pub fn new(store: DataStore, owner: impl Into<OwnerId>) -> Self {
+        let desk = Arc::new(Desk::default());
+        let observer: Weak<dyn Observer> =
+            Arc::downgrade(&(Arc::clone(&desk) as Arc<dyn Observer>));
         Self {
+            id: store.observe(observer),
             manager: TransactionManager::for_owner(store, owner),
-            selection: Mutex::new(None),
+            desk,
         }
+    }
+
+    /// The same editor with an empty history that is kept in this way.
+    #[must_use]
+    pub fn with_history(self, options: HistoryOptions) -> Self {
+        self.desk.0.lock().history = History::new(options);
+        self
     }
 
     /// The store.
@@ -49,12 +89,22 @@ impl Editor {
 
     /// What is selected.
     pub fn selection(&self) -> Option<Selection> {
-        self.selection.lock().clone()
+        self.desk.0.lock().selection.clone()
     }
 
     /// Selects something, or nothing.
     pub fn select(&self, selection: impl Into<Option<Selection>>) {
-        *self.selection.lock() = selection.into();
+        self.desk.0.lock().selection = selection.into();
+    }
+
+    /// What was copied last.
+    pub fn clipboard(&self) -> Option<Fragment> {
+        self.desk.0.lock().clipboard.clone()
+    }
+
+    /// Puts something on the clipboard, or clears it.
+    pub fn set_clipboard(&self, fragment: impl Into<Option<Fragment>>) {
+        self.desk.0.lock().clipboard = fragment.into();
     }
 
     /// Waits for the lock, runs the operations in the order given, and commits. As
@@ -80,27 +130,264 @@ impl Editor {
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        let finish = |transaction: crate::Transaction| {
-            // Taken while the lock is held, so that selections follow in the order of the commits.
-            let mut selection = self.selection.lock();
-            let before = selection.clone();
-            let committed = transaction.commit()?;
-            *selection = before
-                .clone()
-                .and_then(|before| before.after_all(&committed.changes));
+        self.submit(operations.into_operations(), options, InHistory::Recorded)
+    }
+
+    pub(super) fn submit(
+        &self,
+        operations: Vec<Operation>,
+        options: AcquireOptions,
+        in_history: InHistory,
+    ) -> Result<TransactionResult, TransactionError> {
+        let inverses = operations.iter().filter_map(Operation::inverse).collect();
+        let prepare = |transaction: &mut Transaction| self.prepare(transaction);
+        let finish = |transaction: Transaction| {
+            let after = transaction.selection().cloned();
+            let clipboard = transaction.clipboard().cloned();
+            let at = self.store().now();
+            let (committed, before) = transaction.commit_and(|committed| {
+                let committed = committed?;
+                let mut state = self.desk.0.lock();
+                let before = std::mem::replace(&mut state.selection, after.clone());
+                state.clipboard = clipboard;
+                let edit = Edit {
+                    changes: std::mem::take(&mut committed.changes),
+                    inverses,
+                    before: before.clone(),
+                    after: after.clone(),
+                    at,
+                };
+                state.history.record(edit, in_history);
+                before
+            });
+            let committed = committed?;
             Ok(TransactionResult {
                 selection_before: before,
-                selection_after: selection.clone(),
+                selection_after: after,
                 ..committed.into()
             })
         };
-        let mut result = self
-            .manager
-            .run(operations.into_operations(), options, finish)?;
+        let mut result = self.manager.run(operations, options, prepare, finish)?;
         if result.operations.is_empty() {
             result.selection_before = self.selection();
             result.selection_after = result.selection_before.clone();
         }
         Ok(result)
+    }
+
+    /// Called with the store's lock held, so nobody else's commit moves the selection from here on.
+    fn prepare(&self, transaction: &mut Transaction) {
+        let state = self.desk.0.lock();
+        transaction.begin_for(self.id, state.selection.clone());
+        transaction.set_clipboard(state.clipboard.clone());
+    }
+}
+
+/// # Undo and redo
+///
+/// The history belongs to the editor. It has what this editor committed, in entries; a transaction is one, unless it joins
+/// the one before it: what is typed or deleted without a pause, what is done while a [`group`](Editor::group) is open, what
+/// is [merged into](InHistory::MergedInto) an earlier one.
+///
+/// Undoing changes only what the entry changed. What others did since stays: places move along with it, and where it makes
+/// the undo impossible, or would itself be undone, that is a [`Conflict`](crate::Conflict), and nothing is changed.
+impl Editor {
+    /// Waits for the lock and undoes the latest entry of the history, as a transaction of its own. The selection is what it
+    /// was before the entry.
+    ///
+    /// Where nobody else changed the same nodes, the document is afterwards exactly what it was before the entry, ids
+    /// included.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, dsl::*};
+    ///
+    /// let store = DataStore::new();
+    /// let (ann, bob) = (Editor::new(store.clone(), "ann"), Editor::new(store.clone(), "bob"));
+    /// transaction(&ann, [create(text_node("inline-text", "world").with_id("t"))]).commit()?;
+    /// transaction(&ann, [insert_text(5, "!").on("t")]).commit()?;
+    /// transaction(&bob, [insert_text(0, "Hello ").on("t")]).commit()?;
+    /// ann.undo()?;
+    /// assert_eq!(store.snapshot().node(&"t".into()).unwrap().text(), &"Hello world");
+    /// assert_eq!(
+    ///     ann.undo().unwrap_err().to_string(),
+    ///     "it can no longer be undone: node t was changed, or something below it, by bob in version 3",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`]; neither the document nor the history is changed then.
+    pub fn undo(&self) -> Result<TransactionResult, UndoError> {
+        self.undo_with(AcquireOptions::new())
+    }
+
+    /// As [`undo`](Self::undo), with options for the wait.
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`]; neither the document nor the history is changed then.
+    pub fn undo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
+        self.go(Direction::Undo, options)
+    }
+
+    /// Waits for the lock and redoes what was undone last. Anything else that the editor does meanwhile takes away what
+    /// could be redone.
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`]; neither the document nor the history is changed then.
+    pub fn redo(&self) -> Result<TransactionResult, UndoError> {
+        self.redo_with(AcquireOptions::new())
+    }
+
+    /// As [`redo`](Self::redo), with options for the wait.
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`]; neither the document nor the history is changed then.
+    pub fn redo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
+        self.go(Direction::Redo, options)
+    }
+
+    fn go(
+        &self,
+        direction: Direction,
+        options: AcquireOptions,
+    ) -> Result<TransactionResult, UndoError> {
+        let (name, nothing) = match direction {
+            Direction::Undo => ("undo", UndoError::NothingToUndo),
+            Direction::Redo => ("redo", UndoError::NothingToRedo),
+        };
+        if self.desk.0.lock().history.depth(direction) == 0 {
+            return Err(nothing);
+        }
+        let name = SmolStr::new_static(name);
+        let options = options.label_unless_set(name.clone());
+        let mut transaction = self.store().begin_as(self.owner(), options)?;
+        self.prepare(&mut transaction);
+        let before = transaction.selection().cloned();
+        let Some(taken) = self.desk.0.lock().history.take(direction) else {
+            return Err(nothing);
+        };
+        // The mutex is free meanwhile, because code that an operation brought along may ask for the selection.
+        let since = match taken.rewind(&mut transaction) {
+            Ok(since) => since,
+            Err(failure) => {
+                let mut state = self.desk.0.lock();
+                state.history.put_back(taken);
+                return Err(state.history.explain(direction, failure));
+            }
+        };
+        transaction.record(ExecutedOperation::named(name));
+        let after = transaction.selection().cloned();
+        let (committed, ()) = transaction.commit_and(|committed| {
+            let mut state = self.desk.0.lock();
+            match committed {
+                None => state.history.put_back(taken),
+                Some(committed) => {
+                    state.selection.clone_from(&after);
+                    let changes = std::mem::take(&mut committed.changes);
+                    state.history.settle(taken, changes, since);
+                }
+            }
+        });
+        let committed = committed?;
+        Ok(TransactionResult {
+            selection_before: before,
+            selection_after: after,
+            ..committed.into()
+        })
+    }
+
+    /// Whether there is something to undo.
+    pub fn can_undo(&self) -> bool {
+        self.undo_depth() > 0
+    }
+
+    /// Whether there is something to redo.
+    pub fn can_redo(&self) -> bool {
+        self.redo_depth() > 0
+    }
+
+    /// How many entries can be undone.
+    pub fn undo_depth(&self) -> usize {
+        self.desk.0.lock().history.depth(Direction::Undo)
+    }
+
+    /// How many entries can be redone.
+    pub fn redo_depth(&self) -> usize {
+        self.desk.0.lock().history.depth(Direction::Redo)
+    }
+
+    /// Forgets the latest entry without undoing it: one that can no longer be undone, so that those before it can. Tells
+    /// whether there was one.
+    pub fn discard_undo(&self) -> bool {
+        self.desk.0.lock().history.discard(Direction::Undo)
+    }
+
+    /// As [`discard_undo`](Self::discard_undo), for what would be redone next.
+    pub fn discard_redo(&self) -> bool {
+        self.desk.0.lock().history.discard(Direction::Redo)
+    }
+
+    /// Forgets the whole history.
+    pub fn clear_history(&self) {
+        self.desk.0.lock().history.clear();
+    }
+
+    /// Opens a group: all that the editor commits until the group is dropped is one entry. Groups nest; the outermost
+    /// counts.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let group = editor.group();
+    /// for _ in 0..3 {
+    ///     transaction(&editor, [create(element("paragraph", []))]).commit()?;
+    /// }
+    /// drop(group);
+    /// editor.undo()?;
+    /// assert!(editor.store().snapshot().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn group(&self) -> EditGroup<'_> {
+        self.open_group(None)
+    }
+
+    /// As [`group`](Self::group), with a name for the entry, into which later transactions can be
+    /// [merged](InHistory::MergedInto).
+    pub fn group_named(&self, name: impl Into<SmolStr>) -> EditGroup<'_> {
+        self.open_group(Some(name.into()))
+    }
+
+    fn open_group(&self, name: Option<SmolStr>) -> EditGroup<'_> {
+        self.desk.0.lock().history.open_group(name);
+        EditGroup { editor: self }
+    }
+}
+
+impl fmt::Debug for Editor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Editor")
+            .field("owner", self.owner())
+            .field("selection", &self.selection())
+            .field("undo", &self.undo_depth())
+            .field("redo", &self.redo_depth())
+            .finish()
+    }
+}
+
+/// While it lives, what its editor commits is one entry of the history.
+#[derive(Debug)]
+#[must_use = "the group ends when it is dropped"]
+pub struct EditGroup<'a> {
+    editor: &'a Editor,
+}
+
+impl Drop for EditGroup<'_> {
+    fn drop(&mut self) {
+        self.editor.desk.0.lock().history.close_group();
     }
 }

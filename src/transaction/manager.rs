@@ -103,7 +103,7 @@ impl TransactionManager {
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        self.run(operations.into_operations(), options, commit)
+        self.run(operations.into_operations(), options, |_| (), commit)
     }
 
     /// As [`execute`](Self::execute), under a lock that is held by id and stays held.
@@ -126,6 +126,7 @@ impl TransactionManager {
         &self,
         operations: Vec<Operation>,
         options: AcquireOptions,
+        prepare: impl FnOnce(&mut Transaction),
         finish: impl FnOnce(Transaction) -> Result<TransactionResult, TransactionError>,
     ) -> Result<TransactionResult, TransactionError> {
         let Some(first) = operations.iter().find(|operation| !is_empty(operation)) else {
@@ -133,6 +134,7 @@ impl TransactionManager {
         };
         let options = options.label_unless_set(SmolStr::new_static(first.name()));
         let mut transaction = self.store.begin_as(&self.owner, options)?;
+        prepare(&mut transaction);
         transaction.run(operations)?;
         finish(transaction)
     }
@@ -162,7 +164,7 @@ impl From<Committed> for TransactionResult {
         Self {
             transaction_id: committed.transaction_id,
             version: committed.version,
-            changed: !committed.changes.is_empty(),
+            changed: committed.changed,
             operations: committed.operations,
             selection_before: None,
             selection_after: None,

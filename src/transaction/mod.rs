@@ -4,13 +4,15 @@ pub mod dsl;
 mod edit;
 mod editor;
 mod error;
+mod history;
 mod manager;
 mod operation;
 mod run;
 mod script;
 
-pub use editor::Editor;
+pub use editor::{EditGroup, Editor};
 pub use error::{OperationError, PanicPayload, TransactionError};
+pub use history::{HistoryOptions, InHistory, UndoError};
 pub use manager::{TransactionManager, TransactionResult};
 pub use operation::{
     Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation,

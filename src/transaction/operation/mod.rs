@@ -118,6 +118,15 @@ impl Operation {
         }
     }
 
+    /// The code that is to run when this is undone.
+    pub(in crate::transaction) fn inverse(&self) -> Option<Callback> {
+        match self {
+            Self::Call(code) => code.inverse(),
+            Self::Named { operation, .. } => operation.inverse(),
+            _ => None,
+        }
+    }
+
     /// Name, payload and alias of the JSON form.
     fn parts(&self) -> Result<(&'static str, Value, Option<&SmolStr>), serde_json::Error> {
         let name = self.name();

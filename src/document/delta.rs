@@ -1,0 +1,391 @@
+//! What happened to a sequence, characters or children, as lengths.
+//!
+//! The algebra of operational transformation, with lengths instead of contents (Ellis and Gibbs, 1989; the three kinds
+//! of steps are those of the ot-text formats): deltas compose, and one of two deltas of the same sequence is
+//! transformed so that it comes after the other.
+
+use std::ops::Range;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Keep(usize),
+    Insert(usize),
+    Remove(usize),
+}
+
+/// Steps from the start of a sequence; what lies behind the last is kept.
+///
+/// Neighbouring steps are of different kinds. What is inserted behind something that was removed stays behind it, so that
+/// what comes back comes back to its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Delta(Vec<Step>);
+
+/// More than any sequence has: the rest of it.
+const REST: usize = usize::MAX / 4;
+
+impl Delta {
+    /// Items from `at` on are replaced.
+    pub(super) fn splice(at: usize, removed: usize, inserted: usize) -> Self {
+        let mut delta = Self::default();
+        delta.push(Step::Keep(at));
+        delta.push(Step::Insert(inserted));
+        delta.push(Step::Remove(removed));
+        delta.trimmed()
+    }
+
+    /// All items from `at` on go.
+    pub(super) fn cut(at: usize) -> Self {
+        Self::splice(at, REST, 0)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn push(&mut self, step: Step) {
+        let (Step::Keep(count) | Step::Insert(count) | Step::Remove(count)) = step;
+        if count == 0 {
+            return;
+        }
+        match (self.0.last_mut(), step) {
+            (Some(Step::Keep(last)), Step::Keep(more))
+            | (Some(Step::Insert(last)), Step::Insert(more))
+            | (Some(Step::Remove(last)), Step::Remove(more)) => {
+                *last = last.saturating_add(more).min(REST);
+            }
+            _ => self.0.push(step),
+        }
+    }
+
+    fn trimmed(mut self) -> Self {
+        while let Some(Step::Keep(_)) = self.0.last() {
+            self.0.pop();
+        }
+        self
+    }
+
+    /// This one, then another.
+    pub(super) fn then(&self, next: &Self) -> Self {
+        let (mut first, mut second) = (Cursor::new(self), Cursor::new(next));
+        let mut composed = Self::default();
+        while !(first.is_at_end() && second.is_at_end()) {
+            if let Some(Step::Remove(count)) = first.peek() {
+                composed.push(first.take(count));
+            } else if let Some(Step::Insert(count)) = second.peek() {
+                composed.push(second.take(count));
+            } else {
+                let count = first.left().min(second.left());
+                match (first.take(count), second.take(count)) {
+                    (Step::Keep(_), step) => composed.push(step),
+                    (Step::Insert(_), Step::Keep(_)) => composed.push(Step::Insert(count)),
+                    // What one inserted the other removed.
+                    _ => {}
+                }
+            }
+        }
+        composed.trimmed()
+    }
+
+    /// This one as it comes after `other`, where both began from the same sequence. Where both insert at one place, what
+    /// `other` inserts comes first.
+    pub(super) fn after(&self, other: &Self) -> Self {
+        let (mut own, mut theirs) = (Cursor::new(self), Cursor::new(other));
+        let mut transformed = Self::default();
+        while !(own.is_at_end() && theirs.is_at_end()) {
+            if let Some(Step::Insert(count)) = theirs.peek() {
+                theirs.take(count);
+                transformed.push(Step::Keep(count));
+            } else if let Some(Step::Insert(count)) = own.peek() {
+                transformed.push(own.take(count));
+            } else {
+                let count = own.left().min(theirs.left());
+                match (own.take(count), theirs.take(count)) {
+                    (step, Step::Keep(_)) => transformed.push(step),
+                    // What is gone can neither be kept nor removed.
+                    _ => {}
+                }
+            }
+        }
+        transformed.trimmed()
+    }
+
+    /// Where a place is afterwards. What is inserted there comes behind it.
+    pub(super) fn place(&self, at: usize) -> usize {
+        let (mut before, mut after) = (0, 0);
+        for step in &self.0 {
+            match *step {
+                Step::Keep(count) => {
+                    if before + count >= at {
+                        break;
+                    }
+                    before += count;
+                    after += count;
+                }
+                Step::Insert(_) if before == at => return after,
+                Step::Insert(count) => after += count,
+                Step::Remove(count) => {
+                    before = before.saturating_add(count);
+                    if before >= at {
+                        return after;
+                    }
+                }
+            }
+        }
+        after + (at - before)
+    }
+
+    /// What is left of a range, in pieces where something was inserted in between.
+    pub(super) fn remains(&self, range: Range<usize>) -> Vec<Range<usize>> {
+        let mut pieces: Vec<Range<usize>> = Vec::new();
+        let mut cursor = Cursor::new(self);
+        let (mut before, mut after) = (0, 0);
+        while before < range.end {
+            match cursor.peek() {
+                Some(Step::Insert(count)) => {
+                    cursor.take(count);
+                    after += count;
+                    continue;
+                }
+                Some(Step::Remove(count)) => {
+                    cursor.take(count);
+                    before = before.saturating_add(count);
+                    continue;
+                }
+                _ => {}
+            }
+            let border = if before < range.start {
+                range.start
+            } else {
+                range.end
+            };
+            let count = cursor.left().min(border - before);
+            cursor.take(count);
+            if before >= range.start {
+                match pieces.last_mut() {
+                    Some(last) if last.end == after => last.end += count,
+                    _ => pieces.push(after..after + count),
+                }
+            }
+            before += count;
+            after += count;
+        }
+        pieces
+    }
+
+    /// This delta of a sequence that is cut in two: those of its parts. What is inserted at the cut belongs to the second.
+    pub(super) fn divided(&self, at: usize) -> (Self, Self) {
+        let mut cursor = Cursor::new(self);
+        let mut left = Self::default();
+        let mut reached = 0;
+        while reached < at {
+            match cursor.peek() {
+                Some(Step::Insert(count)) => left.push(cursor.take(count)),
+                _ => {
+                    let count = cursor.left().min(at - reached);
+                    left.push(cursor.take(count));
+                    reached += count;
+                }
+            }
+        }
+        let mut right = Self::default();
+        while !cursor.is_at_end() {
+            let count = cursor.left();
+            right.push(cursor.take(count));
+        }
+        (left.trimmed(), right.trimmed())
+    }
+
+    /// The delta of a sequence of `len` items that another one, which `next` happened to, is put behind.
+    pub(super) fn joined(&self, len: usize, next: &Self) -> Self {
+        let (mut whole, beyond) = self.divided(len);
+        // What was added at the end stays where it was.
+        let added = beyond
+            .0
+            .iter()
+            .filter(|step| matches!(step, Step::Insert(_)));
+        let reached: usize = whole
+            .0
+            .iter()
+            .map(|step| match step {
+                Step::Keep(count) | Step::Remove(count) => *count,
+                Step::Insert(_) => 0,
+            })
+            .sum();
+        whole.push(Step::Keep(len.saturating_sub(reached)));
+        added.chain(&next.0).for_each(|step| whole.push(*step));
+        whole.trimmed()
+    }
+}
+
+/// Walks over steps, in pieces of any size; behind the last everything is kept.
+struct Cursor<'a> {
+    steps: &'a [Step],
+    /// How much of the first of them was taken.
+    taken: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(delta: &'a Delta) -> Self {
+        Self {
+            steps: &delta.0,
+            taken: 0,
+        }
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What is left of the step at hand.
+    fn peek(&self) -> Option<Step> {
+        let taken = self.taken;
+        self.steps.first().map(|step| match step {
+            Step::Keep(count) => Step::Keep(count - taken),
+            Step::Insert(count) => Step::Insert(count - taken),
+            Step::Remove(count) => Step::Remove(count - taken),
+        })
+    }
+
+    fn left(&self) -> usize {
+        match self.peek() {
+            Some(Step::Keep(count) | Step::Insert(count) | Step::Remove(count)) => count,
+            None => REST,
+        }
+    }
+
+    /// Takes `count` of the step at hand, which has as many.
+    fn take(&mut self, count: usize) -> Step {
+        let step = match self.peek() {
+            Some(Step::Keep(_)) | None => Step::Keep(count),
+            Some(Step::Insert(_)) => Step::Insert(count),
+            Some(Step::Remove(_)) => Step::Remove(count),
+        };
+        self.taken += count;
+        if self.left() == 0 {
+            self.steps = self.steps.get(1..).unwrap_or_default();
+            self.taken = 0;
+        } else if self.is_at_end() {
+            self.taken = 0;
+        }
+        step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Splices of a sequence of numbers, each with what it does to the sequence.
+    fn splices(count: usize) -> impl Strategy<Value = Vec<(u8, u8, u8)>> {
+        prop::collection::vec((any::<u8>(), 0..4u8, 0..4u8), 0..count)
+    }
+
+    /// Makes the splices, numbering what is inserted from `first`, and tells the delta that they come to.
+    fn make(on: &[u32], splices: &[(u8, u8, u8)], first: u32) -> (Vec<u32>, Delta) {
+        let (mut items, mut whole, mut next) = (on.to_vec(), Delta::default(), first);
+        for &(at, removed, inserted) in splices {
+            let at = usize::from(at) % (items.len() + 1);
+            let removed = usize::from(removed).min(items.len() - at);
+            let new: Vec<u32> = (next..next + u32::from(inserted)).collect();
+            next += u32::from(inserted);
+            items.splice(at..at + removed, new.iter().copied());
+            whole = whole.then(&Delta::splice(at, removed, new.len()));
+        }
+        (items, whole)
+    }
+
+    /// The sequence after a delta, with what it inserts taken from the sequence that it is known to lead to.
+    fn applied(on: &[u32], delta: &Delta, new: &[u32]) -> Vec<u32> {
+        let (mut result, mut at, mut new) = (Vec::new(), 0, new.iter());
+        for step in &delta.0 {
+            match *step {
+                Step::Keep(count) => {
+                    result.extend(&on[at..at + count]);
+                    at += count;
+                }
+                Step::Insert(count) => result.extend(new.by_ref().take(count)),
+                Step::Remove(count) => at += count,
+            }
+        }
+        result.extend(&on[at.min(on.len())..]);
+        result
+    }
+
+    fn inserted(items: &[u32]) -> Vec<u32> {
+        items.iter().copied().filter(|item| *item >= 100).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn a_composed_delta_does_what_its_parts_did(len in 0..12u32, edits in splices(8)) {
+            let items: Vec<u32> = (0..len).collect();
+            let (after, delta) = make(&items, &edits, 100);
+            prop_assert_eq!(applied(&items, &delta, &inserted(&after)), after);
+        }
+
+        /// A splice that comes after what others did, and what others did if it comes after the splice.
+        #[test]
+        fn a_splice_and_what_others_did_lead_to_one_sequence_in_either_order(
+            len in 0..12u32,
+            ours in splices(2),
+            theirs in splices(5),
+        ) {
+            prop_assume!(ours.len() == 1);
+            let items: Vec<u32> = (0..len).collect();
+            let (after_ours, splice) = make(&items, &ours, 100);
+            let (mut after_theirs, theirs) = make(&items, &theirs, 200);
+            let at = usize::from(ours[0].0) % (items.len() + 1);
+            let removed = usize::from(ours[0].1).min(items.len() - at);
+            let new_of_theirs = inserted(&after_theirs);
+
+            for piece in theirs.remains(at..at + removed).into_iter().rev() {
+                after_theirs.drain(piece);
+            }
+            let place = theirs.place(at);
+            after_theirs.splice(place..place, inserted(&after_ours));
+            let other_way = applied(&after_ours, &theirs.after(&splice), &new_of_theirs);
+            prop_assert_eq!(after_theirs, other_way);
+        }
+
+        #[test]
+        fn a_place_and_a_range_are_where_their_items_are(len in 0..12u32, edits in splices(6), range in any::<(u8, u8)>()) {
+            let items: Vec<u32> = (0..len).collect();
+            let (after, delta) = make(&items, &edits, 100);
+            let (one, other) = (usize::from(range.0) % (items.len() + 1), usize::from(range.1) % (items.len() + 1));
+            let range = one.min(other)..one.max(other);
+            let expected: Vec<u32> = after.iter().copied().filter(|item| items[range.clone()].contains(item)).collect();
+            let pieces = delta.remains(range.clone());
+            let found: Vec<u32> = pieces.iter().flat_map(|piece| after[piece.clone()].to_vec()).collect();
+            prop_assert_eq!(found, expected);
+            prop_assert!(pieces.windows(2).all(|pair| pair[0].end < pair[1].start));
+            // Everything before the place was before it, and no survivor behind it is.
+            let place = delta.place(one);
+            let survivors_before = items[..one].iter().filter(|item| after.contains(item)).count();
+            let before = after[..place].iter().filter(|item| **item < 100).count();
+            prop_assert_eq!(before, survivors_before);
+        }
+
+        #[test]
+        fn a_delta_that_is_divided_and_joined_is_the_same(len in 0..12u32, edits in splices(6), at in any::<u8>()) {
+            let items: Vec<u32> = (0..len).collect();
+            let (after, delta) = make(&items, &edits, 100);
+            let at = usize::from(at) % (items.len() + 1);
+            let (left, right) = delta.divided(at);
+            let new = inserted(&after);
+            prop_assert_eq!(applied(&items, &left.joined(at, &right), &new), after);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_gone_for_good() {
+        let cut = Delta::cut(3);
+        assert_eq!(cut.remains(1..9), vec![1..3]);
+        assert_eq!(cut.place(7), 3);
+        let more = cut
+            .then(&Delta::splice(1, 0, 2))
+            .then(&Delta::splice(5, 0, 4));
+        assert_eq!(more.remains(0..9), [0..1, 3..5]);
+    }
+}

@@ -1,0 +1,334 @@
+//! What an editor has done, to be undone and redone.
+//!
+//! The history is two stacks of entries. An entry knows its changes and, as lengths, what others did after them
+//! ([`Since`]). Undoing the topmost makes its inverses, rebased over that; what others did goes on to the entry below, as if
+//! the entry had never been. What undoing did is in turn an entry, of the other stack. So undo and redo are one
+//! mechanism, and where nobody else changes the document both are exact.
+
+mod entry;
+mod error;
+mod options;
+
+use std::collections::{HashMap, VecDeque};
+
+pub use error::UndoError;
+pub use options::{HistoryOptions, InHistory};
+
+use entry::{Entry, Failure, Kind, Part};
+use foldhash::fast::FixedState;
+use smol_str::SmolStr;
+
+use super::operation::Callback;
+use crate::document::{Change, Selection, Since};
+use crate::id::{NodeId, OwnerId};
+use crate::store::Transaction;
+use crate::time::Timestamp;
+
+/// Which way to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Undo,
+    Redo,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct History {
+    options: HistoryOptions,
+    undo: VecDeque<Entry>,
+    redo: VecDeque<Entry>,
+    /// How many groups are open, one in another.
+    open: usize,
+    /// Whether the topmost entry belongs to the open group.
+    grouping: bool,
+    /// The name that the entry of the open group will have.
+    group_name: Option<SmolStr>,
+    /// Who changed a node last, for errors.
+    touched: HashMap<NodeId, (OwnerId, u64), FixedState>,
+}
+
+/// Evidence is kept for so many nodes at most.
+const REMEMBERED: usize = 4096;
+
+/// A transaction of the editor's own, to be recorded.
+#[derive(Debug)]
+pub(super) struct Edit {
+    pub(super) changes: Vec<Change>,
+    pub(super) inverses: Vec<Callback>,
+    pub(super) before: Option<Selection>,
+    pub(super) after: Option<Selection>,
+    pub(super) at: Timestamp,
+}
+
+/// An entry that was taken out to be undone, and what it takes to put it back.
+#[derive(Debug)]
+pub(super) struct Taken {
+    entry: Entry,
+    direction: Direction,
+}
+
+impl History {
+    pub(super) fn new(options: HistoryOptions) -> Self {
+        Self {
+            options,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn depth(&self, direction: Direction) -> usize {
+        self.stack(direction).len()
+    }
+
+    fn stack(&self, direction: Direction) -> &VecDeque<Entry> {
+        match direction {
+            Direction::Undo => &self.undo,
+            Direction::Redo => &self.redo,
+        }
+    }
+
+    fn stack_mut(&mut self, direction: Direction) -> &mut VecDeque<Entry> {
+        match direction {
+            Direction::Undo => &mut self.undo,
+            Direction::Redo => &mut self.redo,
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.undo.clear();
+        self.redo.clear();
+        self.touched.clear();
+        self.grouping = false;
+    }
+
+    // --- Groups ---
+
+    pub(super) fn open_group(&mut self, name: Option<SmolStr>) {
+        if self.open == 0 {
+            self.grouping = false;
+            self.group_name = name;
+        }
+        self.open += 1;
+    }
+
+    pub(super) fn close_group(&mut self) {
+        self.open = self.open.saturating_sub(1);
+        if self.open == 0 {
+            self.end_entry();
+        }
+    }
+
+    /// What comes next is another entry.
+    fn end_entry(&mut self) {
+        self.grouping = false;
+        if let Some(top) = self.undo.back_mut() {
+            top.kind = None;
+        }
+    }
+
+    // --- What is done ---
+
+    /// Takes in what the editor itself committed.
+    pub(super) fn record(&mut self, edit: Edit, how: InHistory) {
+        let mut edit = edit;
+        edit.changes.retain(Change::is_of_the_document);
+        if edit.changes.is_empty() {
+            return;
+        }
+        if how == InHistory::Skipped {
+            return self.observe(&edit.changes);
+        }
+        self.redo.clear();
+        self.note_late(&edit.changes);
+        match how {
+            InHistory::MergedInto(name) => self.merge(edit, name),
+            InHistory::Named(name) => {
+                self.end_entry();
+                self.push(edit, Some(name), None);
+            }
+            _ => self.join_or_push(edit),
+        }
+        while self.undo.len() > self.options.limit {
+            self.undo.pop_front();
+        }
+    }
+
+    fn join_or_push(&mut self, edit: Edit) {
+        let kind = Kind::of(&edit.changes);
+        let interval = self.options.group_interval;
+        let joins = |top: &Entry| match (&kind, &top.kind) {
+            (Some(kind), Some(last)) => edit.at - top.last < interval && kind.follows(last),
+            _ => false,
+        };
+        let grouped = self.open > 0 && self.grouping;
+        match self.undo.back_mut() {
+            Some(top) if grouped || (self.open == 0 && joins(top)) => top.join(edit, kind),
+            _ => {
+                let name = self.group_name.take();
+                self.grouping = self.open > 0;
+                self.push(edit, name, kind);
+            }
+        }
+    }
+
+    fn push(&mut self, edit: Edit, name: Option<SmolStr>, kind: Option<Kind>) {
+        self.undo.push_back(Entry {
+            name,
+            kind,
+            last: edit.at,
+            before: edit.before,
+            after: edit.after,
+            parts: vec![Part::new(edit.changes, edit.inverses)],
+            late: Vec::new(),
+        });
+    }
+
+    fn merge(&mut self, edit: Edit, name: SmolStr) {
+        let named = |entry: &Entry| entry.name.as_ref() == Some(&name);
+        match self.undo.iter().rposition(named) {
+            None => {
+                self.end_entry();
+                self.push(edit, Some(name), None);
+            }
+            Some(at) if at + 1 == self.undo.len() => self.undo[at].join(edit, None),
+            Some(at) => {
+                // To the entries above it is as if somebody else had done it.
+                if let Some(top) = self.undo.back_mut() {
+                    top.observe(&edit.changes);
+                }
+                self.undo[at]
+                    .late
+                    .push(Part::new(edit.changes, edit.inverses));
+            }
+        }
+    }
+
+    /// Takes in what others committed, or what is not to be undone.
+    pub(super) fn observe(&mut self, changes: &[Change]) {
+        self.note_late(changes);
+        for stack in [&mut self.undo, &mut self.redo] {
+            if let Some(top) = stack.back_mut() {
+                top.observe(changes);
+            }
+        }
+    }
+
+    /// As [`observe`](Self::observe), remembering who it was.
+    pub(super) fn observe_from(&mut self, owner: &OwnerId, version: u64, changes: &[Change]) {
+        if self.undo.is_empty() && self.redo.is_empty() {
+            return;
+        }
+        self.observe(changes);
+        if self.touched.len() > REMEMBERED {
+            self.touched.clear();
+        }
+        for id in changes.iter().filter_map(Change::node) {
+            self.touched.insert(id.clone(), (owner.clone(), version));
+        }
+    }
+
+    fn note_late(&mut self, changes: &[Change]) {
+        for part in self.undo.iter_mut().flat_map(|entry| &mut entry.late) {
+            changes.iter().for_each(|change| part.since.observe(change));
+        }
+    }
+
+    // --- Undo and redo ---
+
+    /// Takes the topmost entry out. Nobody else changes the document until it is settled or put back.
+    pub(super) fn take(&mut self, direction: Direction) -> Option<Taken> {
+        let entry = self.stack_mut(direction).pop_back()?;
+        Some(Taken { entry, direction })
+    }
+
+    pub(super) fn put_back(&mut self, taken: Taken) {
+        self.stack_mut(taken.direction).push_back(taken.entry);
+    }
+
+    /// Takes in that the entry was undone, or redone, by these changes.
+    pub(super) fn settle(&mut self, taken: Taken, mut changes: Vec<Change>, since: Since) {
+        let Taken { entry, direction } = taken;
+        changes.retain(Change::is_of_the_document);
+        self.end_entry();
+        self.note_late(&changes);
+        if let Some(below) = self.stack_mut(direction).back_mut() {
+            below.follow(since);
+        }
+        let other = match direction {
+            Direction::Undo => Direction::Redo,
+            Direction::Redo => Direction::Undo,
+        };
+        self.stack_mut(other).push_back(Entry {
+            kind: None,
+            parts: vec![Part::new(changes, Vec::new())],
+            late: Vec::new(),
+            ..entry
+        });
+    }
+
+    /// Forgets the topmost entry, which from then on is as if somebody else had done it.
+    pub(super) fn discard(&mut self, direction: Direction) -> bool {
+        let stack = self.stack_mut(direction);
+        let Some(entry) = stack.pop_back() else {
+            return false;
+        };
+        if let Some(below) = stack.back_mut() {
+            for part in entry.parts {
+                below.observe(&part.changes);
+                below.follow(part.since);
+            }
+        }
+        self.grouping = false;
+        true
+    }
+
+    pub(super) fn explain(&self, direction: Direction, failure: Failure) -> UndoError {
+        match failure {
+            Failure::Inverse(error) => UndoError::Inverse(error),
+            Failure::Conflict(conflict) => {
+                let by = conflict.node().and_then(|id| self.touched.get(id));
+                UndoError::Conflict {
+                    redo: direction == Direction::Redo,
+                    by: by.cloned(),
+                    conflict,
+                }
+            }
+        }
+    }
+}
+
+impl Taken {
+    /// Undoes it, and tells what others did since, as it would be if the entry had never been.
+    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, Failure> {
+        let since = self.entry.rewind(on)?;
+        let selection = match self.direction {
+            Direction::Undo => &self.entry.before,
+            Direction::Redo => &self.entry.after,
+        };
+        // What was selected then may no longer be there.
+        let _ = on.select(selection.clone());
+        Ok(since)
+    }
+}
+
+impl Entry {
+    fn join(&mut self, edit: Edit, kind: Option<Kind>) {
+        match self.parts.last_mut().filter(|last| last.since.is_empty()) {
+            Some(last) => last.extend(edit.changes, edit.inverses),
+            None => self.parts.push(Part::new(edit.changes, edit.inverses)),
+        }
+        self.kind = kind;
+        self.last = edit.at;
+        self.after = edit.after;
+    }
+
+    fn observe(&mut self, changes: &[Change]) {
+        if let Some(last) = self.parts.last_mut() {
+            changes.iter().for_each(|change| last.since.observe(change));
+        }
+    }
+
+    fn follow(&mut self, since: Since) {
+        if let Some(last) = self.parts.last_mut() {
+            last.since.append(since);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What is undone in one go.
+
+use std::time::Duration;
+
+use doclock::{DataStore, Editor, HistoryOptions, InHistory, ManualClock, StoreOptions, dsl::*};
+
+use super::{editor_of, exists, image, run, text, type_in};
+use crate::common::store;
+
+fn timed() -> (Editor, ManualClock) {
+    let clock = ManualClock::new();
+    let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+    (editor_of(&store, ""), clock)
+}
+
+#[test]
+fn undo_03_typing_without_a_pause_is_one_entry() {
+    let (ann, clock) = timed();
+    type_in(&ann, 0, "one");
+    clock.advance(Duration::from_millis(499));
+    type_in(&ann, 3, "two");
+    clock.advance(Duration::from_millis(500));
+    type_in(&ann, 6, "three");
+    assert_eq!(ann.undo_depth(), 2);
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "onetwo");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "");
+}
+
+#[test]
+fn undo_03_edits_of_other_kinds_or_elsewhere_are_other_entries() {
+    let (ann, _clock) = timed();
+    type_in(&ann, 0, "abcdef");
+    // Backspace, backspace, delete.
+    for (start, end) in [(5, 6), (4, 5), (3, 4)] {
+        run(&ann, delete_text_range(start, end).on("t"));
+    }
+    type_in(&ann, 0, "X");
+    run(&ann, set_attrs([("a", 1.into())]).on("t"));
+    run(&ann, set_attrs([("a", 2.into())]).on("t"));
+    assert_eq!(ann.undo_depth(), 5);
+    let texts: Vec<String> = (0..5)
+        .map(|_| {
+            ann.undo().unwrap();
+            text(&ann)
+        })
+        .collect();
+    assert_eq!(texts, ["Xabc", "Xabc", "abc", "abcdef", ""]);
+}
+
+#[test]
+fn undo_03_with_no_interval_each_edit_is_an_entry() {
+    let store = store();
+    let options = HistoryOptions::new().group_interval(Duration::ZERO);
+    let ann = editor_of(&store, "").with_history(options);
+    type_in(&ann, 0, "abc");
+    assert_eq!(ann.undo_depth(), 3);
+}
+
+#[test]
+fn undo_03_typing_after_an_undo_is_another_entry() {
+    let (ann, _clock) = timed();
+    type_in(&ann, 0, "ab");
+    run(&ann, set_attrs([("a", 1.into())]).on("t"));
+    ann.undo().unwrap();
+    type_in(&ann, 2, "c");
+    assert_eq!(ann.undo_depth(), 2);
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "ab");
+}
+
+#[test]
+fn undo_03_a_group_is_one_entry_whatever_is_in_it() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    let before = image(&ann);
+    let outer = ann.group();
+    run(&ann, set_text("b").on("t"));
+    let inner = ann.group();
+    run(&ann, create(element("p", []).with_id("p")));
+    drop(inner);
+    run(&ann, set_attrs([("a", 1.into())]).on("t"));
+    drop(outer);
+    run(&ann, set_text("c").on("t"));
+    assert_eq!(ann.undo_depth(), 2);
+    ann.undo().unwrap();
+    let grouped = image(&ann);
+    ann.undo().unwrap();
+    assert_eq!(image(&ann), before);
+    ann.redo().unwrap();
+    assert_eq!(image(&ann), grouped);
+}
+
+#[test]
+fn undo_03_typing_does_not_join_across_the_ends_of_a_group() {
+    let (ann, _clock) = timed();
+    type_in(&ann, 0, "a");
+    let group = ann.group();
+    type_in(&ann, 1, "b");
+    drop(group);
+    type_in(&ann, 2, "c");
+    assert_eq!(ann.undo_depth(), 3);
+}
+
+#[test]
+fn undo_03_what_is_skipped_stays() {
+    let store = store();
+    let ann = editor_of(&store, "world");
+    run(&ann, insert_text(5, "!").on("t"));
+    let skipped = transaction(&ann, insert_text(0, "Hello ").on("t"));
+    skipped.in_history(InHistory::Skipped).commit().unwrap();
+    assert_eq!(ann.undo_depth(), 1);
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "Hello world");
+    ann.redo().unwrap();
+    assert_eq!(text(&ann), "Hello world!");
+}
+
+/// An image is put in while it is still being uploaded; two edits later the upload ends.
+#[test]
+fn undo_03_what_finishes_late_is_undone_with_the_entry_that_began_it() {
+    let store = store();
+    let ann = editor_of(&store, "text");
+    let before = image(&ann);
+    let begin = create(text_node("image", "loading").with_id("image"));
+    transaction(&ann, begin)
+        .in_history(InHistory::Named("upload".into()))
+        .commit()
+        .unwrap();
+    run(&ann, set_text("more text").on("t"));
+    run(&ann, insert_text(0, "still ").on("image"));
+    let end = [
+        insert_text(13, ": done").on("image"),
+        set_attrs([("source", "cat.png".into())]).on("image"),
+    ];
+    transaction(&ann, end)
+        .in_history(InHistory::MergedInto("upload".into()))
+        .commit()
+        .unwrap();
+    let after = image(&ann);
+    assert_eq!(ann.undo_depth(), 3);
+
+    ann.undo().unwrap();
+    let caption = crate::common::text(&ann.store().snapshot(), "image");
+    assert_eq!(caption, "loading: done", "the edits in between went alone");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "text");
+    ann.undo().unwrap();
+    assert_eq!(image(&ann), before);
+    assert!(!exists(&ann, "image"));
+    for _ in 0..3 {
+        ann.redo().unwrap();
+    }
+    assert_eq!(image(&ann), after);
+}
+
+#[test]
+fn undo_03_what_is_merged_into_nothing_is_an_entry_that_more_can_be_merged_into() {
+    let store = store();
+    let ann = editor_of(&store, "");
+    for text in ["a", "b"] {
+        transaction(&ann, set_text(text).on("t"))
+            .in_history(InHistory::MergedInto("upload".into()))
+            .commit()
+            .unwrap();
+    }
+    assert_eq!(ann.undo_depth(), 1);
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "");
+}
+
+#[test]
+fn undo_03_a_named_group_can_be_merged_into() {
+    let store = store();
+    let ann = editor_of(&store, "");
+    let group = ann.group_named("upload");
+    run(&ann, set_text("a").on("t"));
+    drop(group);
+    run(&ann, create(element("p", []).with_id("p")));
+    transaction(&ann, set_attrs([("a", 1.into())]).on("t"))
+        .in_history(InHistory::MergedInto("upload".into()))
+        .commit()
+        .unwrap();
+    assert_eq!(ann.undo_depth(), 2);
+    ann.undo().unwrap();
+    assert!(!exists(&ann, "p"));
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "");
+}

@@ -1,0 +1,43 @@
+//! The promises of undo and redo, by number.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod groups;
+mod others;
+mod random;
+mod stacks;
+
+use doclock::{DataStore, Editor, Operation, View, dsl::*};
+
+/// An editor of a store that has a text node `t`, which is not in the editor's history.
+fn editor_of(store: &DataStore, text: &str) -> Editor {
+    let mut transaction = store.begin("setup").unwrap();
+    let node = text_node("inline-text", text).with_id("t");
+    transaction.create(node).unwrap();
+    transaction.commit().unwrap();
+    Editor::new(store.clone(), "ann")
+}
+
+fn run(editor: &Editor, operation: Operation) {
+    transaction(editor, operation).commit().unwrap();
+}
+
+/// Types at an offset of the text node, one letter a transaction.
+fn type_in(editor: &Editor, at: usize, text: &str) {
+    for (nth, letter) in text.chars().enumerate() {
+        run(editor, insert_text(at + nth, letter.to_string()).on("t"));
+    }
+}
+
+fn text(editor: &Editor) -> String {
+    common::text(&editor.store().snapshot(), "t")
+}
+
+fn image(editor: &Editor) -> String {
+    common::image(&editor.store().snapshot())
+}
+
+fn exists(editor: &Editor, id: &str) -> bool {
+    editor.store().snapshot().contains(&id.into())
+}

@@ -1,0 +1,264 @@
+//! Undo beside other editors: what they did stays, or the undo says why it cannot be.
+
+use doclock::{Conflict, Editor, Mark, Selection, UndoError, dsl::*};
+
+use super::{editor_of, exists, image, run, text, type_in};
+use crate::common::{children, marks, store};
+
+/// Ann, whose text node others can change, and Bob.
+fn two(text: &str) -> (Editor, Editor) {
+    let ann = editor_of(&store(), text);
+    let bob = Editor::new(ann.store().clone(), "bob");
+    (ann, bob)
+}
+
+fn conflict(editor: &Editor) -> Conflict {
+    let before = (image(editor), editor.undo_depth(), editor.store().version());
+    let error = editor.undo().unwrap_err();
+    let after = (image(editor), editor.undo_depth(), editor.store().version());
+    assert_eq!(after, before, "a failed undo changes nothing");
+    match error {
+        UndoError::Conflict { conflict, .. } => conflict,
+        other => panic!("expected a conflict, found {other}"),
+    }
+}
+
+#[test]
+fn undo_03_what_others_typed_around_and_within_stays() {
+    let (ann, bob) = two("<>");
+    type_in(&ann, 1, "abc");
+    type_in(&bob, 2, "X");
+    type_in(&bob, 0, "Y");
+    assert_eq!(text(&ann), "Y<aXbc>");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "Y<X>");
+    ann.redo().unwrap();
+    assert_eq!(text(&ann), "Y<aXbc>");
+}
+
+#[test]
+fn undo_03_what_others_deleted_of_it_stays_deleted() {
+    let (ann, bob) = two("<>");
+    type_in(&ann, 1, "abc");
+    run(&bob, delete_text_range(2, 3).on("t"));
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "<>");
+}
+
+#[test]
+fn undo_03_where_nothing_of_it_is_left_that_is_a_conflict() {
+    let (ann, bob) = two("<>");
+    type_in(&ann, 1, "abc");
+    run(&bob, delete_text_range(0, 5).on("t"));
+    assert!(matches!(conflict(&ann), Conflict::NothingLeft { .. }));
+}
+
+#[test]
+fn undo_03_several_entries_with_others_between_them() {
+    let (ann, bob) = two("0123456789");
+    type_in(&ann, 5, "a");
+    type_in(&bob, 0, "x");
+    run(&ann, delete_text_range(1, 4).on("t"));
+    type_in(&bob, 1, "y");
+    assert_eq!(text(&ann), "xy34a56789");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "x012y34a56789");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "x012y3456789");
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(text(&ann), "xy34a56789");
+    while bob.undo().is_ok() {}
+    assert_eq!(text(&bob), "34a56789");
+}
+
+#[test]
+fn undo_03_a_group_that_others_came_into_is_undone_as_one() {
+    let (ann, bob) = two("--");
+    let group = ann.group();
+    type_in(&ann, 1, "a");
+    type_in(&bob, 0, "x");
+    type_in(&ann, 3, "b");
+    drop(group);
+    type_in(&bob, 4, "y");
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("x-aby-", 1));
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "x-y-");
+}
+
+#[test]
+fn undo_03_a_deleted_node_that_comes_back_finds_its_place() {
+    let (ann, bob) = two("");
+    let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
+    run(&bob, create(element("list", items).with_id("list")));
+    run(&ann, delete().on("b"));
+    run(
+        &bob,
+        add_child(element("item", []).with_id("new"), 0).on("list"),
+    );
+    run(&bob, delete().on("a"));
+    ann.undo().unwrap();
+    assert_eq!(children(&ann.store().snapshot(), "list"), ["new", "b", "c"]);
+}
+
+#[test]
+fn undo_03_a_moved_node_goes_back_unless_somebody_moved_it_on() {
+    let (ann, bob) = two("");
+    let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
+    run(&bob, create(element("list", items).with_id("list")));
+    run(&ann, move_node("list", 0).on("c"));
+    run(
+        &bob,
+        add_child(element("item", []).with_id("new"), 1).on("list"),
+    );
+    ann.undo().unwrap();
+    assert_eq!(
+        children(&ann.store().snapshot(), "list"),
+        ["new", "a", "b", "c"]
+    );
+    ann.redo().unwrap();
+    run(&bob, remove_child("c").on("list"));
+    assert_eq!(conflict(&ann), Conflict::Moved { id: "c".into() });
+}
+
+#[test]
+fn undo_03_a_created_node_that_others_wrote_in_stays() {
+    let (ann, bob) = two("");
+    run(
+        &ann,
+        create(element("p", [text_node("t", "x").with_id("x")]).with_id("p")),
+    );
+    run(&bob, insert_text(0, "y").on("x"));
+    assert_eq!(conflict(&ann), Conflict::SubtreeChanged { id: "p".into() });
+    let error = ann.undo().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "it can no longer be undone: node p was changed, or something below it"
+    );
+    assert!(exists(&ann, "x"));
+    // Until that is undone.
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert!(!exists(&ann, "p"));
+}
+
+#[test]
+fn undo_03_what_is_gone_says_so_and_who_it_was() {
+    let (ann, bob) = two("abc");
+    run(&ann, insert_text(0, "x").on("t"));
+    run(&bob, delete().on("t"));
+    assert_eq!(conflict(&ann), Conflict::NodeGone { id: "t".into() });
+    assert_eq!(
+        ann.undo().unwrap_err().to_string(),
+        "it can no longer be undone: node t was deleted, by bob in version 3"
+    );
+}
+
+#[test]
+fn undo_03_attributes_and_types_that_others_changed_are_theirs() {
+    let (ann, bob) = two("");
+    run(&ann, set_attrs([("a", 1.into()), ("b", 1.into())]).on("t"));
+    run(&bob, set_attrs([("c", 2.into())]).on("t"));
+    ann.undo().unwrap();
+    ann.redo().unwrap();
+    run(&bob, set_attrs([("a", 2.into())]).on("t"));
+    let aspect = "set of attributes";
+    assert_eq!(
+        conflict(&ann),
+        Conflict::Changed {
+            id: "t".into(),
+            aspect
+        }
+    );
+
+    let kind = |kind: &'static str| transform_node::<&str>(kind, []).on("t");
+    run(&ann, kind("heading"));
+    run(&bob, kind("quote"));
+    let aspect = "type";
+    assert_eq!(
+        conflict(&ann),
+        Conflict::Changed {
+            id: "t".into(),
+            aspect
+        }
+    );
+}
+
+#[test]
+fn undo_03_marks_go_back_without_those_of_others() {
+    let (ann, bob) = two("0123456789");
+    run(&ann, set_marks([Mark::new("bold", 2..8)]).on("t"));
+    type_in(&bob, 5, "xx");
+    run(
+        &bob,
+        set_marks([Mark::new("bold", 2..10), Mark::new("em", 0..4)]).on("t"),
+    );
+    ann.undo().unwrap();
+    let left = marks(&ann.store().snapshot(), "t");
+    // The two letters were typed into the mark, by Bob.
+    assert_eq!(left, [(0, 4, "em".to_owned()), (5, 7, "bold".to_owned())]);
+    ann.redo().unwrap();
+    let left = marks(&ann.store().snapshot(), "t");
+    assert_eq!(left, [(0, 4, "em".to_owned()), (2, 10, "bold".to_owned())]);
+}
+
+#[test]
+fn undo_03_deleted_text_comes_back_with_its_marks() {
+    let (ann, bob) = two("0123456789");
+    run(&bob, set_marks([Mark::new("bold", 3..6)]).on("t"));
+    run(&ann, delete_text_range(2, 8).on("t"));
+    type_in(&bob, 0, "x");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "x0123456789");
+    let back = marks(&ann.store().snapshot(), "t");
+    assert_eq!(back, [(4, 7, "bold".to_owned())]);
+}
+
+#[test]
+fn undo_03_a_split_is_joined_again_with_what_was_typed_in_both_halves() {
+    let (ann, bob) = two("");
+    let line = text_node("text", "onetwo").with_id("l");
+    run(&bob, create(element("p", [line]).with_id("p")));
+    run(&ann, split_at(3));
+    let right = children(&ann.store().snapshot(), "p")[1].clone();
+    run(&bob, insert_text(3, "!").on("l"));
+    run(&bob, insert_text(3, "?").on(right.as_str()));
+    ann.undo().unwrap();
+    assert_eq!(
+        crate::common::text(&ann.store().snapshot(), "l"),
+        "one!two?"
+    );
+    ann.redo().unwrap();
+    assert_eq!(crate::common::text(&ann.store().snapshot(), "l"), "one!");
+}
+
+fn split_at(text: usize) -> doclock::Operation {
+    op(move |on: &mut doclock::Transaction| {
+        let cut = doclock::Cut { text, children: 0 };
+        on.split_node(&"l".into(), cut, None).map(drop)
+    })
+}
+
+#[test]
+fn undo_03_an_entry_that_is_stuck_can_be_discarded() {
+    let (ann, bob) = two("");
+    type_in(&ann, 0, "ab");
+    run(&ann, set_attrs([("a", 1.into())]).on("t"));
+    run(&bob, set_attrs([("a", 2.into())]).on("t"));
+    type_in(&bob, 0, "x");
+    conflict(&ann);
+    assert!(ann.discard_undo());
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "x");
+    assert!(!ann.discard_undo());
+}
+
+#[test]
+fn undo_04_a_selection_moves_along_with_what_others_do() {
+    let (ann, bob) = two("abc");
+    ann.select(Selection::caret("t", 2));
+    type_in(&bob, 0, "xyz");
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
+    run(&bob, delete().on("t"));
+    assert_eq!(ann.selection(), None);
+}

@@ -1,0 +1,213 @@
+//! Undo and redo of one editor alone.
+
+use doclock::{
+    EditError, Editor, HistoryOptions, Mark, OperationError, Selection, Transaction, UndoError,
+    dsl::*,
+};
+
+use super::{editor_of, exists, image, run, text, type_in};
+use crate::common::store;
+
+#[test]
+fn undo_01_a_deleted_subtree_comes_back_with_ids_order_and_marks() {
+    let store = store();
+    let ann = Editor::new(store.clone(), "ann");
+    let marked = text_node("inline-text", "bold").with_marks([Mark::whole("strong")]);
+    let list = element("list", [element("item", [marked]), element("item", [])]);
+    run(
+        &ann,
+        create(element("page", [list.with_id("list")]).with_id("page")),
+    );
+    let before = image(&ann);
+    run(&ann, delete().on("list"));
+    let after = image(&ann);
+    ann.undo().unwrap();
+    assert_eq!(image(&ann), before);
+    ann.redo().unwrap();
+    assert_eq!(image(&ann), after);
+    ann.undo().unwrap();
+    assert_eq!(image(&ann), before);
+}
+
+#[test]
+fn undo_01_goes_back_step_by_step_and_forward_again() {
+    let store = store();
+    let ann = editor_of(&store, "");
+    let mut images = vec![image(&ann)];
+    for step in 0..20 {
+        run(&ann, set_attrs([("step", step.into())]).on("t"));
+        images.push(image(&ann));
+    }
+    for expected in images.iter().rev().skip(1) {
+        ann.undo().unwrap();
+        assert_eq!(&image(&ann), expected);
+    }
+    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
+    for expected in &images[1..] {
+        ann.redo().unwrap();
+        assert_eq!(&image(&ann), expected);
+    }
+    assert!(matches!(ann.redo(), Err(UndoError::NothingToRedo)));
+}
+
+#[test]
+fn undo_01_is_a_commit_of_its_own_and_says_so() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    let events = store.subscribe(8);
+    run(&ann, set_text("b").on("t"));
+    let result = ann.undo().unwrap();
+    assert_eq!((result.version, result.changed), (3, true));
+    assert_eq!(result.operations[0].name, "undo");
+    ann.redo().unwrap();
+    let names: Vec<String> = events
+        .receiver()
+        .try_iter()
+        .map(|event| event.commit.operations[0].name.to_string())
+        .collect();
+    assert_eq!(names, ["setText", "undo", "redo"]);
+}
+
+#[test]
+fn undo_02_an_edit_after_undo_clears_redo() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    run(&ann, set_text("b").on("t"));
+    ann.undo().unwrap();
+    assert!(ann.can_redo());
+    run(&ann, set_text("c").on("t"));
+    assert!(!ann.can_redo());
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "a");
+}
+
+#[test]
+fn undo_02_an_edit_that_changes_nothing_or_fails_leaves_redo_alone() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    run(&ann, set_text("b").on("t"));
+    ann.undo().unwrap();
+    run(&ann, set_text("a").on("t"));
+    transaction(&ann, insert_text(9, "x").on("t"))
+        .commit()
+        .unwrap_err();
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 1));
+}
+
+#[test]
+fn undo_02_the_limit_drops_the_oldest() {
+    let store = store();
+    let ann = editor_of(&store, "0").with_history(HistoryOptions::new().limit(3));
+    for number in 1..=5 {
+        run(&ann, set_text(number.to_string()).on("t"));
+    }
+    assert_eq!(ann.undo_depth(), 3);
+    while ann.undo().is_ok() {}
+    assert_eq!(text(&ann), "2");
+
+    let bob = Editor::new(store, "bob").with_history(HistoryOptions::new().limit(0));
+    run(&bob, set_text("9").on("t"));
+    assert!(!bob.can_undo());
+}
+
+#[test]
+fn undo_02_a_failed_undo_changes_neither_document_nor_stack() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    let fail = |_: &mut Transaction| Err::<(), _>("the printer is on fire");
+    let write = |on: &mut Transaction| on.set_text(&"t".into(), "b");
+    run(&ann, op_with_inverse(write, fail));
+    let before = (image(&ann), store.version());
+    let error = ann.undo().unwrap_err();
+    assert!(matches!(
+        error,
+        UndoError::Inverse(OperationError::Failed(_))
+    ));
+    assert_eq!(
+        error.to_string(),
+        "the inverse of an operation failed: the printer is on fire"
+    );
+    assert_eq!((image(&ann), store.version()), before);
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 0));
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn undo_02_a_panic_in_an_inverse_is_a_failed_undo() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    let write = |on: &mut Transaction| on.set_text(&"t".into(), "b");
+    let panic = |_: &mut Transaction| -> Result<(), EditError> { panic!("no way back") };
+    run(&ann, op_with_inverse(write, panic));
+    let error = ann.undo().unwrap_err();
+    assert!(matches!(
+        error,
+        UndoError::Inverse(OperationError::Panicked(_))
+    ));
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("b", 1));
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn undo_01_an_inverse_runs_after_the_document_is_back_and_is_part_of_the_undo() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    let write = |on: &mut Transaction| on.set_text(&"t".into(), "b");
+    let note = |on: &mut Transaction| {
+        use doclock::View;
+        let text = on.node(&"t".into()).map(|node| node.text().to_string());
+        on.set_attrs(&"t".into(), [("was", text.into())])
+    };
+    run(&ann, op_with_inverse(write, note));
+    ann.undo().unwrap();
+    let node = store.snapshot();
+    let was = |view: &doclock::Snapshot| {
+        use doclock::View;
+        view.node(&"t".into())
+            .unwrap()
+            .attributes()
+            .get("was")
+            .cloned()
+    };
+    assert_eq!(was(&node), Some("a".into()));
+    ann.redo().unwrap();
+    assert_eq!((text(&ann).as_str(), was(&store.snapshot())), ("b", None));
+}
+
+#[test]
+fn undo_04_selection_is_restored_with_the_entry() {
+    let store = store();
+    let ann = editor_of(&store, "abc");
+    ann.select(Selection::caret("t", 3));
+    type_in(&ann, 3, "def");
+    ann.select(Selection::caret("t", 0));
+    let result = ann.undo().unwrap();
+    assert_eq!(result.selection_before, Some(Selection::caret("t", 0)));
+    assert_eq!(result.selection_after, Some(Selection::caret("t", 3)));
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 3)));
+    ann.redo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 6)));
+}
+
+#[test]
+fn undo_04_a_selection_in_a_deleted_node_comes_back_with_it() {
+    let store = store();
+    let ann = editor_of(&store, "abc");
+    ann.select(Selection::caret("t", 2));
+    run(&ann, delete().on("t"));
+    assert_eq!(ann.selection(), None);
+    ann.undo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 2)));
+}
+
+#[test]
+fn undo_01_history_can_be_forgotten() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    run(&ann, set_text("b").on("t"));
+    run(&ann, create(element("p", []).with_id("p")));
+    ann.undo().unwrap();
+    assert!(!exists(&ann, "p"));
+    ann.clear_history();
+    assert_eq!((ann.can_undo(), ann.can_redo()), (false, false));
+}
