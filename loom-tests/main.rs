@@ -9,6 +9,7 @@
 
 #![cfg(loom)]
 
+mod editor;
 mod lock;
 mod model;
 mod store;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
-pub(crate) use events::{Observer, ObserverId};
+pub(crate) use events::{Observer, ObserverId, Witnessed};
 pub use options::StoreOptions;
 use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};

@@ -100,7 +100,17 @@ const LARGEST: usize = 1 << 20;
 /// Somebody within the crate who has to keep up with the document: told of every commit but their own, right after
 /// it was published and before the store's lock is released. Must not wait for that lock.
 pub(crate) trait Observer: Send + Sync {
-    fn committed(&self, owner: &OwnerId, version: u64, changes: &[Change]);
+    fn committed(&self, commit: &Witnessed<'_>);
+}
+
+/// A commit, as observers see it.
+#[derive(Debug)]
+pub(crate) struct Witnessed<'a> {
+    pub(crate) owner: &'a OwnerId,
+    pub(crate) version: u64,
+    pub(crate) changes: &'a [Change],
+    /// The versions whose commits it undid.
+    pub(crate) undone: &'a [u64],
 }
 
 /// Which observer.
@@ -143,13 +153,7 @@ impl Events {
 
     /// Tells every observer but the one who did it. Called by the holder of the store's lock, hence in the order of the
     /// versions.
-    pub(super) fn inform(
-        &self,
-        origin: Option<ObserverId>,
-        owner: &OwnerId,
-        version: u64,
-        changes: &[Change],
-    ) {
+    pub(super) fn inform(&self, origin: Option<ObserverId>, commit: &Witnessed<'_>) {
         let mut observers = self.observers.lock();
         observers.known.retain(|(id, observer)| {
             if Some(*id) == origin {
@@ -157,7 +161,7 @@ impl Events {
             }
             let observer = observer.upgrade();
             if let Some(observer) = &observer {
-                observer.committed(owner, version, changes);
+                observer.committed(commit);
             }
             observer.is_some()
         });

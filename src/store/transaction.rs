@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
-use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId};
+use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Witnessed};
 use crate::document::{
     self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
 };
@@ -45,6 +45,8 @@ pub struct Transaction {
     clipboard: Option<Fragment>,
     /// The observer who runs it, and need not be told.
     origin: Option<ObserverId>,
+    /// The versions whose commits it undoes.
+    undone: Vec<u64>,
     savepoints: Vec<(u64, State)>,
     /// How many savepoints there have been.
     saved: u64,
@@ -136,6 +138,7 @@ impl Transaction {
             aliases: Vec::new(),
             clipboard: None,
             origin: None,
+            undone: Vec::new(),
             savepoints: Vec::new(),
             saved: 0,
             held,
@@ -187,6 +190,11 @@ impl Transaction {
     pub(crate) fn begin_for(&mut self, origin: ObserverId, selection: Option<Selection>) {
         self.origin = Some(origin);
         self.overlay.begin_with_selection(selection);
+    }
+
+    /// Says that it undoes the commits that made these versions.
+    pub(crate) fn undoes(&mut self, versions: Vec<u64>) {
+        self.undone = versions;
     }
 
     // --- Savepoints ---
@@ -333,6 +341,7 @@ impl Transaction {
             overlay,
             operations,
             origin,
+            undone,
             held,
             ..
         } = self;
@@ -345,7 +354,13 @@ impl Transaction {
         };
         if overlay.changes().iter().any(Change::is_of_the_document) {
             let (version, changes) = store.publish(overlay);
-            store.0.events.inform(origin, &owner, version, &changes);
+            let witnessed = Witnessed {
+                owner: &owner,
+                version,
+                changes: &changes,
+                undone: &undone,
+            };
+            store.0.events.inform(origin, &witnessed);
             store.0.events.announce(|| Commit {
                 version,
                 transaction_id: id,

@@ -10,10 +10,10 @@ use super::{
     HistoryOptions, InHistory, IntoOperations, Operation, TransactionError, TransactionManager,
     TransactionResult, UndoError,
 };
-use crate::document::{Change, Fragment, Selection};
+use crate::document::{Fragment, Selection};
 use crate::id::OwnerId;
 use crate::lock::AcquireOptions;
-use crate::store::{DataStore, ExecutedOperation, Observer, ObserverId, Transaction};
+use crate::store::{DataStore, ExecutedOperation, Observer, ObserverId, Transaction, Witnessed};
 use crate::sync::Mutex;
 
 /// Edits a store on behalf of an owner, and keeps what that owner has selected, copied and done.
@@ -49,11 +49,11 @@ struct State {
 }
 
 impl Observer for Desk {
-    fn committed(&self, owner: &OwnerId, version: u64, changes: &[Change]) {
+    fn committed(&self, commit: &Witnessed<'_>) {
         let mut state = self.0.lock();
         let selection = state.selection.take();
-        state.selection = selection.and_then(|selection| selection.after_all(changes));
-        state.history.observe_from(owner, version, changes);
+        state.selection = selection.and_then(|selection| selection.after_all(commit.changes));
+        state.history.observe_other(commit);
     }
 }
 
@@ -156,6 +156,7 @@ impl Editor {
                     before: before.clone(),
                     after: after.clone(),
                     at,
+                    version: committed.version,
                 };
                 state.history.record(edit, in_history);
                 before
@@ -280,6 +281,7 @@ impl Editor {
             }
         };
         transaction.record(ExecutedOperation::named(name));
+        transaction.undoes(taken.versions());
         let after = transaction.selection().cloned();
         let (committed, ()) = transaction.commit_and(|committed| {
             let mut state = self.desk.0.lock();
@@ -288,7 +290,8 @@ impl Editor {
                 Some(committed) => {
                     state.selection.clone_from(&after);
                     let changes = std::mem::take(&mut committed.changes);
-                    state.history.settle(taken, changes, since);
+                    let version = committed.version;
+                    state.history.settle(taken, version, changes, since);
                 }
             }
         });

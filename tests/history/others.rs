@@ -262,3 +262,24 @@ fn undo_04_a_selection_moves_along_with_what_others_do() {
     run(&bob, delete().on("t"));
     assert_eq!(ann.selection(), None);
 }
+
+/// Bob selects all, deletes it, sees what he has done and takes it back.
+#[test]
+fn undo_03_what_others_did_and_undid_at_once_is_as_if_it_had_never_been() {
+    let (ann, bob) = two("<>");
+    type_in(&ann, 1, "abc");
+    run(&ann, delete_text_range(4, 5).on("t"));
+    for _ in 0..2 {
+        run(&bob, delete_text_range(0, 2).on("t"));
+    }
+    run(&bob, set_attrs([("a", 1.into())]).on("t"));
+    bob.undo().unwrap();
+    bob.redo().unwrap();
+    bob.undo().unwrap();
+    bob.undo().unwrap();
+    assert_eq!(text(&ann), "<abc");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "<abc>");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "<>");
+}

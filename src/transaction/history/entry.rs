@@ -2,26 +2,16 @@
 
 use std::ops::Range;
 
-use arrayvec::ArrayString;
 use smol_str::SmolStr;
 
+use super::Edit;
+use super::part::Part;
 use crate::document::{Change, Conflict, Selection, Since};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::time::Timestamp;
 use crate::transaction::error::OperationError;
-use crate::transaction::operation::Callback;
 use crate::transaction::run::call;
-
-/// Changes that came one right after the other.
-#[derive(Debug, Default)]
-pub(super) struct Part {
-    pub(super) changes: Vec<Change>,
-    /// Code that runs when they are undone, in the order of the operations that brought it.
-    pub(super) inverses: Vec<Callback>,
-    /// What others did after them, until the next part or entry.
-    pub(super) since: Since,
-}
 
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -33,7 +23,7 @@ pub(super) struct Entry {
     pub(super) before: Option<Selection>,
     pub(super) after: Option<Selection>,
     pub(super) parts: Vec<Part>,
-    /// What was merged into it after other entries had come. In these, `since` is all that came after, by whomever.
+    /// What was merged into it after other entries had come. After these comes all that came later, by whomever.
     pub(super) late: Vec<Part>,
 }
 
@@ -50,44 +40,46 @@ impl From<Conflict> for Failure {
     }
 }
 
-impl Part {
-    pub(super) fn new(changes: Vec<Change>, inverses: Vec<Callback>) -> Self {
-        Self {
-            changes,
-            inverses,
-            since: Since::default(),
-        }
-    }
-
-    /// Adds what came right after it. What was typed is kept in words instead of letters.
-    pub(super) fn extend(&mut self, changes: Vec<Change>, inverses: Vec<Callback>) {
-        for change in changes {
-            let last = self.changes.last_mut();
-            match last.and_then(|last| Some((one(last, &change)?, last))) {
-                Some((both, last)) => *last = both,
-                None => self.changes.push(change),
-            }
-        }
-        self.inverses.extend(inverses);
-    }
-
-    /// Undoes it, where `since` came after it, and tells what that comes to without it.
-    fn rewind(&self, mut since: Since, on: &mut Transaction) -> Result<Since, Conflict> {
-        let mut changes = self.changes.iter().rev();
-        changes.try_for_each(|change| on.rewind(change, &mut since))?;
-        Ok(since)
-    }
-}
-
 impl Entry {
+    /// Adds an edit that is undone together with it.
+    pub(super) fn join(&mut self, edit: Edit, kind: Option<Kind>) {
+        self.kind = kind;
+        self.last = edit.at;
+        self.after.clone_from(&edit.after);
+        match self.parts.last_mut().filter(|last| last.is_last()) {
+            Some(last) => last.extend(edit.part()),
+            None => self.parts.push(edit.part()),
+        }
+    }
+
+    /// Takes in a commit of somebody else.
+    pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
+        if let Some(last) = self.parts.last_mut() {
+            last.observe(version, changes);
+        }
+    }
+
+    /// Takes in what came after it.
+    pub(super) fn follow(&mut self, since: Since) {
+        if let Some(last) = self.parts.last_mut() {
+            last.follow(since);
+        }
+    }
+
+    /// The versions that its commits made.
+    pub(super) fn versions(&self) -> Vec<u64> {
+        let parts = self.parts.iter().chain(&self.late);
+        parts.flat_map(|part| &part.versions).copied().collect()
+    }
+
     /// Undoes it. Tells what others did since, as it would be if the entry had never been.
     pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, Failure> {
         for late in self.late.iter().rev() {
-            late.rewind(followed(&late.since, on.changes()), on)?;
+            late.rewind(followed(late.since(), on.changes()), on)?;
         }
-        let mut since = followed(&Since::default(), on.changes());
+        let mut since = followed(Since::default(), on.changes());
         for part in self.parts.iter().rev() {
-            let mut after = part.since.clone();
+            let mut after = part.since();
             after.append(since);
             since = part.rewind(after, on)?;
         }
@@ -107,8 +99,8 @@ impl Entry {
 }
 
 /// What came since, with these changes behind it.
-fn followed(since: &Since, changes: &[Change]) -> Since {
-    let mut since = since.clone();
+fn followed(since: Since, changes: &[Change]) -> Since {
+    let mut since = since;
     changes.iter().for_each(|change| since.observe(change));
     since
 }
@@ -171,44 +163,4 @@ impl Kind {
             _ => false,
         }
     }
-}
-
-/// The longest string that takes no memory of its own.
-const INLINE: usize = 22;
-
-/// Two insertions, the second right behind the first, as one, if that is short.
-fn one(first: &Change, second: &Change) -> Option<Change> {
-    let (
-        Change::SpliceText {
-            id,
-            at,
-            removed,
-            inserted,
-            marks: None,
-        },
-        Change::SpliceText {
-            id: next_id,
-            at: next,
-            removed: next_removed,
-            inserted: more,
-            marks: None,
-        },
-    ) = (first, second)
-    else {
-        return None;
-    };
-    let plain = removed.is_empty() && next_removed.is_empty() && id == next_id;
-    if !plain || inserted.len() + more.len() > INLINE || at + inserted.chars().count() != *next {
-        return None;
-    }
-    let mut both = ArrayString::<INLINE>::new();
-    both.push_str(inserted);
-    both.push_str(more);
-    Some(Change::SpliceText {
-        id: id.clone(),
-        at: *at,
-        removed: SmolStr::default(),
-        inserted: SmolStr::new(both),
-        marks: None,
-    })
 }

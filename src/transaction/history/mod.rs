@@ -8,20 +8,22 @@
 mod entry;
 mod error;
 mod options;
+mod part;
 
 use std::collections::{HashMap, VecDeque};
 
 pub use error::UndoError;
 pub use options::{HistoryOptions, InHistory};
 
-use entry::{Entry, Failure, Kind, Part};
+use entry::{Entry, Failure, Kind};
 use foldhash::fast::FixedState;
+use part::Part;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
 use crate::document::{Change, Selection, Since};
 use crate::id::{NodeId, OwnerId};
-use crate::store::Transaction;
+use crate::store::{Transaction, Witnessed};
 use crate::time::Timestamp;
 
 /// Which way to go.
@@ -57,6 +59,14 @@ pub(super) struct Edit {
     pub(super) before: Option<Selection>,
     pub(super) after: Option<Selection>,
     pub(super) at: Timestamp,
+    /// The version that it made.
+    pub(super) version: u64,
+}
+
+impl Edit {
+    fn part(self) -> Part {
+        Part::new(self.changes, self.inverses, self.version)
+    }
 }
 
 /// An entry that was taken out to be undone, and what it takes to put it back.
@@ -134,10 +144,10 @@ impl History {
             return;
         }
         if how == InHistory::Skipped {
-            return self.observe(&edit.changes);
+            return self.observe(edit.version, &edit.changes);
         }
         self.redo.clear();
-        self.note_late(&edit.changes);
+        self.note_late(edit.version, &edit.changes);
         match how {
             InHistory::MergedInto(name) => self.merge(edit, name),
             InHistory::Named(name) => {
@@ -174,9 +184,9 @@ impl History {
             name,
             kind,
             last: edit.at,
-            before: edit.before,
-            after: edit.after,
-            parts: vec![Part::new(edit.changes, edit.inverses)],
+            before: edit.before.clone(),
+            after: edit.after.clone(),
+            parts: vec![edit.part()],
             late: Vec::new(),
         });
     }
@@ -192,42 +202,52 @@ impl History {
             Some(at) => {
                 // To the entries above it is as if somebody else had done it.
                 if let Some(top) = self.undo.back_mut() {
-                    top.observe(&edit.changes);
+                    top.observe(edit.version, &edit.changes);
                 }
-                self.undo[at]
-                    .late
-                    .push(Part::new(edit.changes, edit.inverses));
+                self.undo[at].late.push(edit.part());
             }
         }
     }
 
     /// Takes in what others committed, or what is not to be undone.
-    pub(super) fn observe(&mut self, changes: &[Change]) {
-        self.note_late(changes);
-        for stack in [&mut self.undo, &mut self.redo] {
-            if let Some(top) = stack.back_mut() {
-                top.observe(changes);
-            }
+    fn observe(&mut self, version: u64, changes: &[Change]) {
+        self.note_late(version, changes);
+        for top in self.tops() {
+            top.observe(version, changes);
         }
     }
 
-    /// As [`observe`](Self::observe), remembering who it was.
-    pub(super) fn observe_from(&mut self, owner: &OwnerId, version: u64, changes: &[Change]) {
+    /// Takes in what somebody else committed, who may thereby have undone what they did before.
+    pub(super) fn observe_other(&mut self, other: &Witnessed<'_>) {
         if self.undo.is_empty() && self.redo.is_empty() {
             return;
         }
-        self.observe(changes);
+        let Witnessed {
+            version, changes, ..
+        } = *other;
+        self.note_late(version, changes);
+        for top in self.tops() {
+            let last = top.parts.last_mut();
+            if !last.is_some_and(|last| last.cancel(other.undone)) {
+                top.observe(version, changes);
+            }
+        }
         if self.touched.len() > REMEMBERED {
             self.touched.clear();
         }
         for id in changes.iter().filter_map(Change::node) {
-            self.touched.insert(id.clone(), (owner.clone(), version));
+            self.touched
+                .insert(id.clone(), (other.owner.clone(), version));
         }
     }
 
-    fn note_late(&mut self, changes: &[Change]) {
+    fn tops(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.undo.back_mut().into_iter().chain(self.redo.back_mut())
+    }
+
+    fn note_late(&mut self, version: u64, changes: &[Change]) {
         for part in self.undo.iter_mut().flat_map(|entry| &mut entry.late) {
-            changes.iter().for_each(|change| part.since.observe(change));
+            part.observe(version, changes);
         }
     }
 
@@ -244,11 +264,17 @@ impl History {
     }
 
     /// Takes in that the entry was undone, or redone, by these changes.
-    pub(super) fn settle(&mut self, taken: Taken, mut changes: Vec<Change>, since: Since) {
+    pub(super) fn settle(
+        &mut self,
+        taken: Taken,
+        version: u64,
+        mut changes: Vec<Change>,
+        since: Since,
+    ) {
         let Taken { entry, direction } = taken;
         changes.retain(Change::is_of_the_document);
         self.end_entry();
-        self.note_late(&changes);
+        self.note_late(version, &changes);
         if let Some(below) = self.stack_mut(direction).back_mut() {
             below.follow(since);
         }
@@ -258,7 +284,7 @@ impl History {
         };
         self.stack_mut(other).push_back(Entry {
             kind: None,
-            parts: vec![Part::new(changes, Vec::new())],
+            parts: vec![Part::new(changes, Vec::new(), version)],
             late: Vec::new(),
             ..entry
         });
@@ -272,8 +298,10 @@ impl History {
         };
         if let Some(below) = stack.back_mut() {
             for part in entry.parts {
-                below.observe(&part.changes);
-                below.follow(part.since);
+                let mut since = Since::default();
+                part.changes.iter().for_each(|change| since.observe(change));
+                since.append(part.since());
+                below.follow(since);
             }
         }
         self.grouping = false;
@@ -296,6 +324,11 @@ impl History {
 }
 
 impl Taken {
+    /// The versions that its commits made.
+    pub(super) fn versions(&self) -> Vec<u64> {
+        self.entry.versions()
+    }
+
     /// Undoes it, and tells what others did since, as it would be if the entry had never been.
     pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, Failure> {
         let since = self.entry.rewind(on)?;
@@ -306,29 +339,5 @@ impl Taken {
         // What was selected then may no longer be there.
         let _ = on.select(selection.clone());
         Ok(since)
-    }
-}
-
-impl Entry {
-    fn join(&mut self, edit: Edit, kind: Option<Kind>) {
-        match self.parts.last_mut().filter(|last| last.since.is_empty()) {
-            Some(last) => last.extend(edit.changes, edit.inverses),
-            None => self.parts.push(Part::new(edit.changes, edit.inverses)),
-        }
-        self.kind = kind;
-        self.last = edit.at;
-        self.after = edit.after;
-    }
-
-    fn observe(&mut self, changes: &[Change]) {
-        if let Some(last) = self.parts.last_mut() {
-            changes.iter().for_each(|change| last.since.observe(change));
-        }
-    }
-
-    fn follow(&mut self, since: Since) {
-        if let Some(last) = self.parts.last_mut() {
-            last.since.append(since);
-        }
     }
 }
