@@ -103,4 +103,6 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../docs/operations.md")]
+    struct Operations;
 }

@@ -1,39 +1,65 @@
-//! That operations are data: each reads back as it was written.
+//! That what is malformed says which field it is, and why.
 
 use serde_json::json;
 
 use super::*;
-use crate::transaction::dsl::*;
 
-fn every_operation() -> Vec<Operation> {
-    let mut list = vec![
-        create(text_node("inline-text", "x")),
-        control("n", [set_text("x"), delete()]),
-    ];
-    let on_a_node = [
-        delete(),
-        add_child(element("p", [text_node("t", "x")]), 0),
-        add_child("other", None),
-        remove_child("other"),
-        move_node("other", 2),
-        set_text("x"),
-        insert_text(1, "x"),
-        delete_text_range(1, 2),
-        replace_text(1, 2, "x"),
-        set_attrs([("level", json!(1))]),
-    ];
-    list.extend(on_a_node.map(|operation| operation.on("n")));
-    list
+fn refusal(operation: Value) -> String {
+    let read = serde_json::from_value::<Operation>(operation);
+    read.expect_err("it should have been refused").to_string()
 }
 
 #[test]
-fn every_operation_reads_back_as_it_was_written_under_its_name() {
-    for operation in every_operation() {
-        let value = serde_json::to_value(&operation).unwrap();
-        assert_eq!(value["type"], operation.name());
-        assert_eq!(
-            serde_json::from_value::<Operation>(value).unwrap(),
-            operation
-        );
+fn transaction_04_a_malformed_payload_names_the_operation_the_field_and_the_reason() {
+    let on = |name: &str, payload: Value| json!({"type": name, "payload": payload});
+    let cases = [
+        (
+            on(
+                "insertText",
+                json!({"nodeId": "t", "offset": "x", "text": "y"}),
+            ),
+            "insertText: offset: invalid type: string \"x\", expected usize",
+        ),
+        (
+            on("insertText", json!({"nodeId": "t", "offset": 1})),
+            "insertText: missing field `text`",
+        ),
+        (
+            on("insertText", json!({"offset": 1, "text": "y"})),
+            "insertText: missing field `nodeId`",
+        ),
+        (
+            on(
+                "setMarks",
+                json!({"nodeId": "t", "marks": [{"type": "b", "range": [1]}]}),
+            ),
+            "setMarks: marks[0].range: invalid length 1, expected a tuple of size 2",
+        ),
+        (
+            on("delete", json!({"nodeId": "t", "twice": true})),
+            "delete: twice: unknown field `twice`, there are no fields",
+        ),
+        (
+            on("create", json!({"node": {"type": 1}})),
+            "create: node.type: invalid type: integer `1`, expected a string",
+        ),
+        (
+            on(
+                "control",
+                json!({"nodeId": "t", "operations": [on("setText", json!({}))]}),
+            ),
+            "control: operations[0]: setText: missing field `text`",
+        ),
+        (
+            json!({"type": "ifUnchanged", "payload": {"version": -1}}),
+            "ifUnchanged: version: invalid value: integer `-1`, expected u64",
+        ),
+        (json!({"payload": {}}), "missing field `type`"),
+    ];
+    for (operation, expected) in cases {
+        assert_eq!(refusal(operation), expected);
     }
+    assert!(
+        refusal(on("inserText", json!({"nodeId": "t"}))).contains("unknown variant `inserText`")
+    );
 }
