@@ -100,7 +100,13 @@ impl Children {
     }
 
     pub(super) fn insert(&mut self, index: usize, child: NodeId) {
-        Arc::make_mut(self.0.get_or_insert_default()).insert(index, child);
+        let children = Arc::make_mut(self.0.get_or_insert_default());
+        // At the ends there is no need to take the tree apart.
+        match index {
+            0 => children.push_front(child),
+            end if end == children.len() => children.push_back(child),
+            index => children.insert(index, child),
+        }
     }
 
     /// Cuts off the children from `index` on, which the caller has found to be within the list.
@@ -124,7 +130,12 @@ impl Children {
 
     pub(super) fn remove(&mut self, index: usize) {
         if let Some(children) = &mut self.0 {
-            Arc::make_mut(children).remove(index);
+            let children = Arc::make_mut(children);
+            match index {
+                0 => drop(children.pop_front()),
+                last if last + 1 == children.len() => drop(children.pop_back()),
+                index => drop(children.remove(index)),
+            }
             if children.is_empty() {
                 self.0 = None;
             }
