@@ -87,7 +87,7 @@ pub use lock::{
 };
 pub use store::{
     AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation,
-    Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
+    Filter, Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{

@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
-use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation};
+use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation, Receipt};
 use crate::document::{
     self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
 };
@@ -43,6 +43,9 @@ pub struct Transaction {
     /// Nodes by the names that operations gave them.
     aliases: Vec<(SmolStr, NodeId)>,
     clipboard: Option<Fragment>,
+    idempotency_key: Option<SmolStr>,
+    /// What the submitter had selected before and has after, for the receipt.
+    selections: [Option<Selection>; 2],
     savepoints: Vec<(u64, State)>,
     /// How many savepoints there have been.
     saved: u64,
@@ -133,6 +136,8 @@ impl Transaction {
             operations: Vec::new(),
             aliases: Vec::new(),
             clipboard: None,
+            idempotency_key: None,
+            selections: [None, None],
             savepoints: Vec::new(),
             saved: 0,
             held,
@@ -182,6 +187,16 @@ impl Transaction {
 
     pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
         self.overlay.begin_with_selection(selection);
+    }
+
+    /// Keeps what becomes of this transaction under a key that the store has no receipt for.
+    pub(crate) fn remember_as(&mut self, key: SmolStr) {
+        self.idempotency_key = Some(key);
+    }
+
+    /// What a repetition is to be told of the submitter's selection before and after.
+    pub(crate) fn remember_selections(&mut self, selections: [Option<Selection>; 2]) {
+        self.selections = selections;
     }
 
     // --- Savepoints ---
@@ -311,6 +326,8 @@ impl Transaction {
     ///
     /// [`CommitError`], which has no value yet.
     pub fn commit(self) -> Result<Committed, CommitError> {
+        let changed = self.changes().iter().any(Change::is_of_the_document);
+        let receipt = self.receipt(changed);
         let Self {
             store,
             id,
@@ -318,6 +335,7 @@ impl Transaction {
             grant,
             overlay,
             operations,
+            idempotency_key,
             held,
             ..
         } = self;
@@ -327,21 +345,44 @@ impl Transaction {
             changes: Vec::new(),
             operations,
         };
-        if overlay.changes().iter().any(Change::is_of_the_document) {
-            let (version, changes) = store.publish(overlay);
-            store.0.events.announce(|| Commit {
+        if changed {
+            let (version, changes) = store.publish(overlay, receipt);
+            let commit = || Commit {
                 version,
                 transaction_id: id,
                 owner,
                 fencing_token: grant.token,
+                idempotency_key,
                 operations: committed.operations.clone(),
                 changes: changes.clone(),
-            });
+            };
+            store
+                .0
+                .events
+                .announce(&changes, commit, || store.snapshot());
             committed.version = version;
             committed.changes = changes;
+        } else {
+            store.remember(receipt);
         }
         drop(held);
         Ok(committed)
+    }
+
+    /// What a repetition is to be told, if there is a key for it.
+    fn receipt(&self, changed: bool) -> Option<(SmolStr, Receipt)> {
+        let key = self.idempotency_key.clone()?;
+        let [selection_before, selection_after] = self.selections.clone();
+        let receipt = Receipt {
+            transaction_id: self.id,
+            // The next one: whoever holds the lock is the only one to publish.
+            version: self.base().version() + u64::from(changed),
+            changed,
+            operations: self.operations.clone(),
+            selection_before,
+            selection_after,
+        };
+        Some((key, receipt))
     }
 
     /// Forgets the changes and releases the lock. The store is as if the transaction had never been, but for the
