@@ -86,14 +86,14 @@ pub use lock::{
     LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
 };
 pub use store::{
-    AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation,
-    Filter, Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
+    AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, Filter,
+    Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
-    Alias, Callback, Child, Editor, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
-    OperationError, PanicPayload, ScriptError, TransactionError, TransactionManager,
-    TransactionResult, dsl, parse_operations,
+    Alias, BeforeHook, Callback, Child, Editor, Extent, HookFailure, HookId, Hooks, IntoOperations,
+    NodeOperation, NodeRef, Operation, OperationError, PanicPayload, Refusal, ScriptError,
+    TransactionError, TransactionManager, TransactionResult, dsl, parse_operations,
 };
 
 /// The pages whose examples are tests.
@@ -103,4 +103,6 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../docs/hooks.md")]
+    struct Hooks;
 }

@@ -22,11 +22,13 @@ use std::error::Error;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+use super::manager::Submission;
 use super::{
     Alias, Callback, Child, Editor, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
     TransactionError, TransactionResult,
 };
 use crate::document::{Attributes, Fragment, Mark, NodeSpec, Selection};
+use crate::lock::AcquireOptions;
 use crate::store::Transaction;
 
 /// A transaction of an editor, to be run with [`commit`](PendingTransaction::commit).
@@ -34,6 +36,7 @@ pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingT
     PendingTransaction {
         editor,
         operations: operations.into_operations(),
+        idempotency_key: None,
     }
 }
 
@@ -43,16 +46,41 @@ pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingT
 pub struct PendingTransaction<'a> {
     editor: &'a Editor,
     operations: Vec<Operation>,
+    idempotency_key: Option<SmolStr>,
 }
 
 impl PendingTransaction<'_> {
+    /// Carries the transaction out once for this key: if it comes again, the result of the first time is returned
+    /// and nothing is done. See [`TransactionManager::execute_once`](super::TransactionManager::execute_once).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let upload = || transaction(&editor, [create(element("image", []))]).idempotent("upload 7");
+    /// upload().commit()?;
+    /// assert!(upload().commit()?.repeated);
+    /// assert_eq!(editor.store().snapshot().len(), 1);
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    pub fn idempotent(self, key: impl Into<SmolStr>) -> Self {
+        Self {
+            idempotency_key: Some(key.into()),
+            ..self
+        }
+    }
+
     /// Waits for the lock, runs the operations in order and commits. See [`Editor::execute`].
     ///
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then.
     pub fn commit(self) -> Result<TransactionResult, TransactionError> {
-        self.editor.execute(self.operations)
+        self.editor.submit(Submission {
+            operations: self.operations,
+            options: AcquireOptions::new(),
+            idempotency_key: self.idempotency_key,
+        })
     }
 }
 

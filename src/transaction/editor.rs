@@ -1,6 +1,7 @@
 //! Somebody who edits: a store, an owner, a selection.
 
-use super::{IntoOperations, TransactionError, TransactionManager, TransactionResult};
+use super::manager::Submission;
+use super::{Hooks, IntoOperations, TransactionError, TransactionManager, TransactionResult};
 use crate::document::Selection;
 use crate::id::OwnerId;
 use crate::lock::AcquireOptions;
@@ -34,6 +35,15 @@ impl Editor {
         Self {
             manager: TransactionManager::for_owner(store, owner),
             selection: Mutex::new(None),
+        }
+    }
+
+    /// The same with these hooks in the place of those that it has.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        Self {
+            manager: self.manager.with_hooks(hooks),
+            ..self
         }
     }
 
@@ -80,24 +90,30 @@ impl Editor {
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        let finish = |transaction: crate::Transaction| {
+        self.submit(Submission::new(operations, options))
+    }
+
+    pub(super) fn submit(
+        &self,
+        submission: Submission,
+    ) -> Result<TransactionResult, TransactionError> {
+        let finish = |mut transaction: crate::Transaction| {
             // Taken while the lock is held, so that selections follow in the order of the commits.
             let mut selection = self.selection.lock();
             let before = selection.clone();
+            let changes = transaction.changes();
+            let after = before.clone().and_then(|before| before.after_all(changes));
+            transaction.remember_selections([before.clone(), after.clone()]);
             let committed = transaction.commit()?;
-            *selection = before
-                .clone()
-                .and_then(|before| before.after_all(&committed.changes));
+            *selection = after;
             Ok(TransactionResult {
                 selection_before: before,
                 selection_after: selection.clone(),
                 ..committed.into()
             })
         };
-        let mut result = self
-            .manager
-            .run(operations.into_operations(), options, finish)?;
-        if result.operations.is_empty() {
+        let mut result = self.manager.run(submission, finish)?;
+        if result.operations.is_empty() && !result.repeated {
             result.selection_before = self.selection();
             result.selection_after = result.selection_before.clone();
         }

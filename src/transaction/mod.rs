@@ -4,6 +4,7 @@ pub mod dsl;
 mod edit;
 mod editor;
 mod error;
+mod hooks;
 mod manager;
 mod operation;
 mod run;
@@ -11,6 +12,7 @@ mod script;
 
 pub use editor::Editor;
 pub use error::{OperationError, PanicPayload, TransactionError};
+pub use hooks::{BeforeHook, HookFailure, HookId, Hooks, Refusal};
 pub use manager::{TransactionManager, TransactionResult};
 pub use operation::{
     Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
