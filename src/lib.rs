@@ -86,14 +86,15 @@ pub use lock::{
     LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
 };
 pub use store::{
-    AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation,
+    AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, Filter,
     Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
-    Alias, Callback, Child, EditGroup, Editor, Extent, HistoryOptions, InHistory, IntoOperations,
-    NodeOperation, NodeRef, Operation, OperationError, PanicPayload, ScriptError, TransactionError,
-    TransactionManager, TransactionResult, UndoError, dsl, parse_operations,
+    Alias, BeforeHook, Callback, Child, EditGroup, Editor, Extent, HistoryOptions, HookFailure,
+    HookId, Hooks, InHistory, IntoOperations, NodeOperation, NodeRef, Operation, OperationError,
+    PanicPayload, Refusal, ScriptError, TransactionError, TransactionManager, TransactionResult,
+    UndoError, dsl, parse_operations,
 };
 
 /// The pages whose examples are tests.
@@ -105,4 +106,6 @@ mod pages {
     struct Guide;
     #[doc = include_str!("../docs/operations.md")]
     struct Operations;
+    #[doc = include_str!("../docs/hooks.md")]
+    struct Hooks;
 }

@@ -3,7 +3,9 @@
 mod commit;
 mod edit;
 mod events;
+mod filter;
 mod options;
+mod receipts;
 mod transaction;
 
 use std::fmt;
@@ -14,7 +16,10 @@ use std::time::Duration;
 pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
 pub(crate) use events::{Observer, ObserverId, Witnessed};
+pub use filter::Filter;
 pub use options::StoreOptions;
+pub(crate) use receipts::Receipt;
+use smol_str::SmolStr;
 use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
 
@@ -27,6 +32,7 @@ use crate::lock::{
 use crate::sync::Mutex;
 use crate::time::Timestamp;
 use events::Events;
+use receipts::Receipts;
 
 /// A document store: transactions one at a time in the order in which they asked, readers at any time.
 ///
@@ -55,17 +61,35 @@ pub struct DataStore(Arc<Shared>);
 
 struct Shared {
     lock: FifoLock,
-    /// The last version. Only whoever holds `lock` publishes; readers clone it and are gone.
-    published: Mutex<Snapshot>,
+    /// Only whoever holds `lock` publishes; readers clone what they want and are gone.
+    published: Mutex<Published>,
     events: Events,
     ids: NodeIds,
     session: u32,
     transactions: AtomicU64,
 }
 
+/// What outsiders see. Under one mutex, so that the effect of a transaction and its receipt appear in one moment.
+struct Published {
+    /// The last version.
+    snapshot: Snapshot,
+    receipts: Receipts,
+}
+
 /// Up to this many nodes are folded in while readers wait; that takes microseconds. What is more is folded into a
 /// copy beside the published version.
 const FOLD_IN_PLACE: usize = 64;
+
+/// A key with what is to be returned when it comes again.
+type Kept = (SmolStr, Receipt);
+
+impl Published {
+    #[must_use = "freed under the mutex, it would hold up readers"]
+    fn keep(&mut self, receipt: Option<Kept>) -> Option<Arc<Receipt>> {
+        let (key, receipt) = receipt?;
+        self.receipts.keep(key, Arc::new(receipt))
+    }
+}
 
 impl DataStore {
     /// An empty store: wait limit five seconds, no bound on the queue, the system's clock.
@@ -78,7 +102,10 @@ impl DataStore {
         let session = options.session.unwrap_or_else(random_session);
         Self(Arc::new(Shared {
             lock: FifoLock::with_settings(options.lock),
-            published: Mutex::new(Snapshot::default()),
+            published: Mutex::new(Published {
+                snapshot: Snapshot::default(),
+                receipts: Receipts::new(options.remembered_keys),
+            }),
             events: Events::default(),
             ids: NodeIds::new(session),
             session,
@@ -88,12 +115,12 @@ impl DataStore {
 
     /// The document as last committed. O(1), and never waits for a transaction's work.
     pub fn snapshot(&self) -> Snapshot {
-        self.0.published.lock().clone()
+        self.0.published.lock().snapshot.clone()
     }
 
     /// The number of commits so far.
     pub fn version(&self) -> u64 {
-        self.0.published.lock().version()
+        self.0.published.lock().snapshot.version()
     }
 
     /// An id that no node of this store has or will have, for a node to be created with
@@ -157,20 +184,40 @@ impl DataStore {
         Transaction::joining(self.clone(), id)
     }
 
-    /// Makes an overlay the next version, and returns that version's number with the changes that led to it.
-    fn publish(&self, overlay: Overlay) -> (u64, Vec<Change>) {
+    /// Makes an overlay the next version, with the receipt of the transaction. Returns that version's number with
+    /// the changes that led to it.
+    fn publish(&self, overlay: Overlay, receipt: Option<Kept>) -> (u64, Vec<Change>) {
+        // Declared before the guard, hence dropped after it: readers do not wait while old values are freed.
+        let _forgotten;
         if overlay.weight() <= FOLD_IN_PLACE {
             let mut published = self.0.published.lock();
-            let changes = overlay.fold_into(&mut published);
-            return (published.version(), changes);
+            let changes = overlay.fold_into(&mut published.snapshot);
+            _forgotten = published.keep(receipt);
+            return (published.snapshot.version(), changes);
         }
         // The caller holds the lock, so nobody publishes in between.
         let mut next = self.snapshot();
         let changes = overlay.fold_into(&mut next);
         let version = next.version();
-        let before = std::mem::replace(&mut *self.0.published.lock(), next);
-        drop(before);
+        let _before;
+        let mut published = self.0.published.lock();
+        _before = std::mem::replace(&mut published.snapshot, next);
+        _forgotten = published.keep(receipt);
         (version, changes)
+    }
+
+    /// Keeps the receipt of a transaction that changed nothing.
+    fn remember(&self, receipt: Option<Kept>) {
+        let _forgotten;
+        if receipt.is_some() {
+            let mut published = self.0.published.lock();
+            _forgotten = published.keep(receipt);
+        }
+    }
+
+    /// What became of the transaction that brought this key first, as long as it is remembered.
+    pub(crate) fn receipt(&self, key: &str) -> Option<Arc<Receipt>> {
+        self.0.published.lock().receipts.get(key)
     }
 
     pub(crate) fn next_transaction(&self) -> TransactionId {
@@ -188,7 +235,36 @@ impl DataStore {
     /// A capacity of zero counts as one, one of more than 2²⁰ as that. The channel takes its room at once, some 24
     /// bytes for each commit that it may keep.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
-        self.0.events.subscribe(capacity)
+        self.subscribe_to(capacity, Filter::All)
+    }
+
+    /// As [`subscribe`](Self::subscribe), to the commits alone that the filter lets in. Others take no room in the
+    /// channel and are not counted as missed.
+    ///
+    /// While somebody subscribes with a filter other than [`Filter::All`], each commit costs time in proportion to
+    /// the nodes that it touches and those above them.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, Filter, dsl::*};
+    ///
+    /// let store = DataStore::new();
+    /// let editor = Editor::new(store.clone(), "ann");
+    /// let chapter = store.subscribe_to(16, Filter::Subtree("chapter".into()));
+    /// transaction(&editor, [
+    ///     create(element("section", [text_node("paragraph", "One").with_id("one")]).with_id("chapter")),
+    ///     create(text_node("paragraph", "Two").with_id("two")),
+    /// ])
+    /// .commit()?;
+    /// transaction(&editor, [set_text("2").on("two")]).commit()?;
+    /// transaction(&editor, [move_node("chapter", 0).on("two")]).commit()?;
+    /// transaction(&editor, [set_text("II").on("two")]).commit()?;
+    ///
+    /// let versions: Vec<u64> = chapter.receiver().try_iter().map(|event| event.commit.version).collect();
+    /// assert_eq!(versions, [1, 3, 4]);
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    pub fn subscribe_to(&self, capacity: usize, filter: Filter) -> Subscription {
+        self.0.events.subscribe(capacity, filter)
     }
 
     pub(crate) fn observe(&self, observer: Weak<dyn Observer>) -> ObserverId {

@@ -21,6 +21,10 @@ pub struct Commit {
     pub owner: OwnerId,
     /// The number of the grant; of two commits the later has no smaller one.
     pub fencing_token: FencingToken,
+    /// The key under which a repetition of the transaction returns the first result, if it brought one. From this a
+    /// copy or a log can tell what was done already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<SmolStr>,
     /// The operations, if the transaction was a list of operations.
     pub operations: Vec<ExecutedOperation>,
     /// The primitive changes, in order. Applied to the version before, they give this one.

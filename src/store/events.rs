@@ -1,12 +1,14 @@
 //! The news of commits: bounded channels that never hold up a commit.
 
+use std::cell::LazyCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 
 use super::Commit;
-use crate::document::Change;
+use super::filter::{Filter, Reach};
+use crate::document::{Change, Snapshot};
 use crate::id::OwnerId;
 use crate::sync::Mutex;
 
@@ -20,7 +22,7 @@ pub struct CommitEvent {
     pub commit: Arc<Commit>,
 }
 
-/// Receives the commits of a store, in order, until it is dropped.
+/// Receives the commits of a store, or those that a [`Filter`] lets in, in order, until it is dropped.
 ///
 /// Events are put into the channel after their version was published, in the order of the versions. A subscriber
 /// may begin transactions of its own.
@@ -59,18 +61,22 @@ impl Subscription {
 
 #[derive(Debug)]
 struct Subscriber {
+    filter: Filter,
     sender: Sender<CommitEvent>,
     /// Missed and not yet told with an event.
     unreported: Arc<AtomicU64>,
 }
 
 impl Subscriber {
+    /// Whether somebody can receive what is sent.
+    fn is_listening(&self) -> bool {
+        // The subscription has the other count. A full channel would not tell that its receiver is gone, nor does
+        // one into which the filter lets nothing.
+        Arc::strong_count(&self.unreported) > 1
+    }
+
     /// Sends the commit, or counts it as missed. `false` when nobody can receive it any more.
     fn tell(&self, commit: &Arc<Commit>) -> bool {
-        // The subscription has the other count. A full channel would not tell that its receiver is gone.
-        if Arc::strong_count(&self.unreported) == 1 {
-            return false;
-        }
         // Nobody else sends, so a channel with room keeps it until the event is in.
         if self.sender.is_full() {
             self.unreported.fetch_add(1, Ordering::AcqRel);
@@ -130,10 +136,11 @@ pub(super) struct Events {
 }
 
 impl Events {
-    pub(super) fn subscribe(&self, capacity: usize) -> Subscription {
+    pub(super) fn subscribe(&self, capacity: usize, filter: Filter) -> Subscription {
         let (sender, receiver) = crossbeam_channel::bounded(capacity.clamp(1, LARGEST));
         let unreported = Arc::new(AtomicU64::new(0));
         self.subscribers.lock().push(Subscriber {
+            filter,
             sender,
             unreported: Arc::clone(&unreported),
         });
@@ -167,15 +174,29 @@ impl Events {
         });
     }
 
-    /// Tells every subscriber. The commit is put together only if there is one. Called by the holder of the
-    /// store's lock, hence in the order of the versions.
-    pub(super) fn announce(&self, commit: impl FnOnce() -> Commit) {
+    /// Tells every subscriber whose filter lets the changes in. Called by the holder of the store's lock, hence in
+    /// the order of the versions.
+    ///
+    /// The commit is put together, the document after it taken, and what it touches worked out only when the first
+    /// subscriber needs it. The document is let go of before this returns: the next commit would have to copy what
+    /// it changes if it were still held. None can come in between, because the lock is held.
+    pub(super) fn announce(
+        &self,
+        changes: &[Change],
+        commit: impl FnOnce() -> Commit,
+        after: impl FnOnce() -> Snapshot,
+    ) {
         let mut subscribers = self.subscribers.lock();
         if subscribers.is_empty() {
             return;
         }
-        let commit = Arc::new(commit());
-        subscribers.retain(|subscriber| subscriber.tell(&commit));
+        let commit = LazyCell::new(|| Arc::new(commit()));
+        let after = LazyCell::new(after);
+        let reach = LazyCell::new(|| Reach::new(changes, &after));
+        subscribers.retain(|subscriber| {
+            let wanted = || subscriber.filter.lets_in(|| &reach);
+            subscriber.is_listening() && (!wanted() || subscriber.tell(&commit))
+        });
     }
 }
 
@@ -195,15 +216,18 @@ mod tests {
             },
             owner: OwnerId::default(),
             fencing_token: FencingToken(1),
+            idempotency_key: None,
             operations: Vec::new(),
             changes: Vec::new(),
         };
-        let subscription = events.subscribe(1);
-        events.announce(commit);
-        events.announce(commit);
-        assert_eq!(subscription.missed(), 1);
-        drop(subscription);
-        events.announce(commit);
+        let announce = || events.announce(&[], commit, Snapshot::default);
+        let subscription = events.subscribe(1, Filter::All);
+        let filtered = events.subscribe(1, Filter::Node("nowhere".into()));
+        announce();
+        announce();
+        assert_eq!((subscription.missed(), filtered.missed()), (1, 0));
+        drop((subscription, filtered));
+        announce();
         assert!(events.subscribers.lock().is_empty());
     }
 }

@@ -15,11 +15,22 @@ use crate::time::Clock;
 /// let store = DataStore::with_options(options);
 /// assert_eq!(store.generate_id().unwrap().to_string(), "7:1");
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreOptions {
     pub(super) session: Option<u32>,
     pub(super) lock: LockSettings,
+    pub(super) remembered_keys: usize,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        Self {
+            session: None,
+            lock: LockSettings::default(),
+            remembered_keys: 10_000,
+        }
+    }
 }
 
 impl StoreOptions {
@@ -51,6 +62,16 @@ impl StoreOptions {
     /// Where the store takes its time from. The system's clock unless set.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.lock.clock = clock;
+        self
+    }
+
+    /// How many idempotency keys the store remembers, each with the result that it keeps for repetitions; zero for
+    /// none. 10,000 unless set.
+    ///
+    /// That many transactions with keys of their own can be committed between a transaction and its repetition. The
+    /// oldest is forgotten first, and a transaction that comes again after that is carried out again.
+    pub fn remembered_keys(mut self, keys: usize) -> Self {
+        self.remembered_keys = keys;
         self
     }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 
 use smol_str::SmolStr;
 
-use super::{Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Witnessed};
+use super::{
+    Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt, Witnessed,
+};
 use crate::document::{
     self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
 };
@@ -47,6 +49,9 @@ pub struct Transaction {
     origin: Option<ObserverId>,
     /// The versions whose commits it undoes.
     undone: Vec<u64>,
+    idempotency_key: Option<SmolStr>,
+    /// What the submitter had selected before and has after, for the receipt.
+    selections: [Option<Selection>; 2],
     savepoints: Vec<(u64, State)>,
     /// How many savepoints there have been.
     saved: u64,
@@ -139,6 +144,8 @@ impl Transaction {
             clipboard: None,
             origin: None,
             undone: Vec::new(),
+            idempotency_key: None,
+            selections: [None, None],
             savepoints: Vec::new(),
             saved: 0,
             held,
@@ -195,6 +202,16 @@ impl Transaction {
     /// Says that it undoes the commits that made these versions.
     pub(crate) fn undoes(&mut self, versions: Vec<u64>) {
         self.undone = versions;
+    }
+
+    /// Keeps what becomes of this transaction under a key that the store has no receipt for.
+    pub(crate) fn remember_as(&mut self, key: SmolStr) {
+        self.idempotency_key = Some(key);
+    }
+
+    /// What a repetition is to be told of the submitter's selection before and after.
+    pub(crate) fn remember_selections(&mut self, selections: [Option<Selection>; 2]) {
+        self.selections = selections;
     }
 
     // --- Savepoints ---
@@ -333,6 +350,8 @@ impl Transaction {
         self,
         then: impl FnOnce(Option<&mut Committed>) -> T,
     ) -> (Result<Committed, CommitError>, T) {
+        let changed = self.changes().iter().any(Change::is_of_the_document);
+        let receipt = self.receipt(changed);
         let Self {
             store,
             id,
@@ -342,6 +361,7 @@ impl Transaction {
             operations,
             origin,
             undone,
+            idempotency_key,
             held,
             ..
         } = self;
@@ -352,8 +372,8 @@ impl Transaction {
             changes: Vec::new(),
             operations,
         };
-        if overlay.changes().iter().any(Change::is_of_the_document) {
-            let (version, changes) = store.publish(overlay);
+        if changed {
+            let (version, changes) = store.publish(overlay, receipt);
             let witnessed = Witnessed {
                 owner: &owner,
                 version,
@@ -361,21 +381,44 @@ impl Transaction {
                 undone: &undone,
             };
             store.0.events.inform(origin, &witnessed);
-            store.0.events.announce(|| Commit {
+            let commit = || Commit {
                 version,
                 transaction_id: id,
                 owner,
                 fencing_token: grant.token,
+                idempotency_key,
                 operations: committed.operations.clone(),
                 changes: changes.clone(),
-            });
+            };
+            store
+                .0
+                .events
+                .announce(&changes, commit, || store.snapshot());
             committed.version = version;
             committed.changed = true;
             committed.changes = changes;
+        } else {
+            store.remember(receipt);
         }
         let told = then(Some(&mut committed));
         drop(held);
         (Ok(committed), told)
+    }
+
+    /// What a repetition is to be told, if there is a key for it.
+    fn receipt(&self, changed: bool) -> Option<(SmolStr, Receipt)> {
+        let key = self.idempotency_key.clone()?;
+        let [selection_before, selection_after] = self.selections.clone();
+        let receipt = Receipt {
+            transaction_id: self.id,
+            // The next one: whoever holds the lock is the only one to publish.
+            version: self.base().version() + u64::from(changed),
+            changed,
+            operations: self.operations.clone(),
+            selection_before,
+            selection_after,
+        };
+        Some((key, receipt))
     }
 
     /// Forgets the changes and releases the lock. The store is as if the transaction had never been, but for the

@@ -22,6 +22,7 @@ use std::error::Error;
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+use super::manager::Submission;
 use super::{
     Alias, Callback, Child, Editor, Extent, InHistory, IntoOperations, NodeOperation, NodeRef,
     Operation, TransactionError, TransactionResult,
@@ -37,6 +38,7 @@ pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingT
         operations: operations.into_operations(),
         in_history: InHistory::Recorded,
         options: AcquireOptions::new(),
+        idempotency_key: None,
     }
 }
 
@@ -48,6 +50,7 @@ pub struct PendingTransaction<'a> {
     operations: Vec<Operation>,
     in_history: InHistory,
     options: AcquireOptions,
+    idempotency_key: Option<SmolStr>,
 }
 
 impl PendingTransaction<'_> {
@@ -63,14 +66,36 @@ impl PendingTransaction<'_> {
         self
     }
 
+    /// Carries the transaction out once for this key: if it comes again, the result of the first time is returned
+    /// and nothing is done. See [`TransactionManager::execute_once`](super::TransactionManager::execute_once).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let upload = || transaction(&editor, [create(element("image", []))]).idempotent("upload 7");
+    /// upload().commit()?;
+    /// assert!(upload().commit()?.repeated);
+    /// assert_eq!(editor.store().snapshot().len(), 1);
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    pub fn idempotent(mut self, key: impl Into<SmolStr>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
     /// Waits for the lock, runs the operations in order and commits. See [`Editor::execute`].
     ///
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then.
     pub fn commit(self) -> Result<TransactionResult, TransactionError> {
-        self.editor
-            .submit(self.operations, self.options, self.in_history)
+        let submission = Submission {
+            operations: self.operations,
+            options: self.options,
+            idempotency_key: self.idempotency_key,
+        };
+        self.editor.submit(submission, self.in_history)
     }
 }
 

@@ -6,8 +6,10 @@ use std::sync::{Arc, Weak};
 use smol_str::SmolStr;
 
 use super::history::{Direction, Edit, History};
+use super::manager::Submission;
+use super::operation::Callback;
 use super::{
-    HistoryOptions, InHistory, IntoOperations, Operation, TransactionError, TransactionManager,
+    HistoryOptions, Hooks, InHistory, IntoOperations, TransactionError, TransactionManager,
     TransactionResult, UndoError,
 };
 use crate::document::{Fragment, Selection};
@@ -77,6 +79,15 @@ impl Editor {
         self
     }
 
+    /// The same with these hooks in the place of those that it has.
+    #[must_use]
+    pub fn with_hooks(self, hooks: Hooks) -> Self {
+        Self {
+            manager: self.manager.with_hooks(hooks),
+            ..self
+        }
+    }
+
     /// The store.
     pub fn store(&self) -> &DataStore {
         self.manager.store()
@@ -130,25 +141,25 @@ impl Editor {
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        self.submit(operations.into_operations(), options, InHistory::Recorded)
+        self.submit(Submission::new(operations, options), InHistory::Recorded)
     }
 
     pub(super) fn submit(
         &self,
-        operations: Vec<Operation>,
-        options: AcquireOptions,
+        submission: Submission,
         in_history: InHistory,
     ) -> Result<TransactionResult, TransactionError> {
-        let inverses = operations.iter().filter_map(Operation::inverse).collect();
         let prepare = |transaction: &mut Transaction| self.prepare(transaction);
-        let finish = |transaction: Transaction| {
+        let finish = |mut transaction: Transaction, inverses: Vec<Callback>| {
+            let before = self.selection();
             let after = transaction.selection().cloned();
             let clipboard = transaction.clipboard().cloned();
             let at = self.store().now();
-            let (committed, before) = transaction.commit_and(|committed| {
-                let committed = committed?;
+            transaction.remember_selections([before.clone(), after.clone()]);
+            let (committed, ()) = transaction.commit_and(|committed| {
+                let Some(committed) = committed else { return };
                 let mut state = self.desk.0.lock();
-                let before = std::mem::replace(&mut state.selection, after.clone());
+                state.selection.clone_from(&after);
                 state.clipboard = clipboard;
                 let edit = Edit {
                     changes: std::mem::take(&mut committed.changes),
@@ -159,7 +170,6 @@ impl Editor {
                     version: committed.version,
                 };
                 state.history.record(edit, in_history);
-                before
             });
             let committed = committed?;
             Ok(TransactionResult {
@@ -168,8 +178,8 @@ impl Editor {
                 ..committed.into()
             })
         };
-        let mut result = self.manager.run(operations, options, prepare, finish)?;
-        if result.operations.is_empty() {
+        let mut result = self.manager.run(submission, prepare, finish)?;
+        if result.operations.is_empty() && !result.repeated {
             result.selection_before = self.selection();
             result.selection_after = result.selection_before.clone();
         }
@@ -195,6 +205,8 @@ impl Editor {
 impl Editor {
     /// Waits for the lock and undoes the latest entry of the history, as a transaction of its own. The selection is what it
     /// was before the entry.
+    ///
+    /// After-hooks see it; before-hooks do not, as there are no operations that they could rewrite.
     ///
     /// Where nobody else changed the same nodes, the document is afterwards exactly what it was before the entry, ids
     /// included.
@@ -295,12 +307,11 @@ impl Editor {
                 }
             }
         });
-        let committed = committed?;
-        Ok(TransactionResult {
+        Ok(self.manager.followed(TransactionResult {
             selection_before: before,
             selection_after: after,
-            ..committed.into()
-        })
+            ..committed?.into()
+        }))
     }
 
     /// Whether there is something to undo.

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
+use super::HookId;
 use crate::document::EditError;
 use crate::id::NodeId;
 use crate::lock::{JoinError, LockError};
@@ -32,6 +33,22 @@ pub enum TransactionError {
         /// What went wrong.
         #[source]
         cause: OperationError,
+    },
+    /// A before-hook refused.
+    #[error("before-hook {hook} refused the transaction: {reason}")]
+    Refused {
+        /// The hook.
+        hook: HookId,
+        /// The reason that it gave.
+        reason: String,
+    },
+    /// A before-hook panicked.
+    #[error("before-hook {hook} {payload}")]
+    HookPanicked {
+        /// The hook.
+        hook: HookId,
+        /// What the panic carried.
+        payload: PanicPayload,
     },
     /// The changes were not published.
     #[error(transparent)]

@@ -5,6 +5,7 @@ mod edit;
 mod editor;
 mod error;
 mod history;
+mod hooks;
 mod manager;
 mod operation;
 mod run;
@@ -13,6 +14,7 @@ mod script;
 pub use editor::{EditGroup, Editor};
 pub use error::{OperationError, PanicPayload, TransactionError};
 pub use history::{HistoryOptions, InHistory, UndoError};
+pub use hooks::{BeforeHook, HookFailure, HookId, Hooks, Refusal};
 pub use manager::{TransactionManager, TransactionResult};
 pub use operation::{
     Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation,

@@ -1,0 +1,65 @@
+//! What became of the transactions that brought a key.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::ExecutedOperation;
+use crate::document::Selection;
+use crate::id::TransactionId;
+
+/// The first result under a key.
+#[derive(Clone, Debug)]
+pub(crate) struct Receipt {
+    pub(crate) transaction_id: TransactionId,
+    pub(crate) version: u64,
+    pub(crate) changed: bool,
+    pub(crate) operations: Vec<ExecutedOperation>,
+    pub(crate) selection_before: Option<Selection>,
+    pub(crate) selection_after: Option<Selection>,
+}
+
+/// The latest receipts by their keys; the oldest goes first.
+#[derive(Debug)]
+pub(super) struct Receipts {
+    by_key: HashMap<SmolStr, Arc<Receipt>>,
+    /// The same keys, in the order in which they came.
+    order: VecDeque<SmolStr>,
+    limit: usize,
+}
+
+impl Receipts {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            by_key: HashMap::new(),
+            order: VecDeque::new(),
+            limit,
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<Arc<Receipt>> {
+        self.by_key.get(key).cloned()
+    }
+
+    /// Keeps a receipt under a key that has none. Returns what is not kept any more, to be dropped where nobody
+    /// waits for it.
+    pub(super) fn keep(&mut self, key: SmolStr, receipt: Arc<Receipt>) -> Option<Arc<Receipt>> {
+        if self.limit == 0 {
+            return Some(receipt);
+        }
+        let forgotten = if self.order.len() == self.limit {
+            let oldest = self.order.pop_front();
+            oldest.and_then(|oldest| self.by_key.remove(&oldest))
+        } else {
+            None
+        };
+        debug_assert!(
+            !self.by_key.contains_key(&key),
+            "looked up under the same lock"
+        );
+        self.order.push_back(key.clone());
+        self.by_key.insert(key, receipt);
+        forgotten
+    }
+}

@@ -1,0 +1,332 @@
+//! Transactions that are submitted more than once: TRANSACTION 7.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use common::{PATIENCE, SESSION, commit, id, image, store, text};
+use doclock::dsl::*;
+use doclock::{
+    AcquireOptions, Commit, DataStore, Editor, Hooks, Operation, Refusal, Selection, StoreOptions,
+    TransactionManager, TransactionResult, View,
+};
+
+/// A store with the text node `note` (`Hello`), at version 1.
+fn with_note(store: DataStore) -> DataStore {
+    let note = text_node("inline-text", "Hello").with_id("note");
+    commit(&store, |on| drop(on.create(note).unwrap()));
+    store
+}
+
+fn manager(store: &DataStore) -> TransactionManager {
+    TransactionManager::new(store.clone())
+}
+
+fn once(on: &TransactionManager, key: &str, operation: Operation) -> TransactionResult {
+    on.execute_once(key, [operation], AcquireOptions::new())
+        .unwrap()
+}
+
+fn type_in(text: &str) -> Operation {
+    insert_text(0, text).on("note")
+}
+
+/// An operation that counts how often it is carried out.
+fn counting(count: &Arc<AtomicUsize>) -> Operation {
+    let count = Arc::clone(count);
+    op(move |transaction| {
+        count.fetch_add(1, Ordering::Relaxed);
+        transaction.insert_text(&id("note"), 0, "+")
+    })
+}
+
+/// Asserts that the second result is the first again.
+#[track_caller]
+fn assert_repeats(first: &TransactionResult, mut second: TransactionResult) {
+    assert!(!first.repeated && second.repeated);
+    second.repeated = false;
+    assert_eq!(*first, second);
+}
+
+#[test]
+fn transaction_07_a_repeated_key_returns_the_first_result_and_does_nothing() {
+    let (store, count) = (with_note(store()), Arc::default());
+    let hooks = Hooks::new();
+    let hooked: Arc<AtomicUsize> = Arc::default();
+    let (before, after) = (hooked.clone(), hooked.clone());
+    hooks.before(move |_, operations| {
+        before.fetch_add(1, Ordering::Relaxed);
+        Ok(operations)
+    });
+    hooks.after(move |_| {
+        after.fetch_add(1, Ordering::Relaxed);
+    });
+    let editor = Editor::new(store.clone(), "ann").with_hooks(hooks);
+    editor.select(Selection::caret("note", 5));
+    let submit = || {
+        let new = create(element("list", [element("item", [])]));
+        transaction(&editor, [counting(&count), new])
+            .idempotent("upload 1")
+            .commit()
+            .unwrap()
+    };
+    let first = submit();
+    assert_eq!((first.version, first.operations.len()), (2, 2));
+    assert_eq!(first.selection_after, Some(Selection::caret("note", 6)));
+
+    transaction(&editor, [type_in("!")]).commit().unwrap();
+    let (events, image_before) = (store.subscribe(8), image(&store.snapshot()));
+    let selected = editor.selection();
+    for _ in 0..3 {
+        assert_repeats(&first, submit());
+    }
+    assert_eq!(
+        (image(&store.snapshot()), store.version()),
+        (image_before, 3)
+    );
+    assert!(events.receiver().try_recv().is_err());
+    assert_eq!(editor.selection(), selected);
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    assert_eq!(
+        hooked.load(Ordering::Relaxed),
+        4,
+        "two hooks for two transactions"
+    );
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn transaction_07_a_key_stands_for_its_first_transaction_whoever_comes_with_whatever() {
+    let store = with_note(store());
+    let first = once(&manager(&store), "key", type_in("a"));
+    let other = TransactionManager::for_owner(store.clone(), "bob");
+    assert_repeats(&first, once(&other, "key", delete().on("nowhere")));
+    let editor = Editor::new(store.clone(), "carl");
+    editor.select(Selection::caret("note", 0));
+    let result = transaction(&editor, [type_in("b")])
+        .idempotent("key")
+        .commit()
+        .unwrap();
+    assert_repeats(&first, result);
+    assert!(!once(&other, "another key", type_in("c")).repeated);
+    assert_eq!(text(&store.snapshot(), "note"), "caHello");
+}
+
+#[test]
+fn transaction_07_a_transaction_that_failed_leaves_no_record() {
+    let store = with_note(store());
+    let hooks = Hooks::new();
+    let on = manager(&store).with_hooks(hooks.clone());
+    let submit = |operation: Operation| {
+        on.execute_once(
+            "key",
+            [type_in("x"), operation],
+            AcquireOptions::new().no_wait(),
+        )
+    };
+    submit(delete().on("nowhere")).unwrap_err();
+    submit(op(|_| -> Result<(), doclock::EditError> { panic!("no") })).unwrap_err();
+    let refusing = hooks.before(|_, _| Err(Refusal::new("no")));
+    submit(type_in("y")).unwrap_err();
+    hooks.remove(refusing);
+    let lock = store.lock("somebody").unwrap();
+    submit(type_in("y")).unwrap_err();
+    drop(lock);
+    assert_eq!(store.version(), 1);
+
+    let result = submit(type_in("y")).unwrap();
+    assert!(!result.repeated && submit(type_in("y")).unwrap().repeated);
+    assert_eq!(text(&store.snapshot(), "note"), "yxHello");
+}
+
+#[test]
+fn transaction_07_a_transaction_that_changed_nothing_leaves_a_record() {
+    let (store, count) = (with_note(store()), Arc::new(AtomicUsize::new(0)));
+    let manager = manager(&store);
+    let looks = Arc::clone(&count);
+    let look = op(move |_| {
+        looks.fetch_add(1, Ordering::Relaxed);
+        Ok::<_, doclock::EditError>(())
+    });
+    let first = once(&manager, "key", look.clone());
+    assert_eq!((first.version, first.changed), (1, false));
+    once(&manager, "another key", type_in("x"));
+    assert_repeats(&first, once(&manager, "key", look));
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn transaction_07_a_list_without_operations_is_no_use_of_a_key() {
+    let store = with_note(store());
+    let manager = manager(&store);
+    let nothing = once(&manager, "key", control("note", []));
+    assert!(!nothing.repeated);
+    let first = once(&manager, "key", type_in("x"));
+    assert!(first.changed && !first.repeated);
+    assert_repeats(&first, once(&manager, "key", control("note", [])));
+}
+
+#[test]
+fn transaction_07_a_repetition_does_not_wait() {
+    let store = with_note(store());
+    let first = once(&manager(&store), "key", type_in("x"));
+    let _lock = store.lock("somebody").unwrap();
+    assert_repeats(&first, once(&manager(&store), "key", type_in("x")));
+}
+
+#[test]
+fn transaction_07_a_commit_carries_its_key() {
+    let store = with_note(store());
+    let events = store.subscribe(8);
+    once(&manager(&store), "key", type_in("x"));
+    manager(&store).execute([type_in("y")]).unwrap();
+    let commits: Vec<_> = events
+        .receiver()
+        .try_iter()
+        .map(|event| event.commit)
+        .collect();
+    let keys: Vec<_> = commits
+        .iter()
+        .map(|commit| commit.idempotency_key.as_deref())
+        .collect();
+    assert_eq!(keys, [Some("key"), None]);
+    let json: Vec<_> = commits
+        .iter()
+        .map(|commit| serde_json::to_value(&**commit).unwrap())
+        .collect();
+    assert_eq!(
+        (&json[0]["idempotencyKey"], json[1].get("idempotencyKey")),
+        (&"key".into(), None)
+    );
+    for (commit, json) in commits.iter().zip(json) {
+        assert_eq!(**commit, serde_json::from_value::<Commit>(json).unwrap());
+    }
+}
+
+#[test]
+fn transaction_07_as_many_keys_are_remembered_as_was_asked_for_and_the_oldest_is_forgotten_first() {
+    let remembering = |keys| {
+        with_note(DataStore::with_options(
+            StoreOptions::new().session(SESSION).remembered_keys(keys),
+        ))
+    };
+    let store = remembering(3);
+    let manager = manager(&store);
+    let repeats = |key: &str| once(&manager, key, type_in("x")).repeated;
+    for key in ["1", "2", "3"] {
+        assert!(!repeats(key));
+    }
+    // To be asked for again does not make a key any younger.
+    for key in ["1", "2", "3", "1"] {
+        assert!(repeats(key));
+    }
+    assert!(!repeats("4"));
+    assert!(repeats("2") && repeats("3") && repeats("4"));
+    assert!(!repeats("1"), "the oldest was forgotten");
+    assert!(repeats("3") && repeats("4") && repeats("1"));
+    assert!(!repeats("2"));
+
+    let store = remembering(0);
+    let manager = self::manager(&store);
+    assert!(!once(&manager, "key", type_in("x")).repeated);
+    assert!(!once(&manager, "key", type_in("x")).repeated);
+}
+
+#[test]
+fn transaction_07_ten_thousand_keys_are_remembered_unless_set() {
+    let store = with_note(store());
+    let manager = manager(&store);
+    let repeats = |key: usize| once(&manager, &key.to_string(), set_text("x").on("note")).repeated;
+    assert!(!(0..10_000).any(repeats));
+    assert!(repeats(0));
+    assert!(!repeats(10_000));
+    assert!(repeats(1));
+    assert!(!repeats(0));
+}
+
+/// `operations` are submitted under one key by several threads at once, many times over.
+fn race(rounds: usize, operations: impl Fn(&Arc<AtomicUsize>) -> Vec<Operation> + Sync) {
+    const THREADS: usize = 4;
+    let (store, count) = (with_note(store()), Arc::default());
+    store.set_lock_timeout(PATIENCE);
+    let manager = manager(&store);
+    for round in 0..rounds {
+        let start = Barrier::new(THREADS);
+        let submit = || {
+            let operations = operations(&count);
+            start.wait();
+            let key = format!("key {round}");
+            let result = manager
+                .execute_once(key, operations, AcquireOptions::new())
+                .unwrap();
+            assert!(store.version() >= result.version, "told before the fact");
+            result
+        };
+        let results: Vec<TransactionResult> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(submit)).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let (repeated, first): (Vec<_>, Vec<_>) =
+            results.into_iter().partition(|result| result.repeated);
+        assert_eq!(first.len(), 1, "round {round}");
+        repeated
+            .into_iter()
+            .for_each(|repeated| assert_repeats(&first[0], repeated));
+    }
+    assert_eq!(count.load(Ordering::Relaxed), rounds);
+    assert_eq!(store.version(), 1 + rounds as u64);
+    assert_eq!(
+        store.snapshot().node(&id("note")).unwrap().text().len(),
+        5 + rounds
+    );
+}
+
+#[test]
+fn transaction_07_of_several_submitters_with_one_key_exactly_one_is_carried_out() {
+    race(500, |count| vec![counting(count)]);
+}
+
+#[test]
+fn transaction_07_exactly_one_is_carried_out_also_of_large_transactions() {
+    race(50, |count| {
+        let items = (0..100).map(|_| element("item", []));
+        vec![counting(count), create(element("list", items))]
+    });
+}
+
+#[test]
+fn transaction_07_what_a_receipt_tells_of_is_there() {
+    let store = with_note(store());
+    let manager = manager(&store);
+    for round in 0..200 {
+        let (start, key) = (Barrier::new(2), format!("key {round}"));
+        let write = || {
+            start.wait();
+            once(&manager, &key, set_text(format!("{round}")).on("note"))
+        };
+        let (writer, found) = thread::scope(|scope| {
+            let writer = scope.spawn(write);
+            start.wait();
+            // Without operations it only looks for the receipt, and does not wait for the lock.
+            let mut looks = std::iter::repeat_with(|| {
+                thread::yield_now();
+                (
+                    writer.is_finished(),
+                    once(&manager, &key, control("note", [])),
+                )
+            });
+            let found = looks.find(|(finished, look)| *finished || look.repeated);
+            let text = text(&store.snapshot(), "note");
+            (writer.join().unwrap(), found.map(|(_, look)| (look, text)))
+        });
+        let (repeated, text) = found.unwrap();
+        assert_repeats(&writer, repeated);
+        assert_eq!(text, format!("{round}"));
+    }
+}
