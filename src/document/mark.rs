@@ -194,21 +194,43 @@ impl Marks {
         Self::sorted(self.iter().cloned().chain(shifted).collect())
     }
 
-    /// The marks without those parts of them that lie in `range` and are `meant`.
-    pub(super) fn without(&self, range: &Range<usize>, meant: impl Fn(&Mark) -> bool) -> Vec<Mark> {
-        let rest = |mark: &Mark| {
+    /// The marks with those parts of them that lie in `range` changed, or left out for `None`. Not in normal form.
+    pub(crate) fn change_within(
+        &self,
+        range: &Range<usize>,
+        change: impl Fn(Mark) -> Option<Mark>,
+    ) -> Vec<Mark> {
+        let mut changed = Vec::with_capacity(self.len());
+        for mark in self.iter() {
             let Range { start, end } = mark.bounds();
-            let parts = match meant(mark) {
-                true => [start..end.min(range.start), start.max(range.end)..end],
-                false => [start..end, end..end],
+            let part = |start, end| Mark {
+                range: Some(start..end),
+                ..mark.clone()
             };
-            parts
-                .into_iter()
-                .filter(|part| part.start < part.end)
-                .map(|part| mark.over(part))
-                .collect::<Vec<_>>()
-        };
-        self.iter().flat_map(rest).collect()
+            let (from, to) = (start.max(range.start), end.min(range.end));
+            if from >= to {
+                changed.push(mark.clone());
+                continue;
+            }
+            changed.extend((start < from).then(|| part(start, from)));
+            changed.extend(change(part(from, to)));
+            changed.extend((to < end).then(|| part(to, end)));
+        }
+        changed
+    }
+
+    /// Whether every character of `range` has a mark of a kind, whatever its attributes.
+    pub(crate) fn cover(&self, range: &Range<usize>, kind: &str) -> bool {
+        let of_kind = self.iter().filter(|mark| mark.kind == kind);
+        // They are sorted by their start, so the first that begins too late leaves a gap.
+        let covered = of_kind.map(Mark::bounds).fold(range.start, |to, mark| {
+            if mark.start <= to {
+                to.max(mark.end)
+            } else {
+                to
+            }
+        });
+        covered >= range.end
     }
 
     /// Those parts of the marks that lie in `range`, counted from its start.
@@ -227,7 +249,9 @@ impl Marks {
             let alone = Self(Some(Arc::new(vec![mark.clone()])));
             let same = other.iter().filter(|theirs| theirs.says_the_same_as(mark));
             let left = same.fold(alone, |left, theirs| {
-                Self(Some(Arc::new(left.without(&theirs.bounds(), |_| true))))
+                Self(Some(Arc::new(
+                    left.change_within(&theirs.bounds(), |_| None),
+                )))
             });
             left.iter().cloned().collect::<Vec<_>>()
         };

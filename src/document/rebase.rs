@@ -436,7 +436,7 @@ impl Overlay {
         ids: &NodeIds,
     ) -> Result<(), Conflict> {
         let now = place..place + range.len();
-        let outside = find(self, id)?.marks.without(&now, |_| true);
+        let outside = find(self, id)?.marks.change_within(&now, |_| None);
         let inside = then.within(&range).into_iter().map(|mark| {
             let Range { start, end } = mark.bounds();
             mark.over(start + place..end + place)
@@ -458,7 +458,8 @@ impl Overlay {
         let mut now = find(self, id)?.marks.clone();
         for gone in before.minus(after) {
             for range in delta.remains(gone.bounds()) {
-                now = Marks::sorted(now.without(&range, |mark| mark.says_the_same_as(&gone)));
+                let other = |mark: Mark| (!mark.says_the_same_as(&gone)).then_some(mark);
+                now = Marks::sorted(now.change_within(&range, other));
             }
         }
         let mut now: Vec<Mark> = now.iter().cloned().collect();
