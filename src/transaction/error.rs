@@ -78,14 +78,6 @@ pub enum OperationError {
     /// A name that stands for no node, or for another.
     #[error(transparent)]
     Alias(#[from] AliasError),
-    /// The document is not at the version for which the transaction was made.
-    #[error("the document is at version {found}, not {expected}")]
-    VersionConflict {
-        /// The version that was asked for.
-        expected: u64,
-        /// The version that there is.
-        found: u64,
-    },
     /// A range ends before it starts.
     #[error(
         "the range ends before character {} of node {}, which is not behind its start, character {} of node {}",
@@ -141,6 +133,14 @@ pub enum OperationError {
     /// There is nothing to paste.
     #[error("the clipboard is empty")]
     EmptyClipboard,
+    /// The document is not at the version for which the transaction was made.
+    #[error("the document is at version {found}, not {expected}")]
+    VersionConflict {
+        /// The version that was asked for.
+        expected: u64,
+        /// The version that there is.
+        found: u64,
+    },
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),
