@@ -214,7 +214,7 @@ pub(super) fn reserve(id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
 }
 
 /// Where a node is attached.
-pub(super) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
+pub(crate) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
     let parent = view.node(node.parent()?)?;
     Some(Place {
         parent: parent.id.clone(),
