@@ -14,6 +14,7 @@ mod node;
 mod nodes;
 mod overlay;
 pub(crate) mod plan;
+mod schema;
 mod selection;
 mod snapshot;
 mod spec;
@@ -28,6 +29,10 @@ pub use error::EditError;
 pub use fragment::Fragment;
 pub use mark::{Mark, Marks};
 pub use node::{Children, Node};
+pub use schema::{
+    AttributeFault, AttributeSpec, ExpressionError, MarkType, NodeType, Schema, SchemaBuilder,
+    SchemaError, SchemaViolation, ValueType,
+};
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
 pub use spec::NodeSpec;

@@ -309,8 +309,11 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`CommitError`], which has no value yet.
+    /// [`CommitError`]: the document would not be as the store's schema says. The transaction is rolled back then.
     pub fn commit(self) -> Result<Committed, CommitError> {
+        if let Some(schema) = self.store.schema() {
+            schema.check(self.base(), &self.overlay, self.changes())?;
+        }
         let Self {
             store,
             id,
