@@ -104,4 +104,6 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../docs/guide.md")]
     struct Guide;
+    #[doc = include_str!("../docs/schema.md")]
+    struct Schema;
 }

@@ -170,7 +170,11 @@ const MANY: usize = 100_000;
 
 /// A document whose `p` has many children: `first`, then these types over and over, then `last`.
 fn many(first: &str, over_and_over: &str, last: &str) -> DataStore {
-    let middle = over_and_over.repeat(MANY / over_and_over.len());
+    so_many(MANY, first, over_and_over, last)
+}
+
+fn so_many(count: usize, first: &str, over_and_over: &str, last: &str) -> DataStore {
+    let middle = over_and_over.repeat(count / over_and_over.len());
     store_of(&format!("{first}{middle}{last}"))
 }
 
@@ -185,11 +189,10 @@ fn judged(
     edit(&mut on, &children);
     let (before, after) = (Counted::new(on.base()), Counted::new(&on));
     let verdict = schema.check(&before, &after, on.changes());
-    assert_eq!(
-        verdict.is_ok(),
-        schema.check_all(&on).is_ok(),
-        "{verdict:?}"
-    );
+    if children.len() < 1000 {
+        let whole = schema.check_all(&on);
+        assert_eq!(verdict.is_ok(), whole.is_ok(), "{verdict:?}, {whole:?}");
+    }
     (verdict.is_ok(), before.looks.get() + after.looks.get())
 }
 
@@ -205,17 +208,22 @@ const NO_CUT: Cut = Cut {
 #[test]
 fn tree_06_of_a_hundred_thousand_siblings_one_edit_looks_at_a_few() {
     let shapes = [
-        ("a*", many("", "a", "")),
-        ("(a|b|c)+", many("", "abc", "")),
-        ("c? a+", many("c", "a", "")),
-        ("c a* d", many("c", "a", "d")),
-        ("(c a*)*", many("c", "aaac", "")),
-        ("c{2} (a b)* d{1,3}", many("cc", "ab", "d")),
-        ("(b a*) | (c a*)", many("c", "a", "")),
+        ("a*", ["", "a", ""]),
+        ("(a|b|c)+", ["", "abc", ""]),
+        ("c? a+", ["c", "a", ""]),
+        ("c a* d", ["c", "a", "d"]),
+        ("(c a*)*", ["c", "aaac", ""]),
+        ("c{2} (a b)* d{1,3}", ["cc", "ab", "d"]),
+        ("(b a*) | (c a*)", ["c", "a", ""]),
     ];
-    for (content, store) in shapes {
+    // At the smaller size the verdict is compared with that on the whole document.
+    for (count, (content, [first, over_and_over, last])) in [300, MANY]
+        .into_iter()
+        .flat_map(|count| shapes.map(|shape| (count, shape)))
+    {
+        let store = so_many(count, first, over_and_over, last);
         let schema = letters(content).unwrap();
-        let middle = MANY / 2;
+        let middle = count / 2;
         type Edit<'a> = (&'a str, &'a dyn Fn(&mut Transaction, &Children));
         let edits: [Edit<'_>; 12] = [
             ("front", &|on, _| insert(on, "a", 0)),
@@ -253,7 +261,7 @@ fn tree_06_of_a_hundred_thousand_siblings_one_edit_looks_at_a_few() {
         ];
         for (name, edit) in edits {
             let (_, looks) = judged(&schema, &store, edit);
-            assert!(looks < 60, "{content}, {name}: {looks} looks");
+            assert!(looks < 20, "{content}, {name}: {looks} looks");
         }
     }
 }
@@ -287,7 +295,7 @@ fn tree_06_where_every_child_counts_all_of_them_are_looked_at() {
     let schema = letters("(a a)*").unwrap();
     let store = many("", "a", "");
     let (fits, looks) = judged(&schema, &store, |on, _| insert(on, "a", MANY / 2));
-    assert!(!fits && looks >= MANY && looks < 3 * MANY, "{looks} looks");
+    assert!(!fits && (MANY..3 * MANY).contains(&looks), "{looks} looks");
     let (fits, looks) = judged(&schema, &store, |on, _| {
         insert(on, "a", MANY / 2);
         insert(on, "a", MANY / 2);
