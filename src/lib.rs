@@ -59,7 +59,7 @@
 //! |---|---|
 //! | `queue` | the line in which everything waits: pure, first in first out |
 //! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors |
-//! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], the overlay |
+//! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], the overlay, [`Schema`] |
 //! | `store` | [`DataStore`], [`Transaction`], [`Commit`] and [`Subscription`] |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Editor`], [`Selection`] |
 //!
@@ -76,9 +76,10 @@ mod time;
 mod transaction;
 
 pub use document::{
-    AttributePatch, Attributes, Change, Children, Conflict, Cut, Descendants, EditError, Fault,
-    Fragment, Half, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position,
-    Selection, Snapshot, Text, TextSelection, View, check,
+    AttributeFault, AttributePatch, AttributeSpec, Attributes, Change, Children, Conflict, Cut,
+    Descendants, EditError, ExpressionError, Fault, Fragment, Half, Mark, MarkType, Marks,
+    MarksChange, Node, NodeSelection, NodeSpec, NodeType, Place, Position, Schema, SchemaBuilder,
+    SchemaError, SchemaViolation, Selection, Snapshot, Text, TextSelection, ValueType, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
@@ -108,4 +109,6 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/schema.md")]
+    struct Schema;
 }

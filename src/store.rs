@@ -23,7 +23,7 @@ use smol_str::SmolStr;
 use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
 
-use crate::document::{Change, Overlay, Snapshot};
+use crate::document::{Change, Overlay, Schema, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, JoinError, LockError, LockGuard, LockInfo, LockStats, QueueEntry,
@@ -65,6 +65,7 @@ struct Shared {
     published: Mutex<Published>,
     events: Events,
     ids: NodeIds,
+    schema: Option<Arc<Schema>>,
     session: u32,
     transactions: AtomicU64,
 }
@@ -108,6 +109,7 @@ impl DataStore {
             }),
             events: Events::default(),
             ids: NodeIds::new(session),
+            schema: options.schema,
             session,
             transactions: AtomicU64::new(0),
         }))
@@ -121,6 +123,11 @@ impl DataStore {
     /// The number of commits so far.
     pub fn version(&self) -> u64 {
         self.0.published.lock().snapshot.version()
+    }
+
+    /// What the document may look like, if the store was given a schema.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.0.schema.as_deref()
     }
 
     /// An id that no node of this store has or will have, for a node to be created with

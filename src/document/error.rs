@@ -2,6 +2,7 @@
 
 use smol_str::SmolStr;
 
+use super::SchemaViolation;
 use crate::id::NodeId;
 
 /// Why a change is impossible. The document is as it was.
@@ -139,6 +140,9 @@ pub enum EditError {
         /// `subtree` or `root`.
         aspect: &'static str,
     },
+    /// The schema of the store does not have a type or a mark.
+    #[error(transparent)]
+    Schema(#[from] SchemaViolation),
     /// A list of nodes is not one whole subtree.
     #[error("the nodes to insert are not one subtree: {reason} at node {id}")]
     Malformed {

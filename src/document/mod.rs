@@ -16,6 +16,7 @@ mod nodes;
 mod overlay;
 pub(crate) mod plan;
 mod rebase;
+mod schema;
 mod selection;
 mod snapshot;
 mod spec;
@@ -32,6 +33,10 @@ pub use fragment::Fragment;
 pub use mark::{Mark, Marks};
 pub use node::{Children, Node};
 pub use rebase::Conflict;
+pub use schema::{
+    AttributeFault, AttributeSpec, ExpressionError, MarkType, NodeType, Schema, SchemaBuilder,
+    SchemaError, SchemaViolation, ValueType,
+};
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
 pub use spec::NodeSpec;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foldhash::fast::FixedState;
 
-use super::plan::{find, follows, out_of_range, place, reserve};
+use super::plan::{find, follows, out_of_range, reserve};
 use super::touched::Touched;
 use super::{
     AttributePatch, Change, Children, Cut, EditError, Half, MarksChange, Node, Place, Selection,

@@ -14,7 +14,7 @@ use foldhash::fast::FixedState;
 use super::delta::Delta;
 use super::mark::Mark;
 use super::plan::{self, find};
-use super::{Change, Cut, EditError, Marks, MarksChange, Node, Overlay, Place, View};
+use super::{Change, Cut, EditError, Marks, MarksChange, Node, Overlay, Place};
 use crate::id::{NodeId, NodeIds};
 
 /// Why something can no longer be undone or redone.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::document::Change;
+use crate::document::{Change, SchemaViolation};
 use crate::id::{FencingToken, NodeId, OwnerId, TransactionId};
 
 /// One commit in full: enough to repeat it on a copy of the document, or to write it to a log.
@@ -77,9 +77,11 @@ pub struct Committed {
     pub operations: Vec<ExecutedOperation>,
 }
 
-/// Why a transaction could not be committed.
-///
-/// There is no such reason today, which is why the type has no value. Limits on holding the lock will bring one.
+/// Why a transaction could not be committed. It was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum CommitError {}
+pub enum CommitError {
+    /// The document would not be as the schema of its store says.
+    #[error(transparent)]
+    Schema(#[from] SchemaViolation),
+}

@@ -41,7 +41,10 @@ impl Transaction {
 
     fn insert_at(&mut self, spec: NodeSpec, to: Target<'_>) -> Result<NodeId, EditError> {
         let parent = to.map(|(parent, _)| parent);
-        let nodes = spec.into_nodes(parent, &self.store.0.ids)?;
+        let mut nodes = spec.into_nodes(parent, &self.store.0.ids)?;
+        if let Some(schema) = self.store.schema() {
+            schema.complete(&mut nodes);
+        }
         let top = nodes[0].id().clone();
         self.apply_planned(plan::insert_subtree(&self.overlay, nodes, to)?)?;
         Ok(top)
@@ -156,7 +159,10 @@ impl Transaction {
         id: &NodeId,
         marks: impl IntoIterator<Item = Mark>,
     ) -> Result<(), EditError> {
-        let marks = marks.into_iter().collect();
+        let mut marks: Vec<Mark> = marks.into_iter().collect();
+        if let Some(schema) = self.store.schema() {
+            schema.complete_marks(&mut marks);
+        }
         self.apply_planned(plan::set_marks(&self.overlay, id, marks)?)
     }
 
@@ -249,9 +255,13 @@ impl Transaction {
     }
 
     fn apply_planned(&mut self, change: Option<Change>) -> Result<(), EditError> {
-        match change {
-            Some(change) => self.apply(change),
-            None => Ok(()),
+        let Some(change) = change else {
+            return Ok(());
+        };
+        // What a later edit may still make good waits for the commit; this cannot be made good.
+        if let Some(schema) = self.store.schema() {
+            schema.check_names(&change)?;
         }
+        self.apply(change)
     }
 }

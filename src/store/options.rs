@@ -1,7 +1,9 @@
 //! How a store starts out.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::document::Schema;
 use crate::lock::LockSettings;
 use crate::time::Clock;
 
@@ -19,6 +21,7 @@ use crate::time::Clock;
 #[must_use]
 pub struct StoreOptions {
     pub(super) session: Option<u32>,
+    pub(super) schema: Option<Arc<Schema>>,
     pub(super) lock: LockSettings,
     pub(super) remembered_keys: usize,
 }
@@ -27,6 +30,7 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             session: None,
+            schema: None,
             lock: LockSettings::default(),
             remembered_keys: 10_000,
         }
@@ -43,6 +47,14 @@ impl StoreOptions {
     /// meet in one document.
     pub fn session(mut self, session: u32) -> Self {
         self.session = Some(session);
+        self
+    }
+
+    /// What the document may look like, in every version of it. Anything unless set.
+    ///
+    /// Several stores can share a schema: give each a clone of one `Arc`.
+    pub fn schema(mut self, schema: impl Into<Arc<Schema>>) -> Self {
+        self.schema = Some(schema.into());
         self
     }
 

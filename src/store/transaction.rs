@@ -339,7 +339,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`CommitError`], which has no value yet.
+    /// [`CommitError`]: the document would not be as the store's schema says. The transaction is rolled back then.
     pub fn commit(self) -> Result<Committed, CommitError> {
         let (result, ()) = self.commit_and(|_| ());
         result
@@ -350,6 +350,11 @@ impl Transaction {
         self,
         then: impl FnOnce(Option<&mut Committed>) -> T,
     ) -> (Result<Committed, CommitError>, T) {
+        if let Some(schema) = self.store.schema()
+            && let Err(violation) = schema.check(self.base(), &self.overlay, self.changes())
+        {
+            return (Err(violation.into()), then(None));
+        }
         let changed = self.changes().iter().any(Change::is_of_the_document);
         let receipt = self.receipt(changed);
         let Self {

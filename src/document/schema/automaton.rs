@@ -1,0 +1,367 @@
+//! Content expressions: from a tree to the smallest automaton that reads children one by one.
+//!
+//! The classic way: Thompson's construction gives an automaton with guesses, the subset construction takes the guesses
+//! out, and Moore's refinement merges the states that no continuation can tell apart. The last step is more than
+//! thrift: only where equivalent states are one can a check see that an edit has made no difference from here on.
+
+use std::collections::HashMap;
+
+use super::error::ExpressionError;
+use super::expression::Expression;
+
+/// A number of a node type.
+pub(super) type Symbol = u16;
+/// A state that a run can be in.
+pub(super) type State = u32;
+
+/// From here on nothing is accepted any more.
+pub(super) const DEAD: State = 0;
+
+/// How many places an automaton with guesses may have.
+const PLACES: usize = 1 << 16;
+/// How many states an automaton may have before the equivalent ones are merged.
+const STATES: usize = 4096;
+
+/// What may be spent on all expressions of one schema; the unit is a look at a state.
+#[derive(Debug)]
+pub(super) struct Effort(usize);
+
+impl Effort {
+    /// A fraction of a second.
+    pub(super) const ENOUGH: usize = 1 << 24;
+
+    pub(super) fn new() -> Self {
+        Self(Self::ENOUGH)
+    }
+
+    fn spend(&mut self, steps: usize) -> Result<(), ExpressionError> {
+        self.0 = self
+            .0
+            .checked_sub(steps)
+            .ok_or(ExpressionError::TooComplex)?;
+        Ok(())
+    }
+}
+
+/// A deterministic automaton, the smallest for its expression. Every state but [`DEAD`] can be reached, and from every
+/// one of them something is accepted.
+#[derive(Clone, Debug)]
+pub(super) struct Automaton {
+    /// The class of each type: types of one class are nowhere told apart. Class zero has those that occur nowhere.
+    classes: Vec<u16>,
+    /// How many classes there are besides class zero.
+    width: usize,
+    /// The next state, by state and class.
+    table: Vec<State>,
+    accepting: Vec<bool>,
+    start: State,
+}
+
+impl Automaton {
+    /// Translates an expression. `members` has the types that each of its names stands for, of `types` in all.
+    pub(super) fn new(
+        tree: &Expression,
+        members: &[Vec<Symbol>],
+        types: usize,
+        effort: &mut Effort,
+    ) -> Result<Self, ExpressionError> {
+        let classes = Classes::new(members, types, effort)?;
+        let mut guessing = Guessing {
+            nodes: vec![Guess::Accept],
+        };
+        let first = guessing.build(tree, 0, effort)?;
+        let table = guessing.determine(first, &classes, effort)?;
+        let (table, start) = table.merged(effort)?;
+        Ok(Self {
+            classes: classes.of_type,
+            width: table.width,
+            table: table.next,
+            accepting: table.accepting,
+            start,
+        })
+    }
+
+    pub(super) fn start(&self) -> State {
+        self.start
+    }
+
+    /// Where a child of this type leads; one of an unknown type leads nowhere.
+    pub(super) fn step(&self, state: State, symbol: Option<Symbol>) -> State {
+        let class = symbol.and_then(|symbol| self.classes.get(usize::from(symbol)));
+        match class {
+            Some(&class) if class > 0 => {
+                let cell = state as usize * self.width + usize::from(class) - 1;
+                self.table.get(cell).copied().unwrap_or(DEAD)
+            }
+            _ => DEAD,
+        }
+    }
+
+    pub(super) fn accepts(&self, state: State) -> bool {
+        self.accepting.get(state as usize).is_some_and(|&yes| yes)
+    }
+
+    /// All states but the dead one.
+    pub(super) fn live(&self) -> std::ops::Range<State> {
+        1..self.accepting.len() as State
+    }
+}
+
+struct Classes {
+    of_type: Vec<u16>,
+    /// The classes that each name stands for.
+    of_name: Vec<Vec<usize>>,
+    /// How many there are, class zero not counted.
+    count: usize,
+}
+
+impl Classes {
+    fn new(
+        members: &[Vec<Symbol>],
+        types: usize,
+        effort: &mut Effort,
+    ) -> Result<Self, ExpressionError> {
+        let mut names_of = vec![Vec::new(); types];
+        for (name, members) in members.iter().enumerate() {
+            effort.spend(members.len())?;
+            for &symbol in members {
+                if let Some(names) = names_of.get_mut(usize::from(symbol)) {
+                    names.push(name);
+                }
+            }
+        }
+        effort.spend(types)?;
+        let mut known = HashMap::from([(Vec::new(), 0)]);
+        let mut of_name = vec![Vec::new(); members.len()];
+        let mut of_type = Vec::with_capacity(types);
+        for names in names_of {
+            let next = known.len();
+            let class = *known.entry(names.clone()).or_insert_with(|| {
+                for name in names {
+                    of_name[name].push(next);
+                }
+                next
+            });
+            of_type.push(class as u16);
+        }
+        Ok(Self {
+            of_type,
+            of_name,
+            count: known.len() - 1,
+        })
+    }
+}
+
+/// The automaton with guesses.
+struct Guessing {
+    nodes: Vec<Guess>,
+}
+
+#[derive(Clone, Copy)]
+enum Guess {
+    Accept,
+    /// A child of this name, then on.
+    Name(usize, usize),
+    /// On at either, without a child.
+    Either(usize, usize),
+}
+
+impl Guessing {
+    fn add(&mut self, guess: Guess) -> Result<usize, ExpressionError> {
+        if self.nodes.len() == PLACES {
+            return Err(ExpressionError::TooComplex);
+        }
+        self.nodes.push(guess);
+        Ok(self.nodes.len() - 1)
+    }
+
+    /// Builds what reads the tree and goes on at `next`; returns where it begins.
+    fn build(
+        &mut self,
+        tree: &Expression,
+        next: usize,
+        effort: &mut Effort,
+    ) -> Result<usize, ExpressionError> {
+        effort.spend(1)?;
+        match tree {
+            Expression::Name(name) => self.add(Guess::Name(*name, next)),
+            Expression::Sequence(parts) => parts
+                .iter()
+                .rev()
+                .try_fold(next, |next, part| self.build(part, next, effort)),
+            Expression::Choice(options) => {
+                let mut begin = None;
+                for option in options {
+                    let option = self.build(option, next, effort)?;
+                    begin = Some(match begin {
+                        Some(others) => self.add(Guess::Either(others, option))?,
+                        None => option,
+                    });
+                }
+                Ok(begin.unwrap_or(next))
+            }
+            Expression::Repeat(part, min, Some(max)) => {
+                let mut begin = next;
+                for _ in *min..*max {
+                    let once_more = self.build(part, begin, effort)?;
+                    begin = self.add(Guess::Either(once_more, next))?;
+                }
+                (0..*min).try_fold(begin, |next, _| self.build(part, next, effort))
+            }
+            Expression::Repeat(part, min, None) => {
+                let again = self.add(Guess::Accept)?;
+                let once = self.build(part, again, effort)?;
+                self.nodes[again] = Guess::Either(once, next);
+                let begin = if *min == 0 { again } else { once };
+                (1..*min).try_fold(begin, |next, _| self.build(part, next, effort))
+            }
+        }
+    }
+
+    /// All that can be reached from these without a child, but for the crossroads themselves; sorted.
+    fn closure(
+        &self,
+        mut ahead: Vec<usize>,
+        seen: &mut Seen,
+        effort: &mut Effort,
+    ) -> Result<Vec<usize>, ExpressionError> {
+        seen.forget();
+        let mut reached = Vec::new();
+        while let Some(at) = ahead.pop() {
+            effort.spend(1)?;
+            if !seen.insert(at) {
+                continue;
+            }
+            match self.nodes[at] {
+                Guess::Either(one, other) => ahead.extend([one, other]),
+                Guess::Accept | Guess::Name(..) => reached.push(at),
+            }
+        }
+        reached.sort_unstable();
+        Ok(reached)
+    }
+
+    /// Takes the guesses out: a state is all the places at which a run could be.
+    fn determine(
+        &self,
+        first: usize,
+        classes: &Classes,
+        effort: &mut Effort,
+    ) -> Result<Table, ExpressionError> {
+        let mut seen = Seen::of(self.nodes.len());
+        let start = self.closure(vec![first], &mut seen, effort)?;
+        let mut states = vec![Vec::new(), start];
+        let mut known: HashMap<Vec<usize>, State> =
+            states.iter().cloned().zip([DEAD, START]).collect();
+        let mut table = Table {
+            width: classes.count,
+            next: vec![DEAD; classes.count],
+            accepting: vec![false],
+        };
+        let mut at = START as usize;
+        while let Some(places) = states.get(at) {
+            let mut targets = vec![Vec::new(); classes.count];
+            table.accepting.push(places.contains(&0));
+            for &place in places {
+                if let Guess::Name(name, next) = self.nodes[place] {
+                    effort.spend(classes.of_name[name].len())?;
+                    for &class in &classes.of_name[name] {
+                        targets[class - 1].push(next);
+                    }
+                }
+            }
+            effort.spend(classes.count)?;
+            for targets in targets {
+                let places = self.closure(targets, &mut seen, effort)?;
+                let state = *known.entry(places).or_insert_with_key(|places| {
+                    states.push(places.clone());
+                    states.len() as State - 1
+                });
+                table.next.push(state);
+            }
+            if states.len() > STATES {
+                return Err(ExpressionError::TooComplex);
+            }
+            at += 1;
+        }
+        Ok(table)
+    }
+}
+
+/// Where a run begins before equivalent states are merged.
+const START: State = 1;
+
+/// Which places were visited since the last time that all were forgotten.
+struct Seen {
+    rounds: Vec<usize>,
+    round: usize,
+}
+
+impl Seen {
+    fn of(places: usize) -> Self {
+        Self {
+            rounds: vec![0; places],
+            round: 0,
+        }
+    }
+
+    fn forget(&mut self) {
+        self.round += 1;
+    }
+
+    fn insert(&mut self, place: usize) -> bool {
+        std::mem::replace(&mut self.rounds[place], self.round) != self.round
+    }
+}
+
+struct Table {
+    width: usize,
+    next: Vec<State>,
+    accepting: Vec<bool>,
+}
+
+impl Table {
+    fn row(&self, state: usize) -> &[State] {
+        &self.next[state * self.width..][..self.width]
+    }
+
+    /// Merges states that no continuation tells apart. Returns the new table and its start.
+    fn merged(self, effort: &mut Effort) -> Result<(Self, State), ExpressionError> {
+        let states = self.accepting.len();
+        // Told apart by the empty continuation; then by ever longer ones, until that changes nothing.
+        let mut group: Vec<State> = self.accepting.iter().map(|&yes| State::from(yes)).collect();
+        let mut groups = 0;
+        loop {
+            effort.spend(states * (self.width + 1))?;
+            let mut known = HashMap::new();
+            let refined: Vec<State> = (0..states)
+                .map(|state| {
+                    let next = self.row(state).iter().map(|&next| group[next as usize]);
+                    let signature: Vec<State> = std::iter::once(group[state]).chain(next).collect();
+                    let fresh = known.len() as State;
+                    *known.entry(signature).or_insert(fresh)
+                })
+                .collect();
+            group = refined;
+            if known.len() == groups {
+                break;
+            }
+            groups = known.len();
+        }
+        // The dead state is the first of all, so its group has number zero.
+        let mut merged = Self {
+            width: self.width,
+            next: vec![DEAD; groups * self.width],
+            accepting: vec![false; groups],
+        };
+        for state in 0..states {
+            let new = group[state] as usize;
+            merged.accepting[new] = self.accepting[state];
+            let row = &mut merged.next[new * self.width..][..self.width];
+            for (cell, &next) in row.iter_mut().zip(self.row(state)) {
+                *cell = group[next as usize];
+            }
+        }
+        Ok((merged, group[START as usize]))
+    }
+}

@@ -1,0 +1,259 @@
+//! Whether a document is as its schema says.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::automaton::Symbol;
+use super::content::{Misfit, Sequence};
+use super::error::SchemaViolation;
+use super::touched::{Children, Touched};
+use super::{Schema, TypeRules};
+use crate::document::{Change, Mark, Marks, Node, View};
+
+impl Schema {
+    /// Checks what `changes` made of a document that was as the schema says: `base` before them, `after` behind them.
+    ///
+    /// Looks at the nodes that were touched, and at the children that were added to a node or taken from it, with a
+    /// few of their neighbours. So the cost grows with the changes and not with the document; `docs/schema.md` has
+    /// the exceptions. Nodes that are attached nowhere are looked at like others.
+    ///
+    /// # Errors
+    ///
+    /// The first [`SchemaViolation`] found. If `base` was not as the schema says, or the changes do not lead from
+    /// `base` to `after`, there may be others that are not found.
+    ///
+    /// ```
+    /// use doclock::{DataStore, NodeSpec, NodeType, Schema};
+    ///
+    /// // A store without a schema.
+    /// let store = DataStore::new();
+    /// let base = store.snapshot();
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph").with_id("p").with_text("Hello"))?;
+    ///
+    /// let schema = Schema::builder().node("paragraph", NodeType::new().text(false)).build()?;
+    /// let violation = schema.check(&base, &transaction, transaction.changes()).unwrap_err();
+    /// assert_eq!(violation.to_string(), "node p has text, which its type paragraph does not allow");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check(
+        &self,
+        base: &impl View,
+        after: &impl View,
+        changes: &[Change],
+    ) -> Result<(), SchemaViolation> {
+        let touched = Touched::by(changes, base, after);
+        let mut nodes = touched.ids().filter_map(|id| after.node(id));
+        nodes.try_for_each(|node| self.check_node(node))?;
+        for (node, list) in touched.lists(base, after) {
+            self.check_list(node, list, base, after)?;
+        }
+        self.check_root(after)
+    }
+
+    /// Checks a whole document. Looks at every node once for itself and once as a child.
+    ///
+    /// # Errors
+    ///
+    /// A [`SchemaViolation`]; which one, if there are several, is not said.
+    pub fn check_all(&self, document: &impl View) -> Result<(), SchemaViolation> {
+        for node in document.nodes() {
+            self.check_node(node)?;
+            self.check_list(node, Children::All, document, document)?;
+        }
+        self.check_root(document)
+    }
+
+    fn check_node(&self, node: &Node) -> Result<(), SchemaViolation> {
+        let rules = self.rules_of(node)?;
+        let (id, kind) = (&node.id, &node.kind);
+        rules.attributes.check(&node.attributes).map_err(|fault| {
+            let (id, kind) = (id.clone(), kind.clone());
+            SchemaViolation::Attribute { id, kind, fault }
+        })?;
+        if !rules.text && !node.text.is_empty() {
+            let (id, kind) = (id.clone(), kind.clone());
+            return Err(SchemaViolation::TextNotAllowed { id, kind });
+        }
+        node.marks
+            .iter()
+            .try_for_each(|mark| self.check_mark(node, rules, mark))
+    }
+
+    fn check_mark(
+        &self,
+        node: &Node,
+        rules: &TypeRules,
+        mark: &Mark,
+    ) -> Result<(), SchemaViolation> {
+        let attributes = self.marks.get(&mark.kind);
+        let attributes = attributes.ok_or_else(|| unknown_mark(node.id(), mark))?;
+        let (id, kind) = (&node.id, &mark.kind);
+        if rules
+            .marks
+            .as_ref()
+            .is_some_and(|marks| !marks.contains(kind))
+        {
+            return Err(SchemaViolation::MarkNotAllowed {
+                id: id.clone(),
+                kind: node.kind.clone(),
+                mark: kind.clone(),
+            });
+        }
+        let result = attributes.check(&mark.attributes);
+        result.map_err(|fault| SchemaViolation::MarkAttribute {
+            id: id.clone(),
+            mark: kind.clone(),
+            fault,
+        })
+    }
+
+    fn check_list(
+        &self,
+        node: &Node,
+        list: Children<'_>,
+        base: &impl View,
+        after: &impl View,
+    ) -> Result<(), SchemaViolation> {
+        let content = &self.rules_of(node)?.content;
+        let new = |index| self.symbol_of_child(after, node, index);
+        let new = Sequence {
+            len: node.children.len(),
+            symbol: &new,
+        };
+        let checked = match list {
+            Children::Same => Ok(()),
+            Children::All => content.check(&new),
+            Children::Edited(before, kept) => {
+                let old = |index| self.symbol_of_child(base, before, index);
+                let old = Sequence {
+                    len: before.children.len(),
+                    symbol: &old,
+                };
+                content.recheck(&old, &new, kept)
+            }
+        };
+        checked.map_err(|misfit| misplaced(node, content.source(), misfit, after))
+    }
+
+    fn symbol_of_child(&self, view: &impl View, node: &Node, index: usize) -> Option<Symbol> {
+        let child = view.node(node.children.get(index)?)?;
+        self.symbol(&child.kind)
+    }
+
+    fn check_root(&self, document: &impl View) -> Result<(), SchemaViolation> {
+        let root = document.root().and_then(|id| document.node(id));
+        match (root, &self.spec.root) {
+            (Some(root), Some(expected)) if root.kind != *expected => Err(SchemaViolation::Root {
+                id: root.id.clone(),
+                kind: root.kind.clone(),
+                expected: expected.clone(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn rules_of(&self, node: &Node) -> Result<&TypeRules, SchemaViolation> {
+        self.rules(&node.kind)
+            .ok_or_else(|| unknown_type(node.id(), &node.kind))
+    }
+}
+
+/// Before a change is made.
+impl Schema {
+    /// Refuses a change that brings in a type or a mark which the schema does not have: nothing that comes later can
+    /// make that good.
+    pub(crate) fn check_names(&self, change: &Change) -> Result<(), SchemaViolation> {
+        let known = |id, kind| match self.numbers.contains_key(kind) {
+            true => Ok(()),
+            false => Err(unknown_type(id, kind)),
+        };
+        let marks_known = |id, marks: &Marks| {
+            let unknown = marks
+                .iter()
+                .find(|mark| !self.marks.contains_key(&mark.kind));
+            unknown.map_or(Ok(()), |mark| Err(unknown_mark(id, mark)))
+        };
+        match change {
+            Change::InsertSubtree { nodes, .. } => nodes.iter().try_for_each(|node| {
+                known(&node.id, &node.kind)?;
+                marks_known(&node.id, &node.marks)
+            }),
+            Change::SetType { id, after, .. } => known(id, after),
+            Change::SplitNode { right, .. } => known(&right.id, &right.kind),
+            Change::SetMarks { id, marks } => marks_known(id, &marks.after),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives new nodes, and their marks, the attributes that they lack and that have defaults.
+    pub(crate) fn complete(&self, nodes: &mut [Arc<Node>]) {
+        for node in nodes {
+            if let Some(rules) = self.rules(&node.kind)
+                && rules.attributes.defaults(&node.attributes).next().is_some()
+            {
+                rules
+                    .attributes
+                    .complete(&mut Arc::make_mut(node).attributes);
+            }
+            if node.marks.iter().any(|mark| self.lacks_defaults(mark)) {
+                let mut marks: Vec<Mark> = node.marks.iter().cloned().collect();
+                self.complete_marks(&mut marks);
+                // They lay within the text before, and still do; but some may have become equal.
+                if let Ok(marks) = Marks::normal(marks, node.text.len()) {
+                    Arc::make_mut(node).marks = marks;
+                }
+            }
+        }
+    }
+
+    /// Gives marks the attributes that they lack and that have defaults.
+    pub(crate) fn complete_marks(&self, marks: &mut [Mark]) {
+        for mark in marks {
+            if let Some(rules) = self.marks.get(&mark.kind) {
+                rules.complete(&mut mark.attributes);
+            }
+        }
+    }
+
+    fn lacks_defaults(&self, mark: &Mark) -> bool {
+        let rules = self.marks.get(&mark.kind);
+        rules.is_some_and(|rules| rules.defaults(&mark.attributes).next().is_some())
+    }
+}
+
+fn unknown_type(id: &crate::id::NodeId, kind: &SmolStr) -> SchemaViolation {
+    let (id, kind) = (id.clone(), kind.clone());
+    SchemaViolation::UnknownType { id, kind }
+}
+
+fn unknown_mark(id: &crate::id::NodeId, mark: &Mark) -> SchemaViolation {
+    let (id, mark) = (id.clone(), mark.kind.clone());
+    SchemaViolation::UnknownMark { id, mark }
+}
+
+fn misplaced(
+    node: &Node,
+    content: &SmolStr,
+    Misfit(index): Misfit,
+    view: &impl View,
+) -> SchemaViolation {
+    let (id, kind, content) = (node.id.clone(), node.kind.clone(), content.clone());
+    let child = node.children.get(index).and_then(|child| view.node(child));
+    match child {
+        Some(child) => SchemaViolation::ChildNotAllowed {
+            id,
+            kind,
+            content,
+            index,
+            found: child.kind.clone(),
+        },
+        None => SchemaViolation::ChildrenMissing {
+            id,
+            kind,
+            content,
+            len: node.children.len(),
+        },
+    }
+}

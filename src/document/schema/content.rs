@@ -1,0 +1,167 @@
+//! Whether the children of a node stand in an order that its type allows.
+
+use std::ops::Range;
+
+use smol_str::SmolStr;
+
+use super::automaton::{Automaton, DEAD, Effort, State, Symbol};
+use super::error::ExpressionError;
+use super::expression;
+
+/// A content expression, ready to check children with.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    source: SmolStr,
+    automaton: Automaton,
+}
+
+/// The types of some children, by index. Each look costs a look at a node.
+pub(super) struct Sequence<'a> {
+    pub(super) len: usize,
+    /// `None` for a type that the schema does not know.
+    pub(super) symbol: &'a dyn Fn(usize) -> Option<Symbol>,
+}
+
+/// How many children at the beginning and at the end of a sequence are those that were there before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    pub(super) prefix: usize,
+    pub(super) suffix: usize,
+}
+
+/// The index of the first child that does not fit; the number of children, where one more is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Misfit(pub(super) usize);
+
+impl Content {
+    /// Compiles an expression. `members` says which types a name stands for, of `types` in all.
+    pub(super) fn new<'m>(
+        source: &SmolStr,
+        members: impl Fn(&str) -> Option<&'m [Symbol]>,
+        types: usize,
+        effort: &mut Effort,
+    ) -> Result<Self, ExpressionError> {
+        let parsed = expression::parse(source)?;
+        let members = parsed.names.iter().map(|(name, position)| {
+            let members = members(name).ok_or_else(|| ExpressionError::UnknownName {
+                name: name.clone(),
+                position: *position,
+            })?;
+            Ok(members.to_vec())
+        });
+        let members: Vec<Vec<Symbol>> = members.collect::<Result<_, _>>()?;
+        Ok(Self {
+            source: source.clone(),
+            automaton: Automaton::new(&parsed.tree, &members, types, effort)?,
+        })
+    }
+
+    /// The expression as written.
+    pub(super) fn source(&self) -> &SmolStr {
+        &self.source
+    }
+
+    /// Checks all children.
+    pub(super) fn check(&self, children: &Sequence<'_>) -> Result<(), Misfit> {
+        let start = self.automaton.start();
+        let end = self.run(start, children, 0..children.len)?;
+        self.ends(end, children)
+    }
+
+    /// Checks children that come from others which are known to fit, as [`check`](Self::check) would.
+    ///
+    /// What lies before the edit was read before and led to a state; what lies behind it was read to its end, from a
+    /// state. So it is enough to find the first state again ([`state_before`](Self::state_before)), to read what is
+    /// new and what it replaces from there, and to read on until both are in the same state: then the rest is read as
+    /// it was before.
+    pub(super) fn recheck(
+        &self,
+        before: &Sequence<'_>,
+        after: &Sequence<'_>,
+        kept: Kept,
+    ) -> Result<(), Misfit> {
+        let begin = self.state_before(after, kept.prefix)?;
+        let behind = after.len - kept.suffix;
+        let mut is = self.run(begin, after, kept.prefix..behind)?;
+        if kept.suffix == 0 {
+            return self.ends(is, after);
+        }
+        let replaced = kept.prefix..before.len - kept.suffix;
+        let mut was = replaced.fold(begin, |state, index| {
+            self.automaton.step(state, (before.symbol)(index))
+        });
+        for index in behind..after.len {
+            if is == was {
+                return Ok(());
+            }
+            let symbol = (after.symbol)(index);
+            was = self.automaton.step(was, symbol);
+            is = self.automaton.step(is, symbol);
+            if is == DEAD {
+                return Err(Misfit(index));
+            }
+        }
+        self.ends(is, after)
+    }
+
+    fn run(
+        &self,
+        from: State,
+        children: &Sequence<'_>,
+        over: Range<usize>,
+    ) -> Result<State, Misfit> {
+        let mut state = from;
+        for index in over {
+            state = self.automaton.step(state, (children.symbol)(index));
+            if state == DEAD {
+                return Err(Misfit(index));
+            }
+        }
+        Ok(state)
+    }
+
+    fn ends(&self, state: State, children: &Sequence<'_>) -> Result<(), Misfit> {
+        match self.automaton.accepts(state) {
+            true => Ok(()),
+            false => Err(Misfit(children.len)),
+        }
+    }
+
+    /// The state before the child at `at`, where those before it are the beginning of a sequence that fits.
+    ///
+    /// Whatever the state was some children before, it was one of the live ones. Reading on from all of them at once
+    /// often leaves one; if it does not, the reading begins further back. When that would cost more than reading from
+    /// the first child, so it is done.
+    fn state_before(&self, children: &Sequence<'_>, at: usize) -> Result<State, Misfit> {
+        let live = self.automaton.live().len();
+        let mut back = 0;
+        while back * live < at {
+            if let Some(state) = self.only_state(children, at - back..at) {
+                return Ok(state);
+            }
+            back = (2 * back).max(FIRST_LOOK_BACK);
+        }
+        self.run(self.automaton.start(), children, 0..at)
+    }
+
+    /// The state that these children lead to from any live state, if it is the same for all.
+    fn only_state(&self, children: &Sequence<'_>, over: Range<usize>) -> Option<State> {
+        let mut states: Vec<State> = self.automaton.live().collect();
+        for index in over {
+            let symbol = (children.symbol)(index);
+            for state in &mut states {
+                *state = self.automaton.step(*state, symbol);
+            }
+            states.retain(|&state| state != DEAD);
+            states.sort_unstable();
+            states.dedup();
+        }
+        match states[..] {
+            [state] => Some(state),
+            _ => None,
+        }
+    }
+}
+
+/// With how many children the look back begins, where none are not enough.
+const FIRST_LOOK_BACK: usize = 2;

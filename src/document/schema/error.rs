@@ -1,0 +1,325 @@
+//! What can be wrong with a schema, and with a document that has one.
+
+use smol_str::SmolStr;
+
+use super::ValueType;
+use crate::id::NodeId;
+
+/// Why something is no schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// A content expression cannot be used.
+    #[error("the content of type {kind}: {cause}")]
+    Content {
+        /// Whose content.
+        kind: SmolStr,
+        /// What is wrong with the expression.
+        #[source]
+        cause: ExpressionError,
+    },
+    /// A name is empty, or has a character in it that has a meaning in expressions or lists.
+    #[error(
+        "{name:?} cannot be the name of a {what}: it is empty, or has one of `()|?*+{{}},` or white space in it"
+    )]
+    Name {
+        /// The name.
+        name: SmolStr,
+        /// What it was to name: `type`, `group` or `mark`.
+        what: &'static str,
+    },
+    /// A mark is named `_`, which means all marks.
+    #[error("no mark can be named `_`, which means all marks")]
+    MarkUnderscore,
+    /// Two types or two marks have one name.
+    #[error("there are two {what}s named {name}")]
+    Duplicate {
+        /// The name.
+        name: SmolStr,
+        /// What it names: `type` or `mark`.
+        what: &'static str,
+    },
+    /// A group has the name of a type, so that an expression could mean either.
+    #[error("{name} is both a type and a group")]
+    GroupIsType {
+        /// The name.
+        name: SmolStr,
+    },
+    /// There are more types, or more marks, than a schema may have.
+    #[error("there are {found} {what}s, more than {largest}")]
+    TooMany {
+        /// How many there are.
+        found: usize,
+        /// Of what: `type` or `mark`.
+        what: &'static str,
+        /// How many there may be.
+        largest: usize,
+    },
+    /// A type allows a mark that the schema does not have.
+    #[error("type {kind} allows the mark {mark}, which the schema does not have")]
+    UnknownMark {
+        /// The type.
+        kind: SmolStr,
+        /// The mark.
+        mark: SmolStr,
+    },
+    /// The root is to have a type that the schema does not have.
+    #[error("the root is to be of type {kind}, which the schema does not have")]
+    UnknownRoot {
+        /// The type.
+        kind: SmolStr,
+    },
+    /// Two attributes of a type or a mark have one name.
+    #[error("{of} has two attributes named {attribute}")]
+    DuplicateAttribute {
+        /// The type or mark.
+        of: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+    },
+    /// The values that an attribute may have are none, or one of them is not of the attribute's type.
+    #[error(
+        "the values of attribute {attribute} of {of} are none, or not all of them of type {expected}"
+    )]
+    AttributeValues {
+        /// The type or mark.
+        of: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+        /// The attribute's type.
+        expected: ValueType,
+    },
+    /// An attribute may not have the value that it is to have by default.
+    #[error("attribute {attribute} of {of} may not have its own default: {fault}")]
+    AttributeDefault {
+        /// The type or mark.
+        of: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+        /// What is wrong with the default.
+        #[source]
+        fault: AttributeFault,
+    },
+}
+
+/// Why something is no content expression. Positions count characters from zero.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExpressionError {
+    /// Something else had to stand here.
+    #[error("expected {expected} at character {position}, found {}", Found(*.found))]
+    Unexpected {
+        /// Where.
+        position: usize,
+        /// What stands there; `None` at the end.
+        found: Option<char>,
+        /// What could stand there.
+        expected: &'static str,
+    },
+    /// A name is neither that of a type nor that of a group.
+    #[error("{name} at character {position} is neither a type nor a group")]
+    UnknownName {
+        /// Where it stands first.
+        position: usize,
+        /// The name.
+        name: SmolStr,
+    },
+    /// A count is too large.
+    #[error("the count at character {position} is greater than {largest}")]
+    CountTooLarge {
+        /// Where.
+        position: usize,
+        /// The largest count.
+        largest: usize,
+    },
+    /// At least more than at most.
+    #[error("the counts at character {position} allow at least {min} and at most {max}")]
+    CountsReversed {
+        /// Where the braces open.
+        position: usize,
+        /// At least so often.
+        min: usize,
+        /// At most so often.
+        max: usize,
+    },
+    /// Parentheses are nested too deep.
+    #[error("the parenthesis at character {position} is nested deeper than {deepest} levels")]
+    TooDeep {
+        /// Where the first one too many opens.
+        position: usize,
+        /// How many levels there may be.
+        deepest: usize,
+    },
+    /// The expression is too long.
+    #[error("the expression has more than {longest} characters")]
+    TooLong {
+        /// How many characters it may have.
+        longest: usize,
+    },
+    /// To tell the children that it allows from others takes too much, by itself or together with the expressions
+    /// before it.
+    #[error(
+        "the expression is too complex: too many counted repetitions, or too many ways to read the same children"
+    )]
+    TooComplex,
+}
+
+struct Found(Option<char>);
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(c) => write!(f, "{c:?}"),
+            None => f.write_str("the end"),
+        }
+    }
+}
+
+/// A rule of the schema that a node breaks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaViolation {
+    /// The schema does not have the node's type.
+    #[error("node {id} is of type {kind}, which the schema does not have")]
+    UnknownType {
+        /// The node.
+        id: NodeId,
+        /// Its type.
+        kind: SmolStr,
+    },
+    /// An attribute of a node.
+    #[error("node {id} of type {kind}: {fault}")]
+    Attribute {
+        /// The node.
+        id: NodeId,
+        /// Its type.
+        kind: SmolStr,
+        /// What is wrong.
+        fault: AttributeFault,
+    },
+    /// The schema does not have a mark.
+    #[error("node {id} has the mark {mark}, which the schema does not have")]
+    UnknownMark {
+        /// The node.
+        id: NodeId,
+        /// The mark.
+        mark: SmolStr,
+    },
+    /// The node's type does not allow a mark.
+    #[error("node {id} has the mark {mark}, which its type {kind} does not allow")]
+    MarkNotAllowed {
+        /// The node.
+        id: NodeId,
+        /// Its type.
+        kind: SmolStr,
+        /// The mark.
+        mark: SmolStr,
+    },
+    /// An attribute of a mark.
+    #[error("mark {mark} of node {id}: {fault}")]
+    MarkAttribute {
+        /// The node.
+        id: NodeId,
+        /// The mark.
+        mark: SmolStr,
+        /// What is wrong.
+        fault: AttributeFault,
+    },
+    /// The node's type does not allow text.
+    #[error("node {id} has text, which its type {kind} does not allow")]
+    TextNotAllowed {
+        /// The node.
+        id: NodeId,
+        /// Its type.
+        kind: SmolStr,
+    },
+    /// A child stands where the content of the node's type does not allow it.
+    #[error(
+        "node {id} of type {kind} has a child of type {found} at index {index}, where its content `{content}` does not allow it"
+    )]
+    ChildNotAllowed {
+        /// The node.
+        id: NodeId,
+        /// Its type.
+        kind: SmolStr,
+        /// The content expression.
+        content: SmolStr,
+        /// The index of the first child that does not fit.
+        index: usize,
+        /// The type of that child.
+        found: SmolStr,
+    },
+    /// The children end before they are all that the content of the node's type asks for.
+    #[error("node {id} of type {kind} has {len} children; its content `{content}` asks for more")]
+    ChildrenMissing {
+        /// The node.
+        id: NodeId,
+        /// Its type.
+        kind: SmolStr,
+        /// The content expression.
+        content: SmolStr,
+        /// How many children there are.
+        len: usize,
+    },
+    /// The root has another type than it has to have.
+    #[error("node {id} is the root and of type {kind}; the root has to be of type {expected}")]
+    Root {
+        /// The root.
+        id: NodeId,
+        /// Its type.
+        kind: SmolStr,
+        /// The type that it has to have.
+        expected: SmolStr,
+    },
+}
+
+impl SchemaViolation {
+    /// The node that breaks the rule.
+    pub fn node_id(&self) -> &NodeId {
+        match self {
+            Self::UnknownType { id, .. }
+            | Self::Attribute { id, .. }
+            | Self::UnknownMark { id, .. }
+            | Self::MarkNotAllowed { id, .. }
+            | Self::MarkAttribute { id, .. }
+            | Self::TextNotAllowed { id, .. }
+            | Self::ChildNotAllowed { id, .. }
+            | Self::ChildrenMissing { id, .. }
+            | Self::Root { id, .. } => id,
+        }
+    }
+}
+
+/// What is wrong with an attribute.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttributeFault {
+    /// It is required and absent.
+    #[error("the attribute {attribute} is missing")]
+    Missing {
+        /// The attribute.
+        attribute: SmolStr,
+    },
+    /// There is no such attribute.
+    #[error("there is no attribute {attribute}")]
+    Unknown {
+        /// The attribute.
+        attribute: SmolStr,
+    },
+    /// Its value is of another type.
+    #[error("the attribute {attribute} has a value of type {found} instead of {expected}")]
+    WrongType {
+        /// The attribute.
+        attribute: SmolStr,
+        /// The type that it has to have.
+        expected: ValueType,
+        /// The type that it has.
+        found: ValueType,
+    },
+    /// Its value is none of those that it may have.
+    #[error("the attribute {attribute} has a value that is none of those allowed")]
+    NotAllowed {
+        /// The attribute.
+        attribute: SmolStr,
+    },
+}

@@ -1,0 +1,300 @@
+//! What a schema says, as it is written: in Rust or in JSON.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::{Schema, SchemaError};
+
+/// A schema that is being written. See [`Schema::builder`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[must_use = "it becomes a schema with `build`"]
+pub struct SchemaBuilder {
+    pub(super) nodes: Named<NodeType>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub(super) marks: Named<MarkType>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) root: Option<SmolStr>,
+}
+
+impl SchemaBuilder {
+    /// Adds a node type.
+    pub fn node(mut self, name: impl Into<SmolStr>, spec: NodeType) -> Self {
+        self.nodes.0.push((name.into(), spec));
+        self
+    }
+
+    /// Adds a kind of mark.
+    pub fn mark(mut self, name: impl Into<SmolStr>, spec: MarkType) -> Self {
+        self.marks.0.push((name.into(), spec));
+        self
+    }
+
+    /// Says of which type the root has to be, where there is a root. Of any unless set.
+    pub fn root(mut self, kind: impl Into<SmolStr>) -> Self {
+        self.root = Some(kind.into());
+        self
+    }
+
+    /// Checks and translates what was written.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaError`]: an expression is malformed, a name unknown or given twice, a default not allowed.
+    pub fn build(self) -> Result<Schema, SchemaError> {
+        Schema::new(self)
+    }
+}
+
+/// What the nodes of one type may have.
+///
+/// In JSON, with everything optional: `{"group": "block", "content": "inline*", "text": false, "marks": "bold link",
+/// "attributes": {"level": {"type": "integer", "default": 1}}, "unknownAttributes": false}`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[must_use]
+pub struct NodeType {
+    #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
+    pub(super) group: SmolStr,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) content: Option<SmolStr>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    marks: Option<SmolStr>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub(super) attributes: Named<AttributeSpec>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unknown_attributes: bool,
+}
+
+impl NodeType {
+    /// A type whose nodes may have text, all marks, no children and no attributes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The groups that the type is in, separated by spaces.
+    pub fn group(mut self, groups: impl Into<SmolStr>) -> Self {
+        self.group = groups.into();
+        self
+    }
+
+    /// Which children a node has, and in which order: a content expression. None unless set.
+    pub fn content(mut self, expression: impl Into<SmolStr>) -> Self {
+        self.content = Some(expression.into());
+        self
+    }
+
+    /// Whether a node may have text. Unless set, it may if no content was given, not even an empty one.
+    pub fn text(mut self, allowed: bool) -> Self {
+        self.text = Some(allowed);
+        self
+    }
+
+    /// Which marks the text may have: their names separated by spaces, `_` for all. All unless set.
+    pub fn marks(mut self, marks: impl Into<SmolStr>) -> Self {
+        self.marks = Some(marks.into());
+        self
+    }
+
+    /// Adds an attribute.
+    pub fn attribute(mut self, name: impl Into<SmolStr>, spec: AttributeSpec) -> Self {
+        self.attributes.0.push((name.into(), spec));
+        self
+    }
+
+    /// Whether a node may have attributes besides those that were added, with any values. It may not unless set.
+    pub fn unknown_attributes(mut self, allowed: bool) -> Self {
+        self.unknown_attributes = allowed;
+        self
+    }
+
+    /// The names of the marks that are allowed; `None` for all.
+    pub(super) fn allowed_marks(&self) -> Option<&str> {
+        self.marks.as_deref().filter(|marks| marks.trim() != "_")
+    }
+}
+
+/// What the marks of one kind may have.
+///
+/// In JSON, with everything optional: `{"attributes": {"href": {"type": "string", "required": true}},
+/// "unknownAttributes": false}`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[must_use]
+pub struct MarkType {
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub(super) attributes: Named<AttributeSpec>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unknown_attributes: bool,
+}
+
+impl MarkType {
+    /// A kind of mark without attributes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an attribute.
+    pub fn attribute(mut self, name: impl Into<SmolStr>, spec: AttributeSpec) -> Self {
+        self.attributes.0.push((name.into(), spec));
+        self
+    }
+
+    /// Whether a mark may have attributes besides those that were added, with any values. It may not unless set.
+    pub fn unknown_attributes(mut self, allowed: bool) -> Self {
+        self.unknown_attributes = allowed;
+        self
+    }
+}
+
+/// What one attribute may be.
+///
+/// In JSON, with everything optional: `{"type": "integer", "required": true, "default": 1, "values": [1, 2, 3]}`.
+///
+/// ```
+/// use doclock::{AttributeSpec, ValueType};
+///
+/// let level = AttributeSpec::new(ValueType::Integer).required().with_values([1.into(), 2.into()]);
+/// let json = serde_json::json!({"type": "integer", "required": true, "values": [1, 2]});
+/// assert_eq!(serde_json::to_value(level).unwrap(), json);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[must_use]
+pub struct AttributeSpec {
+    #[serde(rename = "type", default)]
+    pub(super) value_type: ValueType,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) required: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) default: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) values: Option<Vec<Value>>,
+}
+
+impl AttributeSpec {
+    /// An attribute that may be absent, and otherwise has a value of this type.
+    pub fn new(value_type: ValueType) -> Self {
+        Self {
+            value_type,
+            ..Self::default()
+        }
+    }
+
+    /// The attribute has to be there.
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// What it becomes when a node or a mark is created without it. `null` is none.
+    pub fn with_default(mut self, value: impl Into<Value>) -> Self {
+        self.default = Some(value.into()).filter(|value| !value.is_null());
+        self
+    }
+
+    /// The only values that it may have.
+    pub fn with_values(mut self, values: impl IntoIterator<Item = Value>) -> Self {
+        self.values = Some(values.into_iter().collect());
+        self
+    }
+}
+
+/// A type of attribute values.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::Display,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+#[non_exhaustive]
+pub enum ValueType {
+    /// Any value.
+    #[default]
+    Any,
+    /// A string.
+    String,
+    /// A number, whole or not.
+    Number,
+    /// A number that is written without a fraction: `2`, not `2.0`.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// A list of any values.
+    Array,
+    /// An object with any values.
+    Object,
+}
+
+impl ValueType {
+    /// The type of a value; none has [`ValueType::Any`] but `null`, which is no value of an attribute.
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Any,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(number) if number.is_f64() => Self::Number,
+            Value::Number(_) => Self::Integer,
+            Value::String(_) => Self::String,
+            Value::Array(_) => Self::Array,
+            Value::Object(_) => Self::Object,
+        }
+    }
+
+    pub(super) fn takes(self, found: Self) -> bool {
+        self == Self::Any || self == found || (self == Self::Number && found == Self::Integer)
+    }
+}
+
+/// Things by name, in the order in which they were written. In JSON an object.
+///
+/// Not a map, so that a name that was given twice is found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Named<T>(pub(super) Vec<(SmolStr, T)>);
+
+impl<T> Named<T> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Serialize> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder(PhantomData))
+    }
+}
+
+struct InOrder<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for InOrder<T> {
+    type Value = Named<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut named = Named::default();
+        while let Some(entry) = map.next_entry()? {
+            named.0.push(entry);
+        }
+        Ok(named)
+    }
+}

@@ -1,0 +1,207 @@
+//! What some changes can have broken.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::FixedState;
+
+use super::content::Kept;
+use crate::document::{Change, Node, Place, View};
+use crate::id::NodeId;
+
+/// The nodes that a list of changes touched, in the order in which it first did.
+pub(super) struct Touched<'a> {
+    entries: Vec<(&'a NodeId, Extent)>,
+    positions: HashMap<&'a NodeId, usize, FixedState>,
+    /// Nodes that stand where they stood and yet may be of another type.
+    retyped: HashSet<&'a NodeId, FixedState>,
+    /// Whether nodes went, so that ids may have come back.
+    removed: bool,
+}
+
+/// How far a node was touched.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    /// It is new, or of another type: nothing that was known of it holds.
+    whole: bool,
+    children: Option<Span>,
+    /// Whether one of the children is among `retyped`.
+    retyped: bool,
+}
+
+/// What is left of a list of children.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    len: usize,
+    prefix: usize,
+    suffix: usize,
+}
+
+/// What is to be checked of a node's children.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Children<'v> {
+    /// Nothing.
+    Same,
+    /// All of them.
+    All,
+    /// The edit that made them from those that this node had.
+    Edited(&'v Node, Kept),
+}
+
+impl<'a> Touched<'a> {
+    pub(super) fn by(changes: &'a [Change], base: &'a impl View, after: &'a impl View) -> Self {
+        let mut touched = Self {
+            entries: Vec::new(),
+            positions: HashMap::default(),
+            retyped: HashSet::default(),
+            removed: false,
+        };
+        for change in changes {
+            touched.take_in(change, base);
+        }
+        let parents = touched.retyped.iter().filter_map(|id| after.parent(id));
+        for parent in parents.collect::<Vec<_>>() {
+            touched.children(parent, base);
+            touched.extent(parent).retyped = true;
+        }
+        touched
+    }
+
+    fn take_in(&mut self, change: &'a Change, base: &'a impl View) {
+        match change {
+            Change::InsertSubtree { at, nodes } => {
+                for node in nodes {
+                    self.extent(&node.id).whole = true;
+                    self.returned(&node.id, base);
+                }
+                self.insert(at.as_ref(), base);
+            }
+            Change::RemoveSubtree { at, .. } => {
+                self.removed = true;
+                self.remove(at.as_ref(), base);
+            }
+            Change::MoveNode { from, to, .. } => {
+                self.remove(from.as_ref(), base);
+                self.insert(to.as_ref(), base);
+            }
+            Change::SpliceText { id, .. }
+            | Change::SetMarks { id, .. }
+            | Change::PatchAttrs { id, .. } => {
+                self.extent(id);
+            }
+            Change::SetType { id, .. } => {
+                self.extent(id).whole = true;
+                self.retyped.insert(id);
+            }
+            Change::SplitNode {
+                id,
+                at,
+                right,
+                place,
+            } => {
+                self.replace_from(id, at.children, base);
+                self.extent(&right.id).whole = true;
+                self.returned(&right.id, base);
+                self.insert(Some(place), base);
+            }
+            Change::JoinNodes { id, at, place, .. } => {
+                self.removed = true;
+                self.replace_from(id, at.children, base);
+                self.remove(Some(place), base);
+            }
+            Change::SetRoot { .. } | Change::SetSelection { .. } => {}
+        }
+    }
+
+    /// Notes a new node that may stand where one of the same id stood before.
+    fn returned(&mut self, id: &'a NodeId, base: &impl View) {
+        if self.removed && base.contains(id) {
+            self.retyped.insert(id);
+        }
+    }
+
+    fn extent(&mut self, id: &'a NodeId) -> &mut Extent {
+        let position = *self.positions.entry(id).or_insert_with(|| {
+            self.entries.push((id, Extent::default()));
+            self.entries.len() - 1
+        });
+        &mut self.entries[position].1
+    }
+
+    fn children(&mut self, id: &'a NodeId, base: &impl View) -> &mut Span {
+        self.extent(id).children.get_or_insert_with(|| {
+            let len = base.node(id).map_or(0, |node| node.children.len());
+            Span {
+                len,
+                prefix: len,
+                suffix: len,
+            }
+        })
+    }
+
+    fn insert(&mut self, at: Option<&'a Place>, base: &impl View) {
+        if let Some(Place { parent, index }) = at {
+            let span = self.children(parent, base);
+            span.prefix = span.prefix.min(*index);
+            span.suffix = span.suffix.min(span.len.saturating_sub(*index));
+            span.len += 1;
+        }
+    }
+
+    fn remove(&mut self, at: Option<&'a Place>, base: &impl View) {
+        if let Some(Place { parent, index }) = at {
+            let span = self.children(parent, base);
+            span.len = span.len.saturating_sub(1);
+            span.prefix = span.prefix.min(*index);
+            span.suffix = span.suffix.min(span.len.saturating_sub(*index));
+        }
+    }
+
+    /// Notes that the children of a node are others from `index` on.
+    fn replace_from(&mut self, id: &'a NodeId, index: usize, base: &impl View) {
+        let span = self.children(id, base);
+        span.prefix = span.prefix.min(index);
+        span.suffix = 0;
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &'a NodeId> {
+        self.entries.iter().map(|(id, _)| *id)
+    }
+
+    /// What is to be checked of the children of a touched node, for each that still exists.
+    pub(super) fn lists<'v>(
+        &self,
+        base: &'v impl View,
+        after: &'v impl View,
+    ) -> impl Iterator<Item = (&'v Node, Children<'v>)> {
+        self.entries.iter().filter_map(|(id, extent)| {
+            let node = after.node(id)?;
+            Some((node, self.list(base.node(id), node, *extent)))
+        })
+    }
+
+    fn list<'v>(&self, before: Option<&'v Node>, after: &Node, extent: Extent) -> Children<'v> {
+        let Some(before) = before.filter(|before| !extent.whole && before.kind == after.kind)
+        else {
+            return Children::All;
+        };
+        let Some(span) = extent.children else {
+            return Children::Same;
+        };
+        let shorter = before.children.len().min(after.children.len());
+        let (mut prefix, mut suffix) = (span.prefix.min(shorter), span.suffix.min(shorter));
+        if extent.retyped {
+            let same =
+                |(one, other): &(&NodeId, &NodeId)| one == other && !self.retyped.contains(*one);
+            let pairs = before.children.iter().zip(after.children.iter());
+            prefix = pairs.take(prefix).take_while(same).count();
+            let pairs = before
+                .children
+                .iter()
+                .rev()
+                .zip(after.children.iter().rev());
+            suffix = pairs.take(suffix).take_while(same).count();
+        }
+        let suffix = suffix.min(shorter - prefix);
+        Children::Edited(before, Kept { prefix, suffix })
+    }
+}
