@@ -162,26 +162,4 @@ impl Action {
             }
         }
     }
-
-    /// The names of the methods that [`Action::perform`] calls.
-    pub(crate) fn methods(&self) -> Vec<&'static str> {
-        let name = match self {
-            Self::Create(_) => "create",
-            Self::AddNew(..) => "insert",
-            Self::AddExisting(..) | Self::Move(..) => "move_node",
-            Self::Delete(_) => "delete",
-            Self::RemoveChild(..) => "remove_child",
-            Self::SetText(..) => "set_text",
-            Self::InsertText(..) => "insert_text",
-            Self::DeleteText(..) => "delete_text",
-            Self::ReplaceText(..) => "replace_text",
-            Self::SetAttrs(..) => "set_attrs",
-            Self::SetMarks(..) => "set_marks",
-            Self::SetRoot(_) => "set_root",
-            Self::Control(_, actions) | Self::Call(actions) => {
-                return actions.iter().flat_map(Self::methods).collect();
-            }
-        };
-        vec![name]
-    }
 }

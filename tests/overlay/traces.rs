@@ -1,17 +1,13 @@
 //! 2: what is not committed leaves no trace.
 
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use doclock::dsl::*;
 use doclock::{
-    Change, DataStore, EditError, NodeOperation, NodeSpec, Operation, OperationError, Snapshot,
-    Subscription, Transaction, TransactionError, TransactionManager,
+    DataStore, EditError, NodeSpec, Operation, OperationError, Snapshot, Subscription, Transaction,
+    TransactionError, TransactionManager,
 };
 use proptest::prelude::*;
-use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
-use serde_json::json;
 
 use crate::common::{Action, RefDoc, cases, id, image, possible, steps, store};
 use crate::paragraph;
@@ -175,92 +171,6 @@ proptest! {
         prop_assert_eq!(after.compare(&store.snapshot()), Ok(()));
         prop_assert_eq!(before.compare(&store).is_err(), !committed.changes.is_empty());
     }
-}
-
-/// The names between backticks that serde lists for a tag which it does not know.
-fn expected_tags(error: &serde_json::Error) -> BTreeSet<String> {
-    let message = error.to_string();
-    let (_, listed) = message.split_once("expected one of").expect(&message);
-    listed
-        .split('`')
-        .skip(1)
-        .step_by(2)
-        .map(str::to_owned)
-        .collect()
-}
-
-/// The variants of an enum, read from its source, because code outside of the crate cannot match it in full.
-fn variants(source: &str, head: &str) -> BTreeSet<String> {
-    let (_, body) = source.split_once(head).expect(head);
-    let (body, _) = body.split_once("\n}").expect(head);
-    let name = |line: &str| {
-        let line = line
-            .strip_prefix("    ")
-            .filter(|line| line.starts_with(char::is_uppercase))?;
-        line.split(|c: char| !c.is_alphanumeric())
-            .next()
-            .map(str::to_owned)
-    };
-    body.lines().filter_map(name).collect()
-}
-
-/// The public methods that write, read from their source.
-fn writing_methods(source: &str) -> BTreeSet<String> {
-    let name = |method: &str| {
-        let signature = method.split(" {\n").next()?;
-        let name = signature.split(['(', '<']).next()?;
-        signature.contains("&mut self").then(|| name.to_owned())
-    };
-    source
-        .split("    pub fn ")
-        .skip(1)
-        .filter_map(name)
-        .collect()
-}
-
-/// Fails as soon as the library can do something that the tests above do not draw.
-#[test]
-fn overlay_02_the_operations_drawn_are_all_that_there_are() {
-    let unknown = json!({"type": "?", "payload": {}});
-    let names =
-        expected_tags(&serde_json::from_value::<NodeOperation>(unknown.clone()).unwrap_err());
-    let kinds = variants(
-        include_str!("../../src/transaction/operation/mod.rs"),
-        "pub enum Operation {",
-    );
-    let mut methods = writing_methods(include_str!("../../src/store/transaction.rs"));
-    let changes = expected_tags(&serde_json::from_value::<Change>(unknown).unwrap_err());
-    assert!(
-        names.contains("insertText") && kinds.contains("Control"),
-        "{names:?} {kinds:?}"
-    );
-    assert!(
-        methods.remove("apply"),
-        "drawn in tests/tree; the others are {methods:?}"
-    );
-
-    let mut drawn: [BTreeSet<String>; 4] = Default::default();
-    let mut runner = TestRunner::deterministic();
-    for _ in 0..100 {
-        let steps = steps(30).new_tree(&mut runner).unwrap().current();
-        let actions = possible(&steps, &RefDoc::default());
-        for action in &actions {
-            let operation = action.operation();
-            let debug = format!("{operation:?}");
-            let kind = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap();
-            // Code is shown as what it is, without the name of its variant around it.
-            drawn[1].insert(kind.to_owned());
-            if let Operation::On { operation, .. } = operation {
-                drawn[0].insert(operation.name().to_owned());
-            }
-            drawn[2].extend(action.methods().into_iter().map(str::to_owned));
-        }
-        for change in begun(&store(), &actions).commit().unwrap().changes {
-            let tag = serde_json::to_value(change).unwrap()["type"].clone();
-            drawn[3].insert(tag.as_str().unwrap().to_owned());
-        }
-    }
-    assert_eq!(drawn, [names, kinds, methods, changes]);
 }
 
 #[test]
