@@ -1,8 +1,13 @@
 //! A piece of a document, as it lies on a clipboard.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
-use super::NodeSpec;
+use super::spec::SpecNode;
+use super::walk::{self, Fork};
+use super::{Mark, Node, NodeSpec, Position, Text, View};
+use crate::id::NodeId;
 
 /// What was copied: nodes without ids, clipped at the ends of what was selected.
 ///
@@ -18,4 +23,149 @@ pub struct Fragment {
     /// Whether the last node was clipped, so that what stands behind it goes on with it.
     #[serde(default)]
     pub open_end: bool,
+}
+
+impl Fragment {
+    /// What lies between two places, the first not behind the second: a part of one node, or the children of the
+    /// lowest common ancestor from the one that leads to the first place to the one that leads to the second, each
+    /// without what lies outside. No characters of one node are no nodes.
+    pub(crate) fn clipped<V: View>(view: &V, start: &Position, end: &Position) -> Self {
+        let ends = view.node(&start.node_id).zip(view.node(&end.node_id));
+        let fork = ends.and_then(|(first, last)| walk::fork(view, first, last));
+        let Some(fork) = fork.filter(|_| start != end) else {
+            return Self::default();
+        };
+        let (open_start, open_end) = open(&fork, start, end);
+        // Ancestors of the start come before it, so there is nothing of them but that they are around it.
+        let above = fork.to_one.iter().take(fork.to_one.len().saturating_sub(1));
+        let mut copy = Copy::default();
+        above.for_each(|node| copy.begin(node, 0..0));
+        for node in walk::between(view, &start.node_id, &end.node_id) {
+            let from = match node.id == start.node_id {
+                true => start.offset,
+                false => 0,
+            };
+            let to = match node.id == end.node_id {
+                true => end.offset,
+                false => node.text.len(),
+            };
+            copy.begin(node, from..to);
+        }
+        Self {
+            nodes: copy.finish(),
+            open_start,
+            open_end,
+        }
+    }
+
+    /// The same without ids.
+    pub(crate) fn without_ids(mut self) -> Self {
+        let nodes = self.nodes.iter_mut().flat_map(|spec| &mut spec.nodes);
+        nodes.for_each(|node| node.id = None);
+        self
+    }
+
+    /// Whether no node has children.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.nodes.iter().all(|spec| spec.len() == 1)
+    }
+
+    /// The text and its marks, if it is nothing but text of the type and with the attributes of a node.
+    pub(crate) fn text_like(&self, node: &Node) -> Option<(&Text, &[Mark])> {
+        let [spec] = self.nodes.as_slice() else {
+            return None;
+        };
+        let [text] = spec.nodes.as_slice() else {
+            return None;
+        };
+        let alike = text.kind == node.kind && text.attributes == node.attributes;
+        alike.then_some((&text.text, &text.marks))
+    }
+}
+
+/// Whether something of the first branch lies before the start, and something of the last behind the end.
+fn open(fork: &Fork<'_>, start: &Position, end: &Position) -> (bool, bool) {
+    let whole_way = [&[fork.common], fork.to_other.as_slice()].concat();
+    // Where the end is below the start, the two have one branch, which begins with the start.
+    let to_end = match fork.to_one.is_empty() {
+        true => whole_way.as_slice(),
+        false => fork.to_other.as_slice(),
+    };
+    let begins_before = fork.to_one.windows(2).any(|step| {
+        let (above, below) = (step[0], step[1]);
+        !above.text.is_empty() || above.children.get(0) != Some(&below.id)
+    });
+    let goes_on = to_end.windows(2).any(|step| {
+        let (above, below) = (step[0], step[1]);
+        above.children.iter().next_back() != Some(&below.id)
+    });
+    let last = to_end.last();
+    let cut = last.is_some_and(|last| end.offset < last.text.len() || !last.children.is_empty());
+    (start.offset > 0 || begins_before, goes_on || cut)
+}
+
+/// Nodes that are being copied, each begun in document order.
+#[derive(Default)]
+struct Copy<'v> {
+    /// Nodes that more children may come for, each below the one before.
+    open: Vec<(&'v NodeId, SpecNode)>,
+    /// What is complete of the top that is being copied, each node after those below it.
+    done: Vec<SpecNode>,
+    tops: Vec<NodeSpec>,
+}
+
+impl<'v> Copy<'v> {
+    /// Goes on with some characters of a node, below its parent if that is being copied.
+    fn begin(&mut self, node: &'v Node, text: Range<usize>) {
+        while self
+            .open
+            .last()
+            .is_some_and(|(above, _)| node.parent() != Some(above))
+        {
+            self.end();
+        }
+        let spec = SpecNode {
+            id: None,
+            kind: node.kind.clone(),
+            attributes: node.attributes.clone(),
+            marks: clipped_marks(node, &text),
+            text: clipped_text(node, text),
+            children: 0,
+        };
+        self.open.push((&node.id, spec));
+    }
+
+    fn end(&mut self) {
+        let Some((_, spec)) = self.open.pop() else {
+            return;
+        };
+        self.done.push(spec);
+        match self.open.last_mut() {
+            Some((_, above)) => above.children += 1,
+            None => {
+                let nodes = std::mem::take(&mut self.done);
+                self.tops.push(NodeSpec { nodes });
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<NodeSpec> {
+        while !self.open.is_empty() {
+            self.end();
+        }
+        self.tops
+    }
+}
+
+fn clipped_text(node: &Node, range: Range<usize>) -> Text {
+    match range == (0..node.text.len()) {
+        true => node.text.clone(),
+        false => node.text.slice(range).unwrap_or_default().into(),
+    }
+}
+
+fn clipped_marks(node: &Node, range: &Range<usize>) -> Vec<Mark> {
+    let (marks, _) = node.marks.split(range.end);
+    let (_, marks) = marks.split(range.start);
+    marks.iter().cloned().collect()
 }

@@ -181,6 +181,45 @@ impl Marks {
         Self::sorted(self.iter().cloned().chain(shifted).collect())
     }
 
+    /// The marks with those parts of them that lie in `range` changed, or left out for `None`. Not in normal form.
+    pub(crate) fn change_within(
+        &self,
+        range: &Range<usize>,
+        change: impl Fn(Mark) -> Option<Mark>,
+    ) -> Vec<Mark> {
+        let mut changed = Vec::with_capacity(self.len());
+        for mark in self.iter() {
+            let Range { start, end } = mark.bounds();
+            let part = |start, end| Mark {
+                range: Some(start..end),
+                ..mark.clone()
+            };
+            let (from, to) = (start.max(range.start), end.min(range.end));
+            if from >= to {
+                changed.push(mark.clone());
+                continue;
+            }
+            changed.extend((start < from).then(|| part(start, from)));
+            changed.extend(change(part(from, to)));
+            changed.extend((to < end).then(|| part(to, end)));
+        }
+        changed
+    }
+
+    /// Whether every character of `range` has a mark of a kind, whatever its attributes.
+    pub(crate) fn cover(&self, range: &Range<usize>, kind: &str) -> bool {
+        let of_kind = self.iter().filter(|mark| mark.kind == kind);
+        // They are sorted by their start, so the first that begins too late leaves a gap.
+        let covered = of_kind.map(Mark::bounds).fold(range.start, |to, mark| {
+            if mark.start <= to {
+                to.max(mark.end)
+            } else {
+                to
+            }
+        });
+        covered >= range.end
+    }
+
     /// The marks in order.
     pub fn iter(&self) -> impl Iterator<Item = &Mark> {
         self.0.iter().flat_map(|marks| marks.iter())

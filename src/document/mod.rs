@@ -20,6 +20,7 @@ mod spec;
 mod text;
 mod touched;
 mod view;
+pub(crate) mod walk;
 
 pub use attributes::Attributes;
 pub use change::{AttributePatch, Change, Cut, Half, MarksChange, Place};

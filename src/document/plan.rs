@@ -103,7 +103,7 @@ pub(crate) fn set_marks<V: View>(view: &V, id: &NodeId, marks: Vec<Mark>) -> Pla
 }
 
 /// Marks in normal form for the text of a node.
-pub(super) fn marks_for(id: &NodeId, marks: Vec<Mark>, len: usize) -> Result<Marks, EditError> {
+pub(crate) fn marks_for(id: &NodeId, marks: Vec<Mark>, len: usize) -> Result<Marks, EditError> {
     Marks::normal(marks, len).map_err(|mark| {
         let range = mark.range.unwrap_or(0..0);
         EditError::MarkOutOfRange {
@@ -214,7 +214,7 @@ pub(super) fn reserve(id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
 }
 
 /// Where a node is attached.
-pub(super) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
+pub(crate) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
     let parent = view.node(node.parent()?)?;
     Some(Place {
         parent: parent.id.clone(),

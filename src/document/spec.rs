@@ -28,17 +28,17 @@ use crate::id::{NodeId, NodeIds};
 pub struct NodeSpec {
     /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and dropping it
     /// needs no stack. The last is the top.
-    nodes: Vec<SpecNode>,
+    pub(super) nodes: Vec<SpecNode>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct SpecNode {
-    id: Option<NodeId>,
-    kind: SmolStr,
-    attributes: Attributes,
-    text: Text,
-    marks: Vec<Mark>,
-    children: usize,
+pub(super) struct SpecNode {
+    pub(super) id: Option<NodeId>,
+    pub(super) kind: SmolStr,
+    pub(super) attributes: Attributes,
+    pub(super) text: Text,
+    pub(super) marks: Vec<Mark>,
+    pub(super) children: usize,
 }
 
 impl NodeSpec {

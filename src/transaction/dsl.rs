@@ -326,6 +326,10 @@ pub fn delete_text_range(start: usize, end: usize) -> NodeOperation {
 /// that lies between them go. What stands in the second node's block from that node on comes into the first one's, the
 /// two text nodes become one if type and attributes agree, and blocks that are left empty go.
 ///
+/// A block here is a node that has nothing but nodes without children in it, and no text of its own. Where the two nodes
+/// do not both stand in one, the second comes to the first only if they become one. A place in what went is then where
+/// the first node's characters went.
+///
 /// ```
 /// use doclock::{DataStore, Editor, Extent, View, dsl::*};
 ///
@@ -360,7 +364,8 @@ pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeO
 }
 
 /// Replaces each match of a regular expression in the node's text, in the syntax of the regex crate. `$1` or `${name}` in
-/// the replacement stand for what a group matched, `$$` for a dollar. A pattern that is none is an error.
+/// the replacement stand for what a group matched, `$$` for a dollar. A pattern that is none is an error. Each match is
+/// replaced as by [`replace_text`], so marks around it stay.
 pub fn replace_pattern(
     pattern: impl Into<String>,
     replacement: impl Into<String>,
@@ -402,7 +407,8 @@ pub fn unwrap(
     }
 }
 
-/// Inserts text at the beginning of each line that the characters reach into, but not of empty ones.
+/// Inserts text at the beginning of each line that the characters reach into, but not of empty ones. A line ends with
+/// `\n`; one that has nothing but `\r` before it is empty, too. No characters reach into the line where they would be.
 pub fn indent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
     let (start, end, _) = extent.into().into_parts();
     NodeOperation::IndentText {
@@ -412,7 +418,8 @@ pub fn indent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> Nod
     }
 }
 
-/// Deletes text at the beginning of each line that the characters reach into and that begins with it.
+/// Deletes text at the beginning of each line that the characters reach into and that begins with it. For lines see
+/// [`indent_text`].
 pub fn outdent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
     let (start, end, _) = extent.into().into_parts();
     NodeOperation::OutdentText {
@@ -660,7 +667,7 @@ pub fn set_root() -> NodeOperation {
 // --- The clipboard and the selection ---
 
 /// Copies characters, and all that lies between the first and the last, to the clipboard, clipped at both ends. Changes
-/// nothing in the document.
+/// nothing in the document. No characters of one node leave the clipboard empty.
 pub fn copy(extent: impl Into<Extent>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Copy {
@@ -684,7 +691,11 @@ pub fn cut(extent: impl Into<Extent>) -> NodeOperation {
 ///
 /// Text is inserted between the halves of the text node, and joined with them where type and attributes agree. Blocks are
 /// inserted between the halves of the node's block; a first or last one that was clipped when it was copied goes on with the
-/// half beside it.
+/// half beside it, if the two are of one type or both hold text only.
+///
+/// Text is what has no children. The block is the node's parent, if that has a parent and nothing but nodes without
+/// children in it, and no text of its own; otherwise it is the node itself. Where a half would be empty, there is none.
+/// A caret at the place ends up behind what was pasted.
 pub fn paste(offset: usize) -> NodeOperation {
     NodeOperation::Paste {
         offset,

@@ -5,7 +5,9 @@ use std::error::Error;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use crate::document::EditError;
+use smol_str::SmolStr;
+
+use crate::document::{EditError, Position};
 use crate::id::NodeId;
 use crate::lock::{JoinError, LockError};
 use crate::store::{AliasError, CommitError};
@@ -67,6 +69,61 @@ pub enum OperationError {
         /// The version that there is.
         found: u64,
     },
+    /// A range ends before it starts.
+    #[error(
+        "the range ends before character {} of node {}, which is not behind its start, character {} of node {}",
+        .end.offset, .end.node_id, .start.offset, .start.node_id
+    )]
+    RangeReversed {
+        /// Where it was to start.
+        start: Position,
+        /// Where it was to end.
+        end: Position,
+    },
+    /// A range cannot go from one tree to another.
+    #[error(
+        "nodes {start} and {end} are in different trees, so no range goes from one to the other"
+    )]
+    DifferentTrees {
+        /// The node where it was to start.
+        start: NodeId,
+        /// The node where it was to end.
+        end: NodeId,
+    },
+    /// A pattern is no regular expression.
+    #[error("the pattern {pattern:?} is not a regular expression: {reason}")]
+    BadPattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Characters do not stand between what was to be taken away around them.
+    #[error("the characters of node {id} do not begin with {before:?} and end with {after:?}")]
+    NotWrapped {
+        /// The node.
+        id: NodeId,
+        /// What they were to begin with.
+        before: SmolStr,
+        /// What they were to end with.
+        after: SmolStr,
+    },
+    /// No character of a range has the mark that was to be changed.
+    #[error(
+        "no mark {kind} lies between character {} of node {} and character {} of node {}",
+        .start.offset, .start.node_id, .end.offset, .end.node_id
+    )]
+    MarkNotFound {
+        /// The kind of the mark.
+        kind: SmolStr,
+        /// Where the range starts.
+        start: Position,
+        /// Where it ends.
+        end: Position,
+    },
+    /// There is nothing to paste.
+    #[error("the clipboard is empty")]
+    EmptyClipboard,
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),

@@ -1,1 +1,343 @@
-//! Operations: text.
+//! Operations: text within one node.
+
+use doclock::dsl::*;
+use doclock::{EditError, Editor, OperationError, Selection, View};
+use proptest::prelude::*;
+use regex::Regex;
+use serde_json::json;
+
+use super::common::{cases, id, marks, text};
+use super::range::{editor, follow, refused, run, script};
+
+fn note(text: &str) -> Editor {
+    editor([text_node("text", text).with_id("note")])
+}
+
+fn read(editor: &Editor) -> String {
+    text(&editor.store().snapshot(), "note")
+}
+
+fn bold(editor: &Editor) -> Vec<(usize, usize)> {
+    let marks = marks(&editor.store().snapshot(), "note");
+    marks
+        .into_iter()
+        .map(|(start, end, _)| (start, end))
+        .collect()
+}
+
+fn out_of_range(editor: &Editor, operation: doclock::NodeOperation) -> (usize, usize, usize) {
+    match refused(editor, operation.on("note")) {
+        OperationError::Edit(EditError::TextOutOfRange {
+            start, end, len, ..
+        }) => (start, end, len),
+        other => panic!("{other}"),
+    }
+}
+
+fn caret(editor: &Editor, at: usize, operation: doclock::NodeOperation) -> usize {
+    let ((_, anchor), _) =
+        follow(editor, ("note", at), ("note", at), operation.on("note")).unwrap();
+    anchor
+}
+
+// --- replacePattern ---
+
+#[test]
+fn each_match_is_replaced_and_groups_stand_for_what_they_matched() {
+    let editor = note("ann: 1, bob: 22");
+    run(
+        &editor,
+        replace_pattern(r"(\w+): (?<n>\d+)", "${n}=$1$$").on("note"),
+    );
+    assert_eq!(read(&editor), "1=ann$, 22=bob$");
+    run(&editor, replace_pattern("🦀", "x").on("note"));
+    run(&editor, replace_pattern("[=,]", "🦀ß").on("note"));
+    assert_eq!(read(&editor), "1🦀ßann$🦀ß 22🦀ßbob$");
+    run(&editor, replace_pattern("🦀ß", "").on("note"));
+    assert_eq!(read(&editor), "1ann$ 22bob$");
+}
+
+#[test]
+fn matches_of_nothing_are_places_where_text_is_inserted() {
+    let editor = note("aßc");
+    run(&editor, replace_pattern("", "-").on("note"));
+    assert_eq!(read(&editor), "-a-ß-c-");
+    run(&editor, replace_pattern("$", "!").on("note"));
+    assert_eq!(read(&editor), "-a-ß-c-!");
+}
+
+#[test]
+fn a_pattern_that_matches_nothing_or_replaces_the_same_changes_nothing() {
+    let editor = note("abc");
+    assert!(!run(&editor, replace_pattern("x", "y").on("note")).changed);
+    assert!(!run(&editor, replace_pattern("b", "b").on("note")).changed);
+}
+
+#[test]
+fn marks_around_matches_stay() {
+    let editor = note("one two three");
+    run(
+        &editor,
+        [
+            apply_mark("bold", 0..5).on("note"),
+            apply_mark("bold", 8..13).on("note"),
+            replace_pattern("[nw]", "--").on("note"),
+        ],
+    );
+    assert_eq!(read(&editor), "o--e t--o three");
+    assert_eq!(
+        bold(&editor),
+        [(0, 6), (10, 15)],
+        "what reached into `w` ends before it"
+    );
+}
+
+#[test]
+fn a_pattern_that_is_none_is_refused() {
+    let editor = note("abc");
+    let error = refused(&editor, replace_pattern("a(b", "").on("note"));
+    assert!(
+        matches!(&error, OperationError::BadPattern { pattern, reason }
+        if pattern == "a(b" && reason == "unclosed group")
+    );
+    assert_eq!(
+        error.to_string(),
+        r#"the pattern "a(b" is not a regular expression: unclosed group"#
+    );
+    let large = refused(&editor, replace_pattern(r"\w{1000}{1000}", "").on("note"));
+    assert!(matches!(large, OperationError::BadPattern { .. }));
+    refused(&editor, replace_pattern("a", "").on("nowhere"));
+}
+
+#[test]
+fn a_million_characters_are_searched_once() {
+    let editor = note(&"🦀 longer than nine. ".repeat(50_000));
+    editor
+        .execute(replace_pattern("n(i|o)ne", "x$1").on("note"))
+        .unwrap();
+    assert_eq!(read(&editor), "🦀 longer than xi. ".repeat(50_000));
+    editor.execute(indent_text("> ", ..).on("note")).unwrap();
+    let lines = "ab\n".repeat(100_000);
+    editor
+        .execute([
+            set_text(lines.as_str()).on("note"),
+            indent_text("> ", ..).on("note"),
+        ])
+        .unwrap();
+    assert_eq!(read(&editor), "> ab\n".repeat(100_000));
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn replacing_is_what_the_regex_crate_calls_replacing_all(
+        text in "[ab🦀ß\n]{0,12}",
+        pattern in prop::sample::select(vec!["a", "a*", "(a)(b)?", "", r"\b", "[^a]+", "(?m)^", "🦀|ß", "$"]),
+        replacement in prop::sample::select(vec!["", "x", "$0$0", "${1}-$2", "ßß🦀", "$$"]),
+    ) {
+        let editor = note(&text);
+        run(&editor, replace_pattern(pattern, replacement).on("note"));
+        let expected = Regex::new(pattern).unwrap().replace_all(&text, replacement);
+        prop_assert_eq!(read(&editor), expected);
+    }
+}
+
+// --- wrap and unwrap ---
+
+#[test]
+fn wrapping_puts_text_around_characters_and_unwrapping_takes_it_away() {
+    let editor = note("a böld word");
+    run(&editor, wrap("**", "*~", 2..6).on("note"));
+    assert_eq!(read(&editor), "a **böld*~ word");
+    run(&editor, unwrap("**", "*~", 2..10).on("note"));
+    assert_eq!(read(&editor), "a böld word");
+    run(&editor, wrap("<", ">", ..).on("note"));
+    assert_eq!(read(&editor), "<a böld word>");
+    run(&editor, unwrap("<", ">", ..).on("note"));
+    run(&editor, wrap("(", ")", 2..2).on("note"));
+    assert_eq!(read(&editor), "a ()böld word");
+    run(&editor, unwrap("(", ")", 2..4).on("note"));
+    assert_eq!(read(&editor), "a böld word");
+    assert!(
+        !run(
+            &editor,
+            [
+                wrap("", "", 2..6).on("note"),
+                unwrap("", "", 1..1).on("note")
+            ]
+        )
+        .changed
+    );
+}
+
+#[test]
+fn wrapping_leaves_marks_as_they_are() {
+    let editor = note("a bold word");
+    run(
+        &editor,
+        [
+            apply_mark("bold", 2..6).on("note"),
+            wrap("**", "**", 2..6).on("note"),
+        ],
+    );
+    assert_eq!(bold(&editor), [(4, 8)]);
+    run(&editor, unwrap("**", "**", 2..10).on("note"));
+    assert_eq!(bold(&editor), [(2, 6)]);
+}
+
+#[test]
+fn unwrapping_what_is_not_wrapped_is_refused() {
+    let editor = note("**bold*");
+    let not_wrapped = |operation: doclock::NodeOperation| {
+        let error = refused(&editor, operation.on("note"));
+        assert!(
+            matches!(&error, OperationError::NotWrapped { id: node, .. } if *node == id("note")),
+            "{error}"
+        );
+        error.to_string()
+    };
+    assert_eq!(
+        not_wrapped(unwrap("**", "**", ..)),
+        r#"the characters of node note do not begin with "**" and end with "**""#
+    );
+    not_wrapped(unwrap("*", "**", ..));
+    not_wrapped(unwrap("b", "*", ..));
+    // The two must not overlap.
+    not_wrapped(unwrap("**", "**", 0..2));
+    not_wrapped(unwrap("**", "*", 0..2));
+    not_wrapped(unwrap("**bold*", "*", ..));
+    not_wrapped(unwrap("long".repeat(9), "", ..));
+}
+
+#[test]
+fn characters_that_are_not_there_are_refused_within_a_node() {
+    let editor = note("abc");
+    #[expect(clippy::reversed_empty_ranges, reason = "that is the point")]
+    let reversed = 2..1;
+    for (range, expected) in [(2..4, (2, 4, 3)), (4..4, (4, 4, 3)), (reversed, (2, 1, 3))] {
+        assert_eq!(
+            out_of_range(&editor, wrap("a", "b", range.clone())),
+            expected
+        );
+        assert_eq!(
+            out_of_range(&editor, unwrap("a", "b", range.clone())),
+            expected
+        );
+        assert_eq!(
+            out_of_range(&editor, indent_text("a", range.clone())),
+            expected
+        );
+        assert_eq!(out_of_range(&editor, outdent_text("a", range)), expected);
+    }
+    assert_eq!(out_of_range(&editor, wrap("a", "b", 4..)), (4, 3, 3));
+    for operation in [
+        wrap("a", "b", ..),
+        unwrap("a", "b", ..),
+        indent_text("a", ..),
+        outdent_text("a", ..),
+    ] {
+        let error = refused(&editor, operation.on("nowhere"));
+        assert_eq!(error.to_string(), "node nowhere does not exist");
+    }
+}
+
+// --- indentText and outdentText ---
+
+#[test]
+fn lines_that_the_characters_reach_into_are_indented() {
+    let indented = |text: &str, range: std::ops::Range<usize>| {
+        let editor = note(text);
+        run(&editor, indent_text("> ", range).on("note"));
+        read(&editor)
+    };
+    assert_eq!(indented("ab\ncd\nef", 1..4), "> ab\n> cd\nef");
+    assert_eq!(
+        indented("ab\ncd\nef", 1..3),
+        "> ab\ncd\nef",
+        "the end of a line is no part of the next"
+    );
+    assert_eq!(indented("ab\ncd\nef", 3..8), "ab\n> cd\n> ef");
+    assert_eq!(
+        indented("ab\n\ncd\r\n\r\nef\n", 0..13),
+        "> ab\n\n> cd\r\n\r\n> ef\n",
+        "empty lines"
+    );
+    assert_eq!(
+        indented("ab\ncd\nef", 3..3),
+        "ab\n> cd\nef",
+        "no characters, but a line"
+    );
+    assert_eq!(indented("ab\ncd", 5..5), "ab\n> cd");
+    assert_eq!(
+        indented("ab\n", 3..3),
+        "ab\n",
+        "behind the last line end there is an empty line"
+    );
+    assert_eq!(indented("", 0..0), "");
+    assert_eq!(indented("äö\n🦀\n", 0..4), "> äö\n> 🦀\n");
+}
+
+#[test]
+fn lines_that_begin_with_it_are_outdented() {
+    let outdented = |text: &str, range: std::ops::Range<usize>| {
+        let editor = note(text);
+        run(&editor, outdent_text("> ", range).on("note"));
+        read(&editor)
+    };
+    assert_eq!(outdented("> a\n>b\n> > c\n> d", 0..8), "a\n>b\n> c\n> d");
+    assert_eq!(outdented("> a\r\n> b", 7..8), "> a\r\nb");
+    assert_eq!(outdented("> ", 1..1), "");
+    let editor = note("ab\ncd\n");
+    run(
+        &editor,
+        [
+            indent_text("\t", ..).on("note"),
+            outdent_text("\t", ..).on("note"),
+        ],
+    );
+    assert_eq!(read(&editor), "ab\ncd\n");
+    assert!(!run(&editor, outdent_text("\t", ..).on("note")).changed);
+    assert!(
+        !run(
+            &editor,
+            [
+                indent_text("", ..).on("note"),
+                outdent_text("", ..).on("note")
+            ]
+        )
+        .changed
+    );
+}
+
+#[test]
+fn a_caret_stays_with_its_character() {
+    let editor = note("one two\nthree");
+    assert_eq!(caret(&editor, 5, replace_pattern("o", "00")), 6);
+    assert_eq!(caret(&editor, 5, wrap("**", "**", 4..7)), 7);
+    assert_eq!(caret(&editor, 4, unwrap("o", "e", 0..3)), 2);
+    assert_eq!(caret(&editor, 10, indent_text("  ", ..)), 14);
+    assert_eq!(caret(&editor, 10, outdent_text("th", ..)), 8);
+
+    editor.select(Selection::caret("note", 10));
+    let result = run(&editor, indent_text("  ", ..).on("note"));
+    assert_eq!(result.selection_after, Some(Selection::caret("note", 14)));
+}
+
+#[test]
+fn operations_on_text_read_from_json() {
+    let editor = note("one");
+    run(
+        &editor,
+        script(json!([
+            {"type": "replacePattern", "payload": {"nodeId": "note", "pattern": "n", "replacement": "[$0]"}},
+            {"type": "wrap", "payload": {"nodeId": "note", "before": "<", "after": ">"}},
+            {"type": "wrap", "payload": {"nodeId": "note", "before": "a", "after": "b", "start": 1, "end": 2}},
+            {"type": "unwrap", "payload": {"nodeId": "note", "before": "a", "after": "b", "start": 1, "end": 4}},
+            {"type": "indentText", "payload": {"nodeId": "note", "indent": "##"}},
+            {"type": "outdentText", "payload": {"nodeId": "note", "indent": "#"}},
+        ])),
+    );
+    assert_eq!(read(&editor), "#<o[n]e>");
+    assert!(editor.store().snapshot().contains(&id("note")));
+}

@@ -1,12 +1,18 @@
 //! Copying out of a document and pasting into it.
+
 use super::Edited;
-use super::range::Over;
-use crate::document::Fragment;
+use super::range::{Over, are_alike, is_text_block, place_of, reselect};
+use crate::document::{
+    Cut, EditError, Fragment, Mark, Node, NodeSpec, Place, Position, Text, View, plan,
+};
 use crate::id::NodeId;
 use crate::store::Transaction;
+use crate::transaction::error::OperationError;
 
 pub(super) fn copy(on: &mut Transaction, over: &Over) -> Edited {
-    todo!()
+    let fragment = Fragment::clipped(on, &over.start, &over.end);
+    on.set_clipboard(Some(fragment));
+    Ok(())
 }
 
 pub(super) fn paste(
@@ -15,5 +21,247 @@ pub(super) fn paste(
     offset: usize,
     fragment: Option<Fragment>,
 ) -> Edited {
-    todo!()
+    let node = plan::find(on, id)?;
+    if offset > node.text().len() {
+        return Err(plan::out_of_range(node, &(offset..offset)).into());
+    }
+    let fragment = fragment.or_else(|| on.clipboard().cloned());
+    let fragment = fragment.filter(|fragment| !fragment.nodes.is_empty());
+    let fragment = fragment
+        .ok_or(OperationError::EmptyClipboard)?
+        .without_ids();
+    let at = Position::new(id.clone(), offset);
+    match fragment.text_like(node) {
+        // Needs no halves, so it works where there is no place for them, too.
+        Some((text, marks)) => splice(on, &at, text, marks),
+        None => paste_nodes(on, &at, fragment),
+    }
+}
+
+/// Inserts text with its own marks, and none of those that it comes to stand in.
+fn splice(on: &mut Transaction, at: &Position, text: &Text, marks: &[Mark]) -> Edited {
+    let Position {
+        node_id: id,
+        offset,
+    } = at;
+    let own = plan::marks_for(id, marks.to_vec(), text.len())?;
+    let own = own.iter().filter_map(|mark| {
+        let range = mark.range.as_ref()?;
+        Some(Mark {
+            range: Some(range.start + offset..range.end + offset),
+            ..mark.clone()
+        })
+    });
+    on.insert_text(id, *offset, text.to_string())?;
+    let inserted = *offset..offset + text.len();
+    let marks = plan::find(on, id)?.marks();
+    let around = marks.change_within(&inserted, |_| None);
+    Ok(on.set_marks(id, around.into_iter().chain(own))?)
+}
+
+/// What stands on both sides of a place in a node. There is no half where it would be empty.
+struct Halves {
+    left: Option<NodeId>,
+    right: Option<NodeId>,
+    between: Place,
+}
+
+impl Halves {
+    fn of(on: &mut Transaction, id: &NodeId, cut: Cut) -> Result<Self, EditError> {
+        let Place { parent, index } = place_of(on, id)?;
+        let node = plan::find(on, id)?;
+        let whole = Cut {
+            text: node.text().len(),
+            children: node.children().len(),
+        };
+        let start = Cut {
+            text: 0,
+            children: 0,
+        };
+        let left = (cut != start).then(|| id.clone());
+        let right = match cut {
+            _ if left.is_none() => Some(id.clone()),
+            _ if cut == whole => None,
+            _ => Some(on.split_node(id, cut, None)?),
+        };
+        let index = index + usize::from(left.is_some());
+        Ok(Self {
+            left,
+            right,
+            between: Place { parent, index },
+        })
+    }
+
+    /// Inserts nodes between the two. Returns the first and the last.
+    fn insert(
+        &self,
+        on: &mut Transaction,
+        nodes: Vec<NodeSpec>,
+    ) -> Result<Option<(NodeId, NodeId)>, EditError> {
+        let Place { parent, index } = &self.between;
+        let mut ends = None;
+        for (nth, node) in nodes.into_iter().enumerate() {
+            let id = on.insert(node, parent, index + nth)?;
+            let first = ends.map_or_else(|| id.clone(), |(first, _)| first);
+            ends = Some((first, id));
+        }
+        Ok(ends)
+    }
+}
+
+/// The block that a text node is a piece of: the one to be cut in two where blocks come in.
+fn block_of(view: &impl View, id: &NodeId) -> Option<NodeId> {
+    let block = view.node(view.parent(id)?)?;
+    let divisible = block.parent().is_some() && is_text_block(view, block);
+    divisible.then(|| block.id().clone())
+}
+
+fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edited {
+    let seams = Seams::of(&fragment);
+    let block = match seams.flat {
+        true => None,
+        false => block_of(on, &at.node_id),
+    };
+    let cut = Cut {
+        text: at.offset,
+        children: 0,
+    };
+    let texts = Halves::of(on, &at.node_id, cut)?;
+    let at_end = texts.right.is_none();
+    let halves = match block {
+        Some(block) => {
+            let cut = Cut {
+                text: 0,
+                children: texts.between.index,
+            };
+            Halves::of(on, &block, cut)?
+        }
+        None => texts,
+    };
+
+    let Some((first, mut last)) = halves.insert(on, fragment.nodes)? else {
+        return Ok(());
+    };
+    if at_end {
+        // A caret there was not moved by the cut.
+        let behind = end_of(on, &last)?;
+        reselect(on, |_, caret| (caret == at).then(|| behind.clone()))?;
+    }
+    if let Some(left) = &halves.left
+        && seams.go_on(on, seams.open_start, left, &first)?
+    {
+        join_to(on, left, &first)?;
+        if last == first {
+            last.clone_from(left);
+        }
+    }
+    if let Some(right) = &halves.right
+        && seams.go_on(on, seams.open_end, &last, right)?
+    {
+        match halves.left {
+            Some(left) if left == last => join_to(on, &left, right)?,
+            _ => put_before(on, &last, right)?,
+        }
+    }
+    Ok(())
+}
+
+/// What decides whether the first and the last node become one with the halves beside them.
+struct Seams {
+    flat: bool,
+    open_start: bool,
+    open_end: bool,
+}
+
+impl Seams {
+    fn of(fragment: &Fragment) -> Self {
+        Self {
+            flat: fragment.is_flat(),
+            open_start: fragment.open_start,
+            open_end: fragment.open_end,
+        }
+    }
+
+    /// Whether two neighbours become one: text that is alike; blocks at an open end, of one type or both for text.
+    fn go_on(
+        &self,
+        view: &impl View,
+        open: bool,
+        left: &NodeId,
+        right: &NodeId,
+    ) -> Result<bool, EditError> {
+        let (left, right) = (plan::find(view, left)?, plan::find(view, right)?);
+        // A node's text comes before its children.
+        let in_order = left.children().is_empty() || right.text().is_empty();
+        let fitting = match self.flat {
+            true => are_alike(left, right),
+            false => {
+                let both = |are: &dyn Fn(&Node) -> bool| are(left) && are(right);
+                open && (left.kind() == right.kind()
+                    || both(&|node| is_text_block(view, node))
+                    || both(&|node| node.children().is_empty()))
+            }
+        };
+        Ok(in_order && fitting)
+    }
+}
+
+/// Joins what was pasted to the half before it, and at the seam what then stand side by side there.
+fn join_to(on: &mut Transaction, left: &NodeId, pasted: &NodeId) -> Edited {
+    let seam = plan::find(on, left)?.children().len();
+    on.join_nodes(left, pasted)?;
+    if let Some((one, other)) = alike_at(on, left, seam)? {
+        on.join_nodes(&one, &other)?;
+    }
+    Ok(())
+}
+
+/// As [`join_to`], with the half behind what was pasted; it is the half that stays.
+fn put_before(on: &mut Transaction, pasted: &NodeId, right: &NodeId) -> Edited {
+    let seam = plan::find(on, pasted)?.children().len();
+    move_into(on, pasted, right)?;
+    if let Some((one, other)) = alike_at(on, right, seam)? {
+        move_into(on, &one, &other)?;
+    }
+    Ok(())
+}
+
+/// The children on both sides of a place between children, if they are text that becomes one.
+fn alike_at(
+    view: &impl View,
+    parent: &NodeId,
+    seam: usize,
+) -> Result<Option<(NodeId, NodeId)>, EditError> {
+    let children = plan::find(view, parent)?.children();
+    let before = seam.checked_sub(1).and_then(|at| children.get(at));
+    let Some((one, other)) = before.zip(children.get(seam)) else {
+        return Ok(None);
+    };
+    let (left, right) = (plan::find(view, one)?, plan::find(view, other)?);
+    let is_text = !left.text().is_empty() || !right.text().is_empty();
+    let becomes_one = is_text && left.children().is_empty() && are_alike(left, right);
+    Ok(becomes_one.then(|| (one.clone(), other.clone())))
+}
+
+/// Puts what is in a node before what is in another, and deletes the node.
+fn move_into(on: &mut Transaction, from: &NodeId, into: &NodeId) -> Edited {
+    let node = plan::find(on, from)?.clone();
+    let marks: Vec<Mark> = node.marks().iter().cloned().collect();
+    splice(on, &Position::new(into.clone(), 0), node.text(), &marks)?;
+    for (nth, child) in node.children().iter().enumerate() {
+        on.move_node(child, into, nth)?;
+    }
+    reselect(on, |_, place| {
+        (place.node_id == *from).then(|| Position::new(into.clone(), place.offset))
+    })?;
+    Ok(on.delete(from)?)
+}
+
+/// The last place in a node and all below it.
+fn end_of(view: &impl View, id: &NodeId) -> Result<Position, EditError> {
+    let mut last = plan::find(view, id)?;
+    while let Some(child) = last.children().iter().next_back() {
+        last = plan::find(view, child)?;
+    }
+    Ok(Position::new(last.id().clone(), last.text().len()))
 }

@@ -1,17 +1,44 @@
 //! Characters from one node to another.
 
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::ops::Range;
+
 use super::Edited;
-use crate::document::{Position, View, plan};
+use crate::document::{
+    EditError, Node, Place, Position, Selection, TextSelection, View, plan, walk,
+};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::NodeRef;
+use crate::transaction::run;
 
 /// Characters between two places that were found to exist, the first not behind the second.
 #[derive(Clone, Debug)]
 pub(super) struct Over {
     pub(super) start: Position,
     pub(super) end: Position,
+}
+
+impl Over {
+    /// Which characters of which nodes these are, in document order. Nodes without any are left out.
+    pub(super) fn pieces(&self, view: &impl View) -> Vec<(NodeId, Range<usize>)> {
+        let nodes = walk::between(view, &self.start.node_id, &self.end.node_id);
+        let pieces = nodes.map(|node| {
+            let id = node.id();
+            let start = match *id == self.start.node_id {
+                true => self.start.offset,
+                false => 0,
+            };
+            let end = match *id == self.end.node_id {
+                true => self.end.offset,
+                false => node.text().len(),
+            };
+            (id.clone(), start..end)
+        });
+        pieces.filter(|(_, range)| !range.is_empty()).collect()
+    }
 }
 
 pub(super) fn resolve(
@@ -21,9 +48,210 @@ pub(super) fn resolve(
     end: Option<usize>,
     end_node: Option<&NodeRef>,
 ) -> Result<Over, OperationError> {
-    todo!()
+    let first = plan::find(on, id)?;
+    let end_id = end_node.map(|node| run::resolve(on, node)).transpose()?;
+    let last = plan::find(on, end_id.as_ref().unwrap_or(id))?;
+    let end = end.unwrap_or(last.text().len());
+    for (node, offset) in [(first, start), (last, end)] {
+        if offset > node.text().len() {
+            return Err(plan::out_of_range(node, &(offset..offset)).into());
+        }
+    }
+    let Some(fork) = walk::fork(on, first, last) else {
+        return Err(OperationError::DifferentTrees {
+            start: first.id().clone(),
+            end: last.id().clone(),
+        });
+    };
+    let order = fork.order().then(start.cmp(&end));
+    let start = Position::new(first.id().clone(), start);
+    let end = Position::new(last.id().clone(), end);
+    match order {
+        Ordering::Greater => Err(OperationError::RangeReversed { start, end }),
+        _ => Ok(Over { start, end }),
+    }
+}
+
+/// Whether text nodes stand in a node as the pieces of its text: it has children, which have none, and no text of
+/// its own.
+pub(super) fn is_text_block(view: &impl View, node: &Node) -> bool {
+    let mut children = view.children(node.id());
+    node.text().is_empty()
+        && !node.children().is_empty()
+        && children.all(|child| child.children().is_empty())
+}
+
+/// Whether two nodes are of the same type and have the same attributes.
+pub(super) fn are_alike(one: &Node, other: &Node) -> bool {
+    one.kind() == other.kind() && one.attributes() == other.attributes()
+}
+
+/// Where a node is attached. Without a parent it is an error.
+pub(super) fn place_of(view: &impl View, id: &NodeId) -> Result<Place, EditError> {
+    let node = plan::find(view, id)?;
+    plan::place(view, node).ok_or_else(|| EditError::NoParent { id: id.clone() })
+}
+
+/// Moves those ends of the selected text for which there is another place.
+pub(super) fn reselect(
+    on: &mut Transaction,
+    other_place: impl Fn(&Transaction, &Position) -> Option<Position>,
+) -> Edited {
+    let Some(Selection::Text(TextSelection { anchor, focus })) = on.selection() else {
+        return Ok(());
+    };
+    let place = |end: &Position| other_place(on, end).unwrap_or_else(|| end.clone());
+    let selection = Selection::new(place(anchor), place(focus));
+    Ok(on.select(selection)?)
+}
+
+fn children(view: &impl View, id: &NodeId) -> Result<Vec<NodeId>, EditError> {
+    Ok(plan::find(view, id)?.children().iter().cloned().collect())
+}
+
+/// Attaches nodes right behind another, one behind the other.
+fn move_behind(on: &mut Transaction, id: &NodeId, nodes: &[NodeId]) -> Edited {
+    let mut before = id;
+    for node in nodes {
+        let Place { parent, index } = place_of(on, before)?;
+        let from = place_of(on, node)?;
+        // An index does not count the node that moves.
+        let shift = usize::from(from.parent != parent || from.index > index);
+        on.move_node(node, &parent, index + shift)?;
+        before = node;
+    }
+    Ok(())
 }
 
 pub(super) fn delete_range(on: &mut Transaction, over: &Over) -> Edited {
-    todo!()
+    let Over { start, end } = over;
+    if start.node_id == end.node_id {
+        return Ok(on.delete_text(&start.node_id, start.offset..end.offset)?);
+    }
+    let gap = Gap::new(on, over)?;
+    gap.select_its_start(on)?;
+    for id in &gap.whole {
+        on.delete(id)?;
+    }
+    let len = plan::find(on, &start.node_id)?.text().len();
+    on.delete_text(&start.node_id, start.offset..len)?;
+    if !gap.last_goes {
+        on.delete_text(&end.node_id, 0..end.offset)?;
+    }
+    gap.close(on)
+}
+
+/// What lies between two nodes, and what is to become of it.
+struct Gap<'a> {
+    over: &'a Over,
+    /// The tops of what goes with all below it; the last node, if nothing of it is left.
+    whole: Vec<NodeId>,
+    /// Nodes that begin in the range and go on behind it, each below the one before: those that are around the last.
+    around_last: Vec<NodeId>,
+    last_goes: bool,
+    /// Whether the two nodes become one.
+    join: bool,
+    /// Whether the last node is below the first.
+    nested: bool,
+    /// Whether all that is left in the last node's parent comes behind the first node's text.
+    merge_blocks: bool,
+}
+
+impl<'a> Gap<'a> {
+    fn new(on: &Transaction, over: &'a Over) -> Result<Self, OperationError> {
+        let first = plan::find(on, &over.start.node_id)?;
+        let last = plan::find(on, &over.end.node_id)?;
+        let ancestors: HashSet<&NodeId> = on.ancestors(last.id()).map(Node::id).collect();
+        let nested = ancestors.contains(first.id());
+        let (mut whole, mut around_last) = (Vec::new(), Vec::new());
+        let mut between = walk::Walk::from(on, first.id());
+        between.next();
+        while let Some(node) = between.next().filter(|node| node.id() != last.id()) {
+            if ancestors.contains(node.id()) {
+                around_last.push(node.id().clone());
+            } else {
+                whole.push(node.id().clone());
+                between.skip_below();
+            }
+        }
+
+        // A node joins its sibling, and the top of a tree has none.
+        let join = are_alike(first, last) && first.parent().is_some();
+        let last_left = over.end.offset < last.text().len() || !last.children().is_empty();
+        let last_goes = !join && !last_left;
+        whole.extend(last_goes.then(|| last.id().clone()));
+        let in_text_block = |node: &Node| {
+            let parent = node.parent().and_then(|parent| on.node(parent));
+            parent.is_some_and(|parent| is_text_block(on, parent))
+        };
+        let blocks_agree = join || !nested && in_text_block(first) && in_text_block(last);
+        let merge_blocks = blocks_agree && !around_last.is_empty();
+        Ok(Self {
+            over,
+            whole,
+            around_last,
+            last_goes,
+            join,
+            nested,
+            merge_blocks,
+        })
+    }
+
+    /// A place in what goes comes to lie where that was, as in the midst of deleted characters.
+    fn select_its_start(&self, on: &mut Transaction) -> Edited {
+        let whole: HashSet<&NodeId> = self.whole.iter().collect();
+        reselect(on, |on, Position { node_id, .. }| {
+            let goes = self.around_last.contains(node_id)
+                || whole.contains(node_id)
+                || on.ancestors(node_id).any(|node| whole.contains(node.id()));
+            goes.then(|| self.over.start.clone())
+        })
+    }
+
+    /// Brings together what is left on both sides, and deletes what is left empty.
+    fn close(mut self, on: &mut Transaction) -> Edited {
+        let (first, last) = (&self.over.start.node_id, &self.over.end.node_id);
+        if self.nested && self.join {
+            // What is below the last node keeps its place when that joins the first: before what comes behind it.
+            move_behind(on, last, &children(on, last)?)?;
+        }
+        let moving = match self.around_last.last() {
+            Some(block) if self.merge_blocks => children(on, block)?,
+            _ if self.join => vec![last.clone()],
+            _ => Vec::new(),
+        };
+        match moving.split_first() {
+            Some((last, behind)) if self.nested => {
+                for (nth, id) in behind.iter().enumerate() {
+                    on.move_node(id, first, nth)?;
+                }
+                move_behind(on, first, std::slice::from_ref(last))?;
+            }
+            _ => move_behind(on, first, &moving)?,
+        }
+        if self.join {
+            on.join_nodes(first, last)?;
+        }
+
+        let mut empty = None;
+        while let Some(id) = self.around_last.pop() {
+            let node = plan::find(on, &id)?;
+            if node
+                .children()
+                .iter()
+                .any(|child| Some(child) != empty.as_ref())
+            {
+                self.around_last.push(id);
+                break;
+            }
+            empty = Some(id);
+        }
+        if let Some(id) = empty {
+            on.delete(&id)?;
+        }
+        for id in &self.around_last {
+            on.set_text(id, "")?;
+        }
+        Ok(())
+    }
 }

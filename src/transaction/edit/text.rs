@@ -1,15 +1,74 @@
 //! Text within one node.
+
+use std::ops::Range;
+
+use regex::Regex;
+use smol_str::SmolStr;
+
 use super::Edited;
+use crate::document::{EditError, View, plan};
 use crate::id::NodeId;
 use crate::store::Transaction;
+use crate::transaction::error::OperationError;
 
+/// From the last match to the first, so that the places of those to come stay what they are.
 pub(super) fn replace_pattern(
     on: &mut Transaction,
     id: &NodeId,
     pattern: &str,
     replacement: &str,
 ) -> Edited {
-    todo!()
+    let pattern = regex(pattern)?;
+    let text = plan::find(on, id)?.text().to_string();
+    for (range, replaced) in replacements(&pattern, &text, replacement).into_iter().rev() {
+        on.replace_text(id, range, replaced)?;
+    }
+    Ok(())
+}
+
+fn regex(pattern: &str) -> Result<Regex, OperationError> {
+    Regex::new(pattern).map_err(|error| {
+        // Above its last line, the crate draws the pattern with a pointer to the fault.
+        let message = error.to_string();
+        let reason = message.lines().last().unwrap_or_default();
+        OperationError::BadPattern {
+            pattern: pattern.to_owned(),
+            reason: reason.trim_start_matches("error: ").to_owned(),
+        }
+    })
+}
+
+/// Where the matches are, in characters, and what takes their places.
+fn replacements(pattern: &Regex, text: &str, replacement: &str) -> Vec<(Range<usize>, SmolStr)> {
+    // Characters are counted from one match to the next, not each time from the start.
+    let (mut byte, mut count) = (0, 0);
+    let mut found = Vec::new();
+    for captures in pattern.captures_iter(text) {
+        let whole = captures.get_match();
+        let start = count + text[byte..whole.start()].chars().count();
+        let end = start + whole.as_str().chars().count();
+        (byte, count) = (whole.end(), end);
+        let mut replaced = String::new();
+        captures.expand(replacement, &mut replaced);
+        found.push((start..end, replaced.into()));
+    }
+    found
+}
+
+/// The characters that are meant, if the text has them.
+fn within(
+    view: &impl View,
+    id: &NodeId,
+    start: usize,
+    end: Option<usize>,
+) -> Result<Range<usize>, EditError> {
+    let node = plan::find(view, id)?;
+    let len = node.text().len();
+    let range = start..end.unwrap_or(len);
+    match range.start <= range.end && range.end <= len {
+        true => Ok(range),
+        false => Err(plan::out_of_range(node, &range)),
+    }
 }
 
 pub(super) fn wrap(
@@ -20,7 +79,9 @@ pub(super) fn wrap(
     start: usize,
     end: Option<usize>,
 ) -> Edited {
-    todo!()
+    let range = within(on, id, start, end)?;
+    on.insert_text(id, range.end, after)?;
+    Ok(on.insert_text(id, range.start, before)?)
 }
 
 pub(super) fn unwrap(
@@ -31,7 +92,23 @@ pub(super) fn unwrap(
     start: usize,
     end: Option<usize>,
 ) -> Edited {
-    todo!()
+    let range = within(on, id, start, end)?;
+    let text = plan::find(on, id)?.text();
+    let has = |part: &Range<usize>, expected: &str| {
+        text.slice(part.clone())
+            .is_some_and(|found| found == expected)
+    };
+    let head = range.start..range.start + before.chars().count();
+    let tail = range.end.saturating_sub(after.chars().count())..range.end;
+    if head.end > tail.start || !has(&head, before) || !has(&tail, after) {
+        return Err(OperationError::NotWrapped {
+            id: id.clone(),
+            before: before.into(),
+            after: after.into(),
+        });
+    }
+    on.delete_text(id, tail)?;
+    Ok(on.delete_text(id, head)?)
 }
 
 pub(super) fn indent_text(
@@ -41,7 +118,11 @@ pub(super) fn indent_text(
     start: usize,
     end: Option<usize>,
 ) -> Edited {
-    todo!()
+    let is_empty = |line: &str| line.trim_end_matches(['\r', '\n']).is_empty();
+    for at in lines(on, id, start, end, |line| !is_empty(line))? {
+        on.insert_text(id, at, indent)?;
+    }
+    Ok(())
 }
 
 pub(super) fn outdent_text(
@@ -51,5 +132,34 @@ pub(super) fn outdent_text(
     start: usize,
     end: Option<usize>,
 ) -> Edited {
-    todo!()
+    let len = indent.chars().count();
+    for at in lines(on, id, start, end, |line| line.starts_with(indent))? {
+        on.delete_text(id, at..at + len)?;
+    }
+    Ok(())
+}
+
+/// Where the lines begin that the characters reach into and that are `chosen`, the last first. No characters reach into
+/// the line in which they would be.
+fn lines(
+    view: &impl View,
+    id: &NodeId,
+    start: usize,
+    end: Option<usize>,
+    chosen: impl Fn(&str) -> bool,
+) -> Result<Vec<usize>, EditError> {
+    let range = within(view, id, start, end)?;
+    let last = range.start.max(range.end.saturating_sub(1));
+    let text = plan::find(view, id)?.text().to_string();
+    let (mut begin, mut begins) = (0, Vec::new());
+    for line in text.split_inclusive('\n') {
+        let next = begin + line.chars().count();
+        let goes_on = range.start < next || !line.ends_with('\n');
+        if begin <= last && goes_on && chosen(line) {
+            begins.push(begin);
+        }
+        begin = next;
+    }
+    begins.reverse();
+    Ok(begins)
 }
