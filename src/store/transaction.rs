@@ -1,6 +1,7 @@
 //! One open transaction.
 
 use std::fmt;
+use std::sync::Arc;
 
 use smol_str::SmolStr;
 
@@ -42,7 +43,8 @@ pub struct Transaction {
     operations: Vec<ExecutedOperation>,
     /// Nodes by the names that operations gave them.
     aliases: Vec<(SmolStr, NodeId)>,
-    clipboard: Option<Fragment>,
+    /// Shared with the savepoints.
+    clipboard: Option<Arc<Fragment>>,
     savepoints: Vec<(u64, State)>,
     /// How many savepoints there have been.
     saved: u64,
@@ -97,6 +99,7 @@ struct State {
     overlay: document::Savepoint,
     operations: usize,
     aliases: usize,
+    clipboard: Option<Arc<Fragment>>,
 }
 
 /// Closes the transaction under its grant, which ends the grant if it was the transaction's own.
@@ -173,11 +176,11 @@ impl Transaction {
 
     /// What was copied last: in this transaction, or before it by the editor that runs it.
     pub fn clipboard(&self) -> Option<&Fragment> {
-        self.clipboard.as_ref()
+        self.clipboard.as_deref()
     }
 
     pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
-        self.clipboard = fragment;
+        self.clipboard = fragment.map(Arc::new);
     }
 
     pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
@@ -208,6 +211,7 @@ impl Transaction {
             overlay: self.overlay.savepoint(),
             operations: self.operations.len(),
             aliases: self.aliases.len(),
+            clipboard: self.clipboard.clone(),
         };
         self.savepoints.push((self.saved, state));
         Savepoint {
@@ -237,6 +241,7 @@ impl Transaction {
         self.overlay.return_to(&state.overlay);
         self.operations.truncate(state.operations);
         self.aliases.truncate(state.aliases);
+        self.clipboard.clone_from(&state.clipboard);
         Ok(())
     }
 

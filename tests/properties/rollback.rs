@@ -89,6 +89,20 @@ impl Moment {
     }
 }
 
+/// What fails half way, as cutting may, has not copied anything either.
+#[test]
+fn overlay_10_a_savepoint_brings_back_the_clipboard() {
+    let store = furnished();
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.run(copy(0..2).on("a")).unwrap();
+    let copied = transaction.clipboard().cloned();
+    let outer = transaction.savepoint();
+    transaction.run(copy(1..3).on("c")).unwrap();
+    assert_ne!(transaction.clipboard(), copied.as_ref());
+    transaction.rollback_to(outer).unwrap();
+    assert_eq!(transaction.clipboard(), copied.as_ref());
+}
+
 proptest! {
     #![proptest_config(cases(100))]
 
