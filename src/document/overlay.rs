@@ -190,7 +190,7 @@ impl Overlay {
         if self.root.as_ref() == Some(id) {
             return Err(EditError::RootDeleted { id: id.clone() });
         }
-        expect(place(self, found).as_ref() == at, id, "place")?;
+        expect(stands(self, found, at), id, "place")?;
         expect(
             self.descendants(id).eq(nodes.iter().map(|node| &**node)),
             id,
@@ -210,7 +210,7 @@ impl Overlay {
         to: Option<&Place>,
     ) -> Result<(), EditError> {
         let found = find(self, id)?;
-        expect(place(self, found).as_ref() == from, id, "place")?;
+        expect(stands(self, found, from), id, "place")?;
         if let Some(Place { parent, index }) = to {
             let target = find(self, parent)?;
             let (id, parent) = (id.clone(), parent.clone());
@@ -421,6 +421,17 @@ impl View for Overlay {
         match self.touched.get(&id) {
             Some(None) => EditError::NodeDeleted { id },
             _ => EditError::NodeNotFound { id },
+        }
+    }
+}
+
+/// Whether this is where a node is attached. Unlike [`place`] it does not look along the siblings.
+fn stands(view: &Overlay, node: &Node, at: Option<&Place>) -> bool {
+    match at {
+        None => node.parent.is_none(),
+        Some(Place { parent, index }) => {
+            let listed = |parent: &Node| parent.children.get(*index) == Some(&node.id);
+            node.parent.as_ref() == Some(parent) && view.node(parent).is_some_and(listed)
         }
     }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
 use super::mark::Mark;
-use super::plan::{marks_for, reserve};
-use super::{Attributes, EditError, Node, Text};
+use super::plan::{find, marks_for, reserve};
+use super::{Attributes, EditError, Node, Text, View};
 use crate::id::{NodeId, NodeIds};
 
 /// A node to be created, with all below it.
@@ -39,6 +39,19 @@ pub(super) struct SpecNode {
     pub(super) text: Text,
     pub(super) marks: Vec<Mark>,
     pub(super) children: usize,
+}
+
+impl SpecNode {
+    fn copy_of(node: &Node, children: usize) -> Self {
+        Self {
+            id: None,
+            kind: node.kind.clone(),
+            attributes: node.attributes.clone(),
+            text: node.text.clone(),
+            marks: node.marks.iter().cloned().collect(),
+            children,
+        }
+    }
 }
 
 impl NodeSpec {
@@ -96,6 +109,27 @@ impl NodeSpec {
         }
         self.nodes.push(top);
         self
+    }
+
+    /// A copy of a node that exists, without ids; with all below it if it is to be deep.
+    pub(crate) fn copy_of<V: View>(view: &V, id: &NodeId, deep: bool) -> Result<Self, EditError> {
+        let mut nodes = Vec::new();
+        let mut ahead = vec![find(view, id)?];
+        while let Some(node) = ahead.pop() {
+            let before = ahead.len();
+            if deep {
+                ahead.extend(node.children().iter().filter_map(|child| view.node(child)));
+            }
+            nodes.push(SpecNode::copy_of(node, ahead.len() - before));
+        }
+        // Each node came before those below it, and the last of its children first: the reverse of what is needed.
+        nodes.reverse();
+        Ok(Self { nodes })
+    }
+
+    /// The type of the top.
+    pub(crate) fn kind(&self) -> &str {
+        self.nodes.last().map_or("", |top| &top.kind)
     }
 
     fn with(mut self, change: impl FnOnce(&mut SpecNode)) -> Self {

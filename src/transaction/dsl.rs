@@ -220,7 +220,24 @@ pub fn move_block_down() -> NodeOperation {
     NodeOperation::MoveBlockDown {}
 }
 
-/// Brings the children into another order. Each child has to be named once, and nothing else.
+/// Brings the children into another order. Each child has to be named once, and nothing else. As few of them as possible
+/// are moved.
+///
+/// ```
+/// use doclock::{DataStore, Editor, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
+/// transaction(&editor, [create(element("list", items).with_id("list"))]).commit()?;
+/// transaction(&editor, [reorder_children(["c", "a", "b"]).on("list")]).commit()?;
+/// let error = transaction(&editor, [reorder_children(["a", "b"]).on("list")]).commit().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "operation 0 (reorderChildren on node list): \
+///      node c is a child of list, but the new order leaves it out",
+/// );
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
 pub fn reorder_children<R: Into<NodeRef>>(child_ids: impl IntoIterator<Item = R>) -> NodeOperation {
     NodeOperation::ReorderChildren {
         child_ids: refs(child_ids),
@@ -268,26 +285,60 @@ pub fn clone_node_with_children_to(
     }
 }
 
-/// Puts a new node in the place of the node, which becomes its last child. The root cannot be wrapped.
+/// Puts a new node in the place of the node, which becomes its last child. Around a node without a parent the new one has
+/// none either. The root cannot be wrapped.
+///
+/// ```
+/// use doclock::{DataStore, Editor, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [
+///     create(element("page", [text_node("paragraph", "To be").with_id("line")])),
+///     wrap_node(element("quote", []).with_id("quote")).on("line"),
+/// ])
+/// .commit()?;
+/// let page = editor.store().snapshot();
+/// assert_eq!(page.parent(&"line".into()), Some(&"quote".into()));
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
 pub fn wrap_node(node: NodeSpec) -> NodeOperation {
     NodeOperation::WrapNode { node }
 }
 
 /// Takes the node out of its parent and puts it in the parent's place among the parent's siblings: before the parent
-/// if it was the first child, behind it if it was the last, between its two halves otherwise, and instead of it if it
-/// was the only one and the parent has no text. A node without a grandparent is an error.
+/// if it was the first child, behind it if it was the last, between its two halves otherwise, the first of which keeps the
+/// parent's text. The only child comes to stand instead of the parent, which goes, or behind it if it has text. A node
+/// without a grandparent is an error.
 pub fn lift_node() -> NodeOperation {
     NodeOperation::LiftNode {}
 }
 
 /// Puts the node at the end of its previous sibling: into that sibling's last child if it is of the same type as the
-/// node's parent (a nested list goes on), else right into the sibling. The first of its siblings stays where it is; a
-/// node without a parent is an error. For nested lists see [`indent_node_in`].
+/// node's parent, and not of the node's own (a nested list goes on), else right into the sibling. The first of its
+/// siblings stays where it is; a node without a parent is an error. For nested lists see [`indent_node_in`].
 pub fn indent_node() -> NodeOperation {
     NodeOperation::IndentNode { container: None }
 }
 
-/// As [`indent_node`]; where there is no nested list that goes on, the node is put into a new one like `container`.
+/// As [`indent_node`]; where there is no nested list that goes on, the node is put into a new one, `container`. One of its
+/// type goes on, too, if nested lists are of another type than those around them.
+///
+/// ```
+/// use doclock::{DataStore, Editor, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let items = ["one", "two", "three"].map(|id| text_node("item", id).with_id(id));
+/// transaction(&editor, [
+///     create(element("list", items).with_id("list")),
+///     indent_node_in(element("list", []).with_id("nested")).on("two"),
+///     indent_node_in(element("list", [])).on("three"),
+/// ])
+/// .commit()?;
+/// let page = editor.store().snapshot();
+/// assert_eq!(page.parent(&"nested".into()), Some(&"one".into()));
+/// assert_eq!(page.node(&"nested".into()).unwrap().children().len(), 2);
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
 pub fn indent_node_in(container: NodeSpec) -> NodeOperation {
     NodeOperation::IndentNode {
         container: Some(container),
@@ -295,9 +346,10 @@ pub fn indent_node_in(container: NodeSpec) -> NodeOperation {
 }
 
 /// The reverse of [`indent_node`]: the node leaves its parent and comes to stand right behind it; or, where the parent's
-/// parent is of the node's own type (an item in a nested list), right behind that one. The siblings that came after the
-/// node go with it as its children, in a container like the one that they were in where it was a nested list; a nested
-/// list that is left empty goes. A node without a grandparent is an error.
+/// parent is of the node's own type and the parent is not (an item in a nested list), right behind that one. The siblings
+/// that came after the node go with it as its last children; where they were in a nested list, in one of the same type and
+/// attributes, or in that of the same type with which the node ends already. A nested list that is left empty goes. A node
+/// without a grandparent is an error, and so is an item of a nested list if the item around it has no parent.
 pub fn outdent_node() -> NodeOperation {
     NodeOperation::OutdentNode {}
 }
@@ -431,13 +483,14 @@ pub fn outdent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> No
 
 // --- Splitting and joining ---
 
-/// Cuts a text node in two before the character at `offset`. What follows goes to a new node right behind it, with the
-/// same type and attributes; children stay. A node without a parent is an error.
+/// Cuts a text node in two before the character at `offset`. The text from there on goes to a new node right behind it,
+/// with the same type and attributes and with the marks over it; children stay. A node without a parent is an error.
 pub fn split_text_node(offset: usize) -> NodeOperation {
     NodeOperation::SplitTextNode { offset }
 }
 
-/// Joins the node and its next sibling, which goes. Both have to be of the same type.
+/// Joins the node and its next sibling, which goes: its text with the marks over it, and its children, come behind those of
+/// the node. Both have to be of the same type; the attributes of the node stay.
 pub fn merge_text_nodes(other_id: impl Into<NodeRef>) -> NodeOperation {
     NodeOperation::MergeTextNodes {
         other_id: other_id.into(),
@@ -450,8 +503,8 @@ pub fn split_block_node(index: usize) -> NodeOperation {
     NodeOperation::SplitBlockNode { index }
 }
 
-/// Joins the block and its next sibling, which goes; its children become the last of the block. The types may differ; that of
-/// the block stays.
+/// Joins the block and its next sibling, which goes; its children become the last of the block, its text the end of that of
+/// the block. The types may differ; type and attributes of the block stay.
 pub fn merge_block_nodes(other_id: impl Into<NodeRef>) -> NodeOperation {
     NodeOperation::MergeBlockNodes {
         other_id: other_id.into(),
@@ -459,14 +512,31 @@ pub fn merge_block_nodes(other_id: impl Into<NodeRef>) -> NodeOperation {
 }
 
 /// Joins those children of the node that stand next to each other, have text, no children, the same type and the same
-/// attributes. A child without text joins with such a neighbour, too.
+/// attributes. A child without text joins with such a neighbour, too. The first of those that are joined stays.
 pub fn auto_merge_text_nodes() -> NodeOperation {
     NodeOperation::AutoMergeTextNodes {}
 }
 
 /// Begins a new block at a place in the text of a node, as the enter key does: the text node is cut there, and its parent
-/// is cut behind the first half, so that the second half is the first child of the new block. That is of the parent's type;
+/// is cut behind the first half, so that the second half is the first child of the new block. Children of the text node,
+/// which stand behind its text, go with the second half. The new block has the parent's attributes and is of its type;
 /// [`insert_paragraph_of`] says of which else. A node without a grandparent is an error.
+///
+/// ```
+/// use doclock::{DataStore, Editor, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let line = element("paragraph", [text_node("text", "onetwo").with_id("text")]);
+/// transaction(&editor, [
+///     create(element("page", [line]).with_id("page")),
+///     insert_paragraph(3).on("text"),
+/// ])
+/// .commit()?;
+/// let page = editor.store().snapshot();
+/// assert_eq!(page.node(&"page".into()).unwrap().children().len(), 2);
+/// assert_eq!(page.node(&"text".into()).unwrap().text(), &"one");
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
 pub fn insert_paragraph(offset: usize) -> NodeOperation {
     NodeOperation::InsertParagraph { offset, kind: None }
 }
@@ -479,8 +549,23 @@ pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOpera
     }
 }
 
-/// Begins a new list item at a place in the text of a node: all from the text node up to the nearest node around it that is
-/// of the type `item_type` is cut there. Where there is none, that is an error.
+/// Begins a new list item at a place in the text of a node: all from the text node up to the nearest node that is of the
+/// type `item_type`, itself or around it, is cut there. So what stands behind the place in the item goes with the new one,
+/// a nested list too. No such node is an error, and so is one without a parent.
+///
+/// ```
+/// use doclock::{DataStore, Editor, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let item = element("item", [element("paragraph", [text_node("text", "onetwo").with_id("text")])]);
+/// transaction(&editor, [
+///     create(element("list", [item]).with_id("list")),
+///     split_list_item(3, "item").on("text"),
+/// ])
+/// .commit()?;
+/// assert_eq!(editor.store().snapshot().node(&"list".into()).unwrap().children().len(), 2);
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
 pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::SplitListItem {
         offset,
@@ -489,7 +574,8 @@ pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOper
 }
 
 /// Puts a new list in the place of the node, and the node into an item of it: `wrap_in_list(element("list", []),
-/// element("list-item", []))`. The root cannot be put into a list.
+/// element("list-item", []))`. What the two bring along comes before it. Around a node without a parent the list has none
+/// either. The root cannot be put into a list.
 pub fn wrap_in_list(list: NodeSpec, item: NodeSpec) -> NodeOperation {
     NodeOperation::WrapInList {
         list,
@@ -498,7 +584,8 @@ pub fn wrap_in_list(list: NodeSpec, item: NodeSpec) -> NodeOperation {
     }
 }
 
-/// As [`wrap_in_list`], with the siblings from the node up to another, each in an item of its own.
+/// As [`wrap_in_list`], with the siblings from the node up to another, each in an item of its own. If that is no sibling, or
+/// one that comes before the node, that is an error.
 pub fn wrap_in_list_up_to(
     last_id: impl Into<NodeRef>,
     list: NodeSpec,

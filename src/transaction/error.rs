@@ -124,6 +124,56 @@ pub enum OperationError {
     /// There is nothing to paste.
     #[error("the clipboard is empty")]
     EmptyClipboard,
+    /// Among children to be moved or removed, one is named twice.
+    #[error("node {id} is named twice")]
+    NamedTwice {
+        /// The child.
+        id: NodeId,
+    },
+    /// A new order of children leaves one out.
+    #[error("node {child} is a child of {parent}, but the new order leaves it out")]
+    LeftOut {
+        /// The parent.
+        parent: NodeId,
+        /// The child.
+        child: NodeId,
+    },
+    /// A node without a grandparent cannot come to stand beside its parent, nor can its parent be cut in two.
+    #[error("node {id} has no grandparent, so nothing can be put beside its parent")]
+    NoGrandparent {
+        /// The node.
+        id: NodeId,
+    },
+    /// The root cannot be put into another node.
+    #[error("node {id} is the root of the document and cannot be wrapped")]
+    RootWrapped {
+        /// The root.
+        id: NodeId,
+    },
+    /// The nodes to be put into a list do not end with a later sibling of the first.
+    #[error("node {last} is not a sibling of node {id} that comes after it")]
+    NotBehind {
+        /// The first node.
+        id: NodeId,
+        /// The node that was named as the last.
+        last: NodeId,
+    },
+    /// Two text nodes of different types cannot become one.
+    #[error("nodes {left} and {right} are of different types, so the two cannot be merged")]
+    TypesDiffer {
+        /// The node that was to stay.
+        left: NodeId,
+        /// The node that was to go.
+        right: NodeId,
+    },
+    /// There is no list item to be split.
+    #[error("node {id} is no {item_type}, and is in none")]
+    NoItem {
+        /// The node.
+        id: NodeId,
+        /// The type that was looked for.
+        item_type: SmolStr,
+    },
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),

@@ -6,6 +6,7 @@ mod attributes;
 mod blocks;
 mod clipboard;
 mod marks;
+mod order;
 mod range;
 mod text;
 mod tree;

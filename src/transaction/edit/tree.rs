@@ -1,11 +1,18 @@
 //! Where nodes are: removing, moving, copying, wrapping, lifting.
+
+use std::collections::{HashMap, HashSet};
+
 use super::Edited;
-use crate::document::NodeSpec;
+use super::order::{self, Move, Siblings};
+use crate::document::plan::{self, find};
+use crate::document::{Change, Cut, EditError, Node, NodeSpec, Place, View};
 use crate::id::NodeId;
 use crate::store::Transaction;
+use crate::transaction::error::OperationError;
 
 pub(super) fn remove_children(on: &mut Transaction, id: &NodeId, children: &[NodeId]) -> Edited {
-    todo!()
+    distinct(on, id, children)?;
+    take_away(on, id, children, |_| None)
 }
 
 pub(super) fn move_children(
@@ -15,19 +22,59 @@ pub(super) fn move_children(
     parent: &NodeId,
     index: Option<usize>,
 ) -> Edited {
-    todo!()
+    let moving = distinct(on, id, children)?;
+    let within = id == parent;
+    let there = find(on, parent)?.children();
+    let len = there.len() - if within { moving.len() } else { 0 };
+    let index = index.unwrap_or(len);
+    if index > len {
+        let parent = parent.clone();
+        return Err(EditError::IndexOutOfRange { parent, index, len }.into());
+    }
+    if within {
+        let others = there.iter().filter(|child| !moving.contains(child));
+        let mut order: Vec<NodeId> = others.cloned().collect();
+        order.splice(index..index, children.iter().cloned());
+        return arrange(on, id, &order);
+    }
+    take_away(on, id, children, |nth| {
+        Some(Place {
+            parent: parent.clone(),
+            index: index + nth,
+        })
+    })
 }
 
 pub(super) fn move_block_up(on: &mut Transaction, id: &NodeId) -> Edited {
-    todo!()
+    let Place { parent, index } = place(on, id)?;
+    if let Some(before) = index.checked_sub(1) {
+        on.move_node(id, &parent, before)?;
+    }
+    Ok(())
 }
 
 pub(super) fn move_block_down(on: &mut Transaction, id: &NodeId) -> Edited {
-    todo!()
+    let Place { parent, index } = place(on, id)?;
+    if index + 1 < find(on, &parent)?.children().len() {
+        on.move_node(id, &parent, index + 1)?;
+    }
+    Ok(())
 }
 
 pub(super) fn reorder_children(on: &mut Transaction, id: &NodeId, children: &[NodeId]) -> Edited {
-    todo!()
+    let named = distinct(on, id, children)?;
+    let left_out = find(on, id)?
+        .children()
+        .iter()
+        .find(|child| !named.contains(child))
+        .cloned();
+    match left_out {
+        None => arrange(on, id, children),
+        Some(child) => Err(OperationError::LeftOut {
+            parent: id.clone(),
+            child,
+        }),
+    }
 }
 
 pub(super) fn copy_node(
@@ -36,7 +83,8 @@ pub(super) fn copy_node(
     parent: Option<&NodeId>,
     index: Option<usize>,
 ) -> Edited {
-    todo!()
+    let copy = NodeSpec::copy_of(on, id, false)?;
+    insert_copy(on, copy, id, parent, index)
 }
 
 pub(super) fn clone_node_with_children(
@@ -45,15 +93,51 @@ pub(super) fn clone_node_with_children(
     parent: Option<&NodeId>,
     index: Option<usize>,
 ) -> Edited {
-    todo!()
+    let copy = NodeSpec::copy_of(on, id, true)?;
+    insert_copy(on, copy, id, parent, index)
+}
+
+fn insert_copy(
+    on: &mut Transaction,
+    copy: NodeSpec,
+    original: &NodeId,
+    parent: Option<&NodeId>,
+    index: Option<usize>,
+) -> Edited {
+    match (parent, index) {
+        (Some(parent), index) => on.insert(copy, parent, index)?,
+        (None, Some(index)) => {
+            let parent = place(on, original)?.parent;
+            on.insert(copy, &parent, index)?
+        }
+        (None, None) => match plan::place(on, find(on, original)?) {
+            Some(Place { parent, index }) => on.insert(copy, &parent, index + 1)?,
+            None => on.create(copy)?,
+        },
+    };
+    Ok(())
 }
 
 pub(super) fn wrap_node(on: &mut Transaction, id: &NodeId, node: NodeSpec) -> Edited {
-    todo!()
+    let around = insert_around(on, id, node)?;
+    Ok(on.move_node(id, &around, None)?)
 }
 
 pub(super) fn lift_node(on: &mut Transaction, id: &NodeId) -> Edited {
-    todo!()
+    let (at, above) = place_and_above(on, id)?;
+    let parent = find(on, &at.parent)?;
+    let first = at.index == 0;
+    let last = at.index + 1 == parent.children().len();
+    let instead = first && last && parent.text().is_empty();
+    if !first && !last {
+        split_children(on, &at.parent, at.index + 1)?;
+    }
+    let behind = !first || (last && !instead);
+    on.move_node(id, &above.parent, above.index + usize::from(behind))?;
+    if instead {
+        on.delete(&at.parent)?;
+    }
+    Ok(())
 }
 
 pub(super) fn indent_node(
@@ -61,9 +145,174 @@ pub(super) fn indent_node(
     id: &NodeId,
     container: Option<NodeSpec>,
 ) -> Edited {
-    todo!()
+    let Place { parent, index } = place(on, id)?;
+    let siblings = find(on, &parent)?;
+    let before = index.checked_sub(1);
+    let Some(sibling) = before.and_then(|before| siblings.children().get(before)) else {
+        return Ok(());
+    };
+    let sibling = sibling.clone();
+    let containers = [
+        Some(siblings.kind()),
+        container.as_ref().map(NodeSpec::kind),
+    ];
+    let kind = find(on, id)?.kind();
+    let nested = last_child(on, &sibling)
+        .filter(|nested| nested.kind() != kind && containers.contains(&Some(nested.kind())));
+    let into = match (nested, container) {
+        (Some(nested), _) => nested.id().clone(),
+        (None, Some(container)) => on.insert(container, &sibling, None)?,
+        (None, None) => sibling,
+    };
+    Ok(on.move_node(id, &into, None)?)
 }
 
 pub(super) fn outdent_node(on: &mut Transaction, id: &NodeId) -> Edited {
-    todo!()
+    let (at, above) = place_and_above(on, id)?;
+    let kind = find(on, id)?.kind();
+    let parent = find(on, &at.parent)?;
+    if parent.kind() != kind && find(on, &above.parent)?.kind() == kind {
+        return outdent_item(on, id, &at, &above.parent);
+    }
+    let behind = children_from(parent, at.index + 1);
+    move_children(on, &at.parent, &behind, id, None)?;
+    Ok(on.move_node(id, &above.parent, above.index + 1)?)
+}
+
+/// Puts an item of a list that is nested in another item behind that one.
+fn outdent_item(on: &mut Transaction, id: &NodeId, at: &Place, item: &NodeId) -> Edited {
+    let to = place(on, item)?;
+    let list = find(on, &at.parent)?;
+    let behind = children_from(list, at.index + 1);
+    let nested = last_child(on, id).filter(|nested| nested.kind() == list.kind());
+    if let Some(nested) = nested.map(|nested| nested.id().clone()) {
+        move_children(on, &at.parent, &behind, &nested, None)?;
+    } else if !behind.is_empty() {
+        let rest = split_children(on, &at.parent, at.index + 1)?;
+        on.move_node(&rest, id, None)?;
+    }
+    on.move_node(id, &to.parent, to.index + 1)?;
+    let list = find(on, &at.parent)?;
+    if list.children().is_empty() && list.text().is_empty() {
+        on.delete(&at.parent)?;
+    }
+    Ok(())
+}
+
+/// Where a node is attached.
+pub(super) fn place(on: &Transaction, id: &NodeId) -> Result<Place, EditError> {
+    let place = plan::place(on, find(on, id)?);
+    place.ok_or_else(|| EditError::NoParent { id: id.clone() })
+}
+
+/// Where a node is attached, and where its parent is.
+pub(super) fn place_and_above(
+    on: &Transaction,
+    id: &NodeId,
+) -> Result<(Place, Place), OperationError> {
+    let at = plan::place(on, find(on, id)?);
+    let above = at.as_ref().and_then(|at| on.node(&at.parent));
+    let above = above.and_then(|parent| plan::place(on, parent));
+    at.zip(above)
+        .ok_or_else(|| OperationError::NoGrandparent { id: id.clone() })
+}
+
+/// Creates a node that another one is to be put into: right before it, or attached nowhere as that one is.
+pub(super) fn insert_around(
+    on: &mut Transaction,
+    id: &NodeId,
+    node: NodeSpec,
+) -> Result<NodeId, OperationError> {
+    let inner = find(on, id)?;
+    if on.root() == Some(id) {
+        return Err(OperationError::RootWrapped { id: id.clone() });
+    }
+    Ok(match plan::place(on, inner) {
+        Some(Place { parent, index }) => on.insert(node, &parent, index)?,
+        None => on.create(node)?,
+    })
+}
+
+/// Cuts a node in two before the child at `index`. Its text stays.
+pub(super) fn split_children(
+    on: &mut Transaction,
+    id: &NodeId,
+    index: usize,
+) -> Result<NodeId, EditError> {
+    let text = find(on, id)?.text().len();
+    let children = index;
+    on.split_node(id, Cut { text, children }, None)
+}
+
+fn last_child<'a>(on: &'a Transaction, id: &NodeId) -> Option<&'a Node> {
+    on.node(on.node(id)?.children().iter().next_back()?)
+}
+
+fn children_from(node: &Node, index: usize) -> Vec<NodeId> {
+    node.children().iter().skip(index).cloned().collect()
+}
+
+/// The given children as a set, once it is clear that they are children of the node and each is named once.
+fn distinct<'a>(
+    on: &Transaction,
+    id: &NodeId,
+    children: &'a [NodeId],
+) -> Result<HashSet<&'a NodeId>, OperationError> {
+    find(on, id)?;
+    let mut distinct = HashSet::with_capacity(children.len());
+    for child in children {
+        if find(on, child)?.parent() != Some(id) {
+            let (parent, child) = (id.clone(), child.clone());
+            return Err(EditError::NotAChild { parent, child }.into());
+        }
+        if !distinct.insert(child) {
+            return Err(OperationError::NamedTwice { id: child.clone() });
+        }
+    }
+    Ok(distinct)
+}
+
+/// Brings all children of a node into this order, moving as few of them as possible.
+fn arrange(on: &mut Transaction, id: &NodeId, order: &[NodeId]) -> Edited {
+    let at = |index| {
+        let parent = id.clone();
+        Some(Place { parent, index })
+    };
+    for Move { nth, from, to } in order::moves(&places(on, id, order)?) {
+        let id = order[nth].clone();
+        let (from, to) = (at(from), at(to));
+        on.apply(Change::MoveNode { id, from, to })?;
+    }
+    Ok(())
+}
+
+/// Takes children of a node away in the order given, to where it is said for each.
+fn take_away(
+    on: &mut Transaction,
+    id: &NodeId,
+    children: &[NodeId],
+    to: impl Fn(usize) -> Option<Place>,
+) -> Edited {
+    let places = places(on, id, children)?;
+    let mut siblings = Siblings::new(find(on, id)?.children().len());
+    for (nth, (child, place)) in children.iter().zip(places).enumerate() {
+        let from = Place {
+            parent: id.clone(),
+            index: siblings.take(place),
+        };
+        on.apply(Change::MoveNode {
+            id: child.clone(),
+            from: Some(from),
+            to: to(nth),
+        })?;
+    }
+    Ok(())
+}
+
+/// Where these children of a node stand. One look at all of them instead of one for each.
+fn places(on: &Transaction, id: &NodeId, children: &[NodeId]) -> Result<Vec<usize>, EditError> {
+    let all = find(on, id)?.children().iter().enumerate();
+    let places: HashMap<&NodeId, usize> = all.map(|(at, child)| (child, at)).collect();
+    let places = children.iter().map(|child| places.get(child).copied());
+    Ok(places.flatten().collect())
 }
