@@ -61,14 +61,6 @@ pub enum OperationError {
     /// A name that stands for no node, or for another.
     #[error(transparent)]
     Alias(#[from] AliasError),
-    /// The document is not at the version for which the transaction was made.
-    #[error("the document is at version {found}, not {expected}")]
-    VersionConflict {
-        /// The version that was asked for.
-        expected: u64,
-        /// The version that there is.
-        found: u64,
-    },
     /// A range ends before it starts.
     #[error(
         "the range ends before character {} of node {}, which is not behind its start, character {} of node {}",
@@ -173,6 +165,14 @@ pub enum OperationError {
         id: NodeId,
         /// The type that was looked for.
         item_type: SmolStr,
+    },
+    /// The document is not at the version for which the transaction was made.
+    #[error("the document is at version {found}, not {expected}")]
+    VersionConflict {
+        /// The version that was asked for.
+        expected: u64,
+        /// The version that there is.
+        found: u64,
     },
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]

@@ -229,7 +229,7 @@ fn blocks_come_between_the_halves_of_the_block() {
     );
     assert_eq!(
         paste_here(2, clipped()),
-        r#"item[p[text"fitwo" link"!"] p[text"threve" link"?""#
+        r#"item[p[text"fitwo" link"!"] p[text"thrve" link"?""#
     );
     assert_eq!(
         paste_here(0, clipped()),

@@ -109,16 +109,14 @@ fn children(view: &impl View, id: &NodeId) -> Result<Vec<NodeId>, EditError> {
     Ok(plan::find(view, id)?.children().iter().cloned().collect())
 }
 
-/// Attaches nodes right behind another, one behind the other.
+/// Attaches nodes that come after another right behind it, one behind the other.
 fn move_behind(on: &mut Transaction, id: &NodeId, nodes: &[NodeId]) -> Edited {
-    let mut before = id;
-    for node in nodes {
-        let Place { parent, index } = place_of(on, before)?;
-        let from = place_of(on, node)?;
-        // An index does not count the node that moves.
-        let shift = usize::from(from.parent != parent || from.index > index);
-        on.move_node(node, &parent, index + shift)?;
-        before = node;
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let Place { parent, index } = place_of(on, id)?;
+    for (nth, node) in nodes.iter().enumerate() {
+        on.move_node(node, &parent, index + 1 + nth)?;
     }
     Ok(())
 }
@@ -235,12 +233,8 @@ impl<'a> Gap<'a> {
 
         let mut empty = None;
         while let Some(id) = self.around_last.pop() {
-            let node = plan::find(on, &id)?;
-            if node
-                .children()
-                .iter()
-                .any(|child| Some(child) != empty.as_ref())
-            {
+            let mut left = plan::find(on, &id)?.children().iter();
+            if left.any(|child| Some(child) != empty.as_ref()) {
                 self.around_last.push(id);
                 break;
             }
