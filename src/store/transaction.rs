@@ -1,6 +1,7 @@
 //! One open transaction.
 
 use std::fmt;
+use std::sync::Arc;
 
 use smol_str::SmolStr;
 
@@ -44,7 +45,8 @@ pub struct Transaction {
     operations: Vec<ExecutedOperation>,
     /// Nodes by the names that operations gave them.
     aliases: Vec<(SmolStr, NodeId)>,
-    clipboard: Option<Fragment>,
+    /// Shared with the savepoints.
+    clipboard: Option<Arc<Fragment>>,
     /// The observer who runs it, and need not be told.
     origin: Option<ObserverId>,
     /// The versions whose commits it undoes.
@@ -106,6 +108,7 @@ struct State {
     overlay: document::Savepoint,
     operations: usize,
     aliases: usize,
+    clipboard: Option<Arc<Fragment>>,
 }
 
 /// Closes the transaction under its grant, which ends the grant if it was the transaction's own.
@@ -186,11 +189,11 @@ impl Transaction {
 
     /// What was copied last: in this transaction, or before it by the editor that runs it.
     pub fn clipboard(&self) -> Option<&Fragment> {
-        self.clipboard.as_ref()
+        self.clipboard.as_deref()
     }
 
     pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
-        self.clipboard = fragment;
+        self.clipboard = fragment.map(Arc::new);
     }
 
     /// Runs it on behalf of an observer, who has something selected.
@@ -238,6 +241,7 @@ impl Transaction {
             overlay: self.overlay.savepoint(),
             operations: self.operations.len(),
             aliases: self.aliases.len(),
+            clipboard: self.clipboard.clone(),
         };
         self.savepoints.push((self.saved, state));
         Savepoint {
@@ -267,6 +271,7 @@ impl Transaction {
         self.overlay.return_to(&state.overlay);
         self.operations.truncate(state.operations);
         self.aliases.truncate(state.aliases);
+        self.clipboard.clone_from(&state.clipboard);
         Ok(())
     }
 

@@ -133,14 +133,6 @@ pub enum OperationError {
     /// There is nothing to paste.
     #[error("the clipboard is empty")]
     EmptyClipboard,
-    /// The document is not at the version for which the transaction was made.
-    #[error("the document is at version {found}, not {expected}")]
-    VersionConflict {
-        /// The version that was asked for.
-        expected: u64,
-        /// The version that there is.
-        found: u64,
-    },
     /// Among children to be moved or removed, one is named twice.
     #[error("node {id} is named twice")]
     NamedTwice {
@@ -190,6 +182,14 @@ pub enum OperationError {
         id: NodeId,
         /// The type that was looked for.
         item_type: SmolStr,
+    },
+    /// The document is not at the version for which the transaction was made.
+    #[error("the document is at version {found}, not {expected}")]
+    VersionConflict {
+        /// The version that was asked for.
+        expected: u64,
+        /// The version that there is.
+        found: u64,
     },
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]

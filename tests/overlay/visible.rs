@@ -1,0 +1,199 @@
+//! 1: own writes are visible inside, committed versions outside.
+
+use std::collections::BTreeSet;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use doclock::{Mark, NodeId, NodeSpec, Snapshot, View};
+use proptest::prelude::*;
+use serde_json::json;
+
+use crate::common::{
+    Action, Aim, Chooser, PATIENCE, RefDoc, cases, children, commit, id, image, possible, steps,
+    store,
+};
+use crate::{paragraph, small_document};
+
+#[test]
+fn overlay_01_own_writes_are_visible_inside_and_nowhere_else() {
+    let store = small_document();
+    let before = store.snapshot();
+    let before_image = image(&before);
+    let mut transaction = store.begin("ann").unwrap();
+
+    transaction.set_text(&id("first"), "changed").unwrap();
+    assert_eq!(crate::common::text(&transaction, "first"), "changed");
+    transaction
+        .set_attrs(&id("first"), [("level", json!(2))])
+        .unwrap();
+    let attributes = transaction.node(&id("first")).unwrap().attributes();
+    assert_eq!(attributes.get("level"), Some(&json!(2)));
+    transaction
+        .set_marks(&id("first"), [Mark::whole("bold")])
+        .unwrap();
+    assert_eq!(
+        crate::common::marks(&transaction, "first"),
+        [(0, 7, "bold".to_owned())]
+    );
+    let created = transaction
+        .insert(NodeSpec::new("item"), &id("second"), None)
+        .unwrap();
+    assert_eq!(transaction.parent(&created), Some(&id("second")));
+    transaction
+        .move_node(&id("second"), &id("root"), 0)
+        .unwrap();
+    assert_eq!(children(&transaction, "root"), ["second", "first"]);
+    transaction.delete(&id("first")).unwrap();
+    assert!(!transaction.contains(&id("first")));
+    transaction.set_root(None).unwrap();
+    assert_eq!(transaction.root(), None);
+
+    for outside in [store.snapshot(), transaction.base().clone(), before.clone()] {
+        assert_eq!(image(&outside), before_image, "before the commit");
+        assert_eq!(outside.version(), 1);
+    }
+    let inside = image(&transaction);
+    assert_eq!(transaction.commit().unwrap().version, 2);
+    assert_eq!(image(&store.snapshot()), inside, "after the commit");
+    assert_eq!(image(&before), before_image, "a snapshot never changes");
+}
+
+/// Writes one number into `nodes` nodes at once; readers must find it in all of them or in none.
+fn written_as_a_whole(nodes: usize) {
+    const WRITERS: u64 = 3;
+    const COMMITS: u64 = 60;
+    let names: Vec<NodeId> = (0..nodes).map(|n| id(&format!("n{n}"))).collect();
+    let store = store();
+    store.set_lock_timeout(PATIENCE);
+    commit(&store, |transaction| {
+        for name in &names {
+            let spec = paragraph(&name.to_string()).with_text("0");
+            transaction.create(spec).unwrap();
+        }
+    });
+    let number = |snapshot: &Snapshot| {
+        let texts: BTreeSet<String> = snapshot
+            .nodes()
+            .map(|node| node.text().to_string())
+            .collect();
+        assert_eq!(texts.len(), 1, "half of a transaction: {texts:?}");
+        let attributes = names
+            .iter()
+            .map(|name| snapshot.node(name).unwrap().attributes());
+        let number: u64 = texts.first().unwrap().parse().unwrap();
+        for attributes in attributes.filter(|_| number > 0) {
+            assert_eq!(attributes.get("number"), Some(&json!(number)));
+        }
+        number
+    };
+    let start = Barrier::new(WRITERS as usize + 2);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let read = || {
+            start.wait();
+            let mut kept: Vec<(Snapshot, u64)> = Vec::new();
+            let mut last = 1;
+            while !done.load(Ordering::Acquire) {
+                let snapshot = store.snapshot();
+                assert!(snapshot.version() >= last, "versions never go back");
+                last = snapshot.version();
+                assert_eq!(number(&snapshot), last - 1, "one number a version");
+                if kept.len() < 20 {
+                    kept.push((snapshot, last - 1));
+                }
+            }
+            for (snapshot, then) in kept {
+                assert_eq!(number(&snapshot), then, "a snapshot never changes");
+            }
+        };
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        let write = || {
+            start.wait();
+            for _ in 0..COMMITS {
+                let mut transaction = store.begin("writer").unwrap();
+                let next = number(transaction.base()) + 1;
+                for name in &names {
+                    transaction.set_text(name, next.to_string()).unwrap();
+                    transaction
+                        .set_attrs(name, [("number", json!(next))])
+                        .unwrap();
+                }
+                assert_eq!(transaction.commit().unwrap().version, next + 1);
+            }
+        };
+        let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(write)).collect();
+        let written: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        done.store(true, Ordering::Release);
+        for outcome in written
+            .into_iter()
+            .chain(readers.map(|reader| reader.join()))
+        {
+            outcome.unwrap();
+        }
+    });
+    assert_eq!(store.version(), 1 + WRITERS * COMMITS);
+}
+
+#[test]
+fn overlay_01_readers_never_see_half_of_a_small_transaction() {
+    written_as_a_whole(2);
+}
+
+/// More nodes than a commit writes while readers wait.
+#[test]
+fn overlay_01_readers_never_see_half_of_a_large_transaction() {
+    written_as_a_whole(100);
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    /// The reference sees every step, those that fail included.
+    #[test]
+    fn overlay_01_a_transaction_sees_exactly_its_own_steps(
+        document in steps(0..20),
+        steps in steps(1..50),
+        committed in any::<bool>(),
+    ) {
+        let store = store();
+        let mut model = RefDoc::default();
+        for action in possible(&document, &model) {
+            commit(&store, |transaction| action.perform(transaction).unwrap());
+            model.apply(&action).unwrap();
+        }
+        let before = image(&store.snapshot());
+        let mut transaction = store.begin("ann").unwrap();
+        for step in steps {
+            let action = Chooser::new(&model, step.seed, Aim::Wild).action(step.kind);
+            if is_list(&action) {
+                continue;
+            }
+            let mut after = model.clone();
+            let allowed = after.apply(&action).is_ok();
+            let unchanged = (!allowed).then(|| image(&transaction));
+            let outcome = action.perform(&mut transaction);
+            prop_assert_eq!(outcome.is_ok(), allowed, "{:?}: {:?}", action, outcome);
+            if allowed {
+                model = after;
+            }
+            prop_assert_eq!(model.compare(&transaction), Ok(()), "after {:?}", action);
+            if let Some(unchanged) = unchanged {
+                prop_assert_eq!(image(&transaction), unchanged, "after {:?}", action);
+            }
+            prop_assert_eq!(&image(&store.snapshot()), &before, "outside");
+        }
+        if committed {
+            transaction.commit().unwrap();
+            prop_assert_eq!(model.compare(&store.snapshot()), Ok(()));
+        } else {
+            transaction.rollback();
+            prop_assert_eq!(image(&store.snapshot()), before);
+        }
+    }
+}
+
+/// Whether an edit is a list itself, of which the first may stand when the second fails.
+fn is_list(action: &Action) -> bool {
+    matches!(action, Action::Control(..) | Action::Call(_))
+}

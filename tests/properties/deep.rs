@@ -1,0 +1,134 @@
+//! Documents far deeper than a call stack reaches.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use doclock::dsl::*;
+use doclock::{DataStore, Mark, NodeId, NodeSpec, View, check};
+use strum::VariantArray;
+
+use crate::common::{commit, id, image, store};
+use crate::generator::{Generator, Kind};
+use crate::{redo, undo};
+
+const LEVELS: usize = 100_000;
+
+/// What a thread has unless it asks for more.
+const STACK: usize = 2 << 20;
+
+/// Longer than any operation takes that looks at each node a few times, shorter than one that looks at all of them for
+/// each.
+const LONG: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 6 });
+
+fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
+    let thread = thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(test)
+        .unwrap();
+    if let Err(payload) = thread.join() {
+        std::panic::resume_unwind(payload);
+    }
+}
+
+/// The places in the chain that have names.
+const AIMS: [(&str, usize); 3] = [("bottom", 1), ("middle", LEVELS / 2), ("top", LEVELS)];
+
+/// A chain of lists in items in lists. The named ones have siblings on both sides.
+fn chain() -> NodeSpec {
+    let mut chain: Option<NodeSpec> = None;
+    for level in 1..=LEVELS {
+        let kind = if level % 2 == 0 { "list" } else { "item" };
+        let node = NodeSpec::new(kind)
+            .with_text("far down")
+            .with_marks([Mark::new("bold", 0..3)]);
+        let name = AIMS.iter().find(|(_, at)| *at == level);
+        let node = match name {
+            Some((name, _)) => node.with_id(*name),
+            None => node,
+        };
+        let node = node.with_children(chain);
+        chain = Some(match name {
+            Some(_) => {
+                let siblings = [text_node(kind, "before"), node, text_node(kind, "after")];
+                element("paragraph", siblings)
+            }
+            None => node,
+        });
+    }
+    element("page", chain).with_id("page")
+}
+
+fn deep() -> DataStore {
+    let store = store();
+    commit(&store, |transaction| {
+        let page = transaction.create(chain()).unwrap();
+        transaction.set_root(&page).unwrap();
+    });
+    store
+}
+
+#[test]
+fn tree_04_a_chain_of_a_hundred_thousand_levels_is_made_compared_deleted_brought_back_and_dropped()
+{
+    on_a_small_stack(|| {
+        let spec = chain();
+        assert!(spec.len() > LEVELS);
+        assert_eq!(spec.clone(), spec);
+        assert!(format!("{spec:?}").contains("bottom"));
+        drop(spec);
+
+        let (store, other) = (deep(), deep());
+        let before = store.snapshot();
+        assert_eq!(before, other.snapshot());
+        assert_eq!(check(&before), Ok(()));
+        let levels = before.ancestors(&id("bottom")).count();
+        assert!(levels > LEVELS && before.descendants(&id("page")).count() > levels);
+        let image_before = image(&before);
+
+        let deleted = commit(&store, |transaction| {
+            transaction.delete(&id("top")).unwrap()
+        });
+        assert_eq!(store.snapshot().len(), 4);
+        assert_ne!(store.snapshot(), before);
+        commit(&store, |transaction| {
+            undo(transaction, &deleted.changes).unwrap()
+        });
+        assert_eq!(store.snapshot(), before);
+        assert_eq!(image(&store.snapshot()), image_before);
+        commit(&store, |transaction| {
+            redo(transaction, &deleted.changes).unwrap()
+        });
+        commit(&other, |transaction| {
+            redo(transaction, &deleted.changes).unwrap()
+        });
+        assert_eq!(store.snapshot(), other.snapshot());
+    });
+}
+
+#[test]
+fn tree_04_every_operation_works_at_a_hundred_thousand_levels() {
+    on_a_small_stack(|| {
+        let store = deep();
+        let before = store.snapshot();
+        let ids: Arc<[NodeId]> = before.nodes().map(|node| node.id().clone()).collect();
+        let kinds = Kind::VARIANTS.iter().filter(|kind| kind.is_on_a_node());
+        for (seed, kind) in kinds.enumerate() {
+            for (aim, _) in AIMS {
+                let mut generator = Generator::among(&before, Arc::clone(&ids), seed as u64);
+                let aim = id(aim);
+                let operation = generator.on(*kind, &aim).on(&aim);
+                let began = Instant::now();
+                let mut transaction = store.begin("ann").unwrap();
+                // Whether it fits or not, it comes to an end.
+                let shown = format!("{operation:?}");
+                let _ = transaction.attempt(|transaction| transaction.run(operation));
+                let changes = transaction.changes().to_vec();
+                undo(&mut transaction, &changes).unwrap();
+                transaction.rollback();
+                assert!(began.elapsed() < LONG, "{:?}: {shown}", began.elapsed());
+            }
+        }
+        assert_eq!(store.snapshot(), before);
+    });
+}

@@ -1,0 +1,90 @@
+//! The kinds of operations.
+
+/// Every operation, under the name that it has in JSON.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount, strum::IntoStaticStr, strum::VariantArray,
+)]
+#[strum(serialize_all = "camelCase")]
+pub(crate) enum Kind {
+    Create,
+    Control,
+    SetSelection,
+    ClearSelection,
+    IfUnchanged,
+    /// Code.
+    Op,
+
+    Delete,
+    AddChild,
+    RemoveChild,
+    RemoveChildren,
+    MoveNode,
+    MoveChildren,
+    MoveBlockUp,
+    MoveBlockDown,
+    ReorderChildren,
+    CopyNode,
+    CloneNodeWithChildren,
+    WrapNode,
+    LiftNode,
+    IndentNode,
+    OutdentNode,
+
+    SetText,
+    InsertText,
+    DeleteTextRange,
+    DeleteRange,
+    ReplaceText,
+    ReplacePattern,
+    Wrap,
+    Unwrap,
+    IndentText,
+    OutdentText,
+
+    SplitTextNode,
+    MergeTextNodes,
+    SplitBlockNode,
+    MergeBlockNodes,
+    AutoMergeTextNodes,
+    InsertParagraph,
+    SplitListItem,
+    WrapInList,
+
+    ApplyMark,
+    RemoveMark,
+    ToggleMark,
+    UpdateMark,
+    SetMarks,
+    ClearFormatting,
+
+    SetAttrs,
+    RemoveAttrs,
+    Update,
+    TransformNode,
+    SetRoot,
+
+    Copy,
+    Cut,
+    Paste,
+    SelectNode,
+    SelectRange,
+}
+
+impl Kind {
+    pub(crate) fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether it is aimed at a node.
+    pub(crate) fn is_on_a_node(self) -> bool {
+        !matches!(
+            self,
+            Self::Create
+                | Self::Control
+                | Self::SetSelection
+                | Self::ClearSelection
+                | Self::IfUnchanged
+                | Self::Op
+        )
+    }
+}

@@ -1,0 +1,131 @@
+//! Draws any operation, with particulars that mostly fit the document at hand.
+
+mod kind;
+mod on_node;
+mod particulars;
+
+use std::sync::Arc;
+
+use doclock::dsl::*;
+use doclock::{NodeId, Operation, Transaction, TransactionError, View};
+use proptest::prelude::*;
+use strum::VariantArray;
+
+use crate::common::Dice;
+
+pub(crate) use kind::Kind;
+
+/// An operation that is not yet tied to a document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) kind: Kind,
+    pub(crate) seed: u64,
+}
+
+pub(crate) fn steps(
+    count: impl Into<prop::collection::SizeRange>,
+) -> impl Strategy<Value = Vec<Step>> {
+    let kind = prop::sample::select(Kind::VARIANTS);
+    let step = (kind, any::<u64>()).prop_map(|(kind, seed)| Step { kind, seed });
+    prop::collection::vec(step, count)
+}
+
+impl Step {
+    /// The operation, for the document as the transaction sees it.
+    pub(crate) fn draw(self, on: &Transaction) -> Operation {
+        let mut generator = Generator::new(on, self.seed);
+        generator.version = on.base().version();
+        generator.operation(self.kind)
+    }
+
+    /// Runs the operation. One that fails is undone, or now and then left as it was when it failed.
+    pub(crate) fn run(self, on: &mut Transaction) -> Result<(), TransactionError> {
+        let operation = self.draw(on);
+        if self.seed.is_multiple_of(4) {
+            on.run(operation)
+        } else {
+            on.attempt(|on| on.run(operation))
+        }
+    }
+}
+
+pub(crate) struct Generator<'a, V> {
+    view: &'a V,
+    ids: Arc<[NodeId]>,
+    version: u64,
+    dice: Dice,
+}
+
+impl<'a, V: View> Generator<'a, V> {
+    pub(crate) fn new(view: &'a V, seed: u64) -> Self {
+        // A document lists its nodes in no order.
+        let mut ids: Vec<NodeId> = view.nodes().map(|node| node.id().clone()).collect();
+        ids.sort();
+        Self::among(view, ids.into(), seed)
+    }
+
+    /// One that draws from these nodes, which it does not have to list again.
+    pub(crate) fn among(view: &'a V, ids: Arc<[NodeId]>, seed: u64) -> Self {
+        Self {
+            view,
+            ids,
+            version: 0,
+            dice: Dice(seed),
+        }
+    }
+
+    pub(crate) fn operation(&mut self, kind: Kind) -> Operation {
+        let operation = match kind {
+            Kind::Create => create(self.spec()),
+            Kind::Control => {
+                let id = self.any();
+                let kinds: Vec<Kind> = (0..self.dice.below(4)).map(|_| self.kind()).collect();
+                let kinds = kinds.into_iter().filter(|kind| kind.is_on_a_node());
+                let operations: Vec<_> = kinds.map(|kind| self.on(kind, &id)).collect();
+                control(self.reference(&id), operations)
+            }
+            Kind::SetSelection => set_selection(self.selection()),
+            Kind::ClearSelection => clear_selection(),
+            Kind::IfUnchanged => if_unchanged(match self.dice.one_in(6) {
+                true => self.dice.next(),
+                false => self.version,
+            }),
+            Kind::Op => self.code(),
+            _ => {
+                let id = self.fitting(kind);
+                let operation = self.on(kind, &id);
+                operation.on(self.reference(&id))
+            }
+        };
+        // Later operations say the name, whether it was given or not.
+        match self.dice.one_in(10) {
+            true if kind != Kind::Control => operation.named(self.alias()),
+            _ => operation,
+        }
+    }
+
+    /// Code that runs operations in its turn.
+    fn code(&mut self) -> Operation {
+        let steps: Vec<Step> = (0..self.dice.below(4))
+            .map(|_| Step {
+                kind: self.kind(),
+                seed: self.dice.next(),
+            })
+            .filter(|step| step.kind != Kind::Op)
+            .collect();
+        let gives_up = self.dice.one_in(3);
+        op(move |transaction| {
+            for step in &steps {
+                let outcome = step.run(transaction);
+                if gives_up {
+                    outcome?;
+                }
+            }
+            Ok::<_, TransactionError>(())
+        })
+    }
+
+    fn kind(&mut self) -> Kind {
+        Kind::VARIANTS[self.dice.below(Kind::VARIANTS.len())]
+    }
+}

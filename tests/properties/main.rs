@@ -1,0 +1,92 @@
+//! What holds of every operation that there is, whatever it is aimed at.
+//!
+//! [`generator`] draws operations for a document; the other files each hold one property against them.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod coverage;
+mod deep;
+mod generator;
+mod inverse;
+mod random_json;
+mod rollback;
+mod script;
+
+// Here belongs `mod undo`: for whatever lists of `generator::steps` an editor has run, its undo leads to the image before
+// and its redo to the image after.
+
+use common::store;
+use doclock::dsl::*;
+use doclock::{Change, DataStore, EditError, Mark, NodeSpec, Transaction, TransactionManager};
+use serde_json::json;
+
+/// A page of headings, paragraphs and nested lists, and something that is attached nowhere. Some nodes have names, the
+/// others ids of the store's.
+fn furnished() -> DataStore {
+    let store = store();
+    furnish(&store);
+    store
+}
+
+fn furnish(store: &DataStore) {
+    let build = [
+        create(page()),
+        create(paragraph([text_node("text", "loose").with_id("loose")])),
+        set_root().on("page"),
+    ];
+    TransactionManager::new(store.clone())
+        .execute(build)
+        .unwrap();
+}
+
+fn page() -> NodeSpec {
+    let bold = [Mark::new("bold", 0..3)];
+    let link = [Mark::new("link", 2..8).with_attributes([("href", json!("x"))])];
+    let first = paragraph([
+        text_node("text", "one ").with_id("a"),
+        text_node("text", "two three").with_marks(bold),
+        text_node("text", "").with_id("b"),
+        text_node("code", "  if\n  so\n").with_id("c"),
+    ]);
+    let second = paragraph([text_node("text", "漢字 🦀 ß **four**").with_marks(link)]);
+    let inner = element("list", [item("five"), item("six").with_id("d")]);
+    let outer = element(
+        "list",
+        [
+            item("seven").with_children([inner]),
+            item("eight"),
+            item("").with_id("e"),
+        ],
+    );
+    element(
+        "page",
+        [
+            text_node("heading", "Title").with_attributes([("level", json!(1))]),
+            first.with_id("f"),
+            second,
+            outer.with_id("g"),
+            text_node("text", "the end"),
+        ],
+    )
+    .with_id("page")
+}
+
+fn paragraph(children: impl IntoIterator<Item = NodeSpec>) -> NodeSpec {
+    element("paragraph", children)
+}
+
+fn item(text: &str) -> NodeSpec {
+    element("item", [text_node("text", text)])
+}
+
+/// Applies the inverses of changes, the last first.
+fn undo(on: &mut Transaction, changes: &[Change]) -> Result<(), EditError> {
+    let mut changes = changes.iter().rev();
+    changes.try_for_each(|change| on.apply(change.inverse()))
+}
+
+fn redo(on: &mut Transaction, changes: &[Change]) -> Result<(), EditError> {
+    let mut changes = changes.iter();
+    changes.try_for_each(|change| on.apply(change.clone()))
+}

@@ -1,0 +1,204 @@
+//! What is not committed leaves no trace.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use doclock::dsl::*;
+use doclock::{DataStore, Fragment, Savepoint, Selection, Transaction, TransactionManager, check};
+use proptest::prelude::*;
+
+use crate::common::{Dice, cases, commit, id, image};
+use crate::furnished;
+use crate::generator::{Step, steps};
+
+fn run(on: &mut Transaction, steps: &[Step]) {
+    for step in steps {
+        // What fails is part of it.
+        let _ = step.run(on);
+    }
+}
+
+/// A transaction in which all of these were tried.
+fn begun(store: &DataStore, steps: &[Step]) -> Transaction {
+    let mut transaction = store.begin("ann").unwrap();
+    run(&mut transaction, steps);
+    transaction
+}
+
+/// Every way for a transaction to end other than with a commit.
+type Ending = fn(&DataStore, &[Step]);
+
+const ENDINGS: [(&str, Ending); 6] = [
+    ("rollback", |store, steps| begun(store, steps).rollback()),
+    ("drop", |store, steps| drop(begun(store, steps))),
+    ("panic", |store, steps| {
+        let code = || {
+            let _transaction = begun(store, steps);
+            resume_unwind(Box::new("torn"))
+        };
+        let Err(payload) = catch_unwind(AssertUnwindSafe(code));
+        assert_eq!(payload.downcast_ref(), Some(&"torn"));
+    }),
+    ("an operation that fails in the end", |store, steps| {
+        let manager = TransactionManager::new(store.clone());
+        let steps = steps.to_vec();
+        let code = op(move |transaction| {
+            run(transaction, &steps);
+            Ok::<_, String>(())
+        });
+        let list = (code, if_unchanged(u64::MAX));
+        manager.execute(list).unwrap_err();
+    }),
+    ("a panic in an operation", |store, steps| {
+        let manager = TransactionManager::new(store.clone());
+        let steps = steps.to_vec();
+        let code = op::<String>(move |transaction| {
+            run(transaction, &steps);
+            resume_unwind(Box::new("torn"))
+        });
+        manager.execute(code).unwrap_err();
+    }),
+    ("rollback under a lock held by id", |store, steps| {
+        let lock = store.acquire_lock("ann").unwrap();
+        let mut transaction = store.begin_with(lock).unwrap();
+        run(&mut transaction, steps);
+        transaction.rollback();
+        store.release_lock(lock).unwrap();
+    }),
+];
+
+/// All that a savepoint has to bring back.
+#[derive(Debug, PartialEq)]
+struct Moment {
+    image: String,
+    changes: usize,
+    selection: Option<Selection>,
+    clipboard: Option<Fragment>,
+    aliases: Vec<Option<String>>,
+}
+
+impl Moment {
+    fn of(transaction: &Transaction) -> Self {
+        let alias = |alias| transaction.named(alias).ok().map(ToString::to_string);
+        Self {
+            image: image(transaction),
+            changes: transaction.changes().len(),
+            selection: transaction.selection().cloned(),
+            clipboard: transaction.clipboard().cloned(),
+            aliases: ["x", "y", "z"].map(alias).to_vec(),
+        }
+    }
+}
+
+/// What fails half way, as cutting may, has not copied anything either.
+#[test]
+fn overlay_10_a_savepoint_brings_back_the_clipboard() {
+    let store = furnished();
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.run(copy(0..2).on("a")).unwrap();
+    let copied = transaction.clipboard().cloned();
+    let outer = transaction.savepoint();
+    transaction.run(copy(1..3).on("c")).unwrap();
+    assert_ne!(transaction.clipboard(), copied.as_ref());
+    transaction.rollback_to(outer).unwrap();
+    assert_eq!(transaction.clipboard(), copied.as_ref());
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn overlay_02_no_operation_leaves_a_trace_of_a_transaction_that_is_not_committed(
+        document in steps(0..12),
+        steps in steps(1..24),
+    ) {
+        let store = furnished();
+        commit(&store, |transaction| run(transaction, &document));
+        let (before, events) = (image(&store.snapshot()), store.subscribe(4));
+        let version = store.version();
+        for (ending, end) in ENDINGS {
+            end(&store, &steps);
+            prop_assert_eq!(image(&store.snapshot()), &before[..], "after {}", ending);
+            prop_assert_eq!(store.version(), version, "after {}", ending);
+            prop_assert!(events.receiver().is_empty(), "after {}", ending);
+            prop_assert!(!store.is_locked(), "after {}", ending);
+        }
+    }
+
+    /// Savepoints within each other, some of them returned to.
+    #[test]
+    fn overlay_10_a_savepoint_brings_back_what_was_there_whatever_was_done_since(
+        steps in steps(1..40),
+        seed in any::<u64>(),
+    ) {
+        let store = furnished();
+        let mut transaction = store.begin("ann").unwrap();
+        let mut dice = Dice(seed);
+        let mut saved: Vec<(Savepoint, Moment)> = Vec::new();
+        let mut gone: Vec<Savepoint> = Vec::new();
+        for step in steps {
+            if dice.one_in(3) {
+                let moment = Moment::of(&transaction);
+                saved.push((transaction.savepoint(), moment));
+            }
+            let _ = step.run(&mut transaction);
+            if dice.one_in(5) && !saved.is_empty() {
+                let at = dice.below(saved.len());
+                gone.extend(saved.drain(at + 1..).map(|(savepoint, _)| savepoint));
+                let (savepoint, moment) = &saved[at];
+                transaction.rollback_to(*savepoint).unwrap();
+                prop_assert_eq!(&Moment::of(&transaction), moment);
+                prop_assert_eq!(check(&transaction), Ok(()));
+            }
+        }
+        for savepoint in gone {
+            let now = Moment::of(&transaction);
+            prop_assert!(transaction.rollback_to(savepoint).is_err());
+            prop_assert_eq!(Moment::of(&transaction), now);
+        }
+        for (savepoint, moment) in saved.iter().rev() {
+            transaction.rollback_to(*savepoint).unwrap();
+            prop_assert_eq!(&Moment::of(&transaction), moment);
+        }
+    }
+
+    /// Attempts within each other, each of which fails in the end.
+    #[test]
+    fn overlay_10_an_attempt_that_fails_leaves_nothing(
+        before in steps(0..8),
+        outer in steps(1..8),
+        inner in steps(1..8),
+    ) {
+        let store = furnished();
+        let mut transaction = begun(&store, &before);
+        let at_first = Moment::of(&transaction);
+        transaction.attempt(|transaction| {
+            run(transaction, &outer);
+            let then = Moment::of(transaction);
+            let failed = transaction.attempt(|transaction| {
+                run(transaction, &inner);
+                transaction.delete(&id("never was"))
+            });
+            assert!(failed.is_err());
+            assert_eq!(Moment::of(transaction), then);
+            failed
+        }).unwrap_err();
+        prop_assert_eq!(Moment::of(&transaction), at_first);
+        transaction.rollback();
+    }
+
+    /// One operation that fails is undone in full, and one that does not is there in full.
+    #[test]
+    fn overlay_10_an_operation_that_fails_half_way_is_undone(steps in steps(1..40)) {
+        let store = furnished();
+        let mut transaction = store.begin("ann").unwrap();
+        for step in steps {
+            let before = Moment::of(&transaction);
+            let operation = step.draw(&transaction);
+            let outcome = transaction.attempt(|transaction| transaction.run(operation.clone()));
+            if outcome.is_err() {
+                prop_assert_eq!(&Moment::of(&transaction), &before, "{:?}", operation);
+            }
+            prop_assert_eq!(check(&transaction), Ok(()), "{:?}", operation);
+        }
+    }
+}

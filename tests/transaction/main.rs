@@ -1,0 +1,37 @@
+//! The promises of transactions and the DSL, by number, and what the lock promises them when code panics.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod errors;
+mod lists;
+mod panics;
+mod results;
+mod scripts;
+
+use common::store;
+use doclock::dsl::*;
+use doclock::{DataStore, OperationError, TransactionError, TransactionManager};
+
+/// A store with the text node `note` (`Hello`).
+fn with_note() -> DataStore {
+    let store = store();
+    TransactionManager::new(store.clone())
+        .execute([create(text_node("inline-text", "Hello").with_id("note"))])
+        .unwrap();
+    store
+}
+
+fn manager(store: &DataStore) -> TransactionManager {
+    TransactionManager::new(store.clone())
+}
+
+/// Index, name and cause of the operation that failed.
+fn failed(error: TransactionError) -> (usize, &'static str, OperationError) {
+    match error {
+        TransactionError::Operation {
+            index, name, cause, ..
+        } => (index, name, cause),
+        other => panic!("{other}"),
+    }
+}

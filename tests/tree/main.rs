@@ -1,0 +1,68 @@
+//! The promises of the tree, by number.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod deletion;
+mod depth;
+mod missing;
+mod parents;
+mod places;
+
+use common::{commit, id, image, store};
+use doclock::dsl::*;
+use doclock::{
+    DataStore, EditError, NodeSpec, Operation, OperationError, Place, TransactionError,
+    TransactionManager,
+};
+
+fn item(id: &str) -> NodeSpec {
+    NodeSpec::new("item").with_id(id)
+}
+
+/// A root over `a` (over `a1`, `a2`) and `b` (over `b1`), and `loose`, attached nowhere.
+fn family() -> DataStore {
+    let store = store();
+    commit(&store, |transaction| {
+        let a = item("a")
+            .with_text("Hello")
+            .with_children([item("a1"), item("a2")]);
+        let b = item("b").with_children([item("b1")]);
+        let root = transaction
+            .create(item("root").with_children([a, b]))
+            .unwrap();
+        transaction.set_root(&root).unwrap();
+        transaction.create(item("loose")).unwrap();
+    });
+    store
+}
+
+fn place(parent: &str, index: usize) -> Option<Place> {
+    Some(Place {
+        parent: id(parent),
+        index,
+    })
+}
+
+/// That the operation is refused for this reason, by a list and by a transaction alike, and changes nothing.
+fn refused(store: &DataStore, operation: Operation, reason: &EditError) {
+    let before = image(&store.snapshot());
+    let version = store.version();
+    let manager = TransactionManager::new(store.clone());
+    // A change before it makes sure that there is something to lose.
+    match manager
+        .execute([set_text("lost").on("b"), operation.clone()])
+        .unwrap_err()
+    {
+        TransactionError::Operation {
+            index: 1,
+            cause: OperationError::Edit(cause),
+            ..
+        } => {
+            assert_eq!(&cause, reason, "{operation:?}");
+        }
+        other => panic!("{operation:?}: {other}"),
+    }
+    assert_eq!(image(&store.snapshot()), before, "{operation:?}");
+    assert_eq!(store.version(), version);
+}
