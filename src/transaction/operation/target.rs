@@ -3,7 +3,10 @@
 use std::fmt;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::document::NodeSpec;
@@ -19,7 +22,7 @@ use crate::id::NodeId;
 /// assert_eq!(NodeRef::from("title").to_string(), "title");
 /// assert_eq!(alias("title").to_string(), "alias \"title\"");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum NodeRef {
     /// By id.
@@ -34,6 +37,30 @@ pub enum NodeRef {
 pub struct Alias {
     /// The name.
     pub alias: SmolStr,
+}
+
+impl<'de> Deserialize<'de> for NodeRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+
+        impl<'de> Visitor<'de> for Read {
+            type Value = NodeRef;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a node id or an alias")
+            }
+
+            fn visit_str<E: de::Error>(self, id: &str) -> Result<NodeRef, E> {
+                id.parse().map(NodeRef::Id).map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NodeRef, A::Error> {
+                Alias::deserialize(MapAccessDeserializer::new(map)).map(NodeRef::Alias)
+            }
+        }
+
+        deserializer.deserialize_any(Read)
+    }
 }
 
 impl fmt::Display for NodeRef {
@@ -70,13 +97,45 @@ impl From<String> for NodeRef {
 }
 
 /// A child to be attached: a new node, or one that exists. In JSON an object with a type, or a [`NodeRef`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Child {
     /// A node that exists.
     Existing(NodeRef),
     /// A node to be created.
     New(NodeSpec),
+}
+
+impl<'de> Deserialize<'de> for Child {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Read;
+
+        impl<'de> Visitor<'de> for Read {
+            type Value = Child;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a new node, a node id or an alias")
+            }
+
+            fn visit_str<E: de::Error>(self, id: &str) -> Result<Child, E> {
+                let id = id.parse().map_err(E::custom)?;
+                Ok(Child::Existing(NodeRef::Id(id)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Child, A::Error> {
+                let fields = Map::deserialize(MapAccessDeserializer::new(map))?;
+                let known = fields.contains_key("alias") && !fields.contains_key("type");
+                let fields = Value::from(fields);
+                match known {
+                    true => serde_path_to_error::deserialize(fields).map(Child::Existing),
+                    false => serde_path_to_error::deserialize(fields).map(Child::New),
+                }
+                .map_err(de::Error::custom)
+            }
+        }
+
+        deserializer.deserialize_any(Read)
+    }
 }
 
 impl From<NodeSpec> for Child {

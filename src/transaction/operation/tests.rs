@@ -54,6 +54,24 @@ fn transaction_04_a_malformed_payload_names_the_operation_the_field_and_the_reas
             json!({"type": "ifUnchanged", "payload": {"version": -1}}),
             "ifUnchanged: version: invalid value: integer `-1`, expected u64",
         ),
+        (
+            on("delete", json!({"nodeId": 7})),
+            "delete: nodeId: invalid type: integer `7`, expected a node id or an alias",
+        ),
+        (
+            on(
+                "removeChild",
+                json!({"nodeId": "t", "childId": {"alas": "x"}}),
+            ),
+            "removeChild: childId.alas: unknown field `alas`, expected `alias`",
+        ),
+        (
+            on(
+                "addChild",
+                json!({"nodeId": "t", "child": {"type": "p", "text": 1}}),
+            ),
+            "addChild: child: text: invalid type: integer `1`, expected a string",
+        ),
         (json!({"payload": {}}), "missing field `type`"),
     ];
     for (operation, expected) in cases {
