@@ -150,11 +150,11 @@ fn transaction_04_bad_json_is_an_error_with_its_place() {
         ),
         (
             r#"{"type": "delete", "payload": {"nodeId": 1}}"#,
-            "delete: invalid type: integer `1`",
+            "delete: nodeId: invalid type: integer `1`",
         ),
         (
             r#"{"type": "delete", "payload": {"nodeId": "a", "x": 1}}"#,
-            "delete: unknown field `x`",
+            "delete: x: unknown field `x`",
         ),
         (
             r#"{"type": "create", "payload": {}}"#,
@@ -174,7 +174,7 @@ fn transaction_04_bad_json_is_an_error_with_its_place() {
         ),
         (
             r#"{"type": "addChild", "payload": {"nodeId": "a", "child": 1}}"#,
-            "addChild: invalid type",
+            "addChild: child: invalid type",
         ),
         (
             r#"{"type": "setText", "payload": {"nodeId": "a"}}"#,
@@ -182,23 +182,23 @@ fn transaction_04_bad_json_is_an_error_with_its_place() {
         ),
         (
             r#"{"type": "setText", "payload": {"nodeId": "a", "text": null}}"#,
-            "setText: invalid type: null",
+            "setText: text: invalid type: null",
         ),
         (
             r#"{"type": "insertText", "payload": {"nodeId": "a", "offset": -1, "text": ""}}"#,
-            "insertText: invalid value: integer `-1`",
+            "insertText: offset: invalid value: integer `-1`",
         ),
         (
             r#"{"type": "insertText", "payload": {"nodeId": "a", "offset": 1.5, "text": ""}}"#,
-            "insertText: invalid type: floating point `1.5`",
+            "insertText: offset: invalid type: floating point `1.5`",
         ),
         (
             r#"{"type": "insertText", "payload": {"nodeId": "a", "offset": 18446744073709551616, "text": ""}}"#,
-            "insertText: invalid type: floating point",
+            "insertText: offset: invalid type: floating point",
         ),
         (
             r#"{"type": "control", "payload": {"nodeId": "a", "operations": [{"type": "delete", "payload": {}}, {"type": "create", "payload": {}}]}}"#,
-            "control: unknown variant `create`",
+            "control: operations[1]: create: unknown variant `create`",
         ),
         (
             r#"{"type": "insertTxt", "payload": {"nodeId": "a"}}"#,

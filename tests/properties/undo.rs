@@ -1,0 +1,94 @@
+//! Undo and redo of an editor, whatever it did, alone and beside another.
+
+use doclock::dsl::{op, transaction};
+use doclock::{Editor, HistoryOptions, Selection, TransactionError, UndoError, check};
+use proptest::prelude::*;
+
+use crate::common::{cases, image};
+use crate::furnished;
+use crate::generator::{Step, steps};
+
+fn transactions() -> impl Strategy<Value = Vec<Vec<Step>>> {
+    prop::collection::vec(steps(1..12), 1..8)
+}
+
+fn editor(store: &doclock::DataStore, name: &str) -> Editor {
+    let editor = Editor::new(store.clone(), name);
+    editor.with_history(HistoryOptions::new().group_interval(std::time::Duration::ZERO))
+}
+
+/// Commits what the steps come to; what fails of it is undone or left half done. Tells whether anything changed.
+fn edit(editor: &Editor, steps: Vec<Step>) -> bool {
+    let run = op(move |on| -> Result<(), TransactionError> {
+        for step in &steps {
+            let _ = step.run(on);
+        }
+        Ok(())
+    });
+    transaction(editor, run).commit().unwrap().changed
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn undo_01_of_any_operations_leads_back_and_redo_forth(transactions in transactions()) {
+        let store = furnished();
+        let ann = editor(&store, "ann");
+        ann.select(Selection::caret("a", 1));
+        let seen = |editor: &Editor| (image(&editor.store().snapshot()), editor.selection());
+        let mut states = vec![seen(&ann)];
+        for steps in transactions {
+            if edit(&ann, steps) {
+                states.push(seen(&ann));
+            } else {
+                // What was only selected is no entry.
+                *states.last_mut().unwrap() = seen(&ann);
+            }
+        }
+        prop_assert_eq!(ann.undo_depth(), states.len() - 1);
+        for _ in 0..2 {
+            for before in states.iter().rev().skip(1) {
+                ann.undo().unwrap();
+                prop_assert_eq!(&image(&store.snapshot()), &before.0);
+            }
+            for after in &states[1..] {
+                ann.redo().unwrap();
+                prop_assert_eq!(&image(&store.snapshot()), &after.0);
+            }
+        }
+        prop_assert_eq!(check(&store.snapshot()), Ok(()));
+    }
+
+    /// Two editors edit, undo and redo as they like. Whatever they do the document is sound, and an undo that fails
+    /// changes neither the document nor the history.
+    #[test]
+    fn undo_02_beside_others_it_works_or_changes_nothing(
+        turns in prop::collection::vec((any::<bool>(), 0..4u8, steps(1..6)), 1..20),
+    ) {
+        let store = furnished();
+        let editors = [editor(&store, "ann"), editor(&store, "bob")];
+        for (who, what, steps) in turns {
+            let editor = &editors[usize::from(who)];
+            let depths = |editor: &Editor| (editor.undo_depth(), editor.redo_depth());
+            let before = (image(&store.snapshot()), store.version(), depths(editor));
+            let result = match what {
+                0 => editor.undo(),
+                1 => editor.redo(),
+                _ => {
+                    edit(editor, steps);
+                    continue;
+                }
+            };
+            prop_assert_eq!(check(&store.snapshot()), Ok(()));
+            match result {
+                Ok(result) => prop_assert!(result.changed),
+                Err(UndoError::NothingToUndo | UndoError::NothingToRedo | UndoError::Conflict { .. }) => {
+                    let after = (image(&store.snapshot()), store.version(), depths(editor));
+                    prop_assert_eq!(after, before);
+                }
+                Err(other) => return Err(TestCaseError::fail(other.to_string())),
+            }
+        }
+    }
+}
