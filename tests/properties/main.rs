@@ -12,6 +12,7 @@ mod inverse;
 mod random_json;
 mod rollback;
 mod script;
+mod sound;
 
 // Here belongs `mod undo`: for whatever lists of `generator::steps` an editor has run, its undo leads to the image before
 // and its redo to the image after.
