@@ -71,7 +71,10 @@ impl Position {
                 self.offset = at + inserted.chars().count() + behind;
             }
             Change::SplitNode { id, at, right, .. } if *id == self.node_id => {
-                if let Some(offset) = self.offset.checked_sub(at.text) {
+                // Where children stay before the cut, the cut lies behind them, and so behind all of the text.
+                if let Some(offset) = self.offset.checked_sub(at.text)
+                    && (offset > 0 || at.children == 0)
+                {
                     self = Self::new(right.id.clone(), offset);
                 }
             }

@@ -179,14 +179,17 @@ pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(),
     }
 }
 
+/// What was inserted, in document order, then the right halves of what was cut, the outermost first: cuts go from the
+/// inside outwards.
 fn created(changes: &[Change]) -> Vec<NodeId> {
-    let inserted = changes.iter().flat_map(|change| {
-        let (nodes, right) = match change {
-            Change::InsertSubtree { nodes, .. } => (nodes.as_slice(), None),
-            Change::SplitNode { right, .. } => (&[][..], Some(&right.id)),
-            _ => (&[][..], None),
-        };
-        nodes.iter().map(|node| Node::id(node)).chain(right)
+    let inserted = changes.iter().flat_map(|change| match change {
+        Change::InsertSubtree { nodes, .. } => nodes.as_slice(),
+        _ => &[],
     });
-    inserted.cloned().collect()
+    let halves = changes.iter().rev().filter_map(|change| match change {
+        Change::SplitNode { right, .. } => Some(&right.id),
+        _ => None,
+    });
+    let inserted = inserted.map(|node| Node::id(node));
+    inserted.chain(halves).cloned().collect()
 }

@@ -257,6 +257,16 @@ fn a_selection_follows_an_auto_merge() {
     assert_eq!(after, Some(Selection::caret("a", 5)));
 }
 
+#[test]
+fn the_caret_at_the_end_of_a_text_stays_where_only_children_are_cut_off() {
+    let item = item("i", [leaf("x"), leaf("y")]).with_text("ab");
+    let editor = editor(block("page", [item]));
+    editor.select(Selection::caret("i", 2));
+    let result = done(&editor, split_block_node(1).on("i"));
+    assert_eq!(page(&editor), r#"page[i"ab"[x"x"] <item>[y"y"]]"#);
+    assert_eq!(result.selection_after, Some(Selection::caret("i", 2)));
+}
+
 // --- The enter key ---
 
 #[test]
@@ -272,7 +282,7 @@ fn insert_paragraph_cuts_the_block_at_the_caret() {
     let text = snapshot.node(&id(&new)).unwrap().children().get(0).unwrap();
     assert_eq!(marks(&snapshot, &text.to_string()), [(0, 3, "bold".into())]);
     let created = &result.operations[0].created;
-    assert!(created.len() == 2 && created.contains(text) && created.contains(&id(&new)));
+    assert_eq!(created, &[id(&new), text.clone()], "the outermost first");
     assert_eq!(
         result.selection_after,
         Some(Selection::caret(text.clone(), 0))

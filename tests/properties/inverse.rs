@@ -43,15 +43,6 @@ proptest! {
     #![proptest_config(cases(150))]
 
     #[test]
-    fn tree_02_every_commit_leaves_a_sound_document(transactions in transactions()) {
-        let store = furnished();
-        for steps in transactions {
-            let changes = committed(&store, &steps).changes;
-            prop_assert_eq!(check(&store.snapshot()), Ok(()), "{:#?}", changes);
-        }
-    }
-
-    #[test]
     fn undo_01_the_inverses_of_any_commit_lead_back_and_its_changes_forth(
         transactions in transactions(),
     ) {

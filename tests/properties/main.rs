@@ -12,6 +12,7 @@ mod inverse;
 mod random_json;
 mod rollback;
 mod script;
+mod sound;
 mod undo;
 
 use common::store;

@@ -19,7 +19,7 @@ use crate::generator::{Generator, Kind};
 
 /// A debug build takes a sample.
 const CASES: u64 = if cfg!(debug_assertions) {
-    20_000
+    5_000
 } else {
     1_000_000
 };

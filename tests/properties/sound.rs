@@ -1,0 +1,64 @@
+//! What is left of any operation is a sound document, with a selection that is in it.
+
+use doclock::{Position, Selection, TextSelection, View, check};
+use proptest::prelude::*;
+
+use crate::common::{cases, commit};
+use crate::furnished;
+use crate::generator::steps;
+
+fn is_there(view: &impl View, selection: &Selection) -> bool {
+    let place = |Position { node_id, offset }: &Position| {
+        let node = view.node(node_id);
+        node.is_some_and(|node| *offset <= node.text().len())
+    };
+    match selection {
+        Selection::Text(TextSelection { anchor, focus }) => place(anchor) && place(focus),
+        Selection::Node(selected) => view.contains(&selected.node_id),
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    #[test]
+    fn tree_02_any_operation_leaves_a_sound_document(
+        transactions in prop::collection::vec(steps(1..16), 1..5),
+    ) {
+        let store = furnished();
+        for steps in transactions {
+            let committed = commit(&store, |transaction| {
+                for step in steps {
+                    // One that fails half way may leave the document so, but sound.
+                    let _ = step.run(transaction);
+                    assert_eq!(check(transaction), Ok(()), "{step:?}");
+                }
+            });
+            prop_assert_eq!(check(&store.snapshot()), Ok(()), "{:#?}", committed);
+        }
+    }
+
+    #[test]
+    fn transaction_06_whatever_is_done_the_selection_is_one_of_what_there_is(
+        selected in any::<prop::sample::Index>(),
+        steps in steps(1..40),
+    ) {
+        let store = furnished();
+        let mut transaction = store.begin("ann").unwrap();
+        let texts: Vec<Selection> = store
+            .snapshot()
+            .descendants(&"page".into())
+            .map(|node| Selection::caret(node.id(), node.text().len()))
+            .collect();
+        for step in steps {
+            if transaction.selection().is_none() {
+                // It may be gone since.
+                let _ = transaction.select(selected.get(&texts).clone());
+            }
+            let _ = step.run(&mut transaction);
+            if let Some(selection) = transaction.selection() {
+                prop_assert!(is_there(&transaction, selection), "{:?} {:?}", step, selection);
+            }
+        }
+    }
+}
