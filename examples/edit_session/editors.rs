@@ -2,12 +2,13 @@
 
 use doclock::dsl::transaction;
 use doclock::{
-    DataStore, EditError, Editor, OperationError, TransactionError, TransactionResult, View,
+    DataStore, EditError, Editor, OperationError, TransactionError, TransactionResult, UndoError,
+    View,
 };
 use indicatif::ProgressBar;
 
 use crate::doom::{self, Doom};
-use crate::plan::{Plan, Planner};
+use crate::plan::{Mood, Plan, Planner};
 use crate::random::Random;
 use crate::session::{Tally, Worker};
 
@@ -22,9 +23,10 @@ pub fn workers(
     let mut random = Random::new(seed);
     let worker = |nth: usize| -> Worker<'static> {
         let name = format!("editor-{}", nth + 1);
+        let alone = editors == 1;
         let share = transactions / editors + usize::from(nth < transactions % editors);
         let mut planner = Planner::new(name.clone(), random.split(), nodes);
-        Box::new(move |store, progress| edit(store, &name, share, &mut planner, progress))
+        Box::new(move |store, progress| edit(store, &name, share, &mut planner, alone, progress))
     };
     (0..editors).map(worker).collect()
 }
@@ -34,23 +36,52 @@ fn edit(
     name: &str,
     transactions: usize,
     planner: &mut Planner,
+    alone: bool,
     progress: &ProgressBar,
 ) -> Tally {
     let editor = Editor::new(store.clone(), name);
     let mut tally = Tally::default();
     for _ in 0..transactions {
+        if take_back(&editor, planner.mood(), &mut tally) {
+            progress.inc(1);
+            continue;
+        }
         let Plan { operations, doom } = planner.next(&store.snapshot());
         let result = transaction(&editor, operations).commit();
-        judge(result, doom.as_ref(), store, &mut tally);
+        judge(result, doom.as_ref(), store, alone, &mut tally);
         progress.inc(1);
     }
     tally
+}
+
+/// Undoes or redoes something, if the editor is in the mood for it and there is something.
+fn take_back(editor: &Editor, mood: Mood, tally: &mut Tally) -> bool {
+    let (result, stuck): (_, fn(&Editor) -> bool) = match mood {
+        Mood::Undo if editor.can_undo() => (editor.undo(), Editor::discard_undo),
+        Mood::Redo if editor.can_redo() => (editor.redo(), Editor::discard_redo),
+        _ => return false,
+    };
+    match result {
+        Ok(result) if result.changed => {
+            tally.committed += 1;
+            tally.undone += 1;
+        }
+        Ok(_) => tally.surprise("an undo changed nothing"),
+        Err(UndoError::Conflict { .. }) => {
+            tally.conflicts += 1;
+            // Whoever cannot undo the last thing wants to undo the one before it.
+            stuck(editor);
+        }
+        Err(error) => tally.surprise(error),
+    }
+    true
 }
 
 fn judge(
     result: Result<TransactionResult, TransactionError>,
     doom: Option<&Doom>,
     store: &DataStore,
+    alone: bool,
     tally: &mut Tally,
 ) {
     match (result, doom) {
@@ -61,8 +92,12 @@ fn judge(
         }
         (Err(error), Some(doom)) if doom.is_met_by(&error) => tally.rolled_back += 1,
         (Err(error), doom)
-            if doom.is_none_or(|doom| doom.is_ahead_of(&error)) && is_stale(&error) =>
+            // Whoever is alone plans on nothing that could change meanwhile.
+            if !alone
+                && doom.is_none_or(|doom| doom.is_ahead_of(&error))
+                && is_stale(&error) =>
         {
+            eprintln!("STALE {error}");
             tally.stale += 1;
         }
         (Err(error), _) => tally.surprise(error),
@@ -83,6 +118,15 @@ fn is_stale(error: &TransactionError) -> bool {
                 | IndexOutOfRange { .. }
                 | NotAChild { .. }
                 | Cycle { .. }
-        )
+                | NoParent { .. }
+                | NotAdjacent { .. }
+        ) | OperationError::RangeReversed { .. }
+            | OperationError::DifferentTrees { .. }
+            | OperationError::LeftOut { .. }
+            | OperationError::NoGrandparent { .. }
+            | OperationError::NoItem { .. }
+            | OperationError::NotWrapped { .. }
+            | OperationError::MarkNotFound { .. }
+            | OperationError::VersionConflict { .. }
     )
 }

@@ -27,6 +27,7 @@ mod random;
 mod reader;
 mod replica;
 mod report;
+mod rich;
 mod session;
 mod splice;
 mod trace;

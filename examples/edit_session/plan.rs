@@ -17,6 +17,7 @@ use doclock::{EditError, Mark, Node, NodeOperation, NodeSpec, Operation, Snapsho
 
 use crate::doom::Doom;
 use crate::random::Random;
+use crate::rich;
 use crate::splice::Splice;
 use crate::walk::{TEXT, Walk};
 
@@ -32,6 +33,14 @@ pub struct Plan {
     pub operations: Vec<Operation>,
     /// Set if it has to fail.
     pub doom: Option<Doom>,
+}
+
+/// What an editor feels like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mood {
+    Edit,
+    Undo,
+    Redo,
 }
 
 /// Makes the plans of one editor.
@@ -51,6 +60,14 @@ impl Planner {
             number: 0,
             // In a tiny document, editors would get into each other's way most of the time.
             nodes: nodes.max(64),
+        }
+    }
+
+    pub fn mood(&mut self) -> Mood {
+        match self.random.below(100) {
+            0..8 => Mood::Undo,
+            8..13 => Mood::Redo,
+            _ => Mood::Edit,
         }
     }
 
@@ -77,15 +94,16 @@ impl Planner {
         let walk = Walk::down(document, &mut self.random);
         let text = walk.text();
         let edit = match self.random.below(100) {
-            0..30 => text.map(|text| self.write(text)),
-            30..42 => text.map(|text| self.strike_keys(text)),
-            42..52 => text.map(|text| self.rewrite(text)),
-            52..60 => Some(self.write_wherever()),
-            60..67 => text.map(|text| self.mark(text)),
-            67..77 => self.format(&walk),
-            77..87 => self.add_or_delete(document, &walk),
-            87..94 => self.move_block(document, &walk),
-            _ => self.cut_and_paste(document, &walk),
+            0..20 => text.map(|text| self.write(text)),
+            20..28 => text.map(|text| self.strike_keys(text)),
+            28..34 => text.map(|text| self.rewrite(text)),
+            34..40 => Some(self.write_wherever()),
+            40..44 => text.map(|text| self.mark(text)),
+            44..48 => self.format(&walk),
+            48..62 => self.add_or_delete(document, &walk),
+            62..68 => self.move_block(document, &walk),
+            68..72 => self.cut_and_paste(document, &walk),
+            _ => self.enrich(document, &walk),
         };
         edit.or_else(|| self.add_or_delete(document, &walk))
             .unwrap_or_else(|| self.add(document))
@@ -159,6 +177,13 @@ impl Planner {
             transaction.set_marks(&id, marks)
         });
         vec![mark, self.stamp().on(text.id())]
+    }
+
+    /// Does what only a rich text editor can.
+    fn enrich(&mut self, document: &Snapshot, walk: &Walk<'_>) -> Option<Vec<Operation>> {
+        let mut edit = rich::edit(document, walk, &mut self.random)?;
+        edit.push(self.stamp().on(document.root()?));
+        Some(edit)
     }
 
     /// Sets attributes of a block.

@@ -192,11 +192,17 @@ impl fmt::Display for Report {
         )?;
         let rows = [
             ("committed", tally.committed, ""),
+            ("  undo, redo", tally.undone, "   of them"),
             ("rolled back", tally.rolled_back, "   made to fail"),
             (
                 "stale",
                 tally.stale,
                 "   planned on what others had changed meanwhile",
+            ),
+            (
+                "conflicts",
+                tally.conflicts,
+                "   could no longer be undone, for what others had done since",
             ),
             ("unexpected", tally.unexpected, ""),
         ];

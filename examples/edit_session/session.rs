@@ -27,6 +27,10 @@ pub struct Tally {
     pub rolled_back: u64,
     /// Failed because others were faster.
     pub stale: u64,
+    /// Of those that were committed, how many undid or redid others.
+    pub undone: u64,
+    /// Undone or redone no more, because of what others had done since.
+    pub conflicts: u64,
     /// Anything else.
     pub unexpected: u64,
     /// The first of those.
@@ -41,7 +45,7 @@ impl Tally {
     }
 
     pub fn total(&self) -> u64 {
-        self.committed + self.rolled_back + self.stale + self.unexpected
+        self.committed + self.rolled_back + self.stale + self.conflicts + self.unexpected
     }
 
     fn and(self, other: Self) -> Self {
@@ -49,6 +53,8 @@ impl Tally {
             committed: self.committed + other.committed,
             rolled_back: self.rolled_back + other.rolled_back,
             stale: self.stale + other.stale,
+            undone: self.undone + other.undone,
+            conflicts: self.conflicts + other.conflicts,
             unexpected: self.unexpected + other.unexpected,
             surprise: self.surprise.or(other.surprise),
         }

@@ -21,6 +21,11 @@ impl<'v> Walk<'v> {
         Self(std::iter::successors(root, step).collect())
     }
 
+    /// All nodes on it, from the root on.
+    pub fn path(&self) -> &[&'v Node] {
+        &self.0
+    }
+
     /// The text at its end, if it led to one.
     pub fn text(&self) -> Option<&'v Node> {
         self.0.last().copied().filter(|node| node.kind() == TEXT)

@@ -99,10 +99,10 @@ impl Delta {
                 transformed.push(own.take(count));
             } else {
                 let count = own.left().min(theirs.left());
-                match (own.take(count), theirs.take(count)) {
-                    (step, Step::Keep(_)) => transformed.push(step),
-                    // What is gone can neither be kept nor removed.
-                    _ => {}
+                let step = own.take(count);
+                // What is gone can neither be kept nor removed.
+                if let Step::Keep(_) = theirs.take(count) {
+                    transformed.push(step);
                 }
             }
         }

@@ -142,7 +142,7 @@ pub enum EditError {
     },
     /// The schema of the store does not have a type or a mark.
     #[error(transparent)]
-    Schema(#[from] SchemaViolation),
+    Schema(Box<SchemaViolation>),
     /// A list of nodes is not one whole subtree.
     #[error("the nodes to insert are not one subtree: {reason} at node {id}")]
     Malformed {
@@ -151,4 +151,10 @@ pub enum EditError {
         /// What is wrong.
         reason: &'static str,
     },
+}
+
+impl From<SchemaViolation> for EditError {
+    fn from(violation: SchemaViolation) -> Self {
+        Self::Schema(Box::new(violation))
+    }
 }

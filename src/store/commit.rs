@@ -84,5 +84,11 @@ pub struct Committed {
 pub enum CommitError {
     /// The document would not be as the schema of its store says.
     #[error(transparent)]
-    Schema(#[from] SchemaViolation),
+    Schema(Box<SchemaViolation>),
+}
+
+impl From<SchemaViolation> for CommitError {
+    fn from(violation: SchemaViolation) -> Self {
+        Self::Schema(Box::new(violation))
+    }
 }

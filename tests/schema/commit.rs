@@ -64,13 +64,13 @@ fn tree_06_an_unknown_type_or_mark_is_refused_by_the_edit_that_brings_it_in() {
     let store = store();
     let mut on = store.begin("test").unwrap();
     let unknown_type = |id: &str| {
-        EditError::Schema(SchemaViolation::UnknownType {
+        EditError::from(SchemaViolation::UnknownType {
             id: id.into(),
             kind: "blok".into(),
         })
     };
     let unknown_mark = |id: &str| {
-        EditError::Schema(SchemaViolation::UnknownMark {
+        EditError::from(SchemaViolation::UnknownMark {
             id: id.into(),
             mark: "blink".into(),
         })
