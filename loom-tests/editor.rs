@@ -64,7 +64,7 @@ fn editor_a_selection_follows_the_commits_of_two_others() {
 
 #[test]
 fn editor_one_editor_in_two_threads_undoes_each_entry_once() {
-    check("undo against undo", None, || {
+    check("undo against undo", Some(4), || {
         let [ann, bob] = editors("");
         type_in(&ann, 0, "a");
         let group = ann.group();
