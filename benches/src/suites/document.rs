@@ -9,6 +9,7 @@ mod edits;
 mod operations;
 mod prosemirror;
 mod rollback;
+mod schema;
 mod siblings;
 mod undo;
 
@@ -28,10 +29,11 @@ to.";
 
 pub fn run(rounds: usize, report: &Report) -> Result {
     let mut notes = operations::notes()?;
-    notes.extend([siblings::NOTE, rollback::NOTE, undo::NOTE]);
+    notes.extend([siblings::NOTE, rollback::NOTE, undo::NOTE, schema::NOTE]);
     report.heading(SUITE, ABOUT, &notes)?;
     operations::run(rounds, report)?;
     siblings::run(rounds, report)?;
     rollback::run(rounds, report)?;
-    undo::run(rounds, report)
+    undo::run(rounds, report)?;
+    schema::run(rounds, report)
 }

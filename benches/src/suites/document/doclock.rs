@@ -1,11 +1,14 @@
 //! doclock: each edit is a transaction of one operation.
 
+use std::sync::Arc;
+
 use doclock::dsl::{
     delete_range, delete_text_range, element, insert_paragraph, insert_text, set_attrs, text_node,
     toggle_mark,
 };
 use doclock::{
-    DataStore, Editor, Extent, Node, NodeId, Operation, Subscription, TransactionManager, View,
+    DataStore, Editor, Extent, Node, NodeId, Operation, Schema, StoreOptions, Subscription,
+    TransactionManager, View,
 };
 use serde_json::Value;
 
@@ -23,6 +26,8 @@ enum Form {
 }
 
 pub struct Doclock {
+    name: &'static str,
+    schema: Option<Arc<Schema>>,
     form: Form,
     root: NodeId,
     blocks: Vec<NodeId>,
@@ -31,8 +36,8 @@ pub struct Doclock {
 }
 
 /// A document with its root, its blocks and their texts, in order.
-pub fn open(start: &Start) -> Result<(DataStore, Vec<NodeId>)> {
-    let store = DataStore::new();
+pub fn open(options: StoreOptions, start: &Start) -> Result<(DataStore, Vec<NodeId>)> {
+    let store = DataStore::with_options(options);
     let kind = if start.headings {
         "heading"
     } else {
@@ -57,8 +62,10 @@ pub fn open(start: &Start) -> Result<(DataStore, Vec<NodeId>)> {
 }
 
 impl Doclock {
-    fn with(form: Form) -> Self {
+    fn new(name: &'static str, form: Form) -> Self {
         Self {
+            name,
+            schema: None,
             form,
             root: NodeId::from("none"),
             blocks: Vec::new(),
@@ -66,12 +73,21 @@ impl Doclock {
         }
     }
 
-    pub fn editor() -> Self {
-        Self::with(Self::edited(DataStore::new()))
+    pub fn editor(name: &'static str) -> Self {
+        Self::new(name, Self::edited(DataStore::new()))
     }
 
-    pub fn manager() -> Self {
-        Self::with(Form::Manager(TransactionManager::new(DataStore::new())))
+    pub fn manager(name: &'static str) -> Self {
+        Self::new(
+            name,
+            Form::Manager(TransactionManager::new(DataStore::new())),
+        )
+    }
+
+    /// In a store with a schema.
+    pub fn with_schema(self, schema: Schema) -> Self {
+        let schema = Some(Arc::new(schema));
+        Self { schema, ..self }
     }
 
     fn edited(store: DataStore) -> Form {
@@ -104,10 +120,7 @@ impl Doclock {
 
 impl Subject for Doclock {
     fn name(&self) -> &'static str {
-        match self.form {
-            Form::Editor { .. } => "doclock (editor)",
-            Form::Manager(_) => "doclock (manager)",
-        }
+        self.name
     }
 
     fn note(&self) -> &'static str {
@@ -123,7 +136,11 @@ impl Subject for Doclock {
     }
 
     fn reset(&mut self, start: &Start, _: &[Edit]) -> Result {
-        let (store, ids) = open(start)?;
+        let mut options = StoreOptions::new();
+        if let Some(schema) = &self.schema {
+            options = options.schema(Arc::clone(schema));
+        }
+        let (store, ids) = open(options, start)?;
         self.form = match self.form {
             Form::Editor { .. } => Self::edited(store),
             Form::Manager(_) => Form::Manager(TransactionManager::new(store)),

@@ -5,11 +5,27 @@ use std::time::Duration;
 use super::edits::{EDITS, Edit, Kind, Start};
 use super::{SUITE, doclock, prosemirror};
 use crate::Result;
-use crate::measure::{interleaved, timed};
+use crate::measure::{Spread, interleaved, timed};
 use crate::report::{Report, Unit};
 
-/// Blocks, and how often the edits are made to a new document, so that small ones take long enough to be measured.
-const SIZES: [(usize, usize); 2] = [(100, 20), (10_000, 1)];
+/// How large a document is.
+#[derive(Clone, Copy)]
+pub struct Size {
+    pub blocks: usize,
+    /// How often the edits are made to a new document, so that they take long enough to be measured.
+    pub passes: usize,
+}
+
+pub const SIZES: [Size; 2] = [
+    Size {
+        blocks: 100,
+        passes: 20,
+    },
+    Size {
+        blocks: 10_000,
+        passes: 2,
+    },
+];
 
 /// Something that holds one document.
 pub trait Subject {
@@ -31,8 +47,8 @@ pub trait Subject {
 /// doclock's forms come first, their first being the one that ratios compare.
 fn subjects() -> Result<Vec<Box<dyn Subject>>> {
     Ok(vec![
-        Box::new(doclock::Doclock::editor()),
-        Box::new(doclock::Doclock::manager()),
+        Box::new(doclock::Doclock::editor("doclock (editor)")),
+        Box::new(doclock::Doclock::manager("doclock (manager)")),
         Box::new(prosemirror::ProseMirror::open()?),
     ])
 }
@@ -44,53 +60,64 @@ pub fn notes() -> Result<Vec<(&'static str, &'static str)>> {
 
 pub fn run(rounds: usize, report: &Report) -> Result {
     let mut subjects = subjects()?;
-    for (blocks, passes) in SIZES {
+    for size in SIZES {
         for kind in Kind::ALL {
-            let start = Start::new(kind, blocks);
-            let edits = kind.edits(&start);
-            check(&mut subjects, &start, &edits)?;
-            let spreads = interleaved(rounds, &mut subjects, |_, subject| {
-                let mut time = Duration::ZERO;
-                for _ in 0..passes {
-                    subject.reset(&start, &edits)?;
-                    time += timed(|| subject.run(&edits))?;
-                }
-                Ok(Some(time.as_secs_f64() * 1e9 / (passes * EDITS) as f64))
-            })?;
+            let case = format!("{}/{}", kind.name(), size.blocks);
+            let spreads = measure(rounds, &mut subjects, kind, size)?;
             let names = subjects.iter().map(|subject| subject.name());
-            let case = format!("{}/{blocks}", kind.name());
             report.case(SUITE, &case, Unit::NsPerTransaction, names.zip(spreads))?;
         }
     }
     Ok(())
 }
 
+/// What an edit costs each subject, in nanoseconds, once they have been found to do the same.
+pub fn measure(
+    rounds: usize,
+    subjects: &mut [Box<dyn Subject>],
+    kind: Kind,
+    Size { blocks, passes }: Size,
+) -> Result<Vec<Option<Spread>>> {
+    let start = Start::new(kind, blocks);
+    let edits = kind.edits(&start);
+    check(subjects, &start, &edits)?;
+    interleaved(rounds, subjects, |_, subject| {
+        let mut time = Duration::ZERO;
+        for _ in 0..passes {
+            subject.reset(&start, &edits)?;
+            time += timed(|| subject.run(&edits))?;
+        }
+        Ok(Some(time.as_secs_f64() * 1e9 / (passes * EDITS) as f64))
+    })
+}
+
 /// That all start from the same document and end with the same other one.
 fn check(subjects: &mut [Box<dyn Subject>], start: &Start, edits: &[Edit]) -> Result {
-    let mut seen: Option<[Vec<String>; 2]> = None;
+    let mut expected = None;
     for subject in subjects {
         subject.reset(start, edits)?;
         let before = subject.blocks()?;
         subject.run(edits)?;
-        let pair = [before, subject.blocks()?];
+        let after = subject.blocks()?;
         let name = subject.name();
-        if pair[0] == pair[1] {
+        if before == after {
             return Err(format!("{name}: the edits change nothing").into());
         }
-        match &seen {
-            None => seen = Some(pair),
-            Some(seen) => {
-                let differing = seen.iter().flatten().zip(pair.iter().flatten());
-                let lengths = seen.each_ref().map(Vec::len) == pair.each_ref().map(Vec::len);
-                if let Some((one, other)) = differing.into_iter().find(|(one, other)| one != other)
-                {
-                    return Err(format!("{name}: {other:?} where others have {one:?}").into());
-                }
-                if !lengths {
-                    return Err(format!("{name}: another number of blocks").into());
-                }
-            }
-        }
+        let (begin, end) = expected.get_or_insert_with(|| (before.clone(), after.clone()));
+        same(name, &before, begin)?;
+        same(name, &after, end)?;
+    }
+    Ok(())
+}
+
+fn same(name: &str, found: &[String], expected: &[String]) -> Result {
+    let mut pairs = found.iter().zip(expected);
+    if let Some((found, expected)) = pairs.find(|(found, expected)| found != expected) {
+        return Err(format!("{name}: a block is {found:?}, not {expected:?}").into());
+    }
+    if found.len() != expected.len() {
+        let (found, expected) = (found.len(), expected.len());
+        return Err(format!("{name}: there are {found} blocks, not {expected}").into());
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doclock::dsl::insert_text;
-use doclock::{Editor, HistoryOptions, NodeId};
+use doclock::{Editor, HistoryOptions, NodeId, StoreOptions};
 
 use super::SUITE;
 use super::doclock::open;
@@ -38,7 +38,7 @@ struct History {
 
 impl History {
     fn open() -> Result<Self> {
-        let (store, ids) = open(&Start::new(Kind::Type, BLOCKS))?;
+        let (store, ids) = open(StoreOptions::new(), &Start::new(Kind::Type, BLOCKS))?;
         let options = HistoryOptions::new().group_interval(Duration::ZERO);
         Ok(Self {
             editor: Editor::new(store, "benchmark").with_history(options),
