@@ -1,12 +1,12 @@
 //! What a node takes in memory, beyond its text.
 //!
 //! ```text
-//! cargo run --release -p doclock-bench --bin memory -- [--json] [--nodes N]
+//! cargo run --release -p doclock-memory -- [--json] [--nodes N]
 //! ```
 //!
-//! A program of its own, so that counting slows nobody else down. What counts are the bytes that were asked of the
-//! allocator and not given back. What the system's allocator adds to each piece is not known to it; the pieces are
-//! counted, and what the process grew by is shown beside. So each case has a process of its own.
+//! What counts are the bytes that were asked of the allocator and not given back. What the system's allocator adds to
+//! each piece is not among them; so the pieces are counted, and what the process grew by is shown beside, for which
+//! each case has a process of its own.
 
 use std::alloc::System;
 use std::process::{Command, ExitCode};
@@ -20,7 +20,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: memory [--json] [--nodes N]";
+const USAGE: &str = "usage: doclock-memory [--json] [--nodes N]";
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
 
