@@ -10,14 +10,14 @@ use crate::random::SplitMix;
 use crate::report::{Report, Unit};
 
 pub const NOTE: (&str, &str) = (
-    "doclock (N nodes)",
+    "doclock N nodes",
     "begin, a character into 10 texts of a store of N, rollback; the same 10 each time, or any 10",
 );
 
 /// The first is in question; the ratio refers to the second.
 const SUBJECTS: [(&str, usize); 2] = [
-    ("doclock (1000000 nodes)", 1_000_000),
-    ("doclock (1000 nodes)", 1_000),
+    ("doclock 1000000 nodes", 1_000_000),
+    ("doclock 1000 nodes", 1_000),
 ];
 
 const TRANSACTIONS: usize = 1_000;

@@ -11,14 +11,14 @@ use crate::measure::{interleaved, timed};
 use crate::report::{Report, Unit};
 
 pub const NOTE: (&str, &str) = (
-    "doclock (N siblings)",
+    "doclock N siblings",
     "Editor::execute: a child is inserted among N, and deleted again; both stores have as many nodes in all",
 );
 
 /// The first is in question; the ratio refers to the second.
 const SUBJECTS: [(&str, usize); 2] = [
-    ("doclock (100000 siblings)", 100_000),
-    ("doclock (10 siblings)", 10),
+    ("doclock 100000 siblings", 100_000),
+    ("doclock 10 siblings", 10),
 ];
 
 const CHILDREN: usize = 200;
