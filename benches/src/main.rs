@@ -8,6 +8,7 @@
 //! rounds, on the same machine and allocator, doing the same work.
 
 mod measure;
+mod random;
 mod report;
 mod suites;
 
@@ -18,7 +19,8 @@ use report::Report;
 /// Errors only end the run, so any of them will do.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: doclock-bench lock|transaction|text|replay|all [--json] [--rounds N]";
+const USAGE: &str =
+    "usage: doclock-bench lock|transaction|text|document|replay|all [--json] [--rounds N]";
 
 /// A suite measures all its subjects for so many rounds and hands its rows to the report.
 type Suite = fn(usize, &Report) -> Result;
@@ -82,13 +84,20 @@ fn parse(words: Vec<String>) -> std::result::Result<Arguments, String> {
 }
 
 fn named(name: &str) -> Option<Vec<Suite>> {
-    use suites::{lock, replay, text, transaction};
+    use suites::{document, lock, replay, text, transaction};
     Some(match name {
         "lock" => vec![lock::run],
         "transaction" => vec![transaction::run],
         "text" => vec![text::run],
+        "document" => vec![document::run],
         "replay" => vec![replay::run],
-        "all" => vec![lock::run, transaction::run, text::run, replay::run],
+        "all" => vec![
+            lock::run,
+            transaction::run,
+            text::run,
+            document::run,
+            replay::run,
+        ],
         _ => return None,
     })
 }

@@ -53,7 +53,8 @@ trait Subject {
 /// doclock's forms come first, their first being the one that ratios compare.
 fn subjects() -> Result<Vec<Box<dyn Subject>>> {
     Ok(vec![
-        Box::new(doclock::Doclock::open()?),
+        Box::new(doclock::Doclock::open(false)?),
+        Box::new(doclock::Doclock::open(true)?),
         Box::new(ropey::InPlace::default()),
         Box::new(ropey::Cloned::default()),
         Box::new(loro::Loro::default()),

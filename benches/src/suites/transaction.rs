@@ -14,6 +14,7 @@ use std::fmt;
 
 use crate::Result;
 use crate::measure::{interleaved, timed};
+use crate::random::SplitMix;
 use crate::report::{Report, Unit};
 
 const SUITE: &str = "transaction";
@@ -187,18 +188,4 @@ fn check(subject: &mut dyn Subject, edits: &[Edit]) -> Result {
         }
     }
     Ok(())
-}
-
-/// The SplitMix64 generator: the same edits in every run, without a dependency.
-struct SplitMix(u64);
-
-impl SplitMix {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        (z % limit as u64) as usize
-    }
 }

@@ -2,7 +2,7 @@
 //! each change with its inverse, maps the selection and publishes a version.
 
 use doclock::dsl::{create, delete_text_range, insert_text, replace_text, text_node, transaction};
-use doclock::{DataStore, Editor, NodeId, Operation, View};
+use doclock::{DataStore, Editor, HistoryOptions, NodeId, Operation, View};
 
 use super::trace::Patch;
 use super::{Subject, Trace};
@@ -12,12 +12,18 @@ pub struct Doclock {
     store: DataStore,
     editor: Editor,
     text: NodeId,
+    /// Whether what is typed can be undone.
+    history: bool,
 }
 
 impl Doclock {
-    pub fn open() -> Result<Self> {
+    pub fn open(history: bool) -> Result<Self> {
         let store = DataStore::new();
         let editor = Editor::new(store.clone(), "benchmark");
+        let editor = match history {
+            true => editor,
+            false => editor.with_history(HistoryOptions::new().limit(0)),
+        };
         let text = NodeId::from("text");
         let node = text_node("inline-text", "").with_id(&text);
         transaction(&editor, [create(node)]).commit()?;
@@ -25,6 +31,7 @@ impl Doclock {
             store,
             editor,
             text,
+            history,
         })
     }
 
@@ -42,15 +49,25 @@ impl Doclock {
 
 impl Subject for Doclock {
     fn name(&self) -> &'static str {
-        "doclock (dsl)"
+        match self.history {
+            true => "doclock with history",
+            false => "doclock (dsl)",
+        }
     }
 
     fn note(&self) -> &'static str {
-        "a version per commit; atomic, validated, exact inverses; one replica, so nothing to merge with"
+        match self.history {
+            true => {
+                "the same, and each keystroke can be undone: the last 100 entries, typing without a pause being one"
+            }
+            false => {
+                "a version per commit; atomic, validated, exact inverses; one replica, so nothing to merge with"
+            }
+        }
     }
 
     fn reset(&mut self) -> Result {
-        *self = Self::open()?;
+        *self = Self::open(self.history)?;
         Ok(())
     }
 

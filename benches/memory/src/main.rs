@@ -1,0 +1,247 @@
+//! What a node takes in memory, beyond its text.
+//!
+//! ```text
+//! cargo run --release -p doclock-memory -- [--json] [--nodes N]
+//! ```
+//!
+//! What counts are the bytes that were asked of the allocator and not given back. What the system's allocator adds to
+//! each piece is not among them; so the pieces are counted, and what the process grew by is shown beside, for which
+//! each case has a process of its own.
+
+use std::alloc::System;
+use std::process::{Command, ExitCode};
+
+use doclock::{Attributes, Children, DataStore, Marks, Node, NodeId, NodeSpec, Text, View};
+use serde::{Deserialize, Serialize};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const USAGE: &str = "usage: doclock-memory [--json] [--nodes N]";
+
+const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
+
+/// Blocks of one transaction: what it needs on its way is to be small beside the store.
+const BATCH: usize = 1_000;
+
+/// A block below the root: paragraph or text, by number, named or not.
+type Block = fn(usize) -> NodeSpec;
+
+struct Case {
+    name: &'static str,
+    note: &'static str,
+    /// Nodes of one block.
+    nodes: usize,
+    block: Block,
+}
+
+/// The first is the one that counts; the others tell where its bytes are.
+const CASES: [Case; 6] = [
+    Case {
+        name: "document",
+        note: "paragraphs, each with a text of 20 to 100 characters",
+        nodes: 2,
+        block: |number| paragraph(text(number)),
+    },
+    Case {
+        name: "without text",
+        note: "the same with empty texts",
+        nodes: 2,
+        block: |_| paragraph(NodeSpec::new("text")),
+    },
+    Case {
+        name: "texts",
+        note: "texts without paragraphs",
+        nodes: 1,
+        block: text,
+    },
+    Case {
+        name: "bare",
+        note: "nodes with nothing in them",
+        nodes: 1,
+        block: |_| NodeSpec::new("paragraph"),
+    },
+    Case {
+        name: "attributes",
+        note: "the document, each paragraph with a level",
+        nodes: 2,
+        block: |number| paragraph(text(number)).with_attributes([("level", 1.into())]),
+    },
+    Case {
+        name: "named ids",
+        note: "the document, each node with a name of some eight bytes instead of a generated id",
+        nodes: 2,
+        block: |number| {
+            let text = text(number).with_id(format!("t{number}"));
+            paragraph(text).with_id(format!("p{number}"))
+        },
+    },
+];
+
+fn paragraph(text: NodeSpec) -> NodeSpec {
+    NodeSpec::new("paragraph").with_children([text])
+}
+
+fn text(number: usize) -> NodeSpec {
+    NodeSpec::new("text").with_text(words(number))
+}
+
+/// All lengths from 20 to 100 are as frequent.
+fn words(number: usize) -> &'static str {
+    &WORDS[..20 + number % 81]
+}
+
+/// Of one node each.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    suite: String,
+    case: String,
+    subject: String,
+    /// Bytes without the text's.
+    value: f64,
+    unit: String,
+    /// How many pieces the allocator was asked for.
+    pieces: f64,
+    /// Bytes of text.
+    text: f64,
+    /// What the process grew by without the text's bytes, where the system tells.
+    resident: Option<f64>,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("measuring failed: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result {
+    let (mut nodes, mut json, mut only) = (1_000_000, false, None);
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--json" => json = true,
+            "--nodes" => nodes = words.next().ok_or(USAGE)?.parse()?,
+            "--only" => only = words.next(),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    if let Some(name) = only {
+        let case = CASES.iter().find(|case| case.name == name).ok_or(USAGE)?;
+        println!("{}", serde_json::to_string(&measured(case, nodes)?)?);
+        return Ok(());
+    }
+    if !json {
+        heading(nodes);
+    }
+    for case in &CASES {
+        let row = measured_apart(case, nodes)?;
+        if json {
+            println!("{}", serde_json::to_string(&row)?);
+        } else {
+            let resident = row
+                .resident
+                .map_or_else(|| "-".into(), |bytes| format!("{bytes:.1}"));
+            println!(
+                "{:14} {:>9.1} {:>9.2} {:>9.1} {resident:>9}",
+                row.case, row.value, row.pieces, row.text
+            );
+        }
+    }
+    Ok(())
+}
+
+fn heading(nodes: usize) {
+    println!("== memory ==");
+    println!(
+        "A store of {nodes} nodes under one root. Of each node: the bytes that it has allocated beyond those of"
+    );
+    println!(
+        "its text, in how many pieces; the bytes of its text; what the process grew by beyond that text."
+    );
+    println!(
+        "Where a node itself stands: {} bytes, of which its id and its parent's {}, attributes {}, text {}, marks {},",
+        size_of::<Node>(),
+        size_of::<NodeId>() + size_of::<Option<NodeId>>(),
+        size_of::<Attributes>(),
+        size_of::<Text>(),
+        size_of::<Marks>(),
+    );
+    println!(
+        "children {}; the rest is its type.\n",
+        size_of::<Children>()
+    );
+    for case in &CASES {
+        println!("  {:14}  {}", case.name, case.note);
+    }
+    println!(
+        "\n{:14} {:>9} {:>9} {:>9} {:>9}",
+        "case", "bytes", "pieces", "text", "resident"
+    );
+}
+
+/// What another process finds, whose memory no other case has used before.
+fn measured_apart(case: &Case, nodes: usize) -> Result<Row> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let output = command
+        .args(["--only", case.name, "--nodes", &nodes.to_string()])
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("{}: {}", case.name, String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn measured(case: &Case, nodes: usize) -> Result<Row> {
+    let (before, resident_before) = (ALLOCATOR.stats(), resident());
+    let store = filled(case, nodes)?;
+    let grown = ALLOCATOR.stats() - before;
+    let resident = resident()
+        .zip(resident_before)
+        .map(|(after, before)| after - before);
+    let snapshot = store.snapshot();
+    let text: usize = snapshot.nodes().map(|node| node.text().len()).sum();
+    let per_node = |count: f64| (count / snapshot.len() as f64 * 100.0).round() / 100.0;
+    let without_text = |bytes: f64| per_node(bytes - text as f64);
+    Ok(Row {
+        suite: "memory".into(),
+        case: case.name.into(),
+        subject: "doclock".into(),
+        value: without_text(grown.bytes_allocated as f64 - grown.bytes_deallocated as f64),
+        unit: "bytes/node".into(),
+        pieces: per_node(grown.allocations as f64 - grown.deallocations as f64),
+        text: per_node(text as f64),
+        resident: resident.map(without_text),
+    })
+}
+
+fn filled(case: &Case, nodes: usize) -> Result<DataStore> {
+    let store = DataStore::new();
+    let mut transaction = store.begin("memory")?;
+    let root = transaction.create(NodeSpec::new("doc"))?;
+    transaction.set_root(&root)?;
+    transaction.commit()?;
+    let blocks: Vec<usize> = (0..nodes / case.nodes).collect();
+    for batch in blocks.chunks(BATCH) {
+        let mut transaction = store.begin("memory")?;
+        for &number in batch {
+            transaction.insert((case.block)(number), &root, None)?;
+        }
+        transaction.commit()?;
+    }
+    Ok(store)
+}
+
+/// The bytes of the process that are in memory, where the system tells as Linux does.
+fn resident() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024.0)
+}
