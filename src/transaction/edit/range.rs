@@ -24,6 +24,12 @@ pub(super) struct Over {
 impl Over {
     /// Which characters of which nodes these are, in document order. Nodes without any are left out.
     pub(super) fn pieces(&self, view: &impl View) -> Vec<(NodeId, Range<usize>)> {
+        let (start, end) = (&self.start, &self.end);
+        // No need to know where in the document that is.
+        if start.node_id == end.node_id {
+            let piece = (start.node_id.clone(), start.offset..end.offset);
+            return Vec::from_iter((start.offset < end.offset).then_some(piece));
+        }
         let nodes = walk::between(view, &self.start.node_id, &self.end.node_id);
         let pieces = nodes.map(|node| {
             let id = node.id();
@@ -57,13 +63,15 @@ pub(super) fn resolve(
             return Err(plan::out_of_range(node, &(offset..offset)).into());
         }
     }
-    let Some(fork) = walk::fork(on, first, last) else {
-        return Err(OperationError::DifferentTrees {
-            start: first.id().clone(),
-            end: last.id().clone(),
-        });
+    let order = match first.id() == last.id() {
+        true => Some(Ordering::Equal),
+        false => walk::fork(on, first, last).map(|fork| fork.order()),
     };
-    let order = fork.order().then(start.cmp(&end));
+    let order = order.ok_or_else(|| OperationError::DifferentTrees {
+        start: first.id().clone(),
+        end: last.id().clone(),
+    })?;
+    let order = order.then(start.cmp(&end));
     let start = Position::new(first.id().clone(), start);
     let end = Position::new(last.id().clone(), end);
     match order {
