@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Keep(usize),
@@ -18,7 +20,7 @@ enum Step {
 /// Neighbouring steps are of different kinds. What is inserted behind something that was removed stays behind it, so that
 /// what comes back comes back to its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Delta(Vec<Step>);
+pub(super) struct Delta(SmallVec<[Step; 3]>);
 
 /// More than any sequence has: the rest of it.
 const REST: usize = usize::MAX / 4;

@@ -44,4 +44,4 @@ pub use text::Text;
 pub use view::{Descendants, View};
 
 pub(crate) use overlay::{Overlay, Savepoint};
-pub(crate) use rebase::Since;
+pub(crate) use rebase::{Since, Steps};

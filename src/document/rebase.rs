@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foldhash::fast::FixedState;
+use smallvec::SmallVec;
 
 use super::delta::Delta;
 use super::mark::Mark;
@@ -103,27 +104,24 @@ impl Since {
 
     /// Takes in a change that was made after all that is known.
     pub(crate) fn observe(&mut self, change: &Change) {
-        match change {
-            Change::SpliceText { id, .. } => note(&mut self.texts, id, splice_of(change)),
-            Change::SplitNode { id, at, .. } => {
-                // What moved to the right half is not followed there.
-                note(&mut self.texts, id, Delta::cut(at.text));
-                note(&mut self.children, id, Delta::cut(at.children));
-            }
-            Change::RemoveSubtree { nodes, .. } => {
-                for node in nodes {
-                    self.texts.remove(&node.id);
-                    self.children.remove(&node.id);
-                }
-            }
-            Change::JoinNodes { right, .. } => {
-                self.texts.remove(&right.id);
-                self.children.remove(&right.id);
-            }
-            _ => {}
+        self.take(Steps::of(std::slice::from_ref(change)));
+    }
+
+    /// Takes in what was done after all that is known.
+    pub(crate) fn take(&mut self, steps: Steps) {
+        for (list, id, delta) in steps.0 {
+            note(self.of(list), &id, delta);
         }
-        for (list, delta) in lists_of(change).into_iter().flatten() {
-            note(&mut self.children, list, delta);
+        for id in steps.1 {
+            self.texts.remove(&id);
+            self.children.remove(&id);
+        }
+    }
+
+    fn of(&mut self, list: Sequence) -> &mut Deltas {
+        match list {
+            Sequence::Text => &mut self.texts,
+            Sequence::Children => &mut self.children,
         }
     }
 
@@ -169,6 +167,48 @@ impl Since {
             parent: place.parent.clone(),
             index,
         }
+    }
+}
+
+/// What one commit did to sequences, step by step, and the nodes that it took away; cheap to make and to keep.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps(SmallVec<[(Sequence, NodeId, Delta); 1]>, Vec<NodeId>);
+
+/// One of the two sequences that a node has.
+#[derive(Clone, Copy, Debug)]
+enum Sequence {
+    Text,
+    Children,
+}
+
+impl Steps {
+    pub(crate) fn of(changes: &[Change]) -> Self {
+        let mut steps = Self::default();
+        changes.iter().for_each(|change| steps.add(change));
+        steps
+    }
+
+    fn add(&mut self, change: &Change) {
+        match change {
+            Change::SpliceText { id, .. } => self.note(Sequence::Text, id, splice_of(change)),
+            Change::SplitNode { id, at, .. } => {
+                // What moved to the right half is not followed there.
+                self.note(Sequence::Text, id, Delta::cut(at.text));
+                self.note(Sequence::Children, id, Delta::cut(at.children));
+            }
+            Change::RemoveSubtree { nodes, .. } => {
+                self.1.extend(nodes.iter().map(|node| node.id.clone()));
+            }
+            Change::JoinNodes { right, .. } => self.1.push(right.id.clone()),
+            _ => {}
+        }
+        for (id, delta) in lists_of(change).into_iter().flatten() {
+            self.note(Sequence::Children, id, delta);
+        }
+    }
+
+    fn note(&mut self, sequence: Sequence, id: &NodeId, delta: Delta) {
+        self.0.push((sequence, id.clone(), delta));
     }
 }
 

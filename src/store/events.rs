@@ -1,7 +1,7 @@
 //! The news of commits: bounded channels that never hold up a commit.
 
 use std::cell::LazyCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -133,6 +133,8 @@ struct Observers {
 pub(super) struct Events {
     subscribers: Mutex<Vec<Subscriber>>,
     observers: Mutex<Observers>,
+    /// How many there are, so that nobody else's commit stops where there is none to tell.
+    observing: AtomicUsize,
 }
 
 impl Events {
@@ -155,12 +157,18 @@ impl Events {
         observers.given += 1;
         let id = ObserverId(observers.given);
         observers.known.push((id, observer));
+        self.observing
+            .store(observers.known.len(), Ordering::Relaxed);
         id
     }
 
     /// Tells every observer but the one who did it. Called by the holder of the store's lock, hence in the order of the
     /// versions.
     pub(super) fn inform(&self, origin: Option<ObserverId>, commit: &Witnessed<'_>) {
+        // Who registers meanwhile may be told of this commit or not, as if they had registered right before or after.
+        if self.observing.load(Ordering::Relaxed) <= usize::from(origin.is_some()) {
+            return;
+        }
         let mut observers = self.observers.lock();
         observers.known.retain(|(id, observer)| {
             if Some(*id) == origin {
@@ -172,6 +180,8 @@ impl Events {
             }
             observer.is_some()
         });
+        self.observing
+            .store(observers.known.len(), Ordering::Relaxed);
     }
 
     /// Tells every subscriber whose filter lets the changes in. Called by the holder of the store's lock, hence in

@@ -31,7 +31,8 @@ use crate::store::{Committed, DataStore, ExecutedOperation, Receipt, Transaction
 pub struct TransactionManager {
     store: DataStore,
     owner: OwnerId,
-    hooks: Hooks,
+    /// None unless some were given, so that who has none does not pay for any.
+    hooks: Option<Hooks>,
 }
 
 /// A list of operations on its way to the store.
@@ -79,14 +80,17 @@ impl TransactionManager {
         Self {
             store,
             owner: owner.into(),
-            hooks: Hooks::new(),
+            hooks: None,
         }
     }
 
     /// The same with these hooks in the place of those that it has.
     #[must_use]
     pub fn with_hooks(self, hooks: Hooks) -> Self {
-        Self { hooks, ..self }
+        Self {
+            hooks: Some(hooks),
+            ..self
+        }
     }
 
     /// The store.
@@ -229,7 +233,10 @@ impl TransactionManager {
         operations: Vec<Operation>,
         finish: impl FnOnce(Transaction, Vec<Callback>) -> Result<TransactionResult, TransactionError>,
     ) -> Result<TransactionResult, TransactionError> {
-        let operations = self.hooks.run_before(&transaction, operations)?;
+        let operations = match &self.hooks {
+            Some(hooks) => hooks.run_before(&transaction, operations)?,
+            None => operations,
+        };
         let inverses = operations.iter().filter_map(Operation::inverse).collect();
         transaction.run(operations)?;
         finish(transaction, inverses).map(|result| self.followed(result))
@@ -238,7 +245,10 @@ impl TransactionManager {
     /// Lets the after-hooks see a result.
     pub(super) fn followed(&self, result: TransactionResult) -> TransactionResult {
         TransactionResult {
-            hook_failures: self.hooks.run_after(&result),
+            hook_failures: self
+                .hooks
+                .as_ref()
+                .map_or_else(Vec::new, |hooks| hooks.run_after(&result)),
             ..result
         }
     }

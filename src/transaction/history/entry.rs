@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::Edit;
@@ -22,7 +23,7 @@ pub(super) struct Entry {
     /// What was selected before its first edit and after its last one.
     pub(super) before: Option<Selection>,
     pub(super) after: Option<Selection>,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: SmallVec<[Part; 1]>,
     /// What was merged into it after other entries had come. After these comes all that came later, by whomever.
     pub(super) late: Vec<Part>,
 }

@@ -10,14 +10,14 @@ mod error;
 mod options;
 mod part;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 pub use error::UndoError;
 pub use options::{HistoryOptions, InHistory};
 
 use entry::{Entry, Failure, Kind};
-use foldhash::fast::FixedState;
 use part::Part;
+use smallvec::smallvec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
@@ -44,12 +44,14 @@ pub(super) struct History {
     grouping: bool,
     /// The name that the entry of the open group will have.
     group_name: Option<SmolStr>,
-    /// Who changed a node last, for errors.
-    touched: HashMap<NodeId, (OwnerId, u64), FixedState>,
+    /// How many parts were merged late into an entry that can be undone; each has to be told of every commit.
+    late: usize,
+    /// Which nodes others changed, by whom and in which version, the latest last; for errors.
+    touched: VecDeque<(NodeId, OwnerId, u64)>,
 }
 
-/// Evidence is kept for so many nodes at most.
-const REMEMBERED: usize = 4096;
+/// Evidence is kept of so many changes at most.
+const REMEMBERED: usize = 256;
 
 /// A transaction of the editor's own, to be recorded.
 #[derive(Debug)]
@@ -106,6 +108,7 @@ impl History {
         self.undo.clear();
         self.redo.clear();
         self.touched.clear();
+        self.late = 0;
         self.grouping = false;
     }
 
@@ -157,7 +160,8 @@ impl History {
             _ => self.join_or_push(edit),
         }
         while self.undo.len() > self.options.limit {
-            self.undo.pop_front();
+            let oldest = self.undo.pop_front();
+            self.late -= oldest.map_or(0, |entry| entry.late.len());
         }
     }
 
@@ -186,7 +190,7 @@ impl History {
             last: edit.at,
             before: edit.before.clone(),
             after: edit.after.clone(),
-            parts: vec![edit.part()],
+            parts: smallvec![edit.part()],
             late: Vec::new(),
         });
     }
@@ -205,6 +209,7 @@ impl History {
                     top.observe(edit.version, &edit.changes);
                 }
                 self.undo[at].late.push(edit.part());
+                self.late += 1;
             }
         }
     }
@@ -232,12 +237,12 @@ impl History {
                 top.observe(version, changes);
             }
         }
-        if self.touched.len() > REMEMBERED {
-            self.touched.clear();
-        }
         for id in changes.iter().filter_map(Change::node) {
-            self.touched
-                .insert(id.clone(), (other.owner.clone(), version));
+            if self.touched.len() == REMEMBERED {
+                self.touched.pop_front();
+            }
+            let evidence = (id.clone(), other.owner.clone(), version);
+            self.touched.push_back(evidence);
         }
     }
 
@@ -246,6 +251,9 @@ impl History {
     }
 
     fn note_late(&mut self, version: u64, changes: &[Change]) {
+        if self.late == 0 {
+            return;
+        }
         for part in self.undo.iter_mut().flat_map(|entry| &mut entry.late) {
             part.observe(version, changes);
         }
@@ -272,6 +280,7 @@ impl History {
         since: Since,
     ) {
         let Taken { entry, direction } = taken;
+        self.late -= entry.late.len();
         changes.retain(Change::is_of_the_document);
         self.end_entry();
         self.note_late(version, &changes);
@@ -284,7 +293,7 @@ impl History {
         };
         self.stack_mut(other).push_back(Entry {
             kind: None,
-            parts: vec![Part::new(changes, Vec::new(), version)],
+            parts: smallvec![Part::new(changes, Vec::new(), version)],
             late: Vec::new(),
             ..entry
         });
@@ -296,6 +305,7 @@ impl History {
         let Some(entry) = stack.pop_back() else {
             return false;
         };
+        let late = entry.late.len();
         if let Some(below) = stack.back_mut() {
             for part in entry.parts {
                 let mut since = Since::default();
@@ -304,6 +314,7 @@ impl History {
                 below.follow(since);
             }
         }
+        self.late -= late;
         self.grouping = false;
         true
     }
@@ -312,10 +323,12 @@ impl History {
         match failure {
             Failure::Inverse(error) => UndoError::Inverse(error),
             Failure::Conflict(conflict) => {
-                let by = conflict.node().and_then(|id| self.touched.get(id));
+                let node = conflict.node();
+                let mut touched = self.touched.iter().rev();
+                let by = touched.find(|(id, ..)| Some(id) == node);
                 UndoError::Conflict {
                     redo: direction == Direction::Redo,
-                    by: by.cloned(),
+                    by: by.map(|(_, owner, version)| (owner.clone(), *version)),
                     conflict,
                 }
             }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use arrayvec::ArrayString;
+use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use crate::document::{Change, Conflict, Since};
+use crate::document::{Change, Conflict, Since, Steps};
 use crate::store::Transaction;
 use crate::transaction::operation::Callback;
 
@@ -16,11 +17,11 @@ pub(super) struct Part {
     /// Code that runs when they are undone, in the order of the operations that brought it.
     pub(super) inverses: Vec<Callback>,
     /// The versions that the commits made.
-    pub(super) versions: Vec<u64>,
+    pub(super) versions: SmallVec<[u64; 2]>,
     /// What others did after them, until the next part or entry.
     since: Since,
     /// What they did last, commit by commit, by version. If they undo that, nothing has happened.
-    recent: VecDeque<(u64, Since)>,
+    recent: VecDeque<(u64, Steps)>,
 }
 
 /// So many commits of others are kept apart.
@@ -31,7 +32,7 @@ impl Part {
         Self {
             changes,
             inverses,
-            versions: vec![version],
+            versions: smallvec![version],
             ..Self::default()
         }
     }
@@ -56,13 +57,11 @@ impl Part {
 
     /// Takes in a commit of somebody else.
     pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
-        let mut step = Since::default();
-        changes.iter().for_each(|change| step.observe(change));
-        self.recent.push_back((version, step));
+        self.recent.push_back((version, Steps::of(changes)));
         if self.recent.len() > RECENT
             && let Some((_, oldest)) = self.recent.pop_front()
         {
-            self.since.append(oldest);
+            self.since.take(oldest);
         }
     }
 
@@ -82,8 +81,8 @@ impl Part {
 
     /// Takes in what came after all that is known.
     pub(super) fn follow(&mut self, later: Since) {
-        for (_, step) in self.recent.drain(..) {
-            self.since.append(step);
+        for (_, steps) in self.recent.drain(..) {
+            self.since.take(steps);
         }
         self.since.append(later);
     }
@@ -91,8 +90,8 @@ impl Part {
     /// All that others did after it.
     pub(super) fn since(&self) -> Since {
         let mut since = self.since.clone();
-        for (_, step) in &self.recent {
-            since.append(step.clone());
+        for (_, steps) in &self.recent {
+            since.take(steps.clone());
         }
         since
     }
