@@ -77,7 +77,7 @@ mod transaction;
 
 pub use document::{
     AttributePatch, Attributes, Change, Children, Cut, Descendants, EditError, Fault, Fragment,
-    Half, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position, Selection,
+    Half, JsonError, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position, Selection,
     Snapshot, Text, TextSelection, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};

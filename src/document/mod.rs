@@ -14,6 +14,7 @@ mod node;
 mod nodes;
 mod overlay;
 pub(crate) mod plan;
+mod query;
 mod selection;
 mod snapshot;
 mod spec;
@@ -30,7 +31,7 @@ pub use mark::{Mark, Marks};
 pub use node::{Children, Node};
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
-pub use spec::NodeSpec;
+pub use spec::{JsonError, NodeSpec};
 pub use text::Text;
 pub use view::{Descendants, View};
 

@@ -1,5 +1,7 @@
 //! Nodes that do not exist yet.
 
+mod json;
+
 use std::sync::Arc;
 
 use serde::ser::Error as _;
@@ -10,6 +12,8 @@ use super::mark::Mark;
 use super::plan::{marks_for, reserve};
 use super::{Attributes, EditError, Node, Text};
 use crate::id::{NodeId, NodeIds};
+
+pub use json::JsonError;
 
 /// A node to be created, with all below it.
 ///
@@ -23,7 +27,8 @@ use crate::id::{NodeId, NodeIds};
 /// ```
 ///
 /// In JSON, with everything but the type optional:
-/// `{"type": "paragraph", "id": "intro", "attributes": {}, "text": "", "marks": [], "children": []}`.
+/// `{"type": "paragraph", "id": "intro", "attributes": {}, "text": "", "marks": [], "children": []}`. With serde that goes
+/// some 60 levels deep, with [`to_json`](Self::to_json) and [`from_json`](Self::from_json) any number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
     /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and dropping it
@@ -96,6 +101,28 @@ impl NodeSpec {
         }
         self.nodes.push(top);
         self
+    }
+
+    /// The same nodes, for the store to give them ids of its own.
+    #[must_use]
+    pub fn without_ids(mut self) -> Self {
+        self.nodes.iter_mut().for_each(|node| node.id = None);
+        self
+    }
+
+    /// These nodes, of which each comes after those below it.
+    pub(super) fn of_nodes<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Self {
+        let spec = |node: &Node| SpecNode {
+            id: Some(node.id.clone()),
+            kind: node.kind.clone(),
+            attributes: node.attributes.clone(),
+            text: node.text.clone(),
+            marks: node.marks.iter().cloned().collect(),
+            children: node.children.len(),
+        };
+        Self {
+            nodes: nodes.into_iter().map(spec).collect(),
+        }
     }
 
     fn with(mut self, change: impl FnOnce(&mut SpecNode)) -> Self {
