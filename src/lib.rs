@@ -61,6 +61,7 @@
 //! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors |
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], the overlay |
 //! | `store` | [`DataStore`], [`Transaction`], [`Commit`] and [`Subscription`] |
+//! | `markdown` | with the feature of that name: `from_markdown`, `to_markdown` |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Editor`], [`Selection`] |
 //!
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
@@ -69,6 +70,8 @@
 mod document;
 mod id;
 mod lock;
+#[cfg(feature = "markdown")]
+mod markdown;
 mod queue;
 mod store;
 mod sync;
@@ -77,14 +80,16 @@ mod transaction;
 
 pub use document::{
     AttributePatch, Attributes, Change, Children, Cut, Descendants, EditError, Fault, Fragment,
-    Half, JsonError, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position, Selection,
-    Snapshot, Text, TextSelection, View, check,
+    Half, JsonError, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, Place, Position,
+    Selection, Snapshot, Text, TextSelection, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
     AcquireOptions, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError, LockError,
     LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
 };
+#[cfg(feature = "markdown")]
+pub use markdown::{from_markdown, to_markdown};
 pub use store::{
     AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation,
     Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
@@ -103,4 +108,7 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../docs/guide.md")]
     struct Guide;
+    #[cfg(feature = "markdown")]
+    #[doc = include_str!("../docs/queries.md")]
+    struct Queries;
 }

@@ -5,6 +5,7 @@ mod common;
 
 mod find;
 mod json;
+mod markdown;
 mod positions;
 mod walk;
 
