@@ -61,6 +61,7 @@
 //! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors |
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], the overlay, [`Schema`] |
 //! | `store` | [`DataStore`], [`Transaction`], [`Commit`] and [`Subscription`] |
+//! | `markdown` | with the feature of that name: `from_markdown`, `to_markdown` |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Editor`], [`Selection`] |
 //!
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
@@ -69,6 +70,8 @@
 mod document;
 mod id;
 mod lock;
+#[cfg(feature = "markdown")]
+mod markdown;
 mod queue;
 mod store;
 mod sync;
@@ -77,15 +80,18 @@ mod transaction;
 
 pub use document::{
     AttributeFault, AttributePatch, AttributeSpec, Attributes, Change, Children, Conflict, Cut,
-    Descendants, EditError, ExpressionError, Fault, Fragment, Half, Mark, MarkType, Marks,
-    MarksChange, Node, NodeSelection, NodeSpec, NodeType, Place, Position, Schema, SchemaBuilder,
-    SchemaError, SchemaViolation, Selection, Snapshot, Text, TextSelection, ValueType, View, check,
+    Descendants, EditError, ExpressionError, Fault, Fragment, Half, JsonError, Mark, MarkType,
+    Marks, MarksChange, Node, NodeSelection, NodeSpec, NodeType, Place, Position, Schema,
+    SchemaBuilder, SchemaError, SchemaViolation, Selection, Snapshot, Text, TextSelection,
+    ValueType, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
     AcquireOptions, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError, LockError,
     LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
 };
+#[cfg(feature = "markdown")]
+pub use markdown::{from_markdown, to_markdown};
 pub use store::{
     AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, Filter,
     Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
@@ -111,4 +117,7 @@ mod pages {
     struct Hooks;
     #[doc = include_str!("../docs/schema.md")]
     struct Schema;
+    #[cfg(feature = "markdown")]
+    #[doc = include_str!("../docs/queries.md")]
+    struct Queries;
 }

@@ -21,7 +21,6 @@ mod args;
 mod doom;
 mod editors;
 mod input;
-mod markdown;
 mod plan;
 mod random;
 mod reader;
@@ -86,7 +85,7 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
             seed,
         } => {
             let markdown = input::text(file)?;
-            let document = markdown::document(&markdown);
+            let document = doclock::from_markdown(&markdown);
             let workers = editors::workers(editors, *transactions, *seed, document.len());
             let outcome = session::run(document, workers, *transactions)?;
             Ok(Report::of_edits(file, editors, *seed, outcome))

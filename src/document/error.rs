@@ -123,6 +123,14 @@ pub enum EditError {
         /// The node.
         id: NodeId,
     },
+    /// Of two nodes in different trees, neither comes before the other.
+    #[error("nodes {one} and {other} are in different trees, so neither comes first")]
+    DifferentTrees {
+        /// One node.
+        one: NodeId,
+        /// The other.
+        other: NodeId,
+    },
     /// Only a node and its next sibling can become one.
     #[error("node {right} is not the next sibling of node {left}, so the two cannot be joined")]
     NotAdjacent {

@@ -97,7 +97,7 @@ pub struct Marks(Option<Arc<Vec<Mark>>>);
 
 impl Marks {
     /// Brings marks into normal form for a text of `len` characters; the marks that reach out of it are returned.
-    pub(super) fn normal(marks: Vec<Mark>, len: usize) -> Result<Self, Mark> {
+    pub(crate) fn normal(marks: Vec<Mark>, len: usize) -> Result<Self, Mark> {
         let mut marks = marks;
         for mark in &mut marks {
             let range = mark.range.get_or_insert(0..len);

@@ -15,6 +15,7 @@ mod node;
 mod nodes;
 mod overlay;
 pub(crate) mod plan;
+mod query;
 mod rebase;
 mod schema;
 mod selection;
@@ -39,7 +40,7 @@ pub use schema::{
 };
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
-pub use spec::NodeSpec;
+pub use spec::{JsonError, NodeSpec};
 pub use text::Text;
 pub use view::{Descendants, View};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, EditError, View, plan};
+use super::{Change, EditError, Node, View, plan};
 use crate::id::NodeId;
 
 /// A place in the text of a node: before the character at `offset`.
@@ -91,10 +91,11 @@ impl Position {
         Some(self)
     }
 
-    fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
+    /// The node, if it is there and has this place in its text.
+    pub(super) fn check<'v, V: View>(&self, view: &'v V) -> Result<&'v Node, EditError> {
         let node = plan::find(view, &self.node_id)?;
         match self.offset <= node.text().len() {
-            true => Ok(()),
+            true => Ok(node),
             false => Err(plan::out_of_range(node, &(self.offset..self.offset))),
         }
     }
@@ -141,7 +142,7 @@ impl Selection {
         match self {
             Self::Text(TextSelection { anchor, focus }) => {
                 anchor.check(view)?;
-                focus.check(view)
+                focus.check(view).map(drop)
             }
             Self::Node(NodeSelection { node_id }) => plan::find(view, node_id).map(drop),
         }

@@ -1,5 +1,7 @@
 //! Nodes that do not exist yet.
 
+mod json;
+
 use std::sync::Arc;
 
 use serde::ser::Error as _;
@@ -10,6 +12,8 @@ use super::mark::Mark;
 use super::plan::{find, marks_for, reserve};
 use super::{Attributes, EditError, Node, Text, View};
 use crate::id::{NodeId, NodeIds};
+
+pub use json::JsonError;
 
 /// A node to be created, with all below it.
 ///
@@ -23,7 +27,8 @@ use crate::id::{NodeId, NodeIds};
 /// ```
 ///
 /// In JSON, with everything but the type optional:
-/// `{"type": "paragraph", "id": "intro", "attributes": {}, "text": "", "marks": [], "children": []}`.
+/// `{"type": "paragraph", "id": "intro", "attributes": {}, "text": "", "marks": [], "children": []}`. With serde that goes
+/// some 60 levels deep, with [`to_json`](Self::to_json) and [`from_json`](Self::from_json) any number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
     /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and dropping it
@@ -113,23 +118,35 @@ impl NodeSpec {
 
     /// A copy of a node that exists, without ids; with all below it if it is to be deep.
     pub(crate) fn copy_of<V: View>(view: &V, id: &NodeId, deep: bool) -> Result<Self, EditError> {
-        let mut nodes = Vec::new();
-        let mut ahead = vec![find(view, id)?];
-        while let Some(node) = ahead.pop() {
-            let before = ahead.len();
-            if deep {
-                ahead.extend(node.children().iter().filter_map(|child| view.node(child)));
-            }
-            nodes.push(SpecNode::copy_of(node, ahead.len() - before));
+        match deep {
+            true => view.to_spec(id).map(Self::without_ids),
+            false => Ok(Self {
+                nodes: vec![SpecNode::copy_of(find(view, id)?, 0)],
+            }),
         }
-        // Each node came before those below it, and the last of its children first: the reverse of what is needed.
-        nodes.reverse();
-        Ok(Self { nodes })
     }
 
     /// The type of the top.
     pub(crate) fn kind(&self) -> &str {
         self.nodes.last().map_or("", |top| &top.kind)
+    }
+
+    /// The same nodes, for the store to give them ids of its own.
+    #[must_use]
+    pub fn without_ids(mut self) -> Self {
+        self.nodes.iter_mut().for_each(|node| node.id = None);
+        self
+    }
+
+    /// These nodes, of which each comes after those below it.
+    pub(super) fn of_nodes<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Self {
+        let spec = |node: &Node| SpecNode {
+            id: Some(node.id.clone()),
+            ..SpecNode::copy_of(node, node.children.len())
+        };
+        Self {
+            nodes: nodes.into_iter().map(spec).collect(),
+        }
     }
 
     fn with(mut self, change: impl FnOnce(&mut SpecNode)) -> Self {

@@ -1,0 +1,348 @@
+//! Nested JSON of any depth.
+//!
+//! serde and serde_json recurse over what is nested, so they have to stop somewhere. Here only the nodes nest without
+//! a limit, and for these a list of open nodes takes the place of the recursion; all that is in a node is left to
+//! serde_json.
+
+use std::mem;
+
+use serde::Deserialize;
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::{Nested, NodeSpec, SpecNode};
+use crate::document::{Attributes, Mark, Text};
+use crate::id::NodeId;
+
+/// Why a text is not the JSON of a node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} at line {line} column {column}")]
+#[non_exhaustive]
+pub struct JsonError {
+    /// The line, counted from one.
+    pub line: usize,
+    /// The character in the line, counted from one.
+    pub column: usize,
+    /// What is wrong there.
+    pub reason: String,
+}
+
+impl NodeSpec {
+    /// The node as JSON, with all below it, however deep. The form is that of serde.
+    ///
+    /// ```
+    /// use doclock::NodeSpec;
+    ///
+    /// let text = NodeSpec::new("text").with_text("Hi");
+    /// let spec = NodeSpec::new("paragraph").with_id("intro").with_children([text]);
+    /// let json = r#"{"type":"paragraph","id":"intro","children":[{"type":"text","text":"Hi"}]}"#;
+    /// assert_eq!(spec.to_json(), json);
+    /// assert_eq!(NodeSpec::from_json(json)?, spec);
+    /// # Ok::<(), doclock::JsonError>(())
+    /// ```
+    pub fn to_json(&self) -> String {
+        let shape = self.shape();
+        let mut json = String::new();
+        // A node to be written, or `None` for the end of one that has children.
+        let mut ahead = vec![Some(shape.top())];
+        while let Some(step) = ahead.pop() {
+            let Some(at) = step else {
+                json.push_str("]}");
+                continue;
+            };
+            if json.ends_with('}') {
+                json.push(',');
+            }
+            let head = self.nodes[at].head();
+            match shape.children[at].as_slice() {
+                [] => json.push_str(&head),
+                children => {
+                    json.push_str(head.strip_suffix('}').unwrap_or(&head));
+                    json.push_str(r#","children":["#);
+                    ahead.push(None);
+                    ahead.extend(children.iter().rev().copied().map(Some));
+                }
+            }
+        }
+        json
+    }
+
+    /// Reads a node with all below it, however deep, from what [`to_json`](Self::to_json) or serde wrote, or from JSON
+    /// of the same form. The values of attributes nest no deeper than 100 levels.
+    ///
+    /// # Errors
+    ///
+    /// [`JsonError`] with line, column and reason.
+    ///
+    /// ```
+    /// use doclock::NodeSpec;
+    ///
+    /// let error = NodeSpec::from_json("{\n  \"type\": \"paragraph\",\n  \"txt\": \"\"\n}").unwrap_err();
+    /// assert_eq!((error.line, error.column), (3, 3));
+    /// assert_eq!(error.reason, "unknown field `txt`");
+    /// ```
+    pub fn from_json(json: &str) -> Result<Self, JsonError> {
+        Reader { json, at: 0 }.spec()
+    }
+}
+
+impl SpecNode {
+    /// The JSON of the node without its children.
+    fn head(&self) -> String {
+        let head = serde_json::to_string(&Nested {
+            kind: &self.kind,
+            id: &self.id,
+            attributes: &self.attributes,
+            text: &self.text,
+            marks: &self.marks,
+            children: Vec::new(),
+        });
+        // Only a map whose keys are no strings could fail, and there is none.
+        head.unwrap_or_default()
+    }
+}
+
+/// How deep the values of attributes may nest. serde_json reads 128 levels; whoever writes a node as a part of
+/// something else needs some of them for that.
+const DEEPEST: usize = 100;
+
+/// A node of which a part is read.
+#[derive(Default)]
+struct Open {
+    kind: Option<SmolStr>,
+    id: Option<Option<NodeId>>,
+    attributes: Option<Attributes>,
+    text: Option<Text>,
+    marks: Option<Vec<Mark>>,
+    children: Option<usize>,
+    /// Whether a field was read, so that the next one comes after a comma.
+    begun: bool,
+}
+
+struct Reader<'j> {
+    json: &'j str,
+    /// How many bytes were read.
+    at: usize,
+}
+
+type Read<T> = Result<T, JsonError>;
+
+impl<'j> Reader<'j> {
+    fn spec(mut self) -> Read<NodeSpec> {
+        let mut nodes = Vec::new();
+        let mut node = self.open()?;
+        let mut around: Vec<Open> = Vec::new();
+        loop {
+            if self.fields_up_to_a_child(&mut node)? {
+                around.push(mem::replace(&mut node, self.open()?));
+                continue;
+            }
+            nodes.push(self.closed(node)?);
+            let Some(parent) = around.pop() else {
+                break;
+            };
+            node = parent;
+            node.children = node.children.map(|children| children + 1);
+            if self.take(b',') {
+                around.push(mem::replace(&mut node, self.open()?));
+            } else if !self.take(b']') {
+                return Err(self.fail("expected `,` or `]`"));
+            }
+        }
+        match self.peek() {
+            None => Ok(NodeSpec { nodes }),
+            Some(_) => Err(self.fail("trailing characters")),
+        }
+    }
+
+    fn open(&mut self) -> Read<Open> {
+        match self.take(b'{') {
+            true => Ok(Open::default()),
+            false => Err(self.fail("expected a node, which begins with `{`")),
+        }
+    }
+
+    /// Reads fields up to the end of the node, or up to its first child; whether there is one.
+    fn fields_up_to_a_child(&mut self, node: &mut Open) -> Read<bool> {
+        while !self.take(b'}') {
+            if node.begun && !self.take(b',') {
+                return Err(self.fail("expected `,` or `}`"));
+            }
+            node.begun = true;
+            let key = self.key()?;
+            match key.name.as_str() {
+                "type" => self.fill(&mut node.kind, &key)?,
+                "id" => self.fill(&mut node.id, &key)?,
+                "text" => self.fill(&mut node.text, &key)?,
+                "attributes" => {
+                    self.fill(&mut node.attributes, &key)?;
+                    self.check_depth(node.attributes.iter(), &key)?;
+                }
+                "marks" => {
+                    self.fill(&mut node.marks, &key)?;
+                    let marks = node.marks.iter().flatten();
+                    self.check_depth(marks.map(|mark| &mark.attributes), &key)?;
+                }
+                "children" => {
+                    if node.children.replace(0).is_some() {
+                        return Err(self.duplicate(&key));
+                    }
+                    if !self.take(b'[') {
+                        return Err(self.fail("expected a list of children"));
+                    }
+                    if !self.take(b']') {
+                        return Ok(true);
+                    }
+                }
+                name => return Err(self.fail_at(key.at, format!("unknown field `{name}`"))),
+            }
+        }
+        Ok(false)
+    }
+
+    fn key(&mut self) -> Read<Key> {
+        if self.peek() != Some(b'"') {
+            return Err(self.fail("expected a field"));
+        }
+        let at = self.at;
+        let name = self.value()?;
+        match self.take(b':') {
+            true => Ok(Key { name, at }),
+            false => Err(self.fail("expected `:`")),
+        }
+    }
+
+    fn fill<T: Deserialize<'j>>(&mut self, field: &mut Option<T>, key: &Key) -> Read<()> {
+        match field.replace(self.value()?) {
+            None => Ok(()),
+            Some(_) => Err(self.duplicate(key)),
+        }
+    }
+
+    fn closed(&self, node: Open) -> Read<SpecNode> {
+        let brace = self.at.saturating_sub(1);
+        let missing = || self.fail_at(brace, "missing field `type`".to_owned());
+        Ok(SpecNode {
+            kind: node.kind.ok_or_else(missing)?,
+            id: node.id.unwrap_or_default(),
+            attributes: node.attributes.unwrap_or_default(),
+            text: node.text.unwrap_or_default(),
+            marks: node.marks.unwrap_or_default(),
+            children: node.children.unwrap_or_default(),
+        })
+    }
+
+    fn check_depth<'a>(
+        &self,
+        mut attributes: impl Iterator<Item = &'a Attributes>,
+        key: &Key,
+    ) -> Read<()> {
+        match attributes.all(is_shallow) {
+            true => Ok(()),
+            false => {
+                let reason = format!("attributes are nested deeper than {DEEPEST} levels");
+                Err(self.fail_at(key.at, reason))
+            }
+        }
+    }
+
+    // --- Characters ---
+
+    /// The next character that is not space; it is a place to go on from.
+    fn peek(&mut self) -> Option<u8> {
+        let rest = self.json.as_bytes().get(self.at..)?;
+        let space = rest.iter().take_while(|byte| b" \t\n\r".contains(byte));
+        self.at += space.count();
+        self.json.as_bytes().get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let there = self.peek() == Some(byte);
+        self.at += usize::from(there);
+        there
+    }
+
+    /// Reads what serde_json reads without going deeper than it does.
+    fn value<T: Deserialize<'j>>(&mut self) -> Read<T> {
+        let rest = self.json.get(self.at..).unwrap_or_default();
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter();
+        match values.next() {
+            Some(Ok(value)) => {
+                self.at += values.byte_offset();
+                Ok(value)
+            }
+            Some(Err(error)) => Err(self.fail_at(self.at + offset(rest, &error), reason(&error))),
+            None => {
+                self.at = self.json.len();
+                Err(self.fail("expected a value"))
+            }
+        }
+    }
+
+    // --- Errors ---
+
+    fn fail(&self, reason: &str) -> JsonError {
+        match self.json.get(self.at..) {
+            None | Some("") => {
+                self.fail_at(self.at, format!("{reason}, found the end of the text"))
+            }
+            Some(_) => self.fail_at(self.at, reason.to_owned()),
+        }
+    }
+
+    fn duplicate(&self, key: &Key) -> JsonError {
+        self.fail_at(key.at, format!("duplicate field `{}`", key.name))
+    }
+
+    fn fail_at(&self, at: usize, reason: String) -> JsonError {
+        let before = &self.json[..self.json.floor_char_boundary(at)];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        JsonError {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            reason,
+        }
+    }
+}
+
+/// The name of a field, and where it stands.
+struct Key {
+    name: SmolStr,
+    at: usize,
+}
+
+fn is_shallow(attributes: &Attributes) -> bool {
+    let mut ahead: Vec<(&Value, usize)> = attributes.iter().map(|(_, value)| (value, 0)).collect();
+    while let Some((value, depth)) = ahead.pop() {
+        if depth > DEEPEST {
+            return false;
+        }
+        match value {
+            Value::Array(items) => ahead.extend(items.iter().map(|item| (item, depth + 1))),
+            Value::Object(fields) => ahead.extend(fields.values().map(|item| (item, depth + 1))),
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from one; zero
+/// stands for no place, or for the end of a text that has nothing in its last line.
+fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let Some(lines_before) = error.line().checked_sub(1) else {
+        return 0;
+    };
+    let lines = text.split_inclusive('\n').take(lines_before);
+    let line_start: usize = lines.map(str::len).sum();
+    (line_start + error.column().saturating_sub(1)).min(text.len())
+}
+
+/// The message without the place that serde_json adds, which is told apart.
+fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match message.strip_suffix(&place) {
+        Some(message) => message.to_owned(),
+        None => message,
+    }
+}

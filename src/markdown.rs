@@ -1,0 +1,68 @@
+//! Markdown into a tree of nodes and back.
+
+mod inline;
+mod read;
+mod write;
+
+use crate::document::{EditError, NodeSpec, View};
+use crate::id::NodeId;
+
+/// What stands for an image without a description or a link without words: a mark needs something to cover.
+const OBJECT: char = '\u{FFFC}';
+
+/// The document that a Markdown text describes. Every text describes one.
+///
+/// Read is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. The top is of the type `document`;
+/// below it are
+///
+/// | node | attributes | in it |
+/// |---|---|---|
+/// | `paragraph` | | text |
+/// | `heading` | `level` | text |
+/// | `block-quote` | | blocks |
+/// | `list` | `ordered`, and `start` where it is | `list-item`s |
+/// | `list-item` | `checked` for a task | blocks; text at once, without a paragraph, where the list is tight |
+/// | `code-block` | `language` | text |
+/// | `html-block` | | text: the HTML |
+/// | `thematic-break` | | |
+/// | `table` | `align`: `none`, `left`, `center` or `right` for each column | one `table-head`, then `table-row`s |
+/// | `table-head`, `table-row` | | `table-cell`s |
+/// | `table-cell` | | text |
+/// | `footnote` | `label` | blocks |
+///
+/// Text is in children of the type `inline-text`. Marks over it are `em`, `bold`, `strikethrough`, `code`, `html`,
+/// `link` with `href` and `title`, `image` with `src` and `title` over its description, `footnote` with `label`. A
+/// link or an image without words covers U+FFFC. A hard break is a newline, a soft one a space.
+///
+/// ```
+/// use doclock::{DataStore, Mark, NodeSpec, View, from_markdown, to_markdown};
+///
+/// let document = from_markdown("A *small* page.");
+/// let text = NodeSpec::new("inline-text").with_text("A small page.").with_marks([Mark::new("em", 2..7)]);
+/// let paragraph = NodeSpec::new("paragraph").with_children([text]);
+/// assert_eq!(document, NodeSpec::new("document").with_children([paragraph]));
+///
+/// let mut transaction = DataStore::new().begin("import")?;
+/// let root = transaction.create(document)?;
+/// assert_eq!(to_markdown(&transaction, &root)?, "A *small* page.\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn from_markdown(text: &str) -> NodeSpec {
+    read::document(text)
+}
+
+/// A node with all below it as Markdown.
+///
+/// What [`from_markdown`] reads is read again from what this writes, node by node and mark by mark. The spelling may
+/// differ: headings begin with `#`, code is fenced, lines are not wrapped.
+///
+/// Of a node of an unknown type, the text is a paragraph, and what is below it follows. Unknown marks are left out,
+/// and so is what Markdown cannot say: an empty paragraph, for example.
+///
+/// # Errors
+///
+/// [`EditError`]: the node does not exist.
+pub fn to_markdown(view: &impl View, id: &NodeId) -> Result<String, EditError> {
+    let node = view.node(id).ok_or_else(|| view.missing(id))?;
+    Ok(write::Writer::new(view).written(node))
+}

@@ -1,0 +1,369 @@
+//! Text with marks as the characters of Markdown.
+//!
+//! First the text is cut into pieces at the edges of marks, with something between them that opens or closes a mark.
+//! Then each piece is spelled so that it reads as nothing but itself, which depends on what stands beside it.
+
+mod flank;
+mod spell;
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use flank::settle;
+use spell::Speller;
+
+use crate::document::{Attributes, Mark, Node};
+
+/// Where a text stands, which decides what has to be escaped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It may have several lines, each of which could begin a block.
+    Paragraph,
+    /// One line, at whose end number signs do not count.
+    Heading,
+    /// One line, in which bars separate.
+    Cell,
+}
+
+/// The texts of these nodes, one after the other.
+pub(super) fn written<'v>(nodes: impl IntoIterator<Item = &'v Node>, place: Place) -> String {
+    let mut run = Run::default();
+    nodes.into_iter().for_each(|node| run.add(node));
+    run.join();
+    let mut pieces = run.pieces();
+    settle(&mut pieces, &run.text);
+    Speller::new(&run.text, &pieces, place).spelled()
+}
+
+/// What the marks of Markdown are. The first are written outside of the last where they cover the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Style {
+    Strikethrough,
+    Strong,
+    Emphasis,
+    Link,
+    Image,
+    /// Those of which the text is written as it is.
+    Code,
+    Footnote,
+    Html,
+}
+
+#[derive(Clone)]
+struct Span<'v> {
+    range: Range<usize>,
+    style: Style,
+    attributes: &'v Attributes,
+}
+
+#[derive(Default)]
+struct Run<'v> {
+    text: Vec<char>,
+    spans: Vec<Span<'v>>,
+}
+
+/// A piece of a text, or what stands between two.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Text {
+        range: Range<usize>,
+        /// Whether the first and the last character must be neither a letter nor a space.
+        guarded: (bool, bool),
+    },
+    Open(Delimiter),
+    Close(Delimiter),
+    /// The brackets of a link or an image.
+    OpenBracket(&'static str),
+    CloseBracket(String),
+    Raw(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delimiter {
+    Asterisk,
+    Underscore,
+    Asterisks,
+    Tildes,
+}
+
+impl Delimiter {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Asterisk => "*",
+            Self::Underscore => "_",
+            Self::Asterisks => "**",
+            Self::Tildes => "~~",
+        }
+    }
+}
+
+impl<'v> Run<'v> {
+    fn add(&mut self, node: &'v Node) {
+        let start = self.text.len();
+        self.text.extend(node.text().chars());
+        let len = self.text.len() - start;
+        let spans = node.marks().iter().filter_map(|mark: &Mark| {
+            let range = mark.range.clone()?;
+            Some(Span {
+                range: range.start.min(len) + start..range.end.min(len) + start,
+                style: style(&mark.kind)?,
+                attributes: &mark.attributes,
+            })
+        });
+        self.spans
+            .extend(spans.filter(|span| !span.range.is_empty()));
+    }
+
+    /// Makes one of what touches or overlaps and would be written alike, for there is no way to end the one and begin
+    /// the other.
+    fn join(&mut self) {
+        self.spans
+            .sort_by_key(|span| (span.style, span.range.start));
+        self.spans.dedup_by(|next, span| {
+            let alike = span.style == next.style
+                && (span.delimiter().is_some()
+                    || span.style == Style::Code
+                    || span.attributes == next.attributes);
+            let joined = alike && next.range.start <= span.range.end;
+            if joined {
+                span.range.end = span.range.end.max(next.range.end);
+            }
+            joined
+        });
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let mut edges: Vec<usize> = vec![0, self.text.len()];
+        edges.extend(
+            self.spans
+                .iter()
+                .flat_map(|span| [span.range.start, span.range.end]),
+        );
+        edges.sort_unstable();
+        edges.dedup();
+        let mut starting = self.spans.clone();
+        starting.sort_by_key(|span| Reverse(span.range.start));
+
+        let mut pieces = Vec::new();
+        let mut open: Vec<Span<'v>> = Vec::new();
+        let mut raw: Vec<Span<'v>> = Vec::new();
+        for (nth, &at) in edges.iter().enumerate() {
+            let mut opening = Vec::new();
+            while let Some(span) = starting.pop_if(|span| span.range.start == at) {
+                match span.style < Style::Code {
+                    true => opening.push(span),
+                    false => raw.push(span),
+                }
+            }
+            self.close(&mut open, &mut opening, at, &mut pieces);
+            raw.retain(|span| span.range.end > at);
+            // Outside is what ends last.
+            opening.sort_by_key(|span| (Reverse(span.range.end), span.style));
+            for span in opening {
+                pieces.push(span.opened());
+                open.push(span);
+            }
+            let Some(&end) = edges.get(nth + 1) else {
+                continue;
+            };
+            pieces.push(match raw.iter().max_by_key(|span| span.style) {
+                Some(span) => Piece::Raw(span.raw(&self.text[at..end])),
+                None => Piece::Text {
+                    range: at..end,
+                    guarded: (false, false),
+                },
+            });
+        }
+        pieces
+    }
+
+    /// Closes what ends here. What was opened later than that has to be closed too and is opened again, and so is
+    /// what would cut in two a link or an image that opens here.
+    fn close(
+        &self,
+        open: &mut Vec<Span<'v>>,
+        opening: &mut Vec<Span<'v>>,
+        at: usize,
+        pieces: &mut Vec<Piece>,
+    ) {
+        let brackets = opening.iter().filter(|span| span.delimiter().is_none());
+        let reach = brackets.map(|span| span.range.end).max().unwrap_or(at);
+        let ends = |span: &Span<'_>| {
+            span.range.end == at || (span.delimiter().is_some() && span.range.end < reach)
+        };
+        let keep = open.iter().position(ends).unwrap_or(open.len());
+        for span in open.drain(keep..).rev() {
+            match span.automatic(&self.text, pieces) {
+                Some(link) => {
+                    pieces.truncate(pieces.len() - 2);
+                    pieces.push(Piece::Raw(link));
+                }
+                None => pieces.push(span.closed()),
+            }
+            if span.range.end > at {
+                opening.push(span);
+            }
+        }
+    }
+}
+
+fn style(mark: &str) -> Option<Style> {
+    Some(match mark {
+        "link" => Style::Link,
+        "image" => Style::Image,
+        "strikethrough" => Style::Strikethrough,
+        "bold" => Style::Strong,
+        "em" => Style::Emphasis,
+        "code" => Style::Code,
+        "footnote" => Style::Footnote,
+        "html" => Style::Html,
+        _ => return None,
+    })
+}
+
+impl Span<'_> {
+    fn delimiter(&self) -> Option<Delimiter> {
+        match self.style {
+            Style::Strikethrough => Some(Delimiter::Tildes),
+            Style::Strong => Some(Delimiter::Asterisks),
+            Style::Emphasis => Some(Delimiter::Asterisk),
+            _ => None,
+        }
+    }
+
+    fn opened(&self) -> Piece {
+        match self.delimiter() {
+            Some(delimiter) => Piece::Open(delimiter),
+            None if self.style == Style::Image => Piece::OpenBracket("!["),
+            None => Piece::OpenBracket("["),
+        }
+    }
+
+    fn closed(&self) -> Piece {
+        let target = match self.style {
+            Style::Image => self.attribute("src"),
+            _ => self.attribute("href"),
+        };
+        match self.delimiter() {
+            Some(delimiter) => Piece::Close(delimiter),
+            None => Piece::CloseBracket(destination(target, self.attribute("title"))),
+        }
+    }
+
+    fn attribute(&self, key: &str) -> &str {
+        let value = self.attributes.get(key);
+        value.and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The short form of a link whose words are its target, if the last pieces are such a link.
+    fn automatic(&self, text: &[char], pieces: &[Piece]) -> Option<String> {
+        let [.., Piece::OpenBracket("["), Piece::Text { range, .. }] = pieces else {
+            return None;
+        };
+        let words: String = text.get(range.clone())?.iter().collect();
+        let href = self.attribute("href");
+        let target = match href.strip_prefix("mailto:") {
+            Some(mailbox) if is_mailbox(mailbox) => mailbox,
+            _ if is_address(href) => href,
+            _ => return None,
+        };
+        let is_short = words == target && self.attribute("title").is_empty();
+        is_short.then(|| format!("<{target}>"))
+    }
+
+    fn raw(&self, text: &[char]) -> String {
+        match self.style {
+            Style::Code => code(text),
+            Style::Footnote => {
+                let label = self.attribute("label");
+                // Two that touch have become one mark.
+                let times = text.len() / label.chars().count().max(1);
+                format!("[^{label}]").repeat(times.max(1))
+            }
+            _ => text.iter().collect(),
+        }
+    }
+}
+
+/// Whether this is an address with a scheme, in characters that need no escape.
+fn is_address(text: &str) -> bool {
+    let letters = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    text.split_once(':').is_some_and(|(scheme, rest)| {
+        (2..=32).contains(&scheme.len())
+            && letters(scheme)
+            && rest
+                .bytes()
+                .all(|byte| byte.is_ascii_graphic() && !b"<>|".contains(&byte))
+    })
+}
+
+/// Whether this is the address of a mailbox, in characters that need no escape.
+fn is_mailbox(text: &str) -> bool {
+    let plain =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    text.split_once('@').is_some_and(|(name, domain)| {
+        name.split(['.', '-', '_', '+']).all(plain)
+            && domain.split('.').all(plain)
+            && domain.len() < 64
+    })
+}
+
+/// A code span: fenced by more backticks than it has in a row.
+fn code(text: &[char]) -> String {
+    let text: String = text
+        .iter()
+        .map(|&char| if char == '\n' { ' ' } else { char })
+        .collect();
+    let fence = "`".repeat(longest_row(&text, '`') + 1);
+    let spaced = text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
+    let space = match spaced || text.starts_with('`') || text.ends_with('`') {
+        true => " ",
+        false => "",
+    };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+pub(super) fn longest_row(text: &str, of: char) -> usize {
+    let rows = text.split(|char| char != of);
+    rows.map(str::len).max().unwrap_or(0)
+}
+
+/// What follows the words of a link or an image.
+fn destination(target: &str, title: &str) -> String {
+    let target = encoded(target, |char| {
+        char.is_ascii_alphanumeric() || "-._~:/?#@!$+,;=%".contains(char)
+    });
+    match (target.as_str(), title) {
+        (target, "") => format!("]({target})"),
+        ("", title) => format!("](<> \"{}\")", title_text(title)),
+        (target, title) => format!("]({target} \"{}\")", title_text(title)),
+    }
+}
+
+fn title_text(title: &str) -> String {
+    encoded(title, |char| {
+        char == ' ' || (char.is_ascii_graphic() && !"\"\\&<>`[]|*_~".contains(char))
+    })
+}
+
+/// A text in which ASCII characters are references unless they are plain, and so are spaces of all kinds.
+pub(super) fn encoded(text: &str, plain: impl Fn(char) -> bool) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for char in text.chars() {
+        match plain(char) || !(char.is_ascii() || char.is_whitespace() || char.is_control()) {
+            true => encoded.push(char),
+            false => push_reference(&mut encoded, char),
+        }
+    }
+    encoded
+}
+
+fn push_reference(out: &mut String, char: char) {
+    match char {
+        '&' => out.push_str("&amp;"),
+        '\u{a0}' => out.push_str("&nbsp;"),
+        _ => out.push_str(&format!("&#{};", u32::from(char))),
+    }
+}

@@ -1,0 +1,97 @@
+//! Delimiters that work wherever they stand.
+
+use super::{Delimiter, Piece};
+
+/// Makes delimiters work. One opens only before, and closes only after, what is no space; beside punctuation, and an
+/// underscore always, only where on its other side there is space or punctuation. A character that is in the way is
+/// guarded: written as a reference, `&#97;`, it has punctuation at both ends.
+pub(super) fn settle(pieces: &mut [Piece], text: &[char]) {
+    part_emphasis_from_strong(pieces);
+    let mut unsettled: Vec<usize> = (0..pieces.len()).rev().collect();
+    while let Some(at) = unsettled.pop() {
+        let (delimiter, inner, outer) = match pieces[at] {
+            Piece::Open(delimiter) => (delimiter, at.checked_add(1), at.checked_sub(1)),
+            Piece::Close(delimiter) => (delimiter, at.checked_sub(1), at.checked_add(1)),
+            _ => continue,
+        };
+        let inside = facing(pieces, text, inner, at);
+        if inside.is_some_and(char::is_whitespace) {
+            guard(pieces, inner, at, &mut unsettled);
+        }
+        let works_anywhere = inside.is_some_and(is_letter) && delimiter != Delimiter::Underscore;
+        let outside = facing(pieces, text, outer, at);
+        if !works_anywhere && outside.is_some_and(|char| !separates(char)) {
+            guard(pieces, outer, at, &mut unsettled);
+        }
+    }
+}
+
+/// The character of the text `beside` that stands next to the piece `at`.
+fn facing(pieces: &[Piece], text: &[char], beside: Option<usize>, at: usize) -> Option<char> {
+    let Piece::Text { range, guarded } = pieces.get(beside?)? else {
+        return None;
+    };
+    let (edge, is_guarded) = match beside > Some(at) {
+        true => (range.start, guarded.0),
+        false => (range.end.checked_sub(1)?, guarded.1),
+    };
+    let is_guarded = is_guarded || (range.len() == 1 && guarded.0 | guarded.1);
+    if is_guarded {
+        Some(';')
+    } else {
+        text.get(edge).copied()
+    }
+}
+
+/// Guards the edge of a text that stands next to the piece `at`. What stands beside it has to be looked at again.
+fn guard(pieces: &mut [Piece], beside: Option<usize>, at: usize, unsettled: &mut Vec<usize>) {
+    let text = beside.and_then(|beside| Some((beside, pieces.get_mut(beside)?)));
+    if let Some((beside, Piece::Text { guarded, .. })) = text {
+        match beside > at {
+            true => guarded.0 = true,
+            false => guarded.1 = true,
+        }
+        unsettled.extend(beside.checked_sub(1));
+        unsettled.extend((beside + 1 < pieces.len()).then_some(beside + 1));
+    }
+}
+
+/// Beside the two asterisks of strong text, a third would be taken as one of them; emphasis has another way.
+fn part_emphasis_from_strong(pieces: &mut [Piece]) {
+    let strong = |at: Option<usize>| {
+        let piece = at.and_then(|at| pieces.get(at));
+        let strong = [
+            Piece::Open(Delimiter::Asterisks),
+            Piece::Close(Delimiter::Asterisks),
+        ];
+        piece.is_some_and(|piece| strong.contains(piece))
+    };
+    let beside_strong = |at: usize| strong(at.checked_sub(1)) || strong(at.checked_add(1));
+    let mut open = None;
+    let mut parted = Vec::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Open(Delimiter::Asterisk) => open = Some(at),
+            Piece::Close(Delimiter::Asterisk) => {
+                let start = open.take();
+                let beside = start.filter(|start| beside_strong(*start) || beside_strong(at));
+                parted.extend(beside.map(|start| (start, at)));
+            }
+            _ => {}
+        }
+    }
+    for (start, end) in parted {
+        pieces[start] = Piece::Open(Delimiter::Underscore);
+        pieces[end] = Piece::Close(Delimiter::Underscore);
+    }
+}
+
+/// Whether a character is punctuation in nobody's eyes. There are letters among the symbols, such as Ⓐ.
+fn is_letter(char: char) -> bool {
+    char.is_alphanumeric() && !matches!(char, '\u{24B6}'..='\u{24E9}' | '\u{1F130}'..='\u{1F189}')
+}
+
+/// Whether a character is space or punctuation in everybody's eyes.
+fn separates(char: char) -> bool {
+    char.is_whitespace() || char.is_ascii_punctuation()
+}

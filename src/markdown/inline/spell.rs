@@ -1,0 +1,138 @@
+//! Pieces of text, each spelled so that it reads as nothing but itself.
+
+use std::ops::Range;
+
+use super::super::OBJECT;
+use super::{Piece, Place, push_reference};
+
+pub(super) struct Speller<'a> {
+    text: &'a [char],
+    pieces: &'a [Piece],
+    place: Place,
+    out: String,
+}
+
+impl<'a> Speller<'a> {
+    pub(super) fn new(text: &'a [char], pieces: &'a [Piece], place: Place) -> Self {
+        Self {
+            text,
+            pieces,
+            place,
+            out: String::new(),
+        }
+    }
+
+    pub(super) fn spelled(mut self) -> String {
+        for (at, piece) in self.pieces.iter().enumerate() {
+            match piece {
+                Piece::Text { range, .. } if self.is_empty_bracket(at, range) => {}
+                Piece::Text { range, guarded } => {
+                    for place in range.clone() {
+                        let first = guarded.0 && place == range.start;
+                        let last = guarded.1 && place + 1 == range.end;
+                        self.spell(place, at, first || last);
+                    }
+                }
+                Piece::Open(delimiter) | Piece::Close(delimiter) => {
+                    self.out.push_str(delimiter.text());
+                }
+                Piece::OpenBracket(bracket) => self.out.push_str(bracket),
+                Piece::CloseBracket(bracket) => self.out.push_str(bracket),
+                Piece::Raw(raw) => match self.place {
+                    Place::Paragraph => self.out.push_str(raw),
+                    Place::Heading => self.out.push_str(&raw.replace('\n', " ")),
+                    Place::Cell => {
+                        let line = raw.replace('\n', " ");
+                        self.out.push_str(&line.replace('|', r"\|"));
+                    }
+                },
+            }
+        }
+        self.out
+    }
+
+    /// Whether this is what stands for the missing words of a link or an image.
+    fn is_empty_bracket(&self, at: usize, range: &Range<usize>) -> bool {
+        let before = at.checked_sub(1).and_then(|at| self.pieces.get(at));
+        self.text[range.clone()] == [OBJECT]
+            && matches!(before, Some(Piece::OpenBracket(_)))
+            && matches!(self.pieces.get(at + 1), Some(Piece::CloseBracket(_)))
+    }
+
+    fn spell(&mut self, place: usize, piece: usize, guarded: bool) {
+        let char = self.text[place];
+        let begins_line = self.out.is_empty() || self.out.ends_with('\n');
+        let next = self.text.get(place + 1);
+        let ends_line = next.is_none_or(|&next| next == '\n');
+        if char == '\n' && !guarded && self.can_break(place, piece) {
+            self.out.push_str("\\\n");
+        } else if guarded
+            || char.is_control()
+            || (char.is_whitespace() && (char != ' ' || begins_line || ends_line))
+        {
+            push_reference(&mut self.out, char);
+        } else {
+            if self.is_special(char, place, piece, begins_line) {
+                self.out.push('\\');
+            }
+            self.out.push(char);
+        }
+    }
+
+    /// Whether a hard break may stand here: between two characters of a paragraph, but not at the end of a link, nor
+    /// before HTML, which could be a block where it begins a line.
+    fn can_break(&self, place: usize, piece: usize) -> bool {
+        let is_word = |at: usize| self.text.get(at).is_some_and(|char| *char != '\n');
+        let ends_piece =
+            matches!(&self.pieces[piece], Piece::Text { range, .. } if range.end == place + 1);
+        let goes_on = match self.pieces.get(piece + 1) {
+            Some(Piece::Raw(raw)) => !raw.starts_with('<'),
+            next => !matches!(next, Some(Piece::CloseBracket(_))),
+        };
+        self.place == Place::Paragraph
+            && place.checked_sub(1).is_some_and(is_word)
+            && is_word(place + 1)
+            && (goes_on || !ends_piece)
+    }
+
+    fn is_special(&self, char: char, place: usize, piece: usize, begins_line: bool) -> bool {
+        match char {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '~' => true,
+            '&' => begins_reference(&self.text[place + 1..]),
+            '!' => {
+                let Piece::Text { range, .. } = &self.pieces[piece] else {
+                    return false;
+                };
+                let bracket = self.pieces.get(piece + 1);
+                place + 1 == range.end
+                    && !matches!(bracket, None | Some(Piece::Open(_) | Piece::Close(_)))
+            }
+            '|' if self.place == Place::Cell => true,
+            '#' if self.place == Place::Heading => true,
+            // Behind the reference to a footnote it would make a definition or a link of it.
+            ':' | '(' if self.out.ends_with(']') => true,
+            '#' | '+' | '-' | '=' | '>' | ':' | '|' => begins_line,
+            '.' | ')' => {
+                // A number of up to nine digits at the beginning of a line.
+                let written = self.out.as_bytes();
+                let digits = written
+                    .iter()
+                    .rev()
+                    .take(10)
+                    .take_while(|byte| byte.is_ascii_digit());
+                let (before, digits) = written.split_at(written.len() - digits.count());
+                matches!(before.last(), None | Some(b'\n')) && !digits.is_empty()
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether what follows an ampersand makes it the beginning of a character reference.
+fn begins_reference(text: &[char]) -> bool {
+    let name = text
+        .iter()
+        .take_while(|char| char.is_ascii_alphanumeric() || **char == '#');
+    let len = name.take(40).count();
+    len > 0 && text.get(len) == Some(&';')
+}

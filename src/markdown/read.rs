@@ -1,0 +1,392 @@
+//! From Markdown to nodes.
+
+use std::borrow::Cow;
+use std::mem;
+
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
+use serde_json::Value;
+
+use super::OBJECT;
+use crate::document::{Attributes, Mark, Marks, NodeSpec};
+
+pub(super) fn document(markdown: &str) -> NodeSpec {
+    let extensions = Options::ENABLE_TABLES
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS;
+    let markdown = with_plain_newlines(markdown);
+    let mut outline = Outline::new();
+    for event in Parser::new_ext(&markdown, extensions) {
+        outline.take(event);
+    }
+    outline.into_document()
+}
+
+fn with_plain_newlines(text: &str) -> Cow<'_, str> {
+    match text.contains('\r') {
+        true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
+        false => text.into(),
+    }
+}
+
+/// The way from the document down to where the parser is.
+struct Outline {
+    /// The innermost block.
+    block: Block,
+    /// The blocks around it, the document first.
+    around: Vec<Block>,
+    /// The marks that are open in the innermost block, the outermost first.
+    marks: Vec<OpenMark>,
+}
+
+struct Block {
+    kind: &'static str,
+    attributes: Vec<(&'static str, Value)>,
+    children: Vec<NodeSpec>,
+    /// What the block is if it says no more than it says so far, as one line of a list would say it.
+    short: Option<Vec<NodeSpec>>,
+    /// What was said since the last child.
+    text: String,
+    /// Its length in characters.
+    len: usize,
+    marks: Vec<Mark>,
+}
+
+struct OpenMark {
+    /// `None` for what ends like a mark and is none.
+    kind: Option<&'static str>,
+    attributes: Attributes,
+    start: usize,
+}
+
+impl Outline {
+    fn new() -> Self {
+        Self {
+            block: Block::new("document", vec![]),
+            around: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) | Event::Html(text) => self.block.say(&text),
+            Event::SoftBreak => self.block.say(" "),
+            Event::HardBreak => self.block.say("\n"),
+            Event::Code(text) => self.say_marked("code", &text, []),
+            Event::InlineHtml(text) => {
+                let text = self.block.lines_of_html(&text);
+                self.say_marked("html", &text, []);
+            }
+            Event::FootnoteReference(label) => {
+                self.say_marked("footnote", &label, [("label", (*label).into())]);
+            }
+            Event::Rule => {
+                self.open("thematic-break", vec![]);
+                self.close();
+            }
+            Event::TaskListMarker(checked) => {
+                let mut outwards =
+                    std::iter::once(&mut self.block).chain(self.around.iter_mut().rev());
+                if let Some(item) = outwards.find(|block| block.kind == "list-item") {
+                    item.attributes.push(("checked", checked.into()));
+                }
+            }
+            // Of extensions that are not asked for.
+            Event::InlineMath(_) | Event::DisplayMath(_) => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Emphasis => self.open_mark("em", []),
+            Tag::Strong => self.open_mark("bold", []),
+            Tag::Strikethrough => self.open_mark("strikethrough", []),
+            Tag::Link {
+                link_type,
+                dest_url,
+                title,
+                ..
+            } => {
+                let automatic = matches!(link_type, LinkType::Autolink | LinkType::Email);
+                if automatic && self.marks.iter().any(|mark| mark.kind == Some("link")) {
+                    // A link in a link is none, and only those without brackets are taken for one there.
+                    return self.marks.push(OpenMark::none());
+                }
+                let href = match link_type {
+                    LinkType::Email => format!("mailto:{dest_url}").into(),
+                    _ => given(&dest_url),
+                };
+                self.spell_out_footnote();
+                self.open_mark("link", [("href", href), ("title", given(&title))]);
+            }
+            Tag::Image {
+                dest_url, title, ..
+            } => self.open_mark(
+                "image",
+                [("src", given(&dest_url)), ("title", given(&title))],
+            ),
+            block => {
+                let (kind, attributes) = block_of(block);
+                self.open(kind, attributes);
+            }
+        }
+    }
+
+    /// Where a reference to a footnote stands right before a link, the reference becomes text: together they would be
+    /// taken for another kind of link.
+    fn spell_out_footnote(&mut self) {
+        let here = self.block.len;
+        self.block.spell_out_footnote();
+        let moved = self.marks.iter_mut().filter(|mark| mark.start == here);
+        moved.for_each(|mark| mark.start = self.block.len);
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Emphasis
+            | TagEnd::Strong
+            | TagEnd::Strikethrough
+            | TagEnd::Link
+            | TagEnd::Image => self.close_mark(),
+            _ => self.close(),
+        }
+    }
+
+    fn open(&mut self, kind: &'static str, attributes: Vec<(&'static str, Value)>) {
+        self.block.end_text();
+        let around = mem::replace(&mut self.block, Block::new(kind, attributes));
+        self.around.push(around);
+    }
+
+    fn close(&mut self) {
+        if let Some(around) = self.around.pop() {
+            let closed = mem::replace(&mut self.block, around);
+            self.block.add(closed);
+        }
+    }
+
+    fn open_mark<const N: usize>(&mut self, kind: &'static str, attributes: [(&str, Value); N]) {
+        self.marks.push(OpenMark {
+            kind: Some(kind),
+            attributes: attributes.into(),
+            start: self.block.len,
+        });
+    }
+
+    fn close_mark(&mut self) {
+        let Some(open) = self.marks.pop() else {
+            return;
+        };
+        if open.kind.is_some() && open.start == self.block.len {
+            self.block.say(OBJECT.encode_utf8(&mut [0; 4]));
+        }
+        if let Some(kind) = open.kind {
+            let mark = Mark::new(kind, open.start..self.block.len);
+            self.block.marks.push(mark.with_attributes(open.attributes));
+        }
+    }
+
+    fn say_marked<const N: usize>(
+        &mut self,
+        kind: &'static str,
+        text: &str,
+        attributes: [(&str, Value); N],
+    ) {
+        self.open_mark(kind, attributes);
+        self.block.say(text);
+        self.close_mark();
+    }
+
+    fn into_document(mut self) -> NodeSpec {
+        while !self.around.is_empty() {
+            self.close();
+        }
+        self.block.into_spec()
+    }
+}
+
+impl OpenMark {
+    fn none() -> Self {
+        Self {
+            kind: None,
+            attributes: Attributes::default(),
+            start: 0,
+        }
+    }
+}
+
+impl Block {
+    fn new(kind: &'static str, attributes: Vec<(&'static str, Value)>) -> Self {
+        Self {
+            kind,
+            attributes,
+            children: Vec::new(),
+            short: None,
+            text: String::new(),
+            len: 0,
+            marks: Vec::new(),
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.len += text.chars().count();
+    }
+
+    /// Where a line ends within a tag, a space will do. Only a tag that begins a paragraph keeps its lines: in one line it
+    /// might be a block.
+    fn lines_of_html(&self, text: &str) -> String {
+        let lines: Vec<_> = text.split('\n').map(str::trim_start).collect();
+        let begins_with_letter = |line: &&str| line.starts_with(|char: char| char.is_alphabetic());
+        let keeps_lines = matches!(self.kind, "paragraph" | "list-item")
+            && self.text.is_empty()
+            && lines.iter().skip(1).all(begins_with_letter);
+        let html = lines.join(if keeps_lines { "\n" } else { " " });
+        match self.kind {
+            "table-cell" => html.replace(r"\|", "|"),
+            _ => html,
+        }
+    }
+
+    /// Makes text of the reference to a footnote that has just been made.
+    fn spell_out_footnote(&mut self) {
+        let here = self.len;
+        let ends_here = |mark: &mut Mark| {
+            mark.kind == "footnote" && mark.range.as_ref().is_some_and(|range| range.end == here)
+        };
+        if let Some(range) = self.marks.pop_if(ends_here).and_then(|mark| mark.range) {
+            let label: String = self.text.chars().skip(range.start).collect();
+            self.text.truncate(self.text.len() - label.len());
+            self.len = range.start;
+            self.say(&format!("[^{label}]"));
+        }
+    }
+
+    /// Makes a child of what was said, if anything was.
+    fn end_text(&mut self) {
+        let len = mem::take(&mut self.len);
+        let mut text = mem::take(&mut self.text);
+        let marks = mem::take(&mut self.marks);
+        if text.is_empty() {
+            return;
+        }
+        let marks = Marks::normal(marks, len).unwrap_or_default();
+        let mut marks: Vec<Mark> = marks.iter().cloned().collect();
+        if matches!(self.kind, "paragraph" | "list-item") && begins_html_block(&text, &marks) {
+            marks.retain(|mark| mark.kind != "html" || !starts_at_once(mark));
+        }
+        if self.kind == "html-block" {
+            // What it is indented by, and empty lines behind HTML that is not closed, belong to nothing.
+            text = text.trim().to_owned();
+        }
+        if matches!(self.kind, "code-block" | "html-block") && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        let text = NodeSpec::new("inline-text").with_text(text);
+        self.children.push(text.with_marks(marks));
+    }
+
+    /// A list of one item with one paragraph is tight, even if something that is not shown, a definition of a link,
+    /// stands behind the paragraph. Nothing that is shown could be written in its place.
+    fn add(&mut self, mut child: Self) {
+        child.end_text();
+        self.short = match (self.kind, child.kind, self.children.is_empty()) {
+            ("list-item", "paragraph", true) => Some(child.children.clone()),
+            ("list", "list-item", true) => child.short.take().map(|text| {
+                let attributes: Attributes = child.attributes.iter().cloned().collect();
+                vec![
+                    NodeSpec::new(child.kind)
+                        .with_attributes(attributes)
+                        .with_children(text),
+                ]
+            }),
+            _ => None,
+        };
+        self.children.push(child.into_spec());
+    }
+
+    fn into_spec(mut self) -> NodeSpec {
+        self.end_text();
+        let attributes: Attributes = self.attributes.into_iter().collect();
+        let children = match self.kind {
+            "list" => self.short.unwrap_or(self.children),
+            _ => self.children,
+        };
+        NodeSpec::new(self.kind)
+            .with_attributes(attributes)
+            .with_children(children)
+    }
+}
+
+fn starts_at_once(mark: &Mark) -> bool {
+    mark.range.as_ref().is_some_and(|range| range.start == 0)
+}
+
+/// Whether a paragraph begins with HTML that would make a block of it but for a definition of a link, of which nothing
+/// is left. Nothing can be written in its place, so there the HTML is text like any other.
+fn begins_html_block(text: &str, marks: &[Mark]) -> bool {
+    marks
+        .iter()
+        .any(|mark| mark.kind == "html" && starts_at_once(mark))
+        && matches!(
+            Parser::new(&text.replace('\n', r"\")).next(),
+            Some(Event::Start(Tag::HtmlBlock))
+        )
+}
+
+fn block_of(tag: Tag<'_>) -> (&'static str, Vec<(&'static str, Value)>) {
+    match tag {
+        Tag::Paragraph => ("paragraph", vec![]),
+        Tag::Heading { level, .. } => ("heading", vec![("level", (level as usize).into())]),
+        Tag::BlockQuote(_) => ("block-quote", vec![]),
+        Tag::CodeBlock(kind) => ("code-block", language(&kind).into_iter().collect()),
+        Tag::HtmlBlock => ("html-block", vec![]),
+        Tag::List(None) => ("list", vec![("ordered", false.into())]),
+        Tag::List(Some(start)) => (
+            "list",
+            vec![("ordered", true.into()), ("start", start.into())],
+        ),
+        Tag::Item => ("list-item", vec![]),
+        Tag::FootnoteDefinition(label) => ("footnote", vec![("label", (*label).into())]),
+        Tag::Table(columns) => {
+            let align = columns.into_iter().map(alignment).collect();
+            ("table", vec![("align", align)])
+        }
+        Tag::TableHead => ("table-head", vec![]),
+        Tag::TableRow => ("table-row", vec![]),
+        Tag::TableCell => ("table-cell", vec![]),
+        // Of extensions that are not asked for, or no blocks.
+        _ => ("paragraph", vec![]),
+    }
+}
+
+/// An empty attribute is left out.
+fn given(text: &str) -> Value {
+    match text.is_empty() {
+        true => Value::Null,
+        false => text.into(),
+    }
+}
+
+/// The first word of what follows the fence.
+fn language(kind: &CodeBlockKind<'_>) -> Option<(&'static str, Value)> {
+    match kind {
+        CodeBlockKind::Indented => None,
+        CodeBlockKind::Fenced(info) => {
+            let language = info.split_whitespace().next()?;
+            Some(("language", language.into()))
+        }
+    }
+}
+
+fn alignment(alignment: Alignment) -> &'static str {
+    match alignment {
+        Alignment::None => "none",
+        Alignment::Left => "left",
+        Alignment::Center => "center",
+        Alignment::Right => "right",
+    }
+}

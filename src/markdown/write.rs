@@ -1,0 +1,354 @@
+//! From nodes to Markdown, block by block.
+
+use serde_json::Value;
+
+use super::inline::{self, Place};
+use crate::document::{Node, View};
+
+/// Writes blocks. What is still to be written is a stack, so blocks may nest as deep as they like.
+pub(super) struct Writer<'v, V> {
+    view: &'v V,
+    ahead: Vec<Step<'v>>,
+    out: String,
+    /// What each line begins with, because of the blocks around it.
+    prefix: String,
+    /// Whether the line that is being written has its beginning, and nothing more.
+    begun: bool,
+    /// Whether the last line belongs to a paragraph, which a line of text right behind it would go on with.
+    in_paragraph: bool,
+    /// Whether an empty line has to come before the next block.
+    gap: bool,
+    /// The marker of the list that has just ended: one more with the same would go on with it.
+    ended_list: Option<char>,
+}
+
+enum Step<'v> {
+    /// A paragraph, made of the texts of these nodes.
+    Text(Vec<&'v Node>),
+    Block(&'v Node),
+    Item(&'v Node, String),
+    /// Behind a block: whether there has to be an empty line before the next one.
+    Gap(bool),
+    /// The end of a block that holds others.
+    Leave(Left),
+}
+
+enum Left {
+    List(char),
+    Quote { prefix: usize },
+    Other { prefix: usize },
+}
+
+impl<'v, V: View> Writer<'v, V> {
+    pub(super) fn new(view: &'v V) -> Self {
+        Self {
+            view,
+            ahead: Vec::new(),
+            out: String::new(),
+            prefix: String::new(),
+            begun: false,
+            in_paragraph: false,
+            gap: false,
+            ended_list: None,
+        }
+    }
+
+    pub(super) fn written(mut self, node: &'v Node) -> String {
+        self.ahead.push(match node.kind() {
+            "inline-text" => Step::Text(vec![node]),
+            _ => Step::Block(node),
+        });
+        while let Some(step) = self.ahead.pop() {
+            match step {
+                Step::Text(nodes) => self.paragraph(nodes),
+                Step::Block(node) => self.block(node),
+                Step::Item(node, marker) => self.item(node, &marker),
+                Step::Gap(gap) => self.gap = gap && !self.begun && !self.out.is_empty(),
+                Step::Leave(left) => self.leave(&left),
+            }
+        }
+        self.out
+    }
+
+    fn block(&mut self, node: &'v Node) {
+        match node.kind() {
+            "paragraph" => self.paragraph(self.view.descendants(node.id())),
+            "heading" => self.heading(node),
+            "code-block" => self.code(node),
+            "html-block" => self.html(node),
+            "thematic-break" => self.line("___"),
+            "table" => self.table(node),
+            "list" => self.list(node),
+            "block-quote" => {
+                let prefix = self.enter("> ", "> ");
+                self.ahead.push(Step::Leave(Left::Quote { prefix }));
+                self.contents(node, true);
+            }
+            "footnote" => {
+                let prefix = self.enter(&format!("[^{}]: ", string(node, "label")), "    ");
+                self.ahead.push(Step::Leave(Left::Other { prefix }));
+                self.contents(node, true);
+            }
+            _ => self.contents(node, true),
+        }
+    }
+
+    // --- Blocks that hold others ---
+
+    /// Puts ahead what is in a node: its own text and children of text as paragraphs, the others as blocks.
+    fn contents(&mut self, node: &'v Node, gaps: bool) {
+        let mut parts = Vec::new();
+        let mut texts = Vec::new();
+        if !node.text().is_empty() {
+            texts.push(node);
+        }
+        for child in self.view.children(node.id()) {
+            if child.kind() == "inline-text" {
+                texts.push(child);
+                continue;
+            }
+            if !texts.is_empty() {
+                parts.push(Step::Text(std::mem::take(&mut texts)));
+            }
+            parts.push(Step::Block(child));
+        }
+        if !texts.is_empty() {
+            parts.push(Step::Text(texts));
+        }
+        for part in parts.into_iter().rev() {
+            self.ahead.push(Step::Gap(gaps));
+            self.ahead.push(part);
+        }
+    }
+
+    /// Begins a block whose lines begin with something. Returns how long the beginning of lines was before.
+    fn enter(&mut self, first: &str, others: &str) -> usize {
+        self.begin();
+        self.out.push_str(first);
+        self.begun = true;
+        self.ended_list = None;
+        let before = self.prefix.len();
+        self.prefix.push_str(others);
+        before
+    }
+
+    fn leave(&mut self, left: &Left) {
+        match *left {
+            Left::List(marker) => self.ended_list = Some(marker),
+            Left::Quote { prefix } => {
+                self.end_if_begun();
+                if self.in_paragraph && self.text_follows() {
+                    self.empty_line();
+                }
+                self.prefix.truncate(prefix);
+                self.ended_list = None;
+            }
+            Left::Other { prefix } => {
+                self.end_if_begun();
+                self.prefix.truncate(prefix);
+                self.ended_list = None;
+            }
+        }
+    }
+
+    /// Whether a paragraph comes next, with no empty line before it.
+    fn text_follows(&self) -> bool {
+        let next = self.ahead.iter().rev();
+        let mut next = next.skip_while(|step| matches!(step, Step::Gap(false) | Step::Leave(_)));
+        matches!(next.next(), Some(Step::Text(_)))
+    }
+
+    fn list(&mut self, list: &'v Node) {
+        let attribute = |key| list.attributes().get(key);
+        let ordered = attribute("ordered")
+            .and_then(Value::as_bool)
+            .unwrap_or(false);
+        let start = attribute("start").and_then(Value::as_u64).unwrap_or(1);
+        let marker = self.marker(ordered);
+        let gaps = !self.is_tight(list);
+        self.ahead.push(Step::Leave(Left::List(marker)));
+        let items: Vec<_> = self.view.children(list.id()).collect();
+        for (nth, item) in items.into_iter().enumerate().rev() {
+            // The first number counts, and none has more than nine digits.
+            let number = start.saturating_add(nth as u64).min(999_999_999);
+            let marker = match ordered {
+                true => format!("{number}{marker} "),
+                false => format!("{marker} "),
+            };
+            self.ahead.push(Step::Gap(gaps));
+            self.ahead.push(Step::Item(item, marker));
+        }
+    }
+
+    /// A marker that neither goes on with the list before nor makes a line of nothing but one marker, which is a
+    /// thematic break.
+    fn marker(&self, ordered: bool) -> char {
+        let markers: &[char] = if ordered {
+            &['.', ')']
+        } else {
+            &['-', '*', '+']
+        };
+        let around = self
+            .begun
+            .then(|| self.out.trim_end().chars().next_back())
+            .flatten();
+        let taken = [self.ended_list, around];
+        let free = markers
+            .iter()
+            .find(|marker| !taken.contains(&Some(**marker)));
+        free.or(markers.first()).copied().unwrap_or('-')
+    }
+
+    /// Whether text stands in the items at once, without a paragraph around it.
+    fn is_tight(&self, list: &'v Node) -> bool {
+        let items = self.view.children(list.id());
+        let mut parts = items.flat_map(|item| self.view.children(item.id()));
+        let mut has_text = false;
+        let loose = parts.any(|part| {
+            has_text |= part.kind() == "inline-text";
+            part.kind() == "paragraph"
+        });
+        has_text && !loose
+    }
+
+    fn item(&mut self, item: &'v Node, marker: &str) {
+        // In an item there is space between blocks where there is space between items.
+        let gaps = matches!(self.ahead.last(), Some(Step::Gap(true)));
+        let prefix = self.enter(marker, &" ".repeat(marker.len()));
+        self.ahead.push(Step::Leave(Left::Other { prefix }));
+        if item.kind() != "list-item" {
+            self.ahead.push(Step::Block(item));
+            return;
+        }
+        self.contents(item, gaps);
+        if let Some(checked) = item.attributes().get("checked").and_then(Value::as_bool) {
+            self.out.push_str(if checked { "[x] " } else { "[ ] " });
+            let text_follows = match self.ahead.last() {
+                Some(Step::Text(_)) => true,
+                Some(Step::Block(block)) => block.kind() == "paragraph",
+                _ => false,
+            };
+            if !text_follows {
+                self.end_line();
+            }
+        }
+    }
+
+    // --- Blocks of lines ---
+
+    fn paragraph(&mut self, nodes: impl IntoIterator<Item = &'v Node>) {
+        let text = inline::written(nodes, Place::Paragraph);
+        if !text.is_empty() {
+            text.split('\n').for_each(|line| self.line(line));
+            self.in_paragraph = true;
+        }
+    }
+
+    fn heading(&mut self, node: &'v Node) {
+        let level = node.attributes().get("level").and_then(Value::as_u64);
+        let signs = "#".repeat(level.unwrap_or(1).clamp(1, 6) as usize);
+        let text = inline::written(self.view.descendants(node.id()), Place::Heading);
+        self.line(format!("{signs} {text}").trim_end());
+    }
+
+    fn code(&mut self, node: &'v Node) {
+        let text = self.text(node);
+        let fence = "`".repeat(inline::longest_row(&text, '`').max(2) + 1);
+        let language = inline::encoded(string(node, "language"), |char| {
+            char.is_ascii_alphanumeric() || "+-#._/:=,".contains(char)
+        });
+        self.line(&format!("{fence}{language}"));
+        text.lines().for_each(|line| self.line(line));
+        self.line(&fence);
+    }
+
+    fn html(&mut self, node: &'v Node) {
+        self.text(node).lines().for_each(|line| self.line(line));
+    }
+
+    fn text(&self, node: &'v Node) -> String {
+        self.view.text_of(node.id()).unwrap_or_default()
+    }
+
+    fn table(&mut self, table: &'v Node) {
+        let (heads, rows): (Vec<_>, Vec<_>) = self
+            .view
+            .children(table.id())
+            .partition(|row| row.kind() == "table-head");
+        let cells = |row: &&Node| row.children().len();
+        let align = table.attributes().get("align").and_then(Value::as_array);
+        let align = align.map_or(&[][..], Vec::as_slice);
+        let widest = heads.iter().chain(&rows).map(cells).max().unwrap_or(0);
+        let columns = widest.max(align.len()).max(1);
+        let mut heads = heads.into_iter();
+        self.row(heads.next(), columns);
+        let rules = (0..columns).map(|column| rule(align.get(column)));
+        let rules: Vec<_> = rules.collect();
+        self.line(&format!("| {} |", rules.join(" | ")));
+        heads
+            .chain(rows)
+            .for_each(|row| self.row(Some(row), columns));
+    }
+
+    fn row(&mut self, row: Option<&'v Node>, columns: usize) {
+        let cells = row.into_iter().flat_map(|row| self.view.children(row.id()));
+        let cell = |cell: &'v Node| inline::written(self.view.descendants(cell.id()), Place::Cell);
+        let mut cells: Vec<String> = cells.map(cell).collect();
+        cells.resize_with(columns, String::new);
+        self.line(&format!("| {} |", cells.join(" | ")));
+    }
+
+    // --- Lines ---
+
+    /// Comes to where the next block begins.
+    fn begin(&mut self) {
+        if std::mem::take(&mut self.gap) {
+            self.empty_line();
+        }
+        if !std::mem::take(&mut self.begun) {
+            self.out.push_str(&self.prefix);
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.begin();
+        self.ended_list = None;
+        self.out.push_str(line);
+        self.begun = line.is_empty();
+        self.end_line();
+    }
+
+    /// Ends a line; where there is nothing in it, its beginning needs no space at the end.
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.begun) {
+            self.out.truncate(self.out.trim_end_matches(' ').len());
+        }
+        self.in_paragraph = false;
+        self.out.push('\n');
+    }
+
+    fn end_if_begun(&mut self) {
+        if self.begun {
+            self.end_line();
+        }
+    }
+
+    fn empty_line(&mut self) {
+        self.out.push_str(self.prefix.trim_end());
+        self.out.push('\n');
+    }
+}
+
+fn string<'v>(node: &'v Node, key: &str) -> &'v str {
+    let value = node.attributes().get(key);
+    value.and_then(Value::as_str).unwrap_or_default()
+}
+
+fn rule(align: Option<&Value>) -> &'static str {
+    match align.and_then(Value::as_str) {
+        Some("left") => ":--",
+        Some("center") => ":-:",
+        Some("right") => "--:",
+        _ => "---",
+    }
+}

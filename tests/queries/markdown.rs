@@ -1,0 +1,508 @@
+//! Markdown into nodes and back.
+
+use doclock::{Mark, NodeSpec, View, check, from_markdown, to_markdown};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::{cases, id, store};
+
+/// What a document that is put into a store is written as.
+fn written(document: NodeSpec) -> String {
+    let store = store();
+    let mut transaction = store.begin("test").unwrap();
+    let root = transaction.create(document).unwrap();
+    assert_eq!(check(&transaction), Ok(()));
+    let inside = to_markdown(&transaction, &root).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(to_markdown(&store.snapshot(), &root).unwrap(), inside);
+    inside
+}
+
+fn leads_back(markdown: &str) -> Result<(), TestCaseError> {
+    let document = from_markdown(markdown);
+    let again = written(document.clone());
+    prop_assert_eq!(
+        from_markdown(&again).to_json(),
+        document.to_json(),
+        "{:?}",
+        again
+    );
+    Ok(())
+}
+
+/// The blocks of a document as JSON.
+fn blocks(markdown: &str) -> Value {
+    let document: Value = serde_json::from_str(&from_markdown(markdown).to_json()).unwrap();
+    assert_eq!(document["type"], "document");
+    document["children"].clone()
+}
+
+/// The one text of a document and its marks.
+fn text(markdown: &str) -> (String, Value) {
+    let document = blocks(markdown);
+    let text = &document[0]["children"][0];
+    assert_eq!(text["type"], "inline-text", "{document}");
+    (
+        text["text"].as_str().unwrap().to_owned(),
+        text["marks"].clone(),
+    )
+}
+
+/// A document of one paragraph.
+fn paragraph(text: &str, marks: impl IntoIterator<Item = Mark>) -> NodeSpec {
+    let text = NodeSpec::new("inline-text")
+        .with_text(text)
+        .with_marks(marks);
+    let paragraph = NodeSpec::new("paragraph").with_children([text]);
+    NodeSpec::new("document").with_children([paragraph])
+}
+
+/// What Markdown is made of, and what is mistaken for it.
+const TOKENS: &[&str] = &[
+    "*",
+    "**",
+    "***",
+    "_",
+    "__",
+    "~~",
+    "~",
+    "`",
+    "``",
+    "[",
+    "]",
+    "](x)",
+    "](<u v> \"q\")",
+    "![",
+    "[t](x)",
+    "<http://e.x>",
+    "<a@b.c>",
+    "[r]",
+    "\n[r]: /u \"t\"\n",
+    "<b>",
+    "</b>",
+    "<i\na>",
+    "<!-- c -->",
+    "<!--",
+    "-->",
+    "<div>",
+    "\n",
+    "\n",
+    "\n",
+    "\n\n",
+    "\n\n",
+    "> ",
+    "> ",
+    "- ",
+    "- ",
+    "* ",
+    "+ ",
+    "1. ",
+    "2) ",
+    "10. ",
+    "  ",
+    "    ",
+    "# ",
+    "## ",
+    "#",
+    "```\n",
+    "~~~ a`b\n",
+    "|",
+    "\n|-|-|\n",
+    "|a|b|\n|:-|-:|\n|c|",
+    "\\",
+    "\\|",
+    "\\\n",
+    "  \n",
+    "&amp;",
+    "&#32;",
+    "&#10;",
+    "&#42;",
+    "&",
+    "a",
+    "b c",
+    "é",
+    "\u{a0}",
+    "🦀",
+    "Ⓐ",
+    "\u{fffc}",
+    "[ ] ",
+    "[x] ",
+    "[^1]",
+    "\n[^1]: n\n",
+    "===",
+    "---",
+    "\n===\n",
+    "\n---\n",
+    "\t",
+    "!",
+    "(",
+    ")",
+    " ",
+    "=",
+    ":",
+    "1",
+    ".",
+];
+
+/// Documents as people write them, block by block.
+fn pages() -> impl Strategy<Value = String> {
+    let words = prop::sample::select(vec![
+        "some words",
+        "*emphasis*",
+        "**strong _and_ more**",
+        "`code`",
+        "[link](https://example.org)",
+        "![image](a.png \"title\")",
+        "~~gone~~",
+        "a\\\nbreak",
+        "snake_case",
+        "2 * 3 * 4",
+        "a < b & c",
+        "<kbd>x</kbd>",
+        "1. no list",
+        "# no heading",
+        "e.g. this",
+        "![](empty.png)",
+        "[a] b",
+        "AT&T",
+    ]);
+    let line = prop::collection::vec(words, 1..5).prop_map(|words| words.join(" "));
+    let block = prop_oneof![
+        4 => line.clone(),
+        1 => (1..7usize, line.clone()).prop_map(|(level, line)| {
+            format!("{} {}", "#".repeat(level), line.replace("\\\n", " "))
+        }),
+        1 => Just("```rust\nfn main() {}\n\n    // *\n```".to_owned()),
+        1 => Just("    indented\n    code".to_owned()),
+        1 => Just("---".to_owned()),
+        1 => Just("<div>\n<p>html</p>\n</div>".to_owned()),
+        1 => Just("| a | b |\n|:-:|---|\n| `x|y` | **c** |\n| d |".to_owned()),
+        1 => Just("- [x] done\n- [ ] open".to_owned()),
+    ];
+    let page = |blocks: Vec<String>| blocks.join("\n\n");
+    let indented = |page: &str, first: &str, others: &str| {
+        let lines = page
+            .lines()
+            .enumerate()
+            .map(|(nth, line)| match (nth, line.is_empty()) {
+                (0, _) => format!("{first}{line}"),
+                (_, true) => others.trim_end().to_owned(),
+                _ => format!("{others}{line}"),
+            });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    block.prop_recursive(4, 24, 5, move |inner| {
+        let inside = prop::collection::vec(inner.clone(), 1..4).prop_map(page);
+        let items = prop::collection::vec(inside.clone(), 1..4);
+        prop_oneof![
+            prop::collection::vec(inner, 1..5).prop_map(page),
+            inside.prop_map(move |page| indented(&page, "> ", "> ")),
+            (items, any::<bool>(), any::<bool>()).prop_map(move |(items, ordered, tight)| {
+                let marker = if ordered { "7. " } else { "- " };
+                let items: Vec<_> = items
+                    .iter()
+                    .map(|item| indented(item, marker, &" ".repeat(marker.len())))
+                    .collect();
+                items.join(if tight { "\n" } else { "\n\n" })
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    #[test]
+    fn any_characters_lead_back(
+        tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..16),
+    ) {
+        leads_back(&tokens.concat())?;
+    }
+
+    #[test]
+    fn any_page_leads_back(page in pages()) {
+        leads_back(&page)?;
+    }
+
+    /// Whatever an editor does to text and marks, the characters are the same after Markdown.
+    #[test]
+    fn any_text_with_any_marks_leads_back(
+        text in "[a*_`~<>&#!|\\\\\\[\\](). \n\té🦀-]{1,16}",
+        spans in prop::collection::vec((0..16usize, 1..9usize, 0..4usize), 0..5),
+    ) {
+        let len = text.chars().count();
+        let marks = spans.into_iter().map(|(start, len_of_mark, kind)| {
+            let start = start % len;
+            let range = start..(start + len_of_mark).min(len);
+            let kind = ["em", "bold", "strikethrough", "link"][kind];
+            let mark = Mark::new(kind, range);
+            match kind {
+                "link" => mark.with_attributes([("href", "x".into())]),
+                _ => mark,
+            }
+        });
+        let store = store();
+        let mut transaction = store.begin("test").unwrap();
+        let root = transaction.create(paragraph(&text, marks)).unwrap();
+        let spec = transaction.to_spec(&root).unwrap().without_ids();
+        let markdown = to_markdown(&transaction, &root).unwrap();
+        prop_assert_eq!(from_markdown(&markdown).to_json(), spec.to_json(), "{:?}", markdown);
+    }
+}
+
+/// Where Markdown has its exceptions.
+#[test]
+fn odd_corners_lead_back() {
+    for markdown in [
+        "- a\n\n  [r]: /u",
+        "[r]: /u\n<b>",
+        "[r]: /u\n    <div>> ",
+        "<i\na>",
+        "> *<!--\n===\n-->",
+        "- <!--\n===\n",
+        "+\n    <b>",
+        "[<http://e.x>](x)",
+        "[^1][^1]\n\n[^1]: n",
+        "[^1][  ](x)\n\n[^1]: n",
+        "[r]: /u\n    [^1]: a\n\n[^1]: n",
+        "|a|\n|-|\n|<!--\\|-->`\\|`|",
+        "- > - \n  |",
+        "- > a\n  >\n  b",
+        "- > - a\n    >\n- b",
+        "- - -\n  + *",
+        "* a\n- b\n+ c\n\n1. d\n2) e",
+        "- ___\n- ```\n\n  ```",
+        "999999999. a\n1. b",
+        "~~~ a`b &amp;\nc",
+        "# a \\#\n\na\\\nb\n===",
+        "***a** b*_c_**d**",
+        "a**&#32;b**c &nbsp;",
+        "[a](<b c> \"d\\\"e`\") `f`",
+        "\ta\r\nb\rc",
+    ] {
+        leads_back(markdown).unwrap_or_else(|error| panic!("{markdown:?}: {error}"));
+    }
+}
+
+#[test]
+fn the_pages_of_this_repository_lead_back() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let docs = std::fs::read_dir(format!("{root}/docs")).unwrap();
+    let docs = docs.map(|entry| entry.unwrap().path());
+    let pages =
+        ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|page| format!("{root}/{page}"));
+    let pages = pages.iter().map(std::path::PathBuf::from).chain(docs);
+    for page in pages.filter(|page| page.extension().is_some_and(|ending| ending == "md")) {
+        let markdown = std::fs::read_to_string(&page).unwrap();
+        assert!(from_markdown(&markdown).len() > 10, "{page:?}");
+        leads_back(&markdown).unwrap_or_else(|error| panic!("{page:?}: {error}"));
+    }
+}
+
+#[test]
+fn a_page_of_all_kinds_is_written_as_a_person_would() {
+    let page = "\
+# A *small* page
+
+Words, **bold `code`**, a [link](https://example.org \"title\"), ~~gone~~, ![alt](a.png)\\
+and naïve 文書 🦀[^1]. See <https://example.org> & write to <ann@example.org>.
+
+> quoted
+>
+> - tight
+> - list
+>   1. one
+>   2. two
+
+* loose
+
+  ```rust
+  fn main() {}
+  ```
+
+* [x] done
+
+___
+
+| a | b |
+| :-- | --: |
+| 1 \\| 2 |  |
+
+<div>html</div>
+
+[^1]: A note.
+";
+    // Where nothing else is said, markers are `-`.
+    assert_eq!(written(from_markdown(page)), page.replace("\n* ", "\n- "));
+}
+
+#[test]
+fn blocks_become_nodes() {
+    assert_eq!(
+        blocks("3. a\n4. - [x] b\n\n```rust no_run\nx\n```\n***\n<hr>"),
+        json!([
+            {"type": "list", "attributes": {"ordered": true, "start": 3}, "children": [
+                {"type": "list-item", "children": [{"type": "inline-text", "text": "a"}]},
+                {"type": "list-item", "children": [
+                    {"type": "list", "attributes": {"ordered": false}, "children": [
+                        {"type": "list-item", "attributes": {"checked": true}, "children": [
+                            {"type": "inline-text", "text": "b"},
+                        ]},
+                    ]},
+                ]},
+            ]},
+            {"type": "code-block", "attributes": {"language": "rust"}, "children": [
+                {"type": "inline-text", "text": "x\n"},
+            ]},
+            {"type": "thematic-break"},
+            {"type": "html-block", "children": [{"type": "inline-text", "text": "<hr>\n"}]},
+        ])
+    );
+    let table = blocks("| a |\n|:-:|\n| b |");
+    let cell = |text: &str| json!({"type": "table-cell", "children": [{"type": "inline-text", "text": text}]});
+    assert_eq!(
+        table,
+        json!([{"type": "table", "attributes": {"align": ["center"]}, "children": [
+            {"type": "table-head", "children": [cell("a")]},
+            {"type": "table-row", "children": [cell("b")]},
+        ]}])
+    );
+}
+
+#[test]
+fn emphasis_links_and_the_like_become_marks() {
+    let (said, marks) = text("a\nb\\\n*c **d*** ~~e~~ `f` <b> [g](h \"i\") ![](j)");
+    assert_eq!(said, "a b\nc d e f <b> g \u{FFFC}");
+    assert_eq!(
+        marks,
+        json!([
+            {"type": "em", "range": [4, 7]},
+            {"type": "bold", "range": [6, 7]},
+            {"type": "strikethrough", "range": [8, 9]},
+            {"type": "code", "range": [10, 11]},
+            {"type": "html", "range": [12, 15]},
+            {"type": "link", "range": [16, 17], "attributes": {"href": "h", "title": "i"}},
+            {"type": "image", "range": [18, 19], "attributes": {"src": "j"}},
+        ])
+    );
+    let (_, marks) = text("<ann@example.org>");
+    assert_eq!(marks[0]["attributes"]["href"], "mailto:ann@example.org");
+}
+
+#[test]
+fn literal_characters_survive() {
+    for literal in [
+        "*a*",
+        "_a_",
+        "**a**",
+        "`a`",
+        "[a](b)",
+        "![a](b)",
+        "<b>",
+        "<http://a.b>",
+        "&amp;",
+        "\\*",
+        "~~a~~",
+        "# a",
+        "- a",
+        "+ a",
+        "1. a",
+        "1) a",
+        "> a",
+        "===",
+        "---",
+        "| a |",
+        "a | b\n- | -",
+        "[a]: b",
+        "```",
+        "~~~",
+        "    a",
+        "a  ",
+        "a\n",
+        "\na",
+        "a\n\nb",
+        "a\n# b",
+        "\u{a0}a\u{a0}",
+        "a\tb",
+        "a!",
+        "[ ] a",
+    ] {
+        let document = paragraph(literal, []);
+        let markdown = written(document.clone());
+        assert_eq!(
+            from_markdown(&markdown),
+            document,
+            "{literal:?} as {markdown:?}"
+        );
+    }
+}
+
+#[test]
+fn what_needs_no_escape_has_none() {
+    let plain = "Plain words (really), e.g. 1.5 - 2 = x; AT&T, a: \"b\" 100% #1!\n";
+    assert_eq!(written(from_markdown(plain)), plain);
+}
+
+/// Marks that overlap do not nest, as Markdown wants it; marks begin and end in words and at spaces.
+#[test]
+fn marks_that_markdown_cannot_say_at_once_are_said_in_pieces() {
+    let link = Mark::new("link", 1..3).with_attributes([("href", "x".into())]);
+    let cases: [(&str, &[Mark], &str); 7] = [
+        ("abc", &[Mark::new("em", 0..2), link], "*a*[*b*c](x)\n"),
+        (
+            "aé&b",
+            &[Mark::new("bold", 1..3), Mark::new("em", 2..3)],
+            "&#97;**&#233;_&_**&#98;\n",
+        ),
+        (
+            "abcd",
+            &[Mark::new("em", 0..3), Mark::new("bold", 1..4)],
+            "_a**bc**_**d**\n",
+        ),
+        ("abc", &[Mark::new("em", 1..2)], "a*b*c\n"),
+        ("a b", &[Mark::new("bold", 1..3)], "&#97;**&#32;b**\n"),
+        ("a.b", &[Mark::new("em", 0..2)], "*a.*&#98;\n"),
+        ("ab", &[Mark::new("comment", 0..2)], "ab\n"),
+    ];
+    for (text, marks, markdown) in cases {
+        assert_eq!(written(paragraph(text, marks.to_vec())), markdown);
+    }
+}
+
+#[test]
+fn of_unknown_types_the_text_is_a_paragraph() {
+    let store = store();
+    let mut transaction = store.begin("test").unwrap();
+    let section = NodeSpec::new("section").with_text("own").with_children([
+        NodeSpec::new("inline-text")
+            .with_text(" text")
+            .with_id("text"),
+        NodeSpec::new("poll").with_text("a or b?"),
+        NodeSpec::new("paragraph").with_children([NodeSpec::new("mention").with_text("@ann")]),
+        NodeSpec::new("paragraph"),
+        NodeSpec::new("list").with_children([NodeSpec::new("heading").with_text("odd")]),
+    ]);
+    let root = transaction.create(section).unwrap();
+    let markdown = to_markdown(&transaction, &root).unwrap();
+    assert_eq!(markdown, "own text\n\na or b?\n\n@ann\n\n- # odd\n");
+    assert_eq!(
+        to_markdown(&transaction, &id("text")).unwrap(),
+        "&#32;text\n"
+    );
+    assert!(to_markdown(&transaction, &id("nowhere")).is_err());
+}
+
+#[test]
+fn whatever_nests_without_end_is_read_and_written() {
+    for markdown in [
+        ">".repeat(100_000) + "a",
+        "- * ".repeat(10_000) + "a",
+        "1. ".repeat(20_000) + "a",
+        "> - ".repeat(10_000) + "a",
+        "*a **b ".repeat(20_000) + &"b** a*".repeat(20_000),
+        "[".repeat(100_000),
+        "a.1.".repeat(100_000),
+    ] {
+        leads_back(&markdown).unwrap();
+    }
+}
