@@ -120,8 +120,8 @@ fn is_stale(error: &TransactionError) -> bool {
                 | Cycle { .. }
                 | NoParent { .. }
                 | NotAdjacent { .. }
+                | DifferentTrees { .. }
         ) | OperationError::RangeReversed { .. }
-            | OperationError::DifferentTrees { .. }
             | OperationError::LeftOut { .. }
             | OperationError::NoGrandparent { .. }
             | OperationError::NoItem { .. }

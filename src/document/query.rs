@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::plan::find;
-use super::{Descendants, EditError, Node, NodeSpec, Position, Text, View};
+use super::walk::{self, Fork};
+use super::{EditError, Node, NodeSpec, Position, Text, View};
 use crate::id::NodeId;
 
 /// A node's place among the children of its parent.
@@ -43,58 +44,10 @@ pub(super) fn next<'v, V: View>(view: &'v V, node: &'v Node) -> Option<&'v Node>
     }
 }
 
-/// Where the ways from the top of a tree down to two nodes part.
-pub(super) struct Fork<'v> {
-    /// The last node that both ways lead through.
-    pub(super) at: &'v Node,
-    /// The next on the way to the one node, if the way goes on.
-    one: Option<&'v Node>,
-    /// The next on the way to the other.
-    other: Option<&'v Node>,
-}
-
-impl<'v> Fork<'v> {
-    /// `None` where the nodes are in different trees.
-    pub(super) fn of<V: View>(view: &'v V, one: &'v Node, other: &'v Node) -> Option<Self> {
-        let (one, other) = (way_up(view, one), way_up(view, other));
-        let both = one.iter().rev().zip(other.iter().rev());
-        let shared = both.take_while(|(one, other)| one.id() == other.id());
-        let shared = shared.count();
-        let next = |way: &[&'v Node]| way.iter().rev().nth(shared).copied();
-        Some(Self {
-            at: one.iter().rev().nth(shared.checked_sub(1)?)?,
-            one: next(&one),
-            other: next(&other),
-        })
-    }
-
-    /// Which of the two nodes comes first.
-    fn order(&self) -> Ordering {
-        match (self.one, self.other) {
-            (None, None) => Ordering::Equal,
-            (None, Some(_)) => Ordering::Less,
-            (Some(_), None) => Ordering::Greater,
-            (Some(one), Some(other)) => {
-                let mut children = self.at.children().iter();
-                match children.find(|child| [one.id(), other.id()].contains(child)) {
-                    Some(first) if first == one.id() => Ordering::Less,
-                    _ => Ordering::Greater,
-                }
-            }
-        }
-    }
-}
-
-/// The node, its parent and so on.
-fn way_up<'v, V: View>(view: &'v V, node: &'v Node) -> Vec<&'v Node> {
-    let ancestors = view.ancestors(node.id());
-    std::iter::once(node).chain(ancestors).collect()
-}
-
 /// Where two positions part.
 fn fork<'v, V: View>(view: &'v V, one: &Position, other: &Position) -> Result<Fork<'v>, EditError> {
     let (one, other) = (one.check(view)?, other.check(view)?);
-    Fork::of(view, one, other).ok_or_else(|| EditError::DifferentTrees {
+    walk::fork(view, one, other).ok_or_else(|| EditError::DifferentTrees {
         one: one.id().clone(),
         other: other.id().clone(),
     })
@@ -128,7 +81,7 @@ pub(super) fn text_between<V: View>(
         _ => (one, other),
     };
     let mut text = String::new();
-    for node in onwards(view, find(view, &from.node_id)?, fork.at) {
+    for node in walk::between(view, &from.node_id, &to.node_id) {
         let start = if *node.id() == from.node_id {
             from.offset
         } else {
@@ -136,9 +89,9 @@ pub(super) fn text_between<V: View>(
         };
         if *node.id() == to.node_id {
             push(&mut text, node, start..to.offset);
-            break;
+        } else {
+            push(&mut text, node, start..node.text().len());
         }
-        push(&mut text, node, start..node.text().len());
     }
     Ok(text)
 }
@@ -149,25 +102,6 @@ fn push(text: &mut String, node: &Node, range: Range<usize>) {
     } else if let Some(piece) = node.text().slice(range) {
         text.push_str(&piece);
     }
-}
-
-/// A node and all that come after it below `top`, in document order.
-fn onwards<'v, V: View>(view: &'v V, node: &'v Node, top: &Node) -> Descendants<'v, V> {
-    let mut way = way_up(view, node);
-    let below_top = way.iter().take_while(|above| above.id() != top.id());
-    way.truncate(below_top.count());
-    let mut ahead = Vec::new();
-    // What comes last lies deepest in the stack, so the outermost siblings are put there first.
-    for passed in way.iter().rev() {
-        let siblings = passed.parent().and_then(|parent| view.node(parent));
-        let from_the_end = siblings
-            .into_iter()
-            .flat_map(|parent| parent.children().iter().rev());
-        let behind = from_the_end.take_while(|id| *id != passed.id());
-        ahead.extend(behind.filter_map(|id| view.node(id)));
-    }
-    ahead.push(node);
-    Descendants::new(view, ahead)
 }
 
 /// Whether a text contains another. The pieces of a long text are put together first, because what is looked for

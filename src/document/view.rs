@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Value;
 
 use super::query::{self, Siblings};
-use super::{EditError, Node, NodeSpec, Position};
+use super::{EditError, Node, NodeSpec, Position, walk};
 use crate::id::NodeId;
 
 /// Something that shows a document.
@@ -206,7 +206,7 @@ pub trait View {
         Self: Sized,
     {
         let (one, other) = (self.node(one)?, self.node(other)?);
-        query::Fork::of(self, one, other).map(|fork| fork.at)
+        walk::fork(self, one, other).map(|fork| fork.common)
     }
 
     /// Which of two positions comes first in the document. The text of a node comes before its children.

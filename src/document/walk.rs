@@ -121,7 +121,12 @@ pub(crate) fn between<'v, V: View>(
     start: &NodeId,
     end: &NodeId,
 ) -> impl Iterator<Item = &'v Node> {
+    let mut walk = Walk::from(view, start);
     let mut ended = false;
-    let last = move |node: &&Node| !std::mem::replace(&mut ended, node.id == *end);
-    Walk::from(view, start).take_while(last)
+    // It ends without looking for what comes next, which would mean to look for the end among its siblings.
+    std::iter::from_fn(move || {
+        let node = (!ended).then(|| walk.next()).flatten()?;
+        ended = node.id == *end;
+        Some(node)
+    })
 }

@@ -89,16 +89,6 @@ pub enum OperationError {
         /// Where it was to end.
         end: Position,
     },
-    /// A range cannot go from one tree to another.
-    #[error(
-        "nodes {start} and {end} are in different trees, so no range goes from one to the other"
-    )]
-    DifferentTrees {
-        /// The node where it was to start.
-        start: NodeId,
-        /// The node where it was to end.
-        end: NodeId,
-    },
     /// A pattern is no regular expression.
     #[error("the pattern {pattern:?} is not a regular expression: {reason}")]
     BadPattern {

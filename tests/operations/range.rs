@@ -298,12 +298,12 @@ fn a_range_from_one_tree_to_another_is_refused() {
     ]);
     let error = refused(&editor, apply_mark("bold", Extent::to(0, "b", 3)).on("a"));
     assert!(
-        matches!(&error, OperationError::DifferentTrees { start, end }
-        if (start, end) == (&id("a"), &id("b")))
+        matches!(&error, OperationError::Edit(EditError::DifferentTrees { one, other })
+        if (one, other) == (&id("a"), &id("b")))
     );
     assert_eq!(
         error.to_string(),
-        "nodes a and b are in different trees, so no range goes from one to the other"
+        "nodes a and b are in different trees, so neither comes first"
     );
 }
 

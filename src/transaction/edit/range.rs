@@ -67,9 +67,9 @@ pub(super) fn resolve(
         true => Some(Ordering::Equal),
         false => walk::fork(on, first, last).map(|fork| fork.order()),
     };
-    let order = order.ok_or_else(|| OperationError::DifferentTrees {
-        start: first.id().clone(),
-        end: last.id().clone(),
+    let order = order.ok_or_else(|| EditError::DifferentTrees {
+        one: first.id().clone(),
+        other: last.id().clone(),
     })?;
     let order = order.then(start.cmp(&end));
     let start = Position::new(first.id().clone(), start);
