@@ -104,7 +104,7 @@ pub enum Change {
         /// The cut.
         at: Cut,
         /// The new node.
-        right: Half,
+        right: Box<Half>,
         /// Where the new node comes to stand.
         place: Place,
     },
@@ -115,7 +115,7 @@ pub enum Change {
         /// Where the two meet: the length of the text and the number of children that the node had.
         at: Cut,
         /// The node that goes.
-        right: Half,
+        right: Box<Half>,
         /// Where that stood.
         place: Place,
     },

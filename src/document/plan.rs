@@ -169,11 +169,11 @@ pub(crate) fn split_node<V: View>(
             parent,
             index: index + 1,
         },
-        right: Half {
+        right: Box::new(Half {
             id: right,
             kind: kind.unwrap_or_else(|| node.kind.clone()),
             attributes: node.attributes.clone(),
-        },
+        }),
     }))
 }
 
@@ -192,11 +192,11 @@ pub(crate) fn join_nodes<V: View>(view: &V, id: &NodeId, right: &NodeId) -> Plan
             text: node.text.len(),
             children: node.children.len(),
         },
-        right: Half {
+        right: Box::new(Half {
             id: right.id.clone(),
             kind: right.kind.clone(),
             attributes: right.attributes.clone(),
-        },
+        }),
     }))
 }
 

@@ -51,9 +51,8 @@ pub struct Transaction {
     origin: Option<ObserverId>,
     /// The versions whose commits it undoes.
     undone: Vec<u64>,
-    idempotency_key: Option<SmolStr>,
-    /// What the submitter had selected before and has after, for the receipt.
-    selections: [Option<Selection>; 2],
+    /// How it is to be remembered, if it is.
+    receipt: Option<Box<Remembered>>,
     savepoints: Vec<(u64, State)>,
     /// How many savepoints there have been.
     saved: u64,
@@ -104,6 +103,14 @@ pub enum AliasError {
     },
 }
 
+/// A transaction that is carried out once for a key.
+#[derive(Clone)]
+struct Remembered {
+    key: SmolStr,
+    /// What the submitter had selected before and has after.
+    selections: [Option<Selection>; 2],
+}
+
 struct State {
     overlay: document::Savepoint,
     operations: usize,
@@ -147,8 +154,7 @@ impl Transaction {
             clipboard: None,
             origin: None,
             undone: Vec::new(),
-            idempotency_key: None,
-            selections: [None, None],
+            receipt: None,
             savepoints: Vec::new(),
             saved: 0,
             held,
@@ -209,12 +215,15 @@ impl Transaction {
 
     /// Keeps what becomes of this transaction under a key that the store has no receipt for.
     pub(crate) fn remember_as(&mut self, key: SmolStr) {
-        self.idempotency_key = Some(key);
+        let selections = [None, None];
+        self.receipt = Some(Box::new(Remembered { key, selections }));
     }
 
     /// What a repetition is to be told of the submitter's selection before and after.
     pub(crate) fn remember_selections(&mut self, selections: [Option<Selection>; 2]) {
-        self.selections = selections;
+        if let Some(receipt) = &mut self.receipt {
+            receipt.selections = selections;
+        }
     }
 
     // --- Savepoints ---
@@ -371,7 +380,7 @@ impl Transaction {
             operations,
             origin,
             undone,
-            idempotency_key,
+            receipt: remembered,
             held,
             ..
         } = self;
@@ -396,7 +405,7 @@ impl Transaction {
                 transaction_id: id,
                 owner,
                 fencing_token: grant.token,
-                idempotency_key,
+                idempotency_key: remembered.map(|remembered| remembered.key),
                 operations: committed.operations.clone(),
                 changes: changes.clone(),
             };
@@ -417,8 +426,8 @@ impl Transaction {
 
     /// What a repetition is to be told, if there is a key for it.
     fn receipt(&self, changed: bool) -> Option<(SmolStr, Receipt)> {
-        let key = self.idempotency_key.clone()?;
-        let [selection_before, selection_after] = self.selections.clone();
+        let Remembered { key, selections } = *self.receipt.clone()?;
+        let [selection_before, selection_after] = selections;
         let receipt = Receipt {
             transaction_id: self.id,
             // The next one: whoever holds the lock is the only one to publish.

@@ -127,7 +127,7 @@ pub fn control(
 
 /// The node that an earlier operation of the same transaction created and [`named`](Operation::named).
 pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
-    NodeRef::Alias(Alias { alias: name.into() })
+    NodeRef::Alias(Box::new(Alias { alias: name.into() }))
 }
 
 /// Refuses the transaction unless it starts from this version of the document, so from what somebody saw when

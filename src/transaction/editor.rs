@@ -1,5 +1,6 @@
 //! Somebody who edits: a store, an owner, a selection, a history.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -149,9 +150,13 @@ impl Editor {
         submission: Submission,
         in_history: InHistory,
     ) -> Result<TransactionResult, TransactionError> {
-        let prepare = |transaction: &mut Transaction| self.prepare(transaction);
+        let selected = Cell::new(None);
+        let prepare = |transaction: &mut Transaction| {
+            self.prepare(transaction);
+            selected.set(transaction.selection().cloned());
+        };
         let finish = |mut transaction: Transaction, inverses: Vec<Callback>| {
-            let before = self.selection();
+            let before = selected.take();
             let after = transaction.selection().cloned();
             let clipboard = transaction.clipboard().cloned();
             let at = self.store().now();

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
-use super::operation::{Alias, Callback, IntoOperations, NodeOperation, NodeRef, Operation};
+use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
 use super::{TransactionError, edit};
 use crate::document::{Change, Node};
 use crate::id::NodeId;
@@ -165,7 +165,7 @@ impl Runner<'_> {
 pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeId, OperationError> {
     Ok(match node {
         NodeRef::Id(id) => id.clone(),
-        NodeRef::Alias(Alias { alias }) => transaction.named(alias)?.clone(),
+        NodeRef::Alias(named) => transaction.named(&named.alias)?.clone(),
     })
 }
 

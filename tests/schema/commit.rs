@@ -491,11 +491,11 @@ fn tree_06_primitive_changes_are_checked_as_what_they_do() {
                     text: 0,
                     children: 0
                 },
-                right: Half {
+                right: Box::new(Half {
                     id: id("n"),
                     kind: "blok".into(),
                     attributes: Default::default()
-                },
+                }),
                 place: place("page", 2).unwrap(),
             }
         )),

@@ -27,8 +27,8 @@ use crate::id::NodeId;
 pub enum NodeRef {
     /// By id.
     Id(NodeId),
-    /// By name.
-    Alias(Alias),
+    /// By name. Boxed, because most operations name a node by its id.
+    Alias(Box<Alias>),
 }
 
 /// The name of a node, for the length of one transaction.
@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for NodeRef {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NodeRef, A::Error> {
-                Alias::deserialize(MapAccessDeserializer::new(map)).map(NodeRef::Alias)
+                Box::deserialize(MapAccessDeserializer::new(map)).map(NodeRef::Alias)
             }
         }
 
@@ -67,7 +67,7 @@ impl fmt::Display for NodeRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Id(id) => fmt::Display::fmt(id, f),
-            Self::Alias(Alias { alias }) => write!(f, "alias {alias:?}"),
+            Self::Alias(named) => write!(f, "alias {:?}", named.alias),
         }
     }
 }
