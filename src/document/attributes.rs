@@ -20,7 +20,7 @@ use smol_str::SmolStr;
 /// assert_eq!(attributes.get("level"), Some(&2.into()));
 /// assert_eq!(attributes.len(), 1);
 /// ```
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq, Hash)]
 pub struct Attributes(Option<Arc<BTreeMap<SmolStr, Value>>>);
 
 impl Eq for Attributes {}

@@ -1,9 +1,12 @@
 //! Marks: formatting over ranges of a node's text.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
@@ -76,6 +79,15 @@ impl Mark {
         self.range.clone().unwrap_or(0..0)
     }
 
+    /// By start, end, kind and attributes.
+    fn order(one: &Self, other: &Self) -> Ordering {
+        let place = |mark: &Self| (mark.bounds().start, mark.bounds().end);
+        place(one)
+            .cmp(&place(other))
+            .then_with(|| one.kind.cmp(&other.kind))
+            .then_with(|| one.attributes.compare(&other.attributes))
+    }
+
     /// Whether the two differ in nothing but their ranges.
     pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
         self.kind == other.kind && self.attributes == other.attributes
@@ -113,30 +125,25 @@ impl Marks {
         marks.retain(|mark| !mark.bounds().is_empty());
         marks.sort_by_key(|mark| mark.bounds().start);
         let mut joined: Vec<Mark> = Vec::with_capacity(marks.len());
+        // Of equal marks the last that was kept. It reaches further than those before it, and starts no later than
+        // any that is still to come.
+        let mut latest: HashMap<(SmolStr, Attributes), usize, FixedState> = HashMap::default();
         for mark in marks {
             let range = mark.bounds();
-            // Every earlier mark starts no later, so an equal one that reaches this far takes this one in,
-            // whatever lies between the two in the list.
-            let reaching = joined.iter_mut().find(|earlier| {
-                earlier.kind == mark.kind
-                    && earlier.attributes == mark.attributes
-                    && earlier.bounds().end >= range.start
-            });
-            match reaching {
-                Some(earlier) => {
-                    let bounds = earlier.bounds();
-                    earlier.range = Some(bounds.start..bounds.end.max(range.end));
+            let same = (mark.kind.clone(), mark.attributes.clone());
+            let at = latest.entry(same).or_insert(joined.len());
+            match joined.get_mut(*at) {
+                Some(earlier) if earlier.bounds().end >= range.start => {
+                    let Range { start, end } = earlier.bounds();
+                    earlier.range = Some(start..end.max(range.end));
                 }
-                None => joined.push(mark),
+                _ => {
+                    *at = joined.len();
+                    joined.push(mark);
+                }
             }
         }
-        joined.sort_by(|one, other| {
-            let key = |mark: &Mark| (mark.bounds().start, mark.bounds().end);
-            key(one)
-                .cmp(&key(other))
-                .then_with(|| one.kind.cmp(&other.kind))
-                .then_with(|| one.attributes.compare(&other.attributes))
-        });
+        joined.sort_by(Mark::order);
         Self((!joined.is_empty()).then(|| Arc::new(joined)))
     }
 
@@ -275,7 +282,14 @@ impl Marks {
 
     /// Whether these are in normal form for a text of `len` characters.
     pub(super) fn are_normal(&self, len: usize) -> bool {
-        Self::normal(self.iter().cloned().collect(), len).as_ref() == Ok(self)
+        let marks = self.0.as_ref().map_or(&[][..], |marks| marks.as_slice());
+        let mut ends: HashMap<_, usize, FixedState> = HashMap::default();
+        let alone = marks.iter().all(|mark| {
+            let Range { start, end } = mark.bounds();
+            let before = ends.insert((&mark.kind, &mark.attributes), end);
+            start < end && end <= len && before.is_none_or(|before| before < start)
+        });
+        alone && marks.is_sorted_by(|one, other| Mark::order(one, other).is_le())
     }
 }
 
@@ -306,6 +320,10 @@ impl<'de> Deserialize<'de> for Marks {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn bold(range: Range<usize>) -> Mark {
@@ -371,6 +389,64 @@ mod tests {
         );
         assert_eq!(after(10..20, 10..20, 5), None, "wholly inside: gone");
         assert_eq!(after(10..20, 0..5, 0), Some(5..15), "before: shifts");
+    }
+
+    /// Marks of two kinds, some with attributes, as they may come: unsorted, empty, overlapping.
+    fn any_marks() -> impl Strategy<Value = Vec<Mark>> {
+        let mark = (0..12usize, 0..6usize, any::<bool>(), 0..3u8);
+        let mark = mark.prop_map(|(start, len, bold, n)| {
+            let kind = if bold { "bold" } else { "link" };
+            let attributes = (n > 0).then(|| ("n", n.into()));
+            let attributes = Attributes::from_iter(attributes);
+            Mark::new(kind, start..start + len).with_attributes(attributes)
+        });
+        prop::collection::vec(mark, 0..9)
+    }
+
+    /// Which characters have which mark, and where two marks are one.
+    fn covered(marks: &[Mark]) -> BTreeSet<(SmolStr, String, usize)> {
+        let halves = marks.iter().flat_map(|mark| {
+            // Characters and the borders between them.
+            let Range { start, end } = mark.bounds();
+            let places = if start < end {
+                2 * start..2 * end + 1
+            } else {
+                0..0
+            };
+            let attributes = format!("{:?}", mark.attributes);
+            places.map(move |place| (mark.kind.clone(), attributes.clone(), place))
+        });
+        halves.collect()
+    }
+
+    proptest! {
+        #[test]
+        fn the_normal_form_has_the_same_characters_and_no_two_equal_marks_that_touch(marks in any_marks()) {
+            let normal = Marks::sorted(marks.clone());
+            prop_assert!(normal.are_normal(20));
+            let list: Vec<Mark> = normal.iter().cloned().collect();
+            prop_assert_eq!(covered(&list), covered(&marks));
+            // As many as there are runs of places.
+            let places = covered(&list);
+            let begins = places.iter().filter(|(kind, attributes, place)| {
+                let before = place.checked_sub(1);
+                !before.is_some_and(|place| places.contains(&(kind.clone(), attributes.clone(), place)))
+            });
+            prop_assert_eq!(begins.count(), list.len());
+        }
+
+        #[test]
+        fn what_is_not_its_own_normal_form_is_not_normal(marks in any_marks(), len in 0..18usize) {
+            let as_it_is = Marks((!marks.is_empty()).then(|| Arc::new(marks.clone())));
+            let normal = Marks::normal(marks, len);
+            prop_assert_eq!(as_it_is.are_normal(len), normal.as_ref() == Ok(&as_it_is));
+        }
+    }
+
+    #[test]
+    fn a_mark_without_a_range_is_not_normal() {
+        assert!(!Marks(Some(Arc::new(vec![Mark::whole("bold")]))).are_normal(3));
+        assert!(Marks::default().are_normal(0));
     }
 
     #[test]

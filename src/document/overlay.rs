@@ -54,9 +54,9 @@ impl Overlay {
         self.selection.as_ref()
     }
 
-    /// Brings in what was selected before the first change.
+    /// Brings in what was selected before the first change, if all that it names is there.
     pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
-        self.selection = selection;
+        self.selection = selection.filter(|selection| selection.check(self).is_ok());
     }
 
     pub(crate) fn savepoint(&self) -> Savepoint {

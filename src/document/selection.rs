@@ -1,6 +1,7 @@
 //! What an editor has selected.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Change, EditError, Node, View, plan};
 use crate::id::NodeId;
@@ -19,7 +20,7 @@ pub struct Position {
 ///
 /// In JSON: `{"anchor": {"nodeId": "1:4", "offset": 0}, "focus": {"nodeId": "1:4", "offset": 5}}` or
 /// `{"nodeId": "1:4"}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Selection {
     /// Text; a caret where both ends are the same.
@@ -44,6 +45,34 @@ pub struct TextSelection {
 pub struct NodeSelection {
     /// The node.
     pub node_id: NodeId,
+}
+
+impl<'de> Deserialize<'de> for Selection {
+    /// Not derived, so that the error names the field that is wrong.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        struct Fields {
+            node_id: Option<NodeId>,
+            anchor: Option<Position>,
+            focus: Option<Position>,
+        }
+
+        let Fields {
+            node_id,
+            anchor,
+            focus,
+        } = Fields::deserialize(deserializer)?;
+        match (node_id, anchor, focus) {
+            (Some(node_id), None, None) => Ok(Self::node(node_id)),
+            (None, Some(anchor), Some(focus)) => Ok(Self::new(anchor, focus)),
+            (None, Some(_), None) => Err(D::Error::missing_field("focus")),
+            (None, None, Some(_)) => Err(D::Error::missing_field("anchor")),
+            _ => Err(D::Error::custom(
+                "a selection has either `nodeId`, or `anchor` and `focus`",
+            )),
+        }
+    }
 }
 
 impl Position {

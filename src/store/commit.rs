@@ -44,8 +44,8 @@ pub struct ExecutedOperation {
     /// The node that it was aimed at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
-    /// The nodes that it created: those that it inserted, in document order, then the right halves of those that it cut,
-    /// the outermost first.
+    /// The nodes that it created and left behind: those that it inserted, in document order, then the right halves of
+    /// those that it cut, the outermost first.
     #[serde(default)]
     pub created: Vec<NodeId>,
 }

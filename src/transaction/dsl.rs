@@ -18,6 +18,7 @@
 //! ```
 
 use std::error::Error;
+use std::ops::{Bound, RangeBounds};
 
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
@@ -471,13 +472,14 @@ pub fn replace_pattern(
     }
 }
 
-/// Puts text before and behind characters of the node: `wrap("**", "**", 2..6)`.
+/// Puts text before and behind characters of the node: `wrap("**", "**", 2..6)`. What is selected of the characters stays
+/// selected, without what is put around them.
 pub fn wrap(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,
-    extent: impl Into<Extent>,
+    range: impl RangeBounds<usize>,
 ) -> NodeOperation {
-    let (start, end, _) = extent.into().into_parts();
+    let (start, end) = bounds(&range);
     NodeOperation::Wrap {
         before: before.into(),
         after: after.into(),
@@ -491,9 +493,9 @@ pub fn wrap(
 pub fn unwrap(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,
-    extent: impl Into<Extent>,
+    range: impl RangeBounds<usize>,
 ) -> NodeOperation {
-    let (start, end, _) = extent.into().into_parts();
+    let (start, end) = bounds(&range);
     NodeOperation::Unwrap {
         before: before.into(),
         after: after.into(),
@@ -504,8 +506,8 @@ pub fn unwrap(
 
 /// Inserts text at the beginning of each line that the characters reach into, but not of empty ones. A line ends with
 /// `\n`; one that has nothing but `\r` before it is empty, too. No characters reach into the line where they would be.
-pub fn indent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
-    let (start, end, _) = extent.into().into_parts();
+pub fn indent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -> NodeOperation {
+    let (start, end) = bounds(&range);
     NodeOperation::IndentText {
         indent: indent.into(),
         start,
@@ -515,8 +517,8 @@ pub fn indent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> Nod
 
 /// Deletes text at the beginning of each line that the characters reach into and that begins with it. For lines see
 /// [`indent_text`].
-pub fn outdent_text(indent: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
-    let (start, end, _) = extent.into().into_parts();
+pub fn outdent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -> NodeOperation {
+    let (start, end) = bounds(&range);
     NodeOperation::OutdentText {
         indent: indent.into(),
         start,
@@ -854,6 +856,21 @@ pub fn select_range(extent: impl Into<Extent>) -> NodeOperation {
         end,
         end_node_id,
     }
+}
+
+/// The first character and the one behind the last; `None` for the end of the text.
+fn bounds(range: &impl RangeBounds<usize>) -> (usize, Option<usize>) {
+    let start = match range.start_bound() {
+        Bound::Included(&first) => first,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => Some(last.saturating_add(1)),
+        Bound::Excluded(&end) => Some(end),
+        Bound::Unbounded => None,
+    };
+    (start, end)
 }
 
 fn refs<R: Into<NodeRef>>(nodes: impl IntoIterator<Item = R>) -> Vec<NodeRef> {

@@ -104,7 +104,7 @@ impl Editor {
         self.desk.0.lock().selection.clone()
     }
 
-    /// Selects something, or nothing.
+    /// Selects something, or nothing. What a transaction does not find there when it begins is not selected any more.
     pub fn select(&self, selection: impl Into<Option<Selection>>) {
         self.desk.0.lock().selection = selection.into();
     }

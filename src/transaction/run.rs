@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
 use super::{TransactionError, edit};
-use crate::document::{Change, Node};
+use crate::document::{Change, Node, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, ExecutedOperation, Transaction};
 
@@ -106,6 +106,7 @@ impl Runner<'_> {
 
     fn run_named(&mut self, alias: SmolStr, operation: Operation) -> Result<(), TransactionError> {
         let name = operation.name();
+        let begin = self.index;
         let before = self.transaction.executed().len();
         self.run(operation)?;
         let executed = self
@@ -118,8 +119,10 @@ impl Runner<'_> {
             Some(id) => self.transaction.name_node(alias, id),
             None => Err(AliasError::NothingCreated { alias }),
         };
-        // It is about the operation that was just carried out.
-        self.index = self.index.saturating_sub(usize::from(named.is_err()));
+        if named.is_err() {
+            // It is about the operation that was just carried out.
+            self.index = begin.max(self.index.saturating_sub(1));
+        }
         named.map_err(|error| self.failed(name, None, error.into()))
     }
 
@@ -133,7 +136,9 @@ impl Runner<'_> {
         match step(self.transaction) {
             Ok(()) => {
                 let changes = self.transaction.changes();
-                let created = created(changes.get(before..).unwrap_or_default());
+                let mut created = created(changes.get(before..).unwrap_or_default());
+                // What was made on the way need not be there in the end.
+                created.retain(|id| self.transaction.contains(id));
                 self.transaction.record(ExecutedOperation {
                     name: SmolStr::new_static(name),
                     node_id,

@@ -2,7 +2,7 @@
 
 use doclock::{
     AliasError, DataStore, EditError, Editor, Mark, Operation, OperationError, Position, Selection,
-    Transaction, TransactionResult, View, dsl::*, parse_operations,
+    Transaction, TransactionError, TransactionResult, View, dsl::*, parse_operations,
 };
 use serde_json::{Value, json};
 
@@ -280,6 +280,12 @@ fn a_name_is_given_once_to_what_was_created_and_ends_with_the_transaction() {
     assert!(matches!(why(twice), AliasError::Taken { alias } if alias == "n"));
     let nothing = vec![delete().on("u").named("n")];
     assert!(matches!(why(nothing), AliasError::NothingCreated { alias } if alias == "n"));
+    let empty = [new(), control("u", []).named("n")];
+    let index = match editor.execute(empty).unwrap_err() {
+        TransactionError::Operation { index, .. } => index,
+        other => panic!("{other}"),
+    };
+    assert_eq!(index, 1, "that of the control, which did nothing");
     done(&editor, new().named("n"));
     let unknown = AliasError::Unknown { alias: "n".into() };
     assert_eq!(why(vec![delete().on(alias("n"))]), unknown);

@@ -3,7 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     EditError, Editor, Extent, Fragment, Mark, NodeId, NodeSpec, Operation, OperationError,
-    Position, Transaction, TransactionError, View, check,
+    Position, Selection, Transaction, TransactionError, View, check,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -507,5 +507,38 @@ proptest! {
             let snapshot = editor.store().snapshot();
             prop_assert_eq!(super::common::image(&transaction), super::common::image(&snapshot));
         }
+    }
+}
+
+#[test]
+fn what_a_paste_created_is_what_is_left_of_it() {
+    let editor = page();
+    let operations = [
+        copy(Extent::to(4, "m", 2)).on("a"),
+        paste(2).on("b").named("pasted"),
+        set_attrs([("new", true.into())]).on(alias("pasted")),
+    ];
+    let pasted = run(&editor, operations);
+    let created = &pasted.operations[1].created;
+    let snapshot = editor.store().snapshot();
+    assert!(!created.is_empty());
+    for id in created {
+        assert!(snapshot.contains(id), "{id}");
+    }
+}
+
+#[test]
+fn what_an_editor_has_selected_of_what_is_gone_is_in_nobodys_way() {
+    let editor = page();
+    let at = |node: &str, offset| Position::new(node, offset);
+    let stale = [
+        Selection::new(at("m", 1), at("gone", 0)),
+        Selection::new(at("m", 1), at("b", 99)),
+    ];
+    for selection in stale {
+        editor.select(selection);
+        let result = run(&editor, cut(Extent::to(4, "b", 2)).on("a"));
+        assert_eq!(result.selection_after, None);
+        editor.undo().unwrap();
     }
 }

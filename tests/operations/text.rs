@@ -187,6 +187,41 @@ fn wrapping_leaves_marks_as_they_are() {
 }
 
 #[test]
+fn what_is_selected_when_it_is_wrapped_stays_selected_without_what_is_put_around() {
+    let editor = note("a bold word");
+    let follow = |from, to| {
+        let wrapped = wrap("**", "*", 2..6).on("note");
+        let ((_, anchor), (_, focus)) =
+            follow(&editor, ("note", from), ("note", to), wrapped).unwrap();
+        (anchor, focus)
+    };
+    assert_eq!(follow(2, 6), (4, 8));
+    assert_eq!(follow(6, 2), (8, 4));
+    assert_eq!(follow(3, 9), (5, 12));
+    assert_eq!(follow(0, 4), (0, 6));
+    assert_eq!(
+        caret(&editor, 3, wrap("(", ")", 3..3)),
+        4,
+        "between the two"
+    );
+}
+
+#[test]
+fn a_range_within_a_node_may_be_written_in_every_way() {
+    use std::ops::Bound;
+    let editor = note("abcdef");
+    run(&editor, wrap("(", ")", 1..=3).on("note"));
+    assert_eq!(read(&editor), "a(bcd)ef");
+    run(
+        &editor,
+        unwrap("(", ")", (Bound::Excluded(0), Bound::Included(5))).on("note"),
+    );
+    assert_eq!(read(&editor), "abcdef");
+    let beyond = out_of_range(&editor, wrap("(", ")", 0..=usize::MAX));
+    assert_eq!(beyond, (0, usize::MAX, 6));
+}
+
+#[test]
 fn unwrapping_what_is_not_wrapped_is_refused() {
     let editor = note("**bold*");
     let not_wrapped = |operation: doclock::NodeOperation| {

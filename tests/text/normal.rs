@@ -149,3 +149,16 @@ fn text_02_a_mark_out_of_range_is_an_error_with_the_range_and_the_length() {
         assert_eq!(image(&transaction), before);
     }
 }
+
+#[test]
+fn text_02_a_hundred_thousand_marks_of_one_text_are_brought_into_order() {
+    let count = 100_000;
+    let every_other = |n: usize| bold(2 * n..2 * n + 1).with_attributes([("n", n.into())]);
+    let given: Vec<Mark> = (0..count).rev().map(every_other).collect();
+    let store = with_text(&"ab".repeat(count), given);
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.insert_text(&id("t"), 1, "x").unwrap();
+    transaction.set_marks(&id("t"), [bold(0..9)]).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(marks(&store.snapshot(), "t"), bolds([(0, 9)]));
+}

@@ -200,15 +200,15 @@ fn transaction_06_the_result_has_the_selection_before_and_after() {
 
 #[test]
 fn transaction_06_a_result_is_data() {
-    let editor = Editor::new(store(), "ann");
-    editor.select(Selection::caret("x", 1));
+    let editor = Editor::new(with_note(), "ann");
+    editor.select(Selection::caret("note", 1));
     let result = transaction(&editor, [create(NodeSpec::new("p").with_id("a"))])
         .commit()
         .unwrap();
-    let caret = json!({"nodeId": "x", "offset": 1});
+    let caret = json!({"nodeId": "note", "offset": 1});
     let expected = json!({
-        "transactionId": "tx-7-1",
-        "version": 1,
+        "transactionId": "tx-7-2",
+        "version": 2,
         "changed": true,
         "operations": [{"type": "create", "created": ["a"]}],
         "selectionBefore": {"anchor": caret, "focus": caret},

@@ -6,7 +6,8 @@ use regex::Regex;
 use smol_str::SmolStr;
 
 use super::Edited;
-use crate::document::{EditError, View, plan};
+use super::range::reselect;
+use crate::document::{EditError, Position, View, plan};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
@@ -81,6 +82,10 @@ pub(super) fn wrap(
 ) -> Edited {
     let range = within(on, id, start, end)?;
     on.insert_text(id, range.end, after)?;
+    // A place at the end of the characters moved along with what was inserted there.
+    let behind = Position::new(id.clone(), range.end + after.chars().count());
+    let end = Position::new(id.clone(), range.end);
+    reselect(on, |_, place| (*place == behind).then(|| end.clone()))?;
     Ok(on.insert_text(id, range.start, before)?)
 }
 

@@ -72,6 +72,32 @@ fn transaction_04_a_malformed_payload_names_the_operation_the_field_and_the_reas
             ),
             "addChild: child: text: invalid type: integer `1`, expected a string",
         ),
+        (
+            on("setSelection", json!({"selection": {"nodeId": 7}})),
+            "setSelection: selection.nodeId: invalid type: integer `7`, expected a string",
+        ),
+        (
+            on(
+                "setSelection",
+                json!({"selection": {"anchor": {"nodeId": "t", "offset": -1}}}),
+            ),
+            "setSelection: selection.anchor.offset: invalid value: integer `-1`, expected usize",
+        ),
+        (
+            on(
+                "setSelection",
+                json!({"selection": {"focus": {"nodeId": "t", "offset": 1}}}),
+            ),
+            "setSelection: selection: missing field `anchor`",
+        ),
+        (
+            on("setSelection", json!({"selection": {}})),
+            "setSelection: selection: a selection has either `nodeId`, or `anchor` and `focus`",
+        ),
+        (
+            on("setSelection", json!({"selection": {"node": "t"}})),
+            "setSelection: selection.node: unknown field `node`, expected one of `nodeId`, `anchor`, `focus`",
+        ),
         (json!({"payload": {}}), "missing field `type`"),
     ];
     for (operation, expected) in cases {

@@ -1,5 +1,7 @@
 //! Ids, texts, ranges, nodes: what operations are made of.
 
+use std::ops::Bound;
+
 use doclock::dsl::*;
 use doclock::{
     Attributes, Extent, Fragment, Mark, Node, NodeId, NodeRef, NodeSpec, Position, Selection, View,
@@ -200,19 +202,23 @@ impl<'a, V: View> Generator<'a, V> {
     }
 
     /// Characters of one node.
-    pub(super) fn within(&mut self, id: &NodeId) -> Extent {
+    pub(super) fn within(&mut self, id: &NodeId) -> (Bound<usize>, Bound<usize>) {
         let (start, end) = self.range(id);
         match self.dice.below(6) {
-            0 => Extent::from(..),
-            1 => Extent::from(start..),
-            _ => Extent::from(start..end),
+            0 => (Bound::Unbounded, Bound::Unbounded),
+            1 => (Bound::Included(start), Bound::Unbounded),
+            _ => (Bound::Included(start), Bound::Excluded(end)),
         }
     }
 
     /// Characters of one node, or up to another.
     pub(super) fn extent(&mut self, id: &NodeId) -> Extent {
         if !self.dice.one_in(3) {
-            return self.within(id);
+            return match self.within(id) {
+                (Bound::Included(start), Bound::Excluded(end)) => Extent::from(start..end),
+                (Bound::Included(start), _) => Extent::from(start..),
+                _ => Extent::from(..),
+            };
         }
         let start = self.offset(id);
         let last = match self.dice.one_in(4) {
