@@ -43,19 +43,12 @@ pub struct Transaction {
     grant: Grant,
     pub(super) overlay: Overlay,
     operations: Vec<ExecutedOperation>,
-    /// Nodes by the names that operations gave them.
-    aliases: Vec<(SmolStr, NodeId)>,
-    /// Shared with the savepoints.
-    clipboard: Option<Arc<Fragment>>,
     /// The observer who runs it, and need not be told.
     origin: Option<ObserverId>,
-    /// The versions whose commits it undoes.
-    undone: Vec<u64>,
     /// How it is to be remembered, if it is.
     receipt: Option<Box<Remembered>>,
-    savepoints: Vec<(u64, State)>,
-    /// How many savepoints there have been.
-    saved: u64,
+    /// What most transactions have nothing of.
+    aside: Option<Box<Aside>>,
     /// Last, so that the lock outlives all else: fields are dropped in the order of their declaration.
     held: Held,
 }
@@ -111,6 +104,19 @@ struct Remembered {
     selections: [Option<Selection>; 2],
 }
 
+#[derive(Default)]
+struct Aside {
+    /// Nodes by the names that operations gave them.
+    aliases: Vec<(SmolStr, NodeId)>,
+    /// Shared with the savepoints.
+    clipboard: Option<Arc<Fragment>>,
+    /// The versions whose commits it undoes.
+    undone: Vec<u64>,
+    savepoints: Vec<(u64, State)>,
+    /// How many savepoints there have been.
+    saved: u64,
+}
+
 struct State {
     overlay: document::Savepoint,
     operations: usize,
@@ -150,13 +156,9 @@ impl Transaction {
             grant,
             overlay: Overlay::new(store.snapshot()),
             operations: Vec::new(),
-            aliases: Vec::new(),
-            clipboard: None,
             origin: None,
-            undone: Vec::new(),
             receipt: None,
-            savepoints: Vec::new(),
-            saved: 0,
+            aside: None,
             held,
             store,
         }
@@ -195,11 +197,13 @@ impl Transaction {
 
     /// What was copied last: in this transaction, or before it by the editor that runs it.
     pub fn clipboard(&self) -> Option<&Fragment> {
-        self.clipboard.as_deref()
+        self.aside.as_ref()?.clipboard.as_deref()
     }
 
     pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
-        self.clipboard = fragment.map(Arc::new);
+        if fragment.is_some() || self.aside.is_some() {
+            self.aside_mut().clipboard = fragment.map(Arc::new);
+        }
     }
 
     /// Runs it on behalf of an observer, who has something selected.
@@ -210,7 +214,7 @@ impl Transaction {
 
     /// Says that it undoes the commits that made these versions.
     pub(crate) fn undoes(&mut self, versions: Vec<u64>) {
-        self.undone = versions;
+        self.aside_mut().undone = versions;
     }
 
     /// Keeps what becomes of this transaction under a key that the store has no receipt for.
@@ -224,6 +228,10 @@ impl Transaction {
         if let Some(receipt) = &mut self.receipt {
             receipt.selections = selections;
         }
+    }
+
+    fn aside_mut(&mut self) -> &mut Aside {
+        self.aside.get_or_insert_default()
     }
 
     // --- Savepoints ---
@@ -245,17 +253,21 @@ impl Transaction {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn savepoint(&mut self) -> Savepoint {
-        self.saved += 1;
+        let overlay = self.overlay.savepoint();
+        let operations = self.operations.len();
+        let aside = self.aside_mut();
+        aside.saved += 1;
+        let number = aside.saved;
         let state = State {
-            overlay: self.overlay.savepoint(),
-            operations: self.operations.len(),
-            aliases: self.aliases.len(),
-            clipboard: self.clipboard.clone(),
+            overlay,
+            operations,
+            aliases: aside.aliases.len(),
+            clipboard: aside.clipboard.clone(),
         };
-        self.savepoints.push((self.saved, state));
+        aside.savepoints.push((number, state));
         Savepoint {
             transaction: self.id,
-            number: self.saved,
+            number,
         }
     }
 
@@ -266,21 +278,27 @@ impl Transaction {
     ///
     /// [`SavepointError`]: the savepoint is gone, or that of another transaction. Nothing is undone then.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), SavepointError> {
-        let found = self.savepoints.iter().position(|(number, _)| {
-            *number == savepoint.number && self.id == savepoint.transaction
-        });
-        let Some(at) = found else {
-            return Err(SavepointError {
-                transaction: savepoint.transaction,
-                number: savepoint.number,
-            });
+        let gone = SavepointError {
+            transaction: savepoint.transaction,
+            number: savepoint.number,
         };
-        self.savepoints.truncate(at + 1);
-        let (_, state) = &self.savepoints[at];
+        let Some(aside) = self
+            .aside
+            .as_mut()
+            .filter(|_| self.id == savepoint.transaction)
+        else {
+            return Err(gone);
+        };
+        let mut numbers = aside.savepoints.iter().map(|(number, _)| *number);
+        let Some(at) = numbers.position(|number| number == savepoint.number) else {
+            return Err(gone);
+        };
+        aside.savepoints.truncate(at + 1);
+        let (_, state) = &aside.savepoints[at];
         self.overlay.return_to(&state.overlay);
         self.operations.truncate(state.operations);
-        self.aliases.truncate(state.aliases);
-        self.clipboard.clone_from(&state.clipboard);
+        aside.aliases.truncate(state.aliases);
+        aside.clipboard.clone_from(&state.clipboard);
         Ok(())
     }
 
@@ -309,7 +327,8 @@ impl Transaction {
             // Only what `code` did can have taken the savepoint away: a return to one before it, which undid all.
             let _ = self.rollback_to(savepoint);
         }
-        self.savepoints
+        self.aside_mut()
+            .savepoints
             .retain(|(number, _)| *number < savepoint.number);
         result
     }
@@ -321,7 +340,7 @@ impl Transaction {
         match self.named(&alias) {
             Ok(_) => Err(AliasError::Taken { alias }),
             Err(_) => {
-                self.aliases.push((alias, id));
+                self.aside_mut().aliases.push((alias, id));
                 Ok(())
             }
         }
@@ -333,10 +352,14 @@ impl Transaction {
     ///
     /// [`AliasError::Unknown`].
     pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
-        let found = self.aliases.iter().find(|(known, _)| known == alias);
-        found.map(|(_, id)| id).ok_or_else(|| AliasError::Unknown {
-            alias: alias.into(),
-        })
+        let aliases = self.aside.iter().flat_map(|aside| &aside.aliases);
+        let mut known = aliases.filter(|(known, _)| known == alias);
+        known
+            .next()
+            .map(|(_, id)| id)
+            .ok_or_else(|| AliasError::Unknown {
+                alias: alias.into(),
+            })
     }
 
     pub(crate) fn executed(&self) -> &[ExecutedOperation] {
@@ -379,7 +402,7 @@ impl Transaction {
             overlay,
             operations,
             origin,
-            undone,
+            aside,
             receipt: remembered,
             held,
             ..
@@ -397,7 +420,7 @@ impl Transaction {
                 owner: &owner,
                 version,
                 changes: &changes,
-                undone: &undone,
+                undone: aside.as_ref().map_or(&[], |aside| &aside.undone),
             };
             store.0.events.inform(origin, &witnessed);
             let commit = || Commit {

@@ -877,7 +877,7 @@ fn refs<R: Into<NodeRef>>(nodes: impl IntoIterator<Item = R>) -> Vec<NodeRef> {
     nodes.into_iter().map(Into::into).collect()
 }
 
-fn map<K: Into<String>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Map<String, Value> {
+fn map<K: Into<String>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Box<Map<String, Value>> {
     let pairs = pairs.into_iter();
-    pairs.map(|(key, value)| (key.into(), value)).collect()
+    Box::new(pairs.map(|(key, value)| (key.into(), value)).collect())
 }

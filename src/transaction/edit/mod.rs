@@ -165,10 +165,10 @@ pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation)
             marks::clear_formatting(on, &over)?;
         }
 
-        Do::SetAttrs { attrs } => on.set_attrs(id, attrs)?,
+        Do::SetAttrs { attrs } => on.set_attrs(id, *attrs)?,
         Do::RemoveAttrs { keys } => attributes::remove_attrs(on, id, keys)?,
-        Do::Update { attrs, text, marks } => attributes::update(on, id, attrs, text, marks)?,
-        Do::TransformNode { kind, attrs } => attributes::transform_node(on, id, kind, attrs)?,
+        Do::Update { attrs, text, marks } => attributes::update(on, id, *attrs, text, marks)?,
+        Do::TransformNode { kind, attrs } => attributes::transform_node(on, id, kind, *attrs)?,
         Do::SetRoot {} => on.set_root(id)?,
 
         Do::Copy {

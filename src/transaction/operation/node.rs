@@ -310,7 +310,7 @@ pub enum NodeOperation {
         /// The kind of mark.
         mark: SmolStr,
         /// Which attributes change; `null` removes one.
-        attributes: Map<String, Value>,
+        attributes: Box<Map<String, Value>>,
         /// The first character.
         #[serde(default)]
         start: usize,
@@ -343,7 +343,7 @@ pub enum NodeOperation {
     /// See [`dsl::set_attrs`](crate::dsl::set_attrs).
     SetAttrs {
         /// Names and values.
-        attrs: Map<String, Value>,
+        attrs: Box<Map<String, Value>>,
     },
     /// See [`dsl::remove_attrs`](crate::dsl::remove_attrs).
     RemoveAttrs {
@@ -353,8 +353,8 @@ pub enum NodeOperation {
     /// See [`dsl::update`](crate::dsl::update).
     Update {
         /// Names and values of attributes; `null` removes one.
-        #[serde(default, skip_serializing_if = "Map::is_empty")]
-        attrs: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "empty")]
+        attrs: Box<Map<String, Value>>,
         /// The new text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<SmolStr>,
@@ -368,8 +368,8 @@ pub enum NodeOperation {
         #[serde(rename = "type")]
         kind: SmolStr,
         /// Names and values of attributes; `null` removes one.
-        #[serde(default, skip_serializing_if = "Map::is_empty")]
-        attrs: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "empty")]
+        attrs: Box<Map<String, Value>>,
     },
     /// See [`dsl::set_root`](crate::dsl::set_root).
     SetRoot {},
@@ -474,4 +474,8 @@ impl<'de> Deserialize<'de> for NodeOperation {
         }
         Self::from_payload(&name, payload.into()).map_err(serde::de::Error::custom)
     }
+}
+
+fn empty(attrs: &Map<String, Value>) -> bool {
+    attrs.is_empty()
 }
