@@ -18,6 +18,7 @@ pub(crate) mod plan;
 mod rebase;
 mod schema;
 mod selection;
+mod since;
 mod snapshot;
 mod spec;
 mod text;
@@ -44,4 +45,4 @@ pub use text::Text;
 pub use view::{Descendants, View};
 
 pub(crate) use overlay::{Overlay, Savepoint};
-pub(crate) use rebase::Since;
+pub(crate) use since::Since;
