@@ -1,6 +1,6 @@
 //! Undo where what others did is hard to follow.
 
-use doclock::{Conflict, Editor, Transaction, UndoError, dsl::*};
+use doclock::{Conflict, Editor, InHistory, Selection, Transaction, UndoError, dsl::*};
 
 use super::{editor_of, image, run, text, type_in};
 use crate::common::{self, store};
@@ -20,6 +20,20 @@ fn conflict(editor: &Editor) -> Conflict {
         UndoError::Conflict { conflict, .. } => conflict,
         other => panic!("expected a conflict, found {other}"),
     }
+}
+
+/// Code that undoes more than was done.
+#[test]
+fn undo_03_what_the_inverse_of_another_wrote_stays() {
+    let [ann, bob, _] = three("");
+    type_in(&ann, 0, "abc");
+    let write = |on: &mut Transaction| on.insert_text(&"t".into(), 3, "x");
+    let note = |on: &mut Transaction| on.insert_text(&"t".into(), 0, "undone ");
+    run(&bob, op_with_inverse(write, note));
+    bob.undo().unwrap();
+    assert_eq!(text(&ann), "undone abc");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "undone ");
 }
 
 #[test]
@@ -64,6 +78,53 @@ fn undo_03_a_node_that_was_changed_and_deleted_at_once_comes_back_as_it_was() {
     assert_eq!(text(&ann), "xyzabc0123456");
     ann.undo().unwrap();
     assert_eq!(text(&ann), "xyz0123456");
+}
+
+#[test]
+fn undo_03_merging_again_after_an_undo() {
+    let [ann, ..] = three("");
+    let merge = |value: i32| {
+        transaction(&ann, set_attrs([("a", value.into())]).on("t"))
+            .in_history(InHistory::MergedInto("u".into()))
+            .commit()
+            .unwrap()
+    };
+    let before = image(&ann);
+    merge(1);
+    run(&ann, create(element("p", [])));
+    merge(2);
+    ann.undo().unwrap();
+    merge(3);
+    ann.undo().unwrap();
+    assert_eq!(image(&ann), before);
+}
+
+#[test]
+fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
+    let [ann, ..] = three("");
+    drop(ann.group_named("upload"));
+    type_in(&ann, 0, "a");
+    run(&ann, create(element("p", []).with_id("p")));
+    transaction(&ann, set_attrs([("a", 1.into())]).on("t"))
+        .in_history(InHistory::MergedInto("upload".into()))
+        .commit()
+        .unwrap();
+    assert_eq!(ann.undo_depth(), 3);
+}
+
+#[test]
+fn undo_04_the_selection_that_comes_back_has_moved_along() {
+    let [ann, bob, _] = three("abc");
+    ann.select(Selection::caret("t", 3));
+    type_in(&ann, 3, "def");
+    type_in(&bob, 0, "xx");
+    ann.undo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
+    type_in(&bob, 0, "y");
+    ann.redo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 9)));
+    ann.undo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 6)));
 }
 
 #[test]
