@@ -139,7 +139,7 @@ pub enum Change {
 }
 
 /// A place between the parts of a node: in its text, and among its children.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cut {
     /// How many characters lie before it.

@@ -139,6 +139,18 @@ impl Delta {
     /// What is left of a range, in pieces where something was inserted in between.
     pub(super) fn remains(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut pieces: Vec<Range<usize>> = Vec::new();
+        for (_, piece) in self.survivors(range) {
+            match pieces.last_mut() {
+                Some(last) if last.end == piece.start => last.end = piece.end,
+                _ => pieces.push(piece),
+            }
+        }
+        pieces
+    }
+
+    /// What is left of a range, in pieces that were whole before and are whole now: where each began, and where it is.
+    pub(super) fn survivors(&self, range: Range<usize>) -> Vec<(usize, Range<usize>)> {
+        let mut pieces = Vec::new();
         let mut cursor = Cursor::new(self);
         let (mut before, mut after) = (0, 0);
         while before < range.end {
@@ -163,10 +175,7 @@ impl Delta {
             let count = cursor.left().min(border - before);
             cursor.take(count);
             if before >= range.start {
-                match pieces.last_mut() {
-                    Some(last) if last.end == after => last.end += count,
-                    _ => pieces.push(after..after + count),
-                }
+                pieces.push((before, after..after + count));
             }
             before += count;
             after += count;

@@ -19,6 +19,7 @@ mod query;
 mod rebase;
 mod schema;
 mod selection;
+mod since;
 mod snapshot;
 mod spec;
 mod text;
@@ -45,4 +46,4 @@ pub use text::Text;
 pub use view::{Descendants, View};
 
 pub(crate) use overlay::{Overlay, Savepoint};
-pub(crate) use rebase::{Since, Steps};
+pub(crate) use since::{Since, Steps};

@@ -1,21 +1,17 @@
 //! Undoing a change after others have changed the document, too.
 //!
-//! An undo applies the inverses of what was done, the last first. What others did since then is known as lengths, a
-//! [`Delta`] for each sequence that they touched. An inverse is *rebased* over it: places are shifted, and what the change
+//! An undo applies the inverses of what was done, the last first. What others did since then is known as lengths
+//! ([`Since`]). An inverse is *rebased* over it: places are shifted, and what the change
 //! replaces is read from the document as it is. Then what others did is *advanced* over the inverse, so that it is known
 //! as if the change had never been, and the next inverse comes. Where others have made an inverse impossible, or it
 //! would take away what they did, that is a [`Conflict`].
 
-use std::collections::HashMap;
 use std::ops::Range;
-
-use foldhash::fast::FixedState;
-use smallvec::SmallVec;
 
 use super::delta::Delta;
 use super::mark::Mark;
 use super::plan::{self, find};
-use super::{Change, Cut, EditError, Marks, MarksChange, Node, Overlay, Place};
+use super::{Change, Cut, EditError, Marks, MarksChange, Node, Overlay, Place, Since};
 use crate::id::{NodeId, NodeIds};
 
 /// Why something can no longer be undone or redone.
@@ -87,201 +83,25 @@ impl From<EditError> for Conflict {
     }
 }
 
-/// What was done to the sequences of a document since some moment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Since {
-    texts: HashMap<NodeId, Delta, FixedState>,
-    children: HashMap<NodeId, Delta, FixedState>,
-}
-
-/// A place in a list of children that is put back when a node moves: first it leaves one list, then it enters another.
-type Lists<'a> = [Option<(&'a NodeId, Delta)>; 2];
-
-impl Since {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.texts.is_empty() && self.children.is_empty()
-    }
-
-    /// Takes in a change that was made after all that is known.
-    pub(crate) fn observe(&mut self, change: &Change) {
-        self.take(Steps::of(std::slice::from_ref(change)));
-    }
-
-    /// Takes in what was done after all that is known.
-    pub(crate) fn take(&mut self, steps: Steps) {
-        for (list, id, delta) in steps.0 {
-            note(self.of(list), &id, delta);
-        }
-        for id in steps.1 {
-            self.texts.remove(&id);
-            self.children.remove(&id);
+/// That those of the removed characters which are said to be left are there: what others did is known as lengths, and to
+/// a node that has the id of a deleted one, for example, they do not apply.
+fn expect_survivors(
+    node: &Node,
+    delta: &Delta,
+    removed: &str,
+    range: &Range<usize>,
+) -> Result<(), Conflict> {
+    let (mut letters, mut reached) = (removed.chars(), range.start);
+    for (from, now) in delta.survivors(range.clone()) {
+        let then = letters.by_ref().skip(from - reached).take(now.len());
+        let then: String = then.collect();
+        reached = from + now.len();
+        if node.text.slice(now).is_none_or(|now| now != then) {
+            let id = node.id.clone();
+            return Err(Conflict::Changed { id, aspect: "text" });
         }
     }
-
-    fn of(&mut self, list: Sequence) -> &mut Deltas {
-        match list {
-            Sequence::Text => &mut self.texts,
-            Sequence::Children => &mut self.children,
-        }
-    }
-
-    /// Takes in what was done after all that is known.
-    pub(crate) fn append(&mut self, later: Self) {
-        for (id, delta) in later.texts {
-            note(&mut self.texts, &id, delta);
-        }
-        for (id, delta) in later.children {
-            note(&mut self.children, &id, delta);
-        }
-    }
-
-    /// What was done, as it would have been done after this change, which began where it began.
-    fn advance(&mut self, change: &Change) {
-        match change {
-            Change::SpliceText { id, .. } => after(&mut self.texts, id, &splice_of(change)),
-            Change::SplitNode { id, at, right, .. } => {
-                divide(&mut self.texts, id, at.text, &right.id);
-                divide(&mut self.children, id, at.children, &right.id);
-            }
-            Change::JoinNodes { id, at, right, .. } => {
-                join(&mut self.texts, id, at.text, &right.id);
-                join(&mut self.children, id, at.children, &right.id);
-            }
-            _ => {}
-        }
-        for (list, delta) in lists_of(change).into_iter().flatten() {
-            after(&mut self.children, list, &delta);
-        }
-    }
-
-    fn text(&self, id: &NodeId) -> Option<&Delta> {
-        self.texts.get(id)
-    }
-
-    fn child_place(&self, place: &Place) -> Place {
-        let index = match self.children.get(&place.parent) {
-            Some(delta) => delta.place(place.index),
-            None => place.index,
-        };
-        Place {
-            parent: place.parent.clone(),
-            index,
-        }
-    }
-}
-
-/// What one commit did to sequences, step by step, and the nodes that it took away; cheap to make and to keep.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Steps(SmallVec<[(Sequence, NodeId, Delta); 1]>, Vec<NodeId>);
-
-/// One of the two sequences that a node has.
-#[derive(Clone, Copy, Debug)]
-enum Sequence {
-    Text,
-    Children,
-}
-
-impl Steps {
-    pub(crate) fn of(changes: &[Change]) -> Self {
-        let mut steps = Self::default();
-        changes.iter().for_each(|change| steps.add(change));
-        steps
-    }
-
-    fn add(&mut self, change: &Change) {
-        match change {
-            Change::SpliceText { id, .. } => self.note(Sequence::Text, id, splice_of(change)),
-            Change::SplitNode { id, at, .. } => {
-                // What moved to the right half is not followed there.
-                self.note(Sequence::Text, id, Delta::cut(at.text));
-                self.note(Sequence::Children, id, Delta::cut(at.children));
-            }
-            Change::RemoveSubtree { nodes, .. } => {
-                self.1.extend(nodes.iter().map(|node| node.id.clone()));
-            }
-            Change::JoinNodes { right, .. } => self.1.push(right.id.clone()),
-            _ => {}
-        }
-        for (id, delta) in lists_of(change).into_iter().flatten() {
-            self.note(Sequence::Children, id, delta);
-        }
-    }
-
-    fn note(&mut self, sequence: Sequence, id: &NodeId, delta: Delta) {
-        self.0.push((sequence, id.clone(), delta));
-    }
-}
-
-type Deltas = HashMap<NodeId, Delta, FixedState>;
-
-fn note(deltas: &mut Deltas, id: &NodeId, delta: Delta) {
-    let whole = match deltas.get(id) {
-        Some(so_far) => so_far.then(&delta),
-        None => delta,
-    };
-    keep(deltas, id, whole);
-}
-
-fn after(deltas: &mut Deltas, id: &NodeId, change: &Delta) {
-    if let Some(delta) = deltas.get(id) {
-        let advanced = delta.after(change);
-        keep(deltas, id, advanced);
-    }
-}
-
-fn divide(deltas: &mut Deltas, id: &NodeId, at: usize, right: &NodeId) {
-    if let Some(whole) = deltas.get(id) {
-        let (left, rest) = whole.divided(at);
-        keep(deltas, id, left);
-        keep(deltas, right, rest);
-    }
-}
-
-fn join(deltas: &mut Deltas, id: &NodeId, at: usize, right: &NodeId) {
-    let rest = deltas.remove(right);
-    let left = deltas.get(id);
-    if left.is_some() || rest.is_some() {
-        let whole = left.cloned().unwrap_or_default();
-        keep(deltas, id, whole.joined(at, &rest.unwrap_or_default()));
-    }
-}
-
-fn keep(deltas: &mut Deltas, id: &NodeId, delta: Delta) {
-    match delta.is_empty() {
-        true => drop(deltas.remove(id)),
-        false => drop(deltas.insert(id.clone(), delta)),
-    }
-}
-
-fn splice_of(change: &Change) -> Delta {
-    match change {
-        Change::SpliceText {
-            at,
-            removed,
-            inserted,
-            ..
-        } => Delta::splice(*at, removed.chars().count(), inserted.chars().count()),
-        _ => Delta::default(),
-    }
-}
-
-/// What a change does to lists of children, other than those of a node that it splits or joins.
-fn lists_of(change: &Change) -> Lists<'_> {
-    let leave = |place: &Place| Delta::splice(place.index, 1, 0);
-    let enter = |place: &Place| Delta::splice(place.index, 0, 1);
-    match change {
-        Change::InsertSubtree { at: Some(at), .. } | Change::SplitNode { place: at, .. } => {
-            [Some((&at.parent, enter(at))), None]
-        }
-        Change::RemoveSubtree { at: Some(at), .. } | Change::JoinNodes { place: at, .. } => {
-            [Some((&at.parent, leave(at))), None]
-        }
-        Change::MoveNode { from, to, .. } => [
-            from.as_ref().map(|from| (&from.parent, leave(from))),
-            to.as_ref().map(|to| (&to.parent, enter(to))),
-        ],
-        _ => [None, None],
-    }
+    Ok(())
 }
 
 impl Overlay {
@@ -331,18 +151,12 @@ impl Overlay {
                 let Some(top) = nodes.first() else {
                     return Ok(());
                 };
-                let at = self.still_under(&top.id, at.as_ref())?;
+                let at = self.still_at(&top.id, at.as_ref(), since)?;
                 Change::RemoveSubtree { at, nodes }
             }
             Change::MoveNode { id, from, to } => {
-                let now = self.still_under(&id, from.as_ref())?;
-                // The index that the node comes back to is counted without it.
-                let mut without = since.clone();
-                if let Some(from) = &from {
-                    let left = Delta::splice(from.index, 1, 0);
-                    after(&mut without.children, &from.parent, &left);
-                }
-                let to = to.map(|to| without.child_place(&to));
+                let now = self.still_at(&id, from.as_ref(), since)?;
+                let to = to.map(|to| since.child_place_without(&to, from.as_ref()));
                 Change::MoveNode { id, from: now, to }
             }
             Change::SplitNode {
@@ -389,10 +203,16 @@ impl Overlay {
         Ok(self.apply(rebased, ids)?)
     }
 
-    /// Where a node is, which has to be under the parent that it had.
-    fn still_under(&self, id: &NodeId, then: Option<&Place>) -> Result<Option<Place>, Conflict> {
+    /// Where a node is, which nobody must have taken out of the list in which it was, nor to another place there.
+    fn still_at(
+        &self,
+        id: &NodeId,
+        then: Option<&Place>,
+        since: &Since,
+    ) -> Result<Option<Place>, Conflict> {
         let node = find(self, id)?;
-        match node.parent.as_ref() == then.map(|then| &then.parent) {
+        let under = node.parent.as_ref() == then.map(|then| &then.parent);
+        match under && then.is_none_or(|then| since.keeps_child(then)) {
             true => Ok(plan::place(self, node)),
             false => Err(Conflict::Moved { id: id.clone() }),
         }
@@ -431,10 +251,11 @@ impl Overlay {
         else {
             return Ok(());
         };
-        find(self, id)?;
+        let node = find(self, id)?;
         let range = *at..at + removed.chars().count();
         let kept = Delta::default();
         let delta = since.text(id).unwrap_or(&kept);
+        expect_survivors(node, delta, removed, &range)?;
         let mut pieces = delta.remains(range);
         let place = delta.place(*at);
         // The first piece makes room for what comes, if it stands where that comes.

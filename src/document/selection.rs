@@ -166,6 +166,17 @@ impl Selection {
         })
     }
 
+    /// The same with other offsets in the text.
+    pub(super) fn shifted(&self, offset: impl Fn(&Position) -> usize) -> Self {
+        let shifted = |at: &Position| Position::new(at.node_id.clone(), offset(at));
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                Self::new(shifted(anchor), shifted(focus))
+            }
+            Self::Node(_) => self.clone(),
+        }
+    }
+
     /// Whether all that it names is there.
     pub(super) fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
         match self {

@@ -289,8 +289,8 @@ impl Editor {
             return Err(nothing);
         };
         // The mutex is free meanwhile, because code that an operation brought along may ask for the selection.
-        let since = match taken.rewind(&mut transaction) {
-            Ok(since) => since,
+        let rewound = match taken.rewind(&mut transaction) {
+            Ok(rewound) => rewound,
             Err(failure) => {
                 let mut state = self.desk.0.lock();
                 state.history.put_back(taken);
@@ -308,7 +308,7 @@ impl Editor {
                     state.selection.clone_from(&after);
                     let changes = std::mem::take(&mut committed.changes);
                     let version = committed.version;
-                    state.history.settle(taken, version, changes, since);
+                    state.history.settle(taken, version, changes, rewound);
                 }
             }
         });

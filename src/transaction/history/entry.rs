@@ -67,10 +67,18 @@ impl Entry {
         }
     }
 
-    /// The versions that its commits made.
+    /// All that others did after it.
+    pub(super) fn since(&self) -> Since {
+        self.parts.last().map(Part::since).unwrap_or_default()
+    }
+
+    /// The versions that its commits made, if undoing it does no more than undo those.
     pub(super) fn versions(&self) -> Vec<u64> {
-        let parts = self.parts.iter().chain(&self.late);
-        parts.flat_map(|part| &part.versions).copied().collect()
+        let parts = || self.parts.iter().chain(&self.late);
+        match parts().all(|part| part.inverses.is_empty()) {
+            true => parts().flat_map(|part| &part.versions).copied().collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Undoes it. Tells what others did since, as it would be if the entry had never been.

@@ -78,6 +78,16 @@ pub(super) struct Taken {
     direction: Direction,
 }
 
+/// What undoing an entry came to.
+#[derive(Debug)]
+pub(super) struct Rewound {
+    /// What others did since, as it would be if the entry had never been.
+    since: Since,
+    /// What was selected before and after the entry, moved along with what others did.
+    before: Option<Selection>,
+    after: Option<Selection>,
+}
+
 impl History {
     pub(super) fn new(options: HistoryOptions) -> Self {
         Self {
@@ -125,6 +135,7 @@ impl History {
     pub(super) fn close_group(&mut self) {
         self.open = self.open.saturating_sub(1);
         if self.open == 0 {
+            self.group_name = None;
             self.end_entry();
         }
     }
@@ -202,9 +213,12 @@ impl History {
                 self.end_entry();
                 self.push(edit, Some(name), None);
             }
-            Some(at) if at + 1 == self.undo.len() => self.undo[at].join(edit, None),
+            // What came late is undone first, so what comes after that is late as well.
+            Some(at) if at + 1 == self.undo.len() && self.undo[at].late.is_empty() => {
+                self.undo[at].join(edit, None);
+            }
             Some(at) => {
-                // To the entries above it is as if somebody else had done it.
+                // To the entries above, and to what it is merged into, it is as if somebody else had done it.
                 if let Some(top) = self.undo.back_mut() {
                     top.observe(edit.version, &edit.changes);
                 }
@@ -277,8 +291,13 @@ impl History {
         taken: Taken,
         version: u64,
         mut changes: Vec<Change>,
-        since: Since,
+        rewound: Rewound,
     ) {
+        let Rewound {
+            since,
+            before,
+            after,
+        } = rewound;
         let Taken { entry, direction } = taken;
         self.late -= entry.late.len();
         changes.retain(Change::is_of_the_document);
@@ -293,6 +312,8 @@ impl History {
         };
         self.stack_mut(other).push_back(Entry {
             kind: None,
+            before,
+            after,
             parts: smallvec![Part::new(changes, Vec::new(), version)],
             late: Vec::new(),
             ..entry
@@ -342,15 +363,28 @@ impl Taken {
         self.entry.versions()
     }
 
-    /// Undoes it, and tells what others did since, as it would be if the entry had never been.
-    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, Failure> {
+    /// Undoes it.
+    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, Failure> {
         let since = self.entry.rewind(on)?;
+        let moved = |selection: &Option<Selection>, since: &Since| {
+            selection.as_ref().map(|then| since.selection(then))
+        };
+        let Entry { before, after, .. } = &self.entry;
+        let (now, all) = (&since, &self.entry.since());
+        let (before, after) = match self.direction {
+            Direction::Undo => (moved(before, now), moved(after, all)),
+            Direction::Redo => (moved(before, all), moved(after, now)),
+        };
         let selection = match self.direction {
-            Direction::Undo => &self.entry.before,
-            Direction::Redo => &self.entry.after,
+            Direction::Undo => before.clone(),
+            Direction::Redo => after.clone(),
         };
         // What was selected then may no longer be there.
-        let _ = on.select(selection.clone());
-        Ok(since)
+        let _ = on.select(selection);
+        Ok(Rewound {
+            since,
+            before,
+            after,
+        })
     }
 }

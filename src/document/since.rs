@@ -1,0 +1,230 @@
+//! What others did to a document, as lengths.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+
+use super::delta::Delta;
+use super::{Change, Cut, Place, Selection};
+use crate::id::NodeId;
+
+type Deltas = HashMap<NodeId, Delta, FixedState>;
+
+/// What was done to the sequences of a document since some moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Since {
+    texts: Deltas,
+    children: Deltas,
+}
+
+/// A place in a list of children that is put back when a node moves: first it leaves one list, then it enters another.
+type Lists<'a> = [Option<(&'a NodeId, Delta)>; 2];
+
+impl Since {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.texts.is_empty() && self.children.is_empty()
+    }
+
+    /// Takes in a change that was made after all that is known.
+    pub(crate) fn observe(&mut self, change: &Change) {
+        self.take(Steps::of(std::slice::from_ref(change)));
+    }
+
+    /// Takes in what was done after all that is known.
+    pub(crate) fn take(&mut self, steps: Steps) {
+        for (sequence, id, delta) in steps.0 {
+            match sequence {
+                Sequence::Text => note(&mut self.texts, &id, delta),
+                Sequence::Children => note(&mut self.children, &id, delta),
+            }
+        }
+    }
+
+    /// Takes in what was done after all that is known.
+    pub(crate) fn append(&mut self, later: Self) {
+        for (id, delta) in later.texts {
+            note(&mut self.texts, &id, delta);
+        }
+        for (id, delta) in later.children {
+            note(&mut self.children, &id, delta);
+        }
+    }
+
+    /// What was done, as it would have been done after this change, which began where it began.
+    pub(super) fn advance(&mut self, change: &Change) {
+        match change {
+            Change::SpliceText { id, .. } => after(&mut self.texts, id, &splice_of(change)),
+            Change::SplitNode { id, at, right, .. } => {
+                divide(&mut self.texts, id, at.text, &right.id);
+                divide(&mut self.children, id, at.children, &right.id);
+            }
+            Change::JoinNodes { id, at, right, .. } => {
+                join(&mut self.texts, id, at.text, &right.id);
+                join(&mut self.children, id, at.children, &right.id);
+            }
+            // On the other side of the change there are no such nodes, or others.
+            Change::InsertSubtree { nodes, .. } | Change::RemoveSubtree { nodes, .. } => {
+                for node in nodes {
+                    self.texts.remove(&node.id);
+                    self.children.remove(&node.id);
+                }
+            }
+            _ => {}
+        }
+        for (list, delta) in lists_of(change).into_iter().flatten() {
+            after(&mut self.children, list, &delta);
+        }
+    }
+
+    pub(super) fn text(&self, id: &NodeId) -> Option<&Delta> {
+        self.texts.get(id)
+    }
+
+    /// Where a selection is afterwards.
+    pub(crate) fn selection(&self, selection: &Selection) -> Selection {
+        selection.shifted(|at| match self.text(&at.node_id) {
+            Some(delta) => delta.place(at.offset),
+            None => at.offset,
+        })
+    }
+
+    pub(super) fn child_place(&self, place: &Place) -> Place {
+        self.child_place_without(place, None)
+    }
+
+    /// A place in a list, counted without the child that was at `gone`.
+    pub(super) fn child_place_without(&self, place: &Place, gone: Option<&Place>) -> Place {
+        let gone = gone.filter(|gone| gone.parent == place.parent);
+        let index = match (self.children.get(&place.parent), gone) {
+            (None, _) => place.index,
+            (Some(delta), None) => delta.place(place.index),
+            (Some(delta), Some(gone)) => {
+                let left = Delta::splice(gone.index, 1, 0);
+                delta.after(&left).place(place.index)
+            }
+        };
+        Place {
+            parent: place.parent.clone(),
+            index,
+        }
+    }
+
+    /// Whether nobody took the child that was at a place out of its list.
+    pub(super) fn keeps_child(&self, at: &Place) -> bool {
+        let delta = self.children.get(&at.parent);
+        delta.is_none_or(|delta| !delta.remains(at.index..at.index + 1).is_empty())
+    }
+}
+
+/// What one commit did to sequences, one after the other; cheap to make and to keep.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steps(SmallVec<[(Sequence, NodeId, Delta); 1]>);
+
+/// One of the two sequences that a node has.
+#[derive(Clone, Copy, Debug)]
+enum Sequence {
+    Text,
+    Children,
+}
+
+impl Steps {
+    pub(crate) fn of(changes: &[Change]) -> Self {
+        let mut steps = Self::default();
+        changes.iter().for_each(|change| steps.add(change));
+        steps
+    }
+
+    fn add(&mut self, change: &Change) {
+        match change {
+            Change::SpliceText { id, .. } => self.note(Sequence::Text, id, splice_of(change)),
+            Change::SplitNode { id, at, right, .. } => {
+                // What moved to the right half is not followed there. If that was there before, as the node that a join took
+                // in, nothing of then is known to be in it.
+                for (id, at) in [(id, *at), (&right.id, Cut::default())] {
+                    self.note(Sequence::Text, id, Delta::cut(at.text));
+                    self.note(Sequence::Children, id, Delta::cut(at.children));
+                }
+            }
+            // What is known of deleted nodes stays: they may come back as they were.
+            _ => {}
+        }
+        for (id, delta) in lists_of(change).into_iter().flatten() {
+            self.note(Sequence::Children, id, delta);
+        }
+    }
+
+    fn note(&mut self, sequence: Sequence, id: &NodeId, delta: Delta) {
+        self.0.push((sequence, id.clone(), delta));
+    }
+}
+
+fn note(deltas: &mut Deltas, id: &NodeId, delta: Delta) {
+    let whole = match deltas.get(id) {
+        Some(so_far) => so_far.then(&delta),
+        None => delta,
+    };
+    keep(deltas, id, whole);
+}
+
+fn after(deltas: &mut Deltas, id: &NodeId, change: &Delta) {
+    if let Some(delta) = deltas.get(id) {
+        let advanced = delta.after(change);
+        keep(deltas, id, advanced);
+    }
+}
+
+fn divide(deltas: &mut Deltas, id: &NodeId, at: usize, right: &NodeId) {
+    if let Some(whole) = deltas.get(id) {
+        let (left, rest) = whole.divided(at);
+        keep(deltas, id, left);
+        keep(deltas, right, rest);
+    }
+}
+
+fn join(deltas: &mut Deltas, id: &NodeId, at: usize, right: &NodeId) {
+    let rest = deltas.remove(right);
+    let left = deltas.get(id);
+    if left.is_some() || rest.is_some() {
+        let whole = left.cloned().unwrap_or_default();
+        keep(deltas, id, whole.joined(at, &rest.unwrap_or_default()));
+    }
+}
+
+fn keep(deltas: &mut Deltas, id: &NodeId, delta: Delta) {
+    match delta.is_empty() {
+        true => drop(deltas.remove(id)),
+        false => drop(deltas.insert(id.clone(), delta)),
+    }
+}
+
+fn splice_of(change: &Change) -> Delta {
+    match change {
+        Change::SpliceText {
+            at,
+            removed,
+            inserted,
+            ..
+        } => Delta::splice(*at, removed.chars().count(), inserted.chars().count()),
+        _ => Delta::default(),
+    }
+}
+
+/// What a change does to lists of children, other than those of a node that it splits or joins.
+fn lists_of(change: &Change) -> Lists<'_> {
+    let leave = |place: &Place| Delta::splice(place.index, 1, 0);
+    let enter = |place: &Place| Delta::splice(place.index, 0, 1);
+    match change {
+        Change::InsertSubtree { at: Some(at), .. } | Change::SplitNode { place: at, .. } => {
+            [Some((&at.parent, enter(at))), None]
+        }
+        Change::RemoveSubtree { at: Some(at), .. } | Change::JoinNodes { place: at, .. } => {
+            [Some((&at.parent, leave(at))), None]
+        }
+        Change::MoveNode { from, to, .. } => [
+            from.as_ref().map(|from| (&from.parent, leave(from))),
+            to.as_ref().map(|to| (&to.parent, enter(to))),
+        ],
+        _ => [None, None],
+    }
+}

@@ -1,0 +1,138 @@
+//! Undo where what others did is hard to follow.
+
+use doclock::{Conflict, Editor, InHistory, Selection, Transaction, UndoError, dsl::*};
+
+use super::{editor_of, image, run, text, type_in};
+use crate::common::{self, store};
+
+fn three(text: &str) -> [Editor; 3] {
+    let ann = editor_of(&store(), text);
+    let others = ["bob", "carl"].map(|name| Editor::new(ann.store().clone(), name));
+    let [bob, carl] = others;
+    [ann, bob, carl]
+}
+
+fn conflict(editor: &Editor) -> Conflict {
+    let before = (image(editor), editor.undo_depth());
+    let error = editor.undo().unwrap_err();
+    assert_eq!((image(editor), editor.undo_depth()), before);
+    match error {
+        UndoError::Conflict { conflict, .. } => conflict,
+        other => panic!("expected a conflict, found {other}"),
+    }
+}
+
+/// Code that undoes more than was done.
+#[test]
+fn undo_03_what_the_inverse_of_another_wrote_stays() {
+    let [ann, bob, _] = three("");
+    type_in(&ann, 0, "abc");
+    let write = |on: &mut Transaction| on.insert_text(&"t".into(), 3, "x");
+    let note = |on: &mut Transaction| on.insert_text(&"t".into(), 0, "undone ");
+    run(&bob, op_with_inverse(write, note));
+    bob.undo().unwrap();
+    assert_eq!(text(&ann), "undone abc");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "undone ");
+}
+
+#[test]
+fn undo_03_a_node_that_took_the_id_of_a_deleted_one_is_left_alone() {
+    let [ann, bob, _] = three("");
+    type_in(&ann, 0, "abc");
+    run(&bob, delete().on("t"));
+    run(&bob, create(text_node("inline-text", "hello").with_id("t")));
+    conflict(&ann);
+}
+
+#[test]
+fn undo_03_a_half_that_came_back_with_the_text_of_others_is_left_alone() {
+    let [ann, bob, carl] = three("");
+    let lines = ["L", "123"]
+        .map(|text| text_node("text", text).with_id(if text == "L" { "l" } else { "r" }));
+    run(&carl, create(element("p", lines).with_id("p")));
+    run(&ann, insert_text(0, "abc").on("r"));
+    run(
+        &bob,
+        op(|on: &mut Transaction| on.join_nodes(&"l".into(), &"r".into())),
+    );
+    run(&carl, insert_text(1, "XYZ").on("l"));
+    bob.undo().unwrap();
+    assert_eq!(common::text(&ann.store().snapshot(), "r"), "XYZabc123");
+    conflict(&ann);
+}
+
+#[test]
+fn undo_03_a_node_that_was_changed_and_deleted_at_once_comes_back_as_it_was() {
+    let [ann, bob, carl] = three("xyz0123456");
+    type_in(&ann, 3, "abc");
+    run(
+        &bob,
+        op(|on: &mut Transaction| {
+            on.delete_text(&"t".into(), 0..3)?;
+            on.delete(&"t".into())
+        }),
+    );
+    run(&carl, create(element("p", [])));
+    bob.undo().unwrap();
+    assert_eq!(text(&ann), "xyzabc0123456");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "xyz0123456");
+}
+
+#[test]
+fn undo_03_merging_again_after_an_undo() {
+    let [ann, ..] = three("");
+    let merge = |value: i32| {
+        transaction(&ann, set_attrs([("a", value.into())]).on("t"))
+            .in_history(InHistory::MergedInto("u".into()))
+            .commit()
+            .unwrap()
+    };
+    let before = image(&ann);
+    merge(1);
+    run(&ann, create(element("p", [])));
+    merge(2);
+    ann.undo().unwrap();
+    merge(3);
+    ann.undo().unwrap();
+    assert_eq!(image(&ann), before);
+}
+
+#[test]
+fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
+    let [ann, ..] = three("");
+    drop(ann.group_named("upload"));
+    type_in(&ann, 0, "a");
+    run(&ann, create(element("p", []).with_id("p")));
+    transaction(&ann, set_attrs([("a", 1.into())]).on("t"))
+        .in_history(InHistory::MergedInto("upload".into()))
+        .commit()
+        .unwrap();
+    assert_eq!(ann.undo_depth(), 3);
+}
+
+#[test]
+fn undo_04_the_selection_that_comes_back_has_moved_along() {
+    let [ann, bob, _] = three("abc");
+    ann.select(Selection::caret("t", 3));
+    type_in(&ann, 3, "def");
+    type_in(&bob, 0, "xx");
+    ann.undo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
+    type_in(&bob, 0, "y");
+    ann.redo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 9)));
+    ann.undo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 6)));
+}
+
+#[test]
+fn undo_03_a_node_that_another_put_elsewhere_in_the_list_stays_there() {
+    let [ann, bob, _] = three("");
+    let items = ["a", "b", "c", "d"].map(|id| element("item", []).with_id(id));
+    run(&bob, create(element("list", items).with_id("list")));
+    run(&ann, move_node("list", 0).on("d"));
+    run(&bob, move_node("list", 2).on("d"));
+    assert_eq!(conflict(&ann), Conflict::Moved { id: "d".into() });
+}
