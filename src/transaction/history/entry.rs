@@ -48,7 +48,7 @@ impl Entry {
         self.last = edit.at;
         self.after.clone_from(&edit.after);
         match self.parts.last_mut().filter(|last| last.is_last()) {
-            Some(last) => last.extend(edit.part()),
+            Some(last) => last.extend(edit.changes, edit.inverses, edit.version),
             None => self.parts.push(edit.part()),
         }
     }

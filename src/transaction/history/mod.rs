@@ -152,6 +152,9 @@ impl History {
 
     /// Takes in what the editor itself committed.
     pub(super) fn record(&mut self, edit: Edit, how: InHistory) {
+        if self.options.limit == 0 {
+            return;
+        }
         let mut edit = edit;
         edit.changes.retain(Change::is_of_the_document);
         if edit.changes.is_empty() {

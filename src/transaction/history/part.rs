@@ -38,16 +38,15 @@ impl Part {
     }
 
     /// Adds what came right after it. What was typed is kept in words instead of letters.
-    pub(super) fn extend(&mut self, next: Self) {
-        for change in next.changes {
+    pub(super) fn extend(&mut self, changes: Vec<Change>, inverses: Vec<Callback>, version: u64) {
+        for change in changes {
             let last = self.changes.last_mut();
-            match last.and_then(|last| Some((one(last, &change)?, last))) {
-                Some((both, last)) => *last = both,
-                None => self.changes.push(change),
+            if !last.is_some_and(|last| take_in(last, &change)) {
+                self.changes.push(change);
             }
         }
-        self.inverses.extend(next.inverses);
-        self.versions.extend(next.versions);
+        self.inverses.extend(inverses);
+        self.versions.push(version);
     }
 
     /// Whether nobody did anything after it.
@@ -108,8 +107,8 @@ impl Part {
 /// The longest string that takes no memory of its own.
 const INLINE: usize = 22;
 
-/// Two insertions, the second right behind the first, as one, if that is short.
-fn one(first: &Change, second: &Change) -> Option<Change> {
+/// Makes an insertion one with the next, if that comes right behind it and both are short.
+fn take_in(first: &mut Change, next: &Change) -> bool {
     let (
         Change::SpliceText {
             id,
@@ -120,27 +119,23 @@ fn one(first: &Change, second: &Change) -> Option<Change> {
         },
         Change::SpliceText {
             id: next_id,
-            at: next,
+            at: next_at,
             removed: next_removed,
             inserted: more,
             marks: None,
         },
-    ) = (first, second)
+    ) = (first, next)
     else {
-        return None;
+        return false;
     };
     let plain = removed.is_empty() && next_removed.is_empty() && id == next_id;
-    if !plain || inserted.len() + more.len() > INLINE || at + inserted.chars().count() != *next {
-        return None;
+    if !plain || inserted.len() + more.len() > INLINE || *at + inserted.chars().count() != *next_at
+    {
+        return false;
     }
     let mut both = ArrayString::<INLINE>::new();
     both.push_str(inserted);
     both.push_str(more);
-    Some(Change::SpliceText {
-        id: id.clone(),
-        at: *at,
-        removed: SmolStr::default(),
-        inserted: SmolStr::new(both),
-        marks: None,
-    })
+    *inserted = SmolStr::new_inline(&both);
+    true
 }
