@@ -59,49 +59,53 @@ impl Runner<'_> {
     fn run(&mut self, operation: Operation) -> Result<(), TransactionError> {
         let name = operation.name();
         match operation {
-            Operation::On { node_id, operation } => self.step_on(&node_id, operation),
+            Operation::On { node_id, operation } => self.step_on(node_id, operation),
             Operation::Control {
                 node_id,
                 operations,
             } => operations
                 .into_iter()
-                .try_for_each(|operation| self.step_on(&node_id, operation)),
-            Operation::Create { node } => self.step(name, None, |transaction| {
+                .try_for_each(|operation| self.step_on(node_id.clone(), operation)),
+            Operation::Create { node } => self.step(name, |transaction| {
                 Ok(transaction.create(node).map(drop)?)
             }),
             Operation::SetSelection { selection } => {
-                self.step(name, None, |transaction| Ok(transaction.select(selection)?))
+                self.step(name, |transaction| Ok(transaction.select(selection)?))
             }
             Operation::ClearSelection => {
-                self.step(name, None, |transaction| Ok(transaction.select(None)?))
+                self.step(name, |transaction| Ok(transaction.select(None)?))
             }
-            Operation::IfUnchanged { version } => self.step(name, None, |transaction| {
-                match transaction.base().version() {
+            Operation::IfUnchanged { version } => {
+                self.step(name, |transaction| match transaction.base().version() {
                     found if found == version => Ok(()),
                     found => Err(OperationError::VersionConflict {
                         expected: version,
                         found,
                     }),
-                }
-            }),
+                })
+            }
             Operation::Named { alias, operation } => self.run_named(alias, *operation),
-            Operation::Call(code) => self.step(name, None, |transaction| call(&code, transaction)),
+            Operation::Call(code) => self.step(name, |transaction| call(&code, transaction)),
         }
     }
 
-    fn step_on(
-        &mut self,
-        node: &NodeRef,
-        operation: NodeOperation,
-    ) -> Result<(), TransactionError> {
+    fn step_on(&mut self, node: NodeRef, operation: NodeOperation) -> Result<(), TransactionError> {
         let name = operation.name();
-        let id = match resolve(self.transaction, node) {
-            Ok(id) => id,
-            Err(cause) => return Err(self.failed(name, None, cause)),
+        let id = match node {
+            NodeRef::Id(id) => id,
+            alias => match resolve(self.transaction, &alias) {
+                Ok(id) => id,
+                Err(cause) => return Err(self.failed(name, None, cause)),
+            },
         };
-        self.step(name, Some(id.clone()), |transaction| {
-            edit::apply(transaction, &id, operation)
-        })
+        let before = self.transaction.changes().len();
+        match edit::apply(self.transaction, &id, operation) {
+            Ok(()) => {
+                self.done(name, Some(id), before);
+                Ok(())
+            }
+            Err(cause) => Err(self.failed(name, Some(id), cause)),
+        }
     }
 
     fn run_named(&mut self, alias: SmolStr, operation: Operation) -> Result<(), TransactionError> {
@@ -129,26 +133,30 @@ impl Runner<'_> {
     fn step(
         &mut self,
         name: &'static str,
-        node_id: Option<NodeId>,
         step: impl FnOnce(&mut Transaction) -> Result<(), OperationError>,
     ) -> Result<(), TransactionError> {
         let before = self.transaction.changes().len();
         match step(self.transaction) {
             Ok(()) => {
-                let changes = self.transaction.changes();
-                let mut created = created(changes.get(before..).unwrap_or_default());
-                // What was made on the way need not be there in the end.
-                created.retain(|id| self.transaction.contains(id));
-                self.transaction.record(ExecutedOperation {
-                    name: SmolStr::new_static(name),
-                    node_id,
-                    created,
-                });
-                self.index += 1;
+                self.done(name, None, before);
                 Ok(())
             }
-            Err(cause) => Err(self.failed(name, node_id, cause)),
+            Err(cause) => Err(self.failed(name, None, cause)),
         }
+    }
+
+    /// Keeps what was done, which are the changes from the given one on.
+    fn done(&mut self, name: &'static str, node_id: Option<NodeId>, before: usize) {
+        let changes = self.transaction.changes();
+        let mut created = created(changes.get(before..).unwrap_or_default());
+        // What was made on the way need not be there in the end.
+        created.retain(|id| self.transaction.contains(id));
+        self.transaction.record(ExecutedOperation {
+            name: SmolStr::new_static(name),
+            node_id,
+            created,
+        });
+        self.index += 1;
     }
 
     fn failed(

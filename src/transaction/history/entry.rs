@@ -1,14 +1,11 @@
 //! What is undone in one go.
 
-use std::ops::Range;
-
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::Edit;
 use super::part::Part;
 use crate::document::{Change, Conflict, Selection, Since};
-use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::time::Timestamp;
 use crate::transaction::error::OperationError;
@@ -17,8 +14,8 @@ use crate::transaction::run::call;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) name: Option<SmolStr>,
-    /// What its last edit was, if another of the kind may join it.
-    pub(super) kind: Option<Kind>,
+    /// Whether an edit that goes on where its last one ended may join it.
+    pub(super) open: bool,
     pub(super) last: Timestamp,
     /// What was selected before its first edit and after its last one.
     pub(super) before: Option<Selection>,
@@ -43,8 +40,8 @@ impl From<Conflict> for Failure {
 
 impl Entry {
     /// Adds an edit that is undone together with it.
-    pub(super) fn join(&mut self, edit: Edit, kind: Option<Kind>) {
-        self.kind = kind;
+    pub(super) fn join(&mut self, edit: Edit, open: bool) {
+        self.open = open;
         self.last = edit.at;
         self.after.clone_from(&edit.after);
         match self.parts.last_mut().filter(|last| last.is_last()) {
@@ -114,62 +111,35 @@ fn followed(since: Since, changes: &[Change]) -> Since {
     since
 }
 
-/// What an edit is, where more of the same may follow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Characters came to the end of `at`.
-    Typing { id: NodeId, at: Range<usize> },
-    /// Characters went from `at`.
-    Deleting { id: NodeId, at: Range<usize> },
-}
-
-impl Kind {
-    pub(super) fn of(changes: &[Change]) -> Option<Self> {
-        let [
+/// Whether an edit goes on where its entry ended: what was typed with the next letters, what was deleted with the next to
+/// go.
+pub(super) fn goes_on(entry: &Entry, changes: &[Change]) -> bool {
+    let last = entry.parts.last().and_then(|part| part.changes.last());
+    let (
+        Some(Change::SpliceText {
+            id,
+            at,
+            removed,
+            inserted,
+            ..
+        }),
+        [
             Change::SpliceText {
-                id,
-                at,
-                removed,
-                inserted,
+                id: next_id,
+                at: next,
+                removed: more_removed,
+                inserted: more_inserted,
                 ..
             },
-        ] = changes
-        else {
-            return None;
-        };
-        let (id, at) = (id.clone(), *at);
-        match (removed.is_empty(), inserted.is_empty()) {
-            (true, false) => Some(Self::Typing {
-                id,
-                at: at..at + inserted.chars().count(),
-            }),
-            (false, true) => Some(Self::Deleting {
-                id,
-                at: at..at + removed.chars().count(),
-            }),
-            _ => None,
-        }
-    }
-
-    /// Whether this edit goes on where the other one ended.
-    pub(super) fn follows(&self, other: &Self) -> bool {
-        match (other, self) {
-            (
-                Self::Typing {
-                    id: one,
-                    at: before,
-                },
-                Self::Typing { id, at },
-            ) => one == id && before.end == at.start,
+        ],
+    ) = (last, changes)
+    else {
+        return false;
+    };
+    let typed = removed.is_empty() && more_removed.is_empty();
+    let deleted = inserted.is_empty() && more_inserted.is_empty();
+    id == next_id
+        && (typed && at + inserted.chars().count() == *next
             // With the delete key the next character goes, with backspace the one before.
-            (
-                Self::Deleting {
-                    id: one,
-                    at: before,
-                },
-                Self::Deleting { id, at },
-            ) => one == id && (before.start == at.start || before.start == at.end),
-            _ => false,
-        }
-    }
+            || deleted && (next == at || next + more_removed.chars().count() == *at))
 }

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 pub use error::UndoError;
 pub use options::{HistoryOptions, InHistory};
 
-use entry::{Entry, Failure, Kind};
+use entry::{Entry, Failure, goes_on};
 use part::Part;
 use smallvec::smallvec;
 use smol_str::SmolStr;
@@ -144,7 +144,7 @@ impl History {
     fn end_entry(&mut self) {
         self.grouping = false;
         if let Some(top) = self.undo.back_mut() {
-            top.kind = None;
+            top.open = false;
         }
     }
 
@@ -169,7 +169,7 @@ impl History {
             InHistory::MergedInto(name) => self.merge(edit, name),
             InHistory::Named(name) => {
                 self.end_entry();
-                self.push(edit, Some(name), None);
+                self.push(edit, Some(name), false);
             }
             _ => self.join_or_push(edit),
         }
@@ -180,27 +180,24 @@ impl History {
     }
 
     fn join_or_push(&mut self, edit: Edit) {
-        let kind = Kind::of(&edit.changes);
         let interval = self.options.group_interval;
-        let joins = |top: &Entry| match (&kind, &top.kind) {
-            (Some(kind), Some(last)) => edit.at - top.last < interval && kind.follows(last),
-            _ => false,
-        };
+        let joins =
+            |top: &Entry| top.open && edit.at - top.last < interval && goes_on(top, &edit.changes);
         let grouped = self.open > 0 && self.grouping;
         match self.undo.back_mut() {
-            Some(top) if grouped || (self.open == 0 && joins(top)) => top.join(edit, kind),
+            Some(top) if grouped || (self.open == 0 && joins(top)) => top.join(edit, true),
             _ => {
                 let name = self.group_name.take();
                 self.grouping = self.open > 0;
-                self.push(edit, name, kind);
+                self.push(edit, name, true);
             }
         }
     }
 
-    fn push(&mut self, edit: Edit, name: Option<SmolStr>, kind: Option<Kind>) {
+    fn push(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) {
         self.undo.push_back(Entry {
             name,
-            kind,
+            open,
             last: edit.at,
             before: edit.before.clone(),
             after: edit.after.clone(),
@@ -214,11 +211,11 @@ impl History {
         match self.undo.iter().rposition(named) {
             None => {
                 self.end_entry();
-                self.push(edit, Some(name), None);
+                self.push(edit, Some(name), false);
             }
             // What came late is undone first, so what comes after that is late as well.
             Some(at) if at + 1 == self.undo.len() && self.undo[at].late.is_empty() => {
-                self.undo[at].join(edit, None);
+                self.undo[at].join(edit, false);
             }
             Some(at) => {
                 // To the entries above, and to what it is merged into, it is as if somebody else had done it.
@@ -314,7 +311,7 @@ impl History {
             Direction::Redo => Direction::Undo,
         };
         self.stack_mut(other).push_back(Entry {
-            kind: None,
+            open: false,
             before,
             after,
             parts: smallvec![Part::new(changes, Vec::new(), version)],
