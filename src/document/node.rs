@@ -96,7 +96,15 @@ impl Children {
 
     /// The index of a child. Looks at one after the other.
     pub fn position(&self, child: &NodeId) -> Option<usize> {
-        self.0.as_ref()?.index_of(child)
+        let mut before = 0;
+        // Piece by piece, which is several times as fast as one by one.
+        for piece in self.0.as_ref()?.leaves() {
+            if let Some(at) = piece.iter().position(|id| id == child) {
+                return Some(before + at);
+            }
+            before += piece.len();
+        }
+        None
     }
 
     pub(super) fn insert(&mut self, index: usize, child: NodeId) {
