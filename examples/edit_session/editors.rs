@@ -97,7 +97,6 @@ fn judge(
                 && doom.is_none_or(|doom| doom.is_ahead_of(&error))
                 && is_stale(&error) =>
         {
-            eprintln!("STALE {error}");
             tally.stale += 1;
         }
         (Err(error), _) => tally.surprise(error),

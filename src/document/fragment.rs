@@ -165,7 +165,7 @@ fn clipped_text(node: &Node, range: Range<usize>) -> Text {
 }
 
 fn clipped_marks(node: &Node, range: &Range<usize>) -> Vec<Mark> {
-    let (marks, _) = node.marks.split(range.end);
-    let (_, marks) = marks.split(range.start);
+    let mut marks = node.marks.clone().split_off(range.start);
+    marks.split_off(range.len());
     marks.iter().cloned().collect()
 }

@@ -265,14 +265,12 @@ impl Overlay {
         self.vacant(&right.id, ids)?;
 
         let left = self.edit(id, unchecked)?;
-        let (left_marks, right_marks) = left.marks.split(at.text);
-        left.marks = left_marks;
         let new = Node {
             id: right.id.clone(),
             kind: right.kind.clone(),
             attributes: right.attributes.clone(),
             text: left.text.split_off(at.text),
-            marks: right_marks,
+            marks: left.marks.split_off(at.text),
             children: left.children.split_off(at.children),
             parent: Some(place.parent.clone()),
         };
@@ -301,7 +299,7 @@ impl Overlay {
 
         let gone = gone.clone();
         let left = self.edit(id, unchecked)?;
-        left.marks = left.marks.joined(at.text, &gone.marks);
+        left.marks.append(at.text, &gone.marks);
         left.text.append(&gone.text);
         left.children.append(&gone.children);
         self.adopt(&gone.children, id)?;

@@ -400,7 +400,7 @@ pub fn outdent_node() -> NodeOperation {
 
 // --- Text ---
 
-/// Replaces the whole text. Its marks go with the old text.
+/// Replaces the whole text. Its marks go with the old text. The same text changes nothing, not even the marks.
 pub fn set_text(text: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::SetText { text: text.into() }
 }

@@ -80,8 +80,8 @@ pub enum OperationError {
     Alias(#[from] AliasError),
     /// A range ends before it starts.
     #[error(
-        "the range ends before character {} of node {}, which is not behind its start, character {} of node {}",
-        .end.offset, .end.node_id, .start.offset, .start.node_id
+        "the range starts at character {} of node {}, which comes after its end at character {} of node {}",
+        .start.offset, .start.node_id, .end.offset, .end.node_id
     )]
     RangeReversed {
         /// Where it was to start.

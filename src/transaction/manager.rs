@@ -134,7 +134,7 @@ impl TransactionManager {
     }
 
     /// As [`execute_with`](Self::execute_with), once for a key: if it comes again, the result of the first time is
-    /// returned, [marked as repeated](TransactionResult::repeated), and nothing is done. No operation and no hook
+    /// returned, [marked as repeated](field@TransactionResult::repeated), and nothing is done. No operation and no hook
     /// runs, and there is no version and no event.
     ///
     /// So who does not know whether a transaction was committed can submit it again. The result is kept from the

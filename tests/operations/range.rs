@@ -281,7 +281,7 @@ fn a_range_that_ends_before_it_starts_is_refused() {
     };
     assert_eq!(
         reversed(delete_range(Extent::to(1, "a", 3)).on("b")),
-        "the range ends before character 3 of node a, which is not behind its start, character 1 of node b"
+        "the range starts at character 1 of node b, which comes after its end at character 3 of node a"
     );
     #[expect(clippy::reversed_empty_ranges, reason = "that is the point")]
     reversed(delete_range(3..2).on("a"));

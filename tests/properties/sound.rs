@@ -1,11 +1,13 @@
 //! What is left of any operation is a sound document, with a selection that is in it.
 
-use doclock::{Position, Selection, TextSelection, View, check};
+use std::collections::HashMap;
+
+use doclock::{NodeId, Position, Selection, TextSelection, Transaction, View, check};
 use proptest::prelude::*;
 
 use crate::common::{cases, commit};
 use crate::furnished;
-use crate::generator::steps;
+use crate::generator::{Kind, steps};
 
 fn is_there(view: &impl View, selection: &Selection) -> bool {
     let place = |Position { node_id, offset }: &Position| {
@@ -35,6 +37,27 @@ proptest! {
                 }
             });
             prop_assert_eq!(check(&store.snapshot()), Ok(()), "{:#?}", committed);
+        }
+    }
+
+    #[test]
+    fn tree_05_no_operation_but_transform_node_gives_a_node_another_type(steps in steps(1..40)) {
+        let store = furnished();
+        let mut transaction = store.begin("ann").unwrap();
+        let kinds = |view: &Transaction| -> HashMap<NodeId, String> {
+            view.nodes().map(|node| (node.id().clone(), node.kind().to_string())).collect()
+        };
+        for step in steps {
+            let before = kinds(&transaction);
+            let _ = step.run(&mut transaction);
+            // Those that run others may run that one.
+            if matches!(step.kind, Kind::TransformNode | Kind::Control | Kind::Op) {
+                continue;
+            }
+            for (id, kind) in kinds(&transaction) {
+                let same = before.get(&id).is_none_or(|before| *before == kind);
+                prop_assert!(same, "{} {:?}", id, step);
+            }
         }
     }
 

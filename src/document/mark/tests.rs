@@ -1,0 +1,151 @@
+//! Marks in normal form, and what becomes of them when their text changes.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn bold(range: Range<usize>) -> Mark {
+    Mark::new("bold", range)
+}
+
+fn ranges(marks: &Marks) -> Vec<Range<usize>> {
+    marks.iter().map(Mark::bounds).collect()
+}
+
+#[test]
+fn equal_neighbours_merge_whatever_lies_between() {
+    let link = bold(4..9).with_attributes([("href", "x".into())]);
+    let marks = Marks::normal(
+        vec![
+            bold(5..9),
+            link,
+            Mark::new("em", 2..6),
+            bold(0..5),
+            bold(3..3),
+        ],
+        9,
+    );
+    assert_eq!(ranges(&marks.unwrap()), [0..9, 2..6, 4..9]);
+}
+
+#[test]
+fn a_mark_without_a_range_covers_the_text() {
+    let marks = Marks::normal(vec![Mark::whole("bold")], 4).unwrap();
+    assert_eq!(ranges(&marks), vec![0..4]);
+    assert!(
+        Marks::normal(vec![Mark::whole("bold")], 0)
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(Marks::normal(vec![bold(3..5)], 4), Err(bold(3..5)));
+}
+
+#[test]
+fn a_splice_grows_shrinks_trims_drops_and_shifts() {
+    let after = |mark: Range<usize>, cut: Range<usize>, inserted| {
+        let marks = Marks::normal(vec![bold(mark)], 100).unwrap();
+        ranges(&marks.after_splice(&cut, inserted)).pop()
+    };
+    assert_eq!(after(10..20, 15..15, 3), Some(10..23), "inside: grows");
+    assert_eq!(
+        after(10..20, 10..10, 3),
+        Some(13..23),
+        "at its start: shifts"
+    );
+    assert_eq!(after(10..20, 20..20, 3), Some(10..20), "at its end: stays");
+    assert_eq!(after(10..20, 12..15, 0), Some(10..17), "inside: shrinks");
+    assert_eq!(after(10..20, 12..15, 1), Some(10..18), "inside: replaced");
+    assert_eq!(
+        after(10..20, 5..15, 2),
+        Some(7..12),
+        "over its start: trimmed"
+    );
+    assert_eq!(
+        after(10..20, 15..25, 2),
+        Some(10..15),
+        "over its end: trimmed"
+    );
+    assert_eq!(after(10..20, 10..20, 5), None, "wholly inside: gone");
+    assert_eq!(after(10..20, 0..5, 0), Some(5..15), "before: shifts");
+}
+
+/// Marks of two kinds, some with attributes, as they may come: unsorted, empty, overlapping.
+fn any_marks() -> impl Strategy<Value = Vec<Mark>> {
+    let mark = (0..12usize, 0..6usize, any::<bool>(), 0..3u8);
+    let mark = mark.prop_map(|(start, len, bold, n)| {
+        let kind = if bold { "bold" } else { "link" };
+        let attributes = (n > 0).then(|| ("n", n.into()));
+        let attributes = Attributes::from_iter(attributes);
+        Mark::new(kind, start..start + len).with_attributes(attributes)
+    });
+    prop::collection::vec(mark, 0..9)
+}
+
+/// Which characters have which mark, and where two marks are one.
+fn covered(marks: &[Mark]) -> BTreeSet<(SmolStr, String, usize)> {
+    let halves = marks.iter().flat_map(|mark| {
+        // Characters and the borders between them.
+        let Range { start, end } = mark.bounds();
+        let places = if start < end {
+            2 * start..2 * end + 1
+        } else {
+            0..0
+        };
+        let attributes = format!("{:?}", mark.attributes);
+        places.map(move |place| (mark.kind.clone(), attributes.clone(), place))
+    });
+    halves.collect()
+}
+
+proptest! {
+    #[test]
+    fn the_normal_form_has_the_same_characters_and_no_two_equal_marks_that_touch(marks in any_marks()) {
+        let normal = Marks::sorted(marks.clone());
+        prop_assert!(normal.are_normal(20));
+        let list: Vec<Mark> = normal.iter().cloned().collect();
+        prop_assert_eq!(covered(&list), covered(&marks));
+        // As many as there are runs of places.
+        let places = covered(&list);
+        let begins = places.iter().filter(|(kind, attributes, place)| {
+            let before = place.checked_sub(1);
+            !before.is_some_and(|place| places.contains(&(kind.clone(), attributes.clone(), place)))
+        });
+        prop_assert_eq!(begins.count(), list.len());
+    }
+
+    #[test]
+    fn cut_in_two_and_joined_again_they_are_what_they_were(marks in any_marks(), at in 0..18usize) {
+        let marks = Marks::sorted(marks);
+        let mut left = marks.clone();
+            let right = left.split_off(at);
+        prop_assert!(left.are_normal(at) && right.are_normal(18));
+        left.append(at, &right);
+        prop_assert_eq!(left, marks);
+    }
+
+    #[test]
+    fn what_is_not_its_own_normal_form_is_not_normal(marks in any_marks(), len in 0..18usize) {
+        let as_it_is = Marks((!marks.is_empty()).then(|| Arc::new(marks.clone())));
+        let normal = Marks::normal(marks, len);
+        prop_assert_eq!(as_it_is.are_normal(len), normal.as_ref() == Ok(&as_it_is));
+    }
+}
+
+#[test]
+fn a_mark_without_a_range_is_not_normal() {
+    assert!(!Marks(Some(Arc::new(vec![Mark::whole("bold")]))).are_normal(3));
+    assert!(Marks::default().are_normal(0));
+}
+
+#[test]
+fn a_cut_divides_marks_and_joining_makes_them_whole() {
+    let marks = Marks::normal(vec![bold(0..4), Mark::new("em", 2..9)], 9).unwrap();
+    let mut left = marks.clone();
+    let right = left.split_off(4);
+    assert_eq!(ranges(&left), [0..4, 2..4]);
+    assert_eq!(ranges(&right), vec![0..5]);
+    left.append(4, &right);
+    assert_eq!(left, marks);
+}
