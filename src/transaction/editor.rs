@@ -176,19 +176,20 @@ impl Editor {
                 };
                 state.history.record(edit, in_history);
             });
-            let committed = committed?;
-            Ok(TransactionResult {
-                selection_before: before,
-                selection_after: after,
-                ..committed.into()
-            })
+            let mut result = TransactionResult::from(committed?);
+            result.selection_before = before;
+            result.selection_after = after;
+            Ok(result)
         };
-        let mut result = self.manager.run(submission, prepare, finish)?;
-        if result.operations.is_empty() && !result.repeated {
+        let mut outcome = self.manager.run(submission, prepare, finish);
+        if let Ok(result) = &mut outcome
+            && result.operations.is_empty()
+            && !result.repeated
+        {
             result.selection_before = self.selection();
-            result.selection_after = result.selection_before.clone();
+            result.selection_after.clone_from(&result.selection_before);
         }
-        Ok(result)
+        outcome
     }
 
     /// Called with the store's lock held, so nobody else's commit moves the selection from here on.
@@ -312,11 +313,11 @@ impl Editor {
                 }
             }
         });
-        Ok(self.manager.followed(TransactionResult {
-            selection_before: before,
-            selection_after: after,
-            ..committed?.into()
-        }))
+        let mut result = TransactionResult::from(committed?);
+        result.selection_before = before;
+        result.selection_after = after;
+        self.manager.follow(&mut result);
+        Ok(result)
     }
 
     /// Whether there is something to undo.

@@ -239,17 +239,18 @@ impl TransactionManager {
         };
         let inverses = operations.iter().filter_map(Operation::inverse).collect();
         transaction.run(operations)?;
-        finish(transaction, inverses).map(|result| self.followed(result))
+        // Changed in place: results are large to move.
+        let mut outcome = finish(transaction, inverses);
+        if let Ok(result) = &mut outcome {
+            self.follow(result);
+        }
+        outcome
     }
 
     /// Lets the after-hooks see a result.
-    pub(super) fn followed(&self, result: TransactionResult) -> TransactionResult {
-        TransactionResult {
-            hook_failures: self
-                .hooks
-                .as_ref()
-                .map_or_else(Vec::new, |hooks| hooks.run_after(&result)),
-            ..result
+    pub(super) fn follow(&self, result: &mut TransactionResult) {
+        if let Some(hooks) = &self.hooks {
+            result.hook_failures = hooks.run_after(result);
         }
     }
 
