@@ -17,8 +17,10 @@ pub(super) struct Part {
     pub(super) inverses: Vec<Callback>,
     /// The versions that the commits made.
     pub(super) versions: Vec<u64>,
-    /// What others did after them, until the next part or entry.
-    since: Since,
+    /// What others did after them, until the next part or entry, in pieces, the oldest first, with the number of commits that
+    /// each comes from. Each piece has more of them than the next, so a commit is put together with others as often as its
+    /// number has digits, and not again with each that follows.
+    older: Vec<(usize, Since)>,
     /// What they did last, commit by commit, by version. If they undo that, nothing has happened.
     recent: VecDeque<(u64, Since)>,
 }
@@ -47,11 +49,14 @@ impl Part {
         }
         self.inverses.extend(next.inverses);
         self.versions.extend(next.versions);
+        // If there are more of them than commits of others are kept apart, it does not matter which.
+        let surplus = self.versions.len().saturating_sub(RECENT + 1);
+        self.versions.drain(..surplus);
     }
 
     /// Whether nobody did anything after it.
     pub(super) fn is_last(&self) -> bool {
-        self.since.is_empty() && self.recent.is_empty()
+        self.older.is_empty() && self.recent.is_empty()
     }
 
     /// Takes in a commit of somebody else.
@@ -62,8 +67,21 @@ impl Part {
         if self.recent.len() > RECENT
             && let Some((_, oldest)) = self.recent.pop_front()
         {
-            self.since.append(oldest);
+            self.settle(oldest);
         }
+    }
+
+    fn settle(&mut self, step: Since) {
+        if step.is_empty() {
+            return;
+        }
+        let mut piece = (1, step);
+        while let Some((commits, mut whole)) = self.older.pop_if(|(commits, _)| *commits <= piece.0)
+        {
+            whole.append(piece.1);
+            piece = (commits + piece.0, whole);
+        }
+        self.older.push(piece);
     }
 
     /// Takes in that somebody else undid the commits that made these versions. If they are the last, it is as if none of
@@ -82,19 +100,20 @@ impl Part {
 
     /// Takes in what came after all that is known.
     pub(super) fn follow(&mut self, later: Since) {
-        for (_, step) in self.recent.drain(..) {
-            self.since.append(step);
+        for (_, step) in std::mem::take(&mut self.recent) {
+            self.settle(step);
         }
-        self.since.append(later);
+        self.settle(later);
     }
 
     /// All that others did after it.
     pub(super) fn since(&self) -> Since {
-        let mut since = self.since.clone();
-        for (_, step) in &self.recent {
-            since.append(step.clone());
-        }
-        since
+        let recent = self.recent.iter().map(|(_, step)| step);
+        let older = self.older.iter().map(|(_, piece)| piece);
+        older.chain(recent).fold(Since::default(), |mut all, step| {
+            all.append(step.clone());
+            all
+        })
     }
 
     /// Undoes it, where `since` came after it, and tells what that comes to without it.
