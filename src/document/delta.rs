@@ -40,6 +40,22 @@ impl Delta {
         Self::splice(at, REST, 0)
     }
 
+    /// Whether a range reaches into what was cut off, or an empty one lies there.
+    pub(super) fn cuts(&self, range: &Range<usize>) -> bool {
+        let mut before = 0usize;
+        for step in &self.0 {
+            match *step {
+                Step::Keep(count) => before = before.saturating_add(count),
+                Step::Remove(count) if count > REST / 2 => {
+                    return before < range.end;
+                }
+                Step::Remove(count) => before = before.saturating_add(count),
+                Step::Insert(_) => {}
+            }
+        }
+        false
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -394,6 +410,7 @@ mod tests {
         let cut = Delta::cut(3);
         assert_eq!(cut.remains(1..9), vec![1..3]);
         assert_eq!(cut.place(7), 3);
+        assert!(cut.cuts(&(1..4)) && !cut.cuts(&(1..3)) && cut.cuts(&(5..5)) && !cut.cuts(&(3..3)));
         let more = cut
             .then(&Delta::splice(1, 0, 2))
             .then(&Delta::splice(5, 0, 4));

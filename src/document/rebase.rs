@@ -30,6 +30,12 @@ pub enum Conflict {
         /// The node.
         id: NodeId,
     },
+    /// The node was split, and others have what it is about.
+    #[error("node {id} was split")]
+    Split {
+        /// The node.
+        id: NodeId,
+    },
     /// The node, or something below it, is different.
     #[error("node {id} was changed, or something below it")]
     SubtreeChanged {
@@ -61,6 +67,7 @@ impl Conflict {
         match self {
             Self::NodeGone { id }
             | Self::Moved { id }
+            | Self::Split { id }
             | Self::SubtreeChanged { id }
             | Self::Changed { id, .. }
             | Self::NothingLeft { id } => Some(id),
@@ -83,6 +90,14 @@ impl From<EditError> for Conflict {
     }
 }
 
+/// That nothing of a range went to another node, where it is not followed.
+fn expect_whole(id: &NodeId, delta: &Delta, range: &Range<usize>) -> Result<(), Conflict> {
+    match delta.cuts(range) {
+        true => Err(Conflict::Split { id: id.clone() }),
+        false => Ok(()),
+    }
+}
+
 /// That those of the removed characters which are said to be left are there: what others did is known as lengths, and to
 /// a node that has the id of a deleted one, for example, they do not apply.
 fn expect_survivors(
@@ -91,6 +106,7 @@ fn expect_survivors(
     removed: &str,
     range: &Range<usize>,
 ) -> Result<(), Conflict> {
+    expect_whole(&node.id, delta, range)?;
     let (mut letters, mut reached) = (removed.chars(), range.start);
     for (from, now) in delta.survivors(range.clone()) {
         let then = letters.by_ref().skip(from - reached).take(now.len());
@@ -167,6 +183,9 @@ impl Overlay {
             } => {
                 let node = find(self, &id)?;
                 let now = self.place_beside(node, &place)?;
+                if since.cuts_off(&id, &at) {
+                    return Err(Conflict::Split { id });
+                }
                 let text = since
                     .text(&id)
                     .map_or(at.text, |delta| delta.place(at.text));
@@ -183,10 +202,16 @@ impl Overlay {
                 }
             }
             Change::JoinNodes {
-                id, right, place, ..
+                id,
+                at,
+                right,
+                place,
             } => {
                 let node = find(self, &id)?;
                 let now = self.place_beside(node, &place)?;
+                if since.cuts_off(&id, &at) {
+                    return Err(Conflict::Split { id });
+                }
                 let at = Cut {
                     text: node.text.len(),
                     children: node.children.len(),
@@ -318,6 +343,7 @@ impl Overlay {
         let MarksChange { before, after } = marks;
         let mut now = find(self, id)?.marks.clone();
         for gone in before.minus(after) {
+            expect_whole(id, delta, &gone.bounds())?;
             for range in delta.remains(gone.bounds()) {
                 let other = |mark: Mark| (!mark.says_the_same_as(&gone)).then_some(mark);
                 now = Marks::sorted(now.change_within(&range, other));
@@ -325,6 +351,7 @@ impl Overlay {
         }
         let mut now: Vec<Mark> = now.iter().cloned().collect();
         for back in after.minus(before) {
+            expect_whole(id, delta, &back.bounds())?;
             let ranges = delta.remains(back.bounds()).into_iter();
             now.extend(ranges.map(|range| back.over(range)));
         }

@@ -41,7 +41,8 @@ impl Since {
         }
     }
 
-    /// Takes in what was done after all that is known.
+    /// Takes in what was done after all that is known. Takes the time of what was done to sequences that both know, and of what
+    /// came later.
     pub(crate) fn append(&mut self, later: Self) {
         for (id, delta) in later.texts {
             note(&mut self.texts, &id, delta);
@@ -108,6 +109,12 @@ impl Since {
             parent: place.parent.clone(),
             index,
         }
+    }
+
+    /// Whether a cut lies in what others cut off.
+    pub(super) fn cuts_off(&self, id: &NodeId, at: &Cut) -> bool {
+        let cut = |deltas: &Deltas, at| deltas.get(id).is_some_and(|delta| delta.cuts(&(at..at)));
+        cut(&self.texts, at.text) || cut(&self.children, at.children)
     }
 
     /// Whether nobody took the child that was at a place out of its list.

@@ -238,7 +238,7 @@ impl TransactionManager {
             None => operations,
         };
         let inverses = operations.iter().filter_map(Operation::inverse).collect();
-        transaction.run(operations)?;
+        transaction.run_list(operations)?;
         // Changed in place: results are large to move.
         let mut outcome = finish(transaction, inverses);
         if let Ok(result) = &mut outcome {

@@ -40,11 +40,15 @@ impl Transaction {
     ///
     /// [`TransactionError::Operation`], with the index in this list.
     pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
+        self.run_list(operations.into_operations())
+    }
+
+    pub(super) fn run_list(&mut self, operations: Vec<Operation>) -> Result<(), TransactionError> {
         let mut runner = Runner {
             transaction: self,
             index: 0,
         };
-        let mut operations = operations.into_operations().into_iter();
+        let mut operations = operations.into_iter();
         operations.try_for_each(|operation| runner.run(operation))
     }
 }

@@ -1,6 +1,6 @@
 //! Undo where what others did is hard to follow.
 
-use doclock::{Conflict, Editor, InHistory, Selection, Transaction, UndoError, dsl::*};
+use doclock::{Conflict, Cut, Editor, InHistory, Mark, Selection, Transaction, UndoError, dsl::*};
 
 use super::{editor_of, image, run, text, type_in};
 use crate::common::{self, store};
@@ -135,4 +135,31 @@ fn undo_03_a_node_that_another_put_elsewhere_in_the_list_stays_there() {
     run(&ann, move_node("list", 0).on("d"));
     run(&bob, move_node("list", 2).on("d"));
     assert_eq!(conflict(&ann), Conflict::Moved { id: "d".into() });
+}
+
+/// Whether it is text that came or a mark.
+#[test]
+fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
+    let cut = |on: &mut Transaction| {
+        let at = Cut {
+            text: 3,
+            children: 0,
+        };
+        on.split_node(&"l".into(), at, None).map(drop)
+    };
+    let edits = [
+        insert_text(1, "hello").on("l"),
+        set_marks([Mark::new("bold", 1..5)]).on("l"),
+    ];
+    for edit in edits {
+        let [ann, bob, _] = three("");
+        let line = text_node("text", "......").with_id("l");
+        run(&bob, create(element("p", [line]).with_id("p")));
+        run(&ann, edit);
+        run(&bob, op(cut));
+        assert_eq!(conflict(&ann), Conflict::Split { id: "l".into() });
+        bob.undo().unwrap();
+        ann.undo().unwrap();
+        assert_eq!(common::text(&ann.store().snapshot(), "l"), "......");
+    }
 }

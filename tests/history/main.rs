@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod facts;
 mod follow;
 mod groups;
 mod others;

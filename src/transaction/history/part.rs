@@ -18,13 +18,15 @@ pub(super) struct Part {
     pub(super) inverses: Vec<Callback>,
     /// The versions that the commits made.
     pub(super) versions: SmallVec<[u64; 2]>,
-    /// What others did after them, until the next part or entry.
-    since: Since,
+    /// What others did after them, until the next part or entry, in pieces, the oldest first, with the number of commits that
+    /// each comes from. Each piece has more of them than the next, so a commit is put together with others as often as its
+    /// number has digits, and not again with each that follows.
+    older: Vec<(usize, Since)>,
     /// What they did last, commit by commit, by version. If they undo that, nothing has happened.
     recent: VecDeque<(u64, Steps)>,
 }
 
-/// So many commits of others are kept apart.
+/// At least so many commits of others are kept apart, and fewer than twice as many.
 const RECENT: usize = 32;
 
 impl Part {
@@ -47,21 +49,41 @@ impl Part {
         }
         self.inverses.extend(inverses);
         self.versions.push(version);
+        // If there are more of them than commits of others are kept apart, it does not matter which.
+        if self.versions.len() > 8 * RECENT {
+            let kept = self.versions.len() - (2 * RECENT + 1);
+            self.versions.drain(..kept);
+        }
     }
 
     /// Whether nobody did anything after it.
     pub(super) fn is_last(&self) -> bool {
-        self.since.is_empty() && self.recent.is_empty()
+        self.older.is_empty() && self.recent.is_empty()
     }
 
     /// Takes in a commit of somebody else.
     pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
         self.recent.push_back((version, Steps::of(changes)));
-        if self.recent.len() > RECENT
-            && let Some((_, oldest)) = self.recent.pop_front()
-        {
-            self.since.take(oldest);
+        if self.recent.len() == 2 * RECENT {
+            let mut oldest = Since::default();
+            for (_, steps) in self.recent.drain(..RECENT) {
+                oldest.take(steps);
+            }
+            self.settle(RECENT, oldest);
         }
+    }
+
+    fn settle(&mut self, commits: usize, since: Since) {
+        if since.is_empty() {
+            return;
+        }
+        let mut piece = (commits, since);
+        while let Some((commits, mut whole)) = self.older.pop_if(|(commits, _)| *commits <= piece.0)
+        {
+            whole.append(piece.1);
+            piece = (commits + piece.0, whole);
+        }
+        self.older.push(piece);
     }
 
     /// Takes in that somebody else undid the commits that made these versions. If they are the last, it is as if none of
@@ -80,19 +102,25 @@ impl Part {
 
     /// Takes in what came after all that is known.
     pub(super) fn follow(&mut self, later: Since) {
+        let commits = self.recent.len();
+        let mut recent = Since::default();
         for (_, steps) in self.recent.drain(..) {
-            self.since.take(steps);
+            recent.take(steps);
         }
-        self.since.append(later);
+        recent.append(later);
+        self.settle(commits.max(1), recent);
     }
 
     /// All that others did after it.
     pub(super) fn since(&self) -> Since {
-        let mut since = self.since.clone();
-        for (_, steps) in &self.recent {
-            since.take(steps.clone());
+        let mut all = Since::default();
+        for (_, piece) in &self.older {
+            all.append(piece.clone());
         }
-        since
+        for (_, steps) in &self.recent {
+            all.take(steps.clone());
+        }
+        all
     }
 
     /// Undoes it, where `since` came after it, and tells what that comes to without it.
