@@ -59,7 +59,7 @@ fn undo_03_a_half_that_came_back_with_the_text_of_others_is_left_alone() {
     run(&carl, insert_text(1, "XYZ").on("l"));
     bob.undo().unwrap();
     assert_eq!(common::text(&ann.store().snapshot(), "r"), "XYZabc123");
-    conflict(&ann);
+    assert_eq!(conflict(&ann), Conflict::Split { id: "r".into() });
 }
 
 #[test]
@@ -162,4 +162,51 @@ fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
         ann.undo().unwrap();
         assert_eq!(common::text(&ann.store().snapshot(), "l"), "......");
     }
+}
+
+#[test]
+fn undo_03_what_was_done_to_a_later_node_of_the_same_id_is_forgotten() {
+    let [ann, bob, _] = three("");
+    type_in(&ann, 0, "abc");
+    run(&ann, delete().on("t"));
+    run(&bob, create(text_node("inline-text", "zz").with_id("t")));
+    type_in(&bob, 0, "y");
+    run(&bob, delete().on("t"));
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "abc");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "");
+}
+
+#[test]
+fn undo_03_a_group_knows_in_which_order_others_came_into_it() {
+    let [ann, bob, _] = three("");
+    let group = ann.group();
+    run(&ann, insert_text(0, "abc").on("t"));
+    type_in(&bob, 0, "x");
+    run(&ann, insert_text(4, "d").on("t"));
+    run(&bob, delete_text_range(0, 1).on("t"));
+    drop(group);
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "");
+}
+
+#[test]
+fn undo_03_all_that_finishes_late_is_undone_in_one_text() {
+    let [ann, ..] = three("");
+    let before = image(&ann);
+    let merge = |text: &'static str| {
+        transaction(&ann, insert_text(0, text).on("t"))
+            .in_history(InHistory::MergedInto("upload".into()))
+            .commit()
+            .unwrap();
+    };
+    merge("abc");
+    run(&ann, create(element("p", [])));
+    merge("de");
+    merge("f");
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("fdeabc", 2));
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(image(&ann), before);
 }

@@ -6,6 +6,7 @@ mod common;
 mod facts;
 mod follow;
 mod groups;
+mod lists;
 mod others;
 mod random;
 mod stacks;

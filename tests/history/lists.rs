@@ -1,0 +1,89 @@
+//! Undo among children that others put into the same lists.
+
+use doclock::{Cut, Editor, Transaction, dsl::*};
+
+use super::{editor_of, run};
+use crate::common::{self, store};
+
+/// Ann and Bob, and two lists under one parent.
+fn two(lists: [&[&'static str]; 2]) -> [Editor; 2] {
+    let ann = editor_of(&store(), "");
+    let bob = Editor::new(ann.store().clone(), "bob");
+    let mut names = ["list", "next"].into_iter();
+    let lists = lists.map(|items| {
+        let items = items.iter().map(|id| item(id));
+        element("list", items).with_id(names.next().unwrap())
+    });
+    run(&bob, create(element("page", lists)));
+    [ann, bob]
+}
+
+fn item(id: &'static str) -> doclock::NodeSpec {
+    element("item", []).with_id(id)
+}
+
+fn put(editor: &Editor, id: &'static str, list: &str, at: usize) {
+    run(editor, add_child(item(id), at).on(list));
+}
+
+fn children(editor: &Editor, list: &str) -> String {
+    common::children(&editor.store().snapshot(), list).concat()
+}
+
+#[test]
+fn undo_03_what_others_put_into_a_list_is_known_without_what_was_undone() {
+    let [ann, bob] = two([&["a", "b", "c"], &[]]);
+    run(&ann, delete().on("c"));
+    put(&ann, "x", "list", 0);
+    put(&ann, "y", "list", 0);
+    put(&bob, "n", "list", 3);
+    assert_eq!(children(&ann, "list"), "yxanb");
+    for _ in 0..3 {
+        ann.undo().unwrap();
+    }
+    assert_eq!(children(&ann, "list"), "anbc");
+}
+
+#[test]
+fn undo_03_a_node_goes_back_in_its_list_to_a_place_that_does_not_count_it() {
+    let [ann, bob] = two([&["a", "b", "c", "d"], &[]]);
+    run(&ann, move_node("list", 0).on("c"));
+    put(&bob, "n", "list", 2);
+    assert_eq!(children(&ann, "list"), "canbd");
+    ann.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "anbcd");
+}
+
+#[test]
+fn undo_03_what_others_put_into_joined_lists_is_known_in_the_parts() {
+    let [ann, bob] = two([&["a", "b"], &["c", "x", "d"]]);
+    run(&ann, delete().on("x"));
+    let join = |on: &mut Transaction| on.join_nodes(&"list".into(), &"next".into());
+    run(&ann, op(join));
+    put(&bob, "n", "list", 2);
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "ab");
+    assert_eq!(children(&ann, "next"), "ncxd");
+}
+
+#[test]
+fn undo_03_what_others_put_into_a_half_is_known_in_the_whole() {
+    let [ann, bob] = two([&["a", "b", "c", "x"], &[]]);
+    run(&ann, delete().on("x"));
+    let cut = |on: &mut Transaction| {
+        let at = Cut {
+            text: 0,
+            children: 2,
+        };
+        on.split_node(&"list".into(), at, None).map(drop)
+    };
+    run(&ann, op(cut));
+    let snapshot = ann.store().snapshot();
+    let half = doclock::View::node(&snapshot, &"c".into()).unwrap();
+    let half = half.parent().unwrap().to_string();
+    put(&bob, "n", &half, 0);
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children(&ann, "list"), "abncx");
+}
