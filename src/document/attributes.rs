@@ -11,7 +11,8 @@ use smol_str::SmolStr;
 
 /// Names with JSON values, in the order of the names.
 ///
-/// An attribute is there or it is not: setting one to `null` removes it. Empty attributes take one word.
+/// An attribute is there or it is not: setting one to `null` removes it. Empty attributes take one word, and each of
+/// the few that nodes have takes no more than itself: they are a sorted list.
 ///
 /// ```
 /// use doclock::Attributes;
@@ -21,19 +22,21 @@ use smol_str::SmolStr;
 /// assert_eq!(attributes.len(), 1);
 /// ```
 #[derive(Clone, Default, PartialEq, Hash)]
-pub struct Attributes(Option<Arc<BTreeMap<SmolStr, Value>>>);
+pub struct Attributes(Option<Arc<Vec<(SmolStr, Value)>>>);
 
 impl Eq for Attributes {}
 
 impl Attributes {
     /// The value of one attribute.
     pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.as_ref()?.get(key)
+        let pairs = self.0.as_ref()?;
+        let at = find(pairs, key).ok()?;
+        pairs.get(at).map(|(_, value)| value)
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |map| map.len())
+        self.0.as_ref().map_or(0, |pairs| pairs.len())
     }
 
     /// Whether there is none.
@@ -43,7 +46,8 @@ impl Attributes {
 
     /// Names and values in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&SmolStr, &Value)> {
-        self.0.iter().flat_map(|map| map.iter())
+        let pairs = self.0.iter().flat_map(|pairs| pairs.iter());
+        pairs.map(|(key, value)| (key, value))
     }
 
     /// Some order, the same for equal attributes: that of their JSON.
@@ -58,20 +62,26 @@ impl Attributes {
     }
 
     pub(super) fn set(&mut self, key: SmolStr, value: Option<Value>) {
-        match value.filter(|value| !value.is_null()) {
-            Some(value) => {
-                Arc::make_mut(self.0.get_or_insert_default()).insert(key, value);
-            }
-            None => {
-                if let Some(map) = &mut self.0 {
-                    Arc::make_mut(map).remove(&key);
-                    if map.is_empty() {
-                        self.0 = None;
-                    }
-                }
-            }
+        let value = value.filter(|value| !value.is_null());
+        if value.is_none() && self.get(&key).is_none() {
+            return;
+        }
+        let pairs = Arc::make_mut(self.0.get_or_insert_default());
+        match (find(pairs, &key), value) {
+            (Ok(at), Some(value)) => pairs[at].1 = value,
+            (Ok(at), None) => drop(pairs.remove(at)),
+            (Err(at), Some(value)) => pairs.insert(at, (key, value)),
+            (Err(_), None) => {}
+        }
+        if pairs.is_empty() {
+            self.0 = None;
         }
     }
+}
+
+/// Where an attribute stands, or would have to.
+fn find(pairs: &[(SmolStr, Value)], key: &str) -> Result<usize, usize> {
+    pairs.binary_search_by(|(known, _)| known.as_str().cmp(key))
 }
 
 impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Attributes {
@@ -81,7 +91,7 @@ impl<K: Into<SmolStr>> FromIterator<(K, Value)> for Attributes {
             .filter(|(_, value)| !value.is_null())
             .map(|(key, value)| (key.into(), value))
             .collect();
-        Self((!map.is_empty()).then(|| Arc::new(map)))
+        Self((!map.is_empty()).then(|| Arc::new(map.into_iter().collect())))
     }
 }
 

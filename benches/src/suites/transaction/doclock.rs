@@ -2,53 +2,48 @@
 //! that an editor executes.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node, transaction};
-use doclock::{DataStore, Editor, NodeId, View};
+use doclock::{DataStore, Editor, NodeId, OwnerId, TransactionManager, View};
 
 use super::{Change, Edit, INSERTED, Snapshots, Subject, TEXT};
 use crate::Result;
 
 const OWNER: &str = "benchmark";
 
-#[derive(Clone, Copy, PartialEq)]
-enum Form {
-    Raw,
-    Dsl,
-}
-
 struct Doclock {
     store: DataStore,
-    editor: Editor,
+    owner: OwnerId,
+    /// Only where it is needed: an editor follows what others commit.
+    editor: Option<Editor>,
     ids: Vec<NodeId>,
-    form: Form,
 }
 
 pub fn open_raw(nodes: usize) -> Result<Box<dyn Subject>> {
-    open(nodes, Form::Raw)
+    open(nodes, false)
 }
 
 pub fn open_dsl(nodes: usize) -> Result<Box<dyn Subject>> {
-    open(nodes, Form::Dsl)
+    open(nodes, true)
 }
 
-fn open(nodes: usize, form: Form) -> Result<Box<dyn Subject>> {
+fn open(nodes: usize, dsl: bool) -> Result<Box<dyn Subject>> {
     let store = DataStore::new();
-    let editor = Editor::new(store.clone(), OWNER);
     let creations = vec![create(text_node("inline-text", TEXT)); nodes];
-    let created = transaction(&editor, creations).commit()?.operations;
+    let manager = TransactionManager::for_owner(store.clone(), OWNER);
+    let created = manager.execute(creations)?.operations;
     let ids = created.into_iter().flat_map(|operation| operation.created);
     let ids = ids.collect();
     Ok(Box::new(Doclock {
+        owner: OwnerId::from(OWNER),
+        editor: dsl.then(|| Editor::new(store.clone(), OWNER)),
         store,
-        editor,
         ids,
-        form,
     }))
 }
 
 impl Doclock {
     fn edit_raw(&self, edit: &Edit) -> Result {
         let id = &self.ids[edit.node];
-        let mut transaction = self.store.begin(self.editor.owner())?;
+        let mut transaction = self.store.begin(&self.owner)?;
         match edit.change {
             Change::Insert => transaction.insert_text(id, edit.offset, INSERTED)?,
             Change::Delete => transaction.delete_text(id, edit.offset..edit.offset + 1)?,
@@ -57,32 +52,32 @@ impl Doclock {
         Ok(())
     }
 
-    fn edit_dsl(&self, edit: &Edit) -> Result {
+    fn edit_dsl(&self, editor: &Editor, edit: &Edit) -> Result {
         let id = &self.ids[edit.node];
         let operation = match edit.change {
             Change::Insert => insert_text(edit.offset, INSERTED).on(id),
             Change::Delete => delete_text_range(edit.offset, edit.offset + 1).on(id),
         };
-        transaction(&self.editor, [operation]).commit()?;
+        transaction(editor, [operation]).commit()?;
         Ok(())
     }
 }
 
 impl Subject for Doclock {
     fn name(&self) -> &'static str {
-        match self.form {
-            Form::Raw => "doclock (begin)",
-            Form::Dsl => "doclock (dsl)",
+        match self.editor {
+            None => "doclock (begin)",
+            Some(_) => "doclock (dsl)",
         }
     }
 
     fn note(&self) -> &'static str {
-        match self.form {
-            Form::Raw => {
+        match self.editor {
+            None => {
                 "serializable in strict order of asking, atomic, snapshot readers; not durable; validated; events"
             }
-            Form::Dsl => {
-                "the same, from a list of operations that names what failed and maps the selection"
+            Some(_) => {
+                "the same, from a list of operations that names what failed, by an editor who can undo it"
             }
         }
     }
@@ -93,9 +88,9 @@ impl Subject for Doclock {
             if snapshots == Snapshots::Fresh {
                 _held = Some(self.store.snapshot());
             }
-            match self.form {
-                Form::Raw => self.edit_raw(edit)?,
-                Form::Dsl => self.edit_dsl(edit)?,
+            match &self.editor {
+                None => self.edit_raw(edit)?,
+                Some(editor) => self.edit_dsl(editor, edit)?,
             }
         }
         Ok(())
