@@ -76,7 +76,8 @@ impl Editor {
     /// The same editor with an empty history that is kept in this way.
     #[must_use]
     pub fn with_history(self, options: HistoryOptions) -> Self {
-        self.desk.0.lock().history = History::new(options);
+        let before = std::mem::replace(&mut self.desk.0.lock().history, History::new(options));
+        drop(before);
         self
     }
 
@@ -151,6 +152,8 @@ impl Editor {
         in_history: InHistory,
     ) -> Result<TransactionResult, TransactionError> {
         let selected = Cell::new(None);
+        // Dropped when all locks are free.
+        let gone = Cell::new(Vec::new());
         let prepare = |transaction: &mut Transaction| {
             self.prepare(transaction);
             selected.set(transaction.selection().cloned());
@@ -175,6 +178,7 @@ impl Editor {
                     version: committed.version,
                 };
                 state.history.record(edit, in_history);
+                gone.set(state.history.take_gone());
             });
             let mut result = TransactionResult::from(committed?);
             result.selection_before = before;
@@ -301,6 +305,7 @@ impl Editor {
         transaction.record(ExecutedOperation::named(name));
         transaction.undoes(taken.versions());
         let after = transaction.selection().cloned();
+        let gone = Cell::new(Vec::new());
         let (committed, ()) = transaction.commit_and(|committed| {
             let mut state = self.desk.0.lock();
             match committed {
@@ -310,6 +315,7 @@ impl Editor {
                     let changes = std::mem::take(&mut committed.changes);
                     let version = committed.version;
                     state.history.settle(taken, version, changes, rewound);
+                    gone.set(state.history.take_gone());
                 }
             }
         });
@@ -343,17 +349,30 @@ impl Editor {
     /// Forgets the latest entry without undoing it: one that can no longer be undone, so that those before it can. Tells
     /// whether there was one.
     pub fn discard_undo(&self) -> bool {
-        self.desk.0.lock().history.discard(Direction::Undo)
+        self.discard(Direction::Undo)
     }
 
     /// As [`discard_undo`](Self::discard_undo), for what would be redone next.
     pub fn discard_redo(&self) -> bool {
-        self.desk.0.lock().history.discard(Direction::Redo)
+        self.discard(Direction::Redo)
+    }
+
+    fn discard(&self, direction: Direction) -> bool {
+        let mut state = self.desk.0.lock();
+        let discarded = state.history.discard(direction);
+        let gone = state.history.take_gone();
+        drop(state);
+        drop(gone);
+        discarded
     }
 
     /// Forgets the whole history.
     pub fn clear_history(&self) {
-        self.desk.0.lock().history.clear();
+        let mut state = self.desk.0.lock();
+        state.history.clear();
+        let gone = state.history.take_gone();
+        drop(state);
+        drop(gone);
     }
 
     /// Opens a group: all that the editor commits until the group is dropped is one entry. Groups nest; the outermost

@@ -211,3 +211,46 @@ fn undo_01_history_can_be_forgotten() {
     ann.clear_history();
     assert_eq!((ann.can_undo(), ann.can_redo()), (false, false));
 }
+
+/// Asks its editor something when it is dropped, which would wait for ever under the editor's own mutex.
+struct Nosy(
+    std::sync::Weak<Editor>,
+    std::sync::Arc<std::sync::atomic::AtomicUsize>,
+);
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        if let Some(editor) = self.0.upgrade() {
+            editor.undo_depth();
+            editor.store().try_lock("nosy").map(drop).unwrap();
+            self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn undo_02_what_an_inverse_brought_along_is_dropped_where_nothing_is_locked() {
+    use std::sync::{Arc, atomic::Ordering};
+    let dropped = Arc::default();
+    let ann = Arc::new(editor_of(&store(), "").with_history(HistoryOptions::new().limit(1)));
+    let edit = |text: &'static str| {
+        let nosy = Nosy(Arc::downgrade(&ann), Arc::clone(&dropped));
+        let write = move |on: &mut Transaction| on.set_text(&"t".into(), text);
+        let inverse = move |_: &mut Transaction| {
+            let _ = &nosy;
+            Ok::<(), EditError>(())
+        };
+        run(&ann, op_with_inverse(write, inverse));
+    };
+    edit("a");
+    edit("b");
+    assert_eq!(dropped.load(Ordering::Relaxed), 1, "the limit");
+    ann.undo().unwrap();
+    assert_eq!(dropped.load(Ordering::Relaxed), 2, "undone");
+    edit("c");
+    assert!(ann.discard_undo());
+    assert_eq!(dropped.load(Ordering::Relaxed), 3, "discarded");
+    edit("d");
+    ann.clear_history();
+    assert_eq!(dropped.load(Ordering::Relaxed), 4, "cleared");
+}

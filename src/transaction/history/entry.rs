@@ -9,6 +9,7 @@ use crate::document::{Change, Conflict, Selection, Since};
 use crate::store::Transaction;
 use crate::time::Timestamp;
 use crate::transaction::error::OperationError;
+use crate::transaction::operation::Callback;
 use crate::transaction::run::call;
 
 #[derive(Debug)]
@@ -39,6 +40,12 @@ impl From<Conflict> for Failure {
 }
 
 impl Entry {
+    /// Its code, which may do anything when it is dropped.
+    pub(super) fn into_code(self) -> impl Iterator<Item = Callback> {
+        let parts = self.parts.into_iter().chain(self.late);
+        parts.flat_map(|part| part.inverses)
+    }
+
     /// Adds an edit that is undone together with it.
     pub(super) fn join(&mut self, edit: Edit, open: bool) {
         self.open = open;

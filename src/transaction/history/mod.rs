@@ -46,6 +46,8 @@ pub(super) struct History {
     group_name: Option<SmolStr>,
     /// How many parts were merged late into an entry that can be undone; each has to be told of every commit.
     late: usize,
+    /// The code of entries that are gone, to be dropped where no lock is held: what it brought along may do anything then.
+    gone: Vec<Callback>,
     /// Which nodes others changed, by whom and in which version, the latest last; for errors.
     touched: VecDeque<(NodeId, OwnerId, u64)>,
 }
@@ -114,9 +116,14 @@ impl History {
         }
     }
 
+    /// What is to be dropped where no lock is held.
+    pub(super) fn take_gone(&mut self) -> Vec<Callback> {
+        std::mem::take(&mut self.gone)
+    }
+
     pub(super) fn clear(&mut self) {
-        self.undo.clear();
-        self.redo.clear();
+        let all = self.undo.drain(..).chain(self.redo.drain(..));
+        self.gone.extend(all.flat_map(Entry::into_code));
         self.touched.clear();
         self.late = 0;
         self.grouping = false;
@@ -163,7 +170,8 @@ impl History {
         if how == InHistory::Skipped {
             return self.observe(edit.version, &edit.changes);
         }
-        self.redo.clear();
+        self.gone
+            .extend(self.redo.drain(..).flat_map(Entry::into_code));
         self.note_late(edit.version, &edit.changes);
         match how {
             InHistory::MergedInto(name) => self.merge(edit, name),
@@ -174,8 +182,10 @@ impl History {
             _ => self.join_or_push(edit),
         }
         while self.undo.len() > self.options.limit {
-            let oldest = self.undo.pop_front();
-            self.late -= oldest.map_or(0, |entry| entry.late.len());
+            if let Some(oldest) = self.undo.pop_front() {
+                self.late -= oldest.late.len();
+                self.gone.extend(oldest.into_code());
+            }
         }
     }
 
@@ -299,7 +309,10 @@ impl History {
             after,
         } = rewound;
         let Taken { entry, direction } = taken;
+        let name = entry.name.clone();
+        let last = entry.last;
         self.late -= entry.late.len();
+        self.gone.extend(entry.into_code());
         changes.retain(Change::is_of_the_document);
         self.end_entry();
         self.note_late(version, &changes);
@@ -316,7 +329,8 @@ impl History {
             after,
             parts: smallvec![Part::new(changes, Vec::new(), version)],
             late: Vec::new(),
-            ..entry
+            name,
+            last,
         });
     }
 
@@ -328,7 +342,7 @@ impl History {
         };
         let late = entry.late.len();
         if let Some(below) = stack.back_mut() {
-            for part in entry.parts {
+            for part in &entry.parts {
                 let mut since = Since::default();
                 part.changes.iter().for_each(|change| since.observe(change));
                 since.append(part.since());
@@ -336,6 +350,7 @@ impl History {
             }
         }
         self.late -= late;
+        self.gone.extend(entry.into_code());
         self.grouping = false;
         true
     }
