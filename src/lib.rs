@@ -69,6 +69,7 @@
 
 mod document;
 mod id;
+mod json;
 mod lock;
 #[cfg(feature = "markdown")]
 mod markdown;

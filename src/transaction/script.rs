@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::Operation;
+use crate::json::{line_and_column, offset, reason};
 
 /// Why a text is not a list of operations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,33 +92,11 @@ fn locate(
 ) -> ScriptError {
     // The part borrows from the script, so the distance of the two is its place.
     let start = part.as_ptr() as usize - script.as_ptr() as usize;
-    let before = &script[..script.floor_char_boundary(start + offset(part, error))];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let (line, column) = line_and_column(script, start + offset(part, error));
     ScriptError {
         index,
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
+        line,
+        column,
         message: reason(error),
-    }
-}
-
-/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from one; zero
-/// stands for no place, or for the end of a text that has nothing in its last line.
-fn offset(text: &str, error: &serde_json::Error) -> usize {
-    let Some(lines_before) = error.line().checked_sub(1) else {
-        return 0;
-    };
-    let lines = text.split_inclusive('\n').take(lines_before);
-    let line_start: usize = lines.map(str::len).sum();
-    (line_start + error.column().saturating_sub(1)).min(text.len())
-}
-
-/// The message without the place that serde_json adds, which is told apart.
-fn reason(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    match message.strip_suffix(&place) {
-        Some(message) => message.to_owned(),
-        None => message,
     }
 }

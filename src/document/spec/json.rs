@@ -13,6 +13,7 @@ use smol_str::SmolStr;
 use super::{Nested, NodeSpec, SpecNode};
 use crate::document::{Attributes, Mark, Text};
 use crate::id::NodeId;
+use crate::json::{line_and_column, offset, reason};
 
 /// Why a text is not the JSON of a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -295,11 +296,10 @@ impl<'j> Reader<'j> {
     }
 
     fn fail_at(&self, at: usize, reason: String) -> JsonError {
-        let before = &self.json[..self.json.floor_char_boundary(at)];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let (line, column) = line_and_column(self.json, at);
         JsonError {
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
+            line,
+            column,
             reason,
         }
     }
@@ -324,25 +324,4 @@ fn is_shallow(attributes: &Attributes) -> bool {
         }
     }
     true
-}
-
-/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from one; zero
-/// stands for no place, or for the end of a text that has nothing in its last line.
-fn offset(text: &str, error: &serde_json::Error) -> usize {
-    let Some(lines_before) = error.line().checked_sub(1) else {
-        return 0;
-    };
-    let lines = text.split_inclusive('\n').take(lines_before);
-    let line_start: usize = lines.map(str::len).sum();
-    (line_start + error.column().saturating_sub(1)).min(text.len())
-}
-
-/// The message without the place that serde_json adds, which is told apart.
-fn reason(error: &serde_json::Error) -> String {
-    let message = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    match message.strip_suffix(&place) {
-        Some(message) => message.to_owned(),
-        None => message,
-    }
 }

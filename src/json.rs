@@ -1,0 +1,30 @@
+//! Where in a JSON text something is wrong, and what.
+
+/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from one; zero
+/// stands for no place, or for the end of a text that has nothing in its last line.
+pub(crate) fn offset(text: &str, error: &serde_json::Error) -> usize {
+    let Some(lines_before) = error.line().checked_sub(1) else {
+        return 0;
+    };
+    let lines = text.split_inclusive('\n').take(lines_before);
+    let line_start: usize = lines.map(str::len).sum();
+    (line_start + error.column().saturating_sub(1)).min(text.len())
+}
+
+/// The message without the place that serde_json adds, which is told apart.
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match message.strip_suffix(&place) {
+        Some(message) => message.to_owned(),
+        None => message,
+    }
+}
+
+/// Line and column of a place in a text, given in bytes; both are counted from one, columns in characters.
+pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(at)];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count() + 1;
+    (line, before[line_start..].chars().count() + 1)
+}

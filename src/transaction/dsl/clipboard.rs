@@ -1,0 +1,64 @@
+//! The clipboard and the selection.
+
+use crate::document::Fragment;
+use crate::transaction::{Extent, NodeOperation};
+
+/// Copies characters, and all that lies between the first and the last, to the clipboard, clipped at both ends. Changes
+/// nothing in the document. No characters of one node leave the clipboard empty.
+pub fn copy(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::Copy {
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// [`copy`], then [`delete_range`].
+pub fn cut(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::Cut {
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Inserts what is on the clipboard, under new ids, before the character at `offset`. An empty clipboard is an error.
+///
+/// Text is inserted between the halves of the text node, and joined with them where type and attributes agree. Blocks are
+/// inserted between the halves of the node's block; a first or last one that was clipped when it was copied goes on with the
+/// half beside it, if the two are of one type or both hold text only.
+///
+/// Text is what has no children. The block is the node's parent, if that has a parent and nothing but nodes without
+/// children in it, and no text of its own; otherwise it is the node itself. Where a half would be empty, there is none.
+/// A caret at the place ends up behind what was pasted.
+pub fn paste(offset: usize) -> NodeOperation {
+    NodeOperation::Paste {
+        offset,
+        fragment: None,
+    }
+}
+
+/// As [`paste`], with something else than what is on the clipboard.
+pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
+    NodeOperation::Paste {
+        offset,
+        fragment: Some(fragment),
+    }
+}
+
+/// Selects the node as a whole.
+pub fn select_node() -> NodeOperation {
+    NodeOperation::SelectNode {}
+}
+
+/// Selects characters.
+pub fn select_range(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::SelectRange {
+        start,
+        end,
+        end_node_id,
+    }
+}

@@ -1,0 +1,116 @@
+//! Marks.
+
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::map;
+use crate::document::{Attributes, Mark};
+use crate::transaction::{Extent, NodeOperation};
+
+/// Marks characters, in all nodes from the first to the last. A mark of the same kind with other attributes ends where the
+/// new one begins.
+///
+/// ```
+/// use doclock::{DataStore, Editor, Extent, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [
+///     create(element("paragraph", [
+///         text_node("text", "one ").with_id("a"),
+///         text_node("text", "two").with_id("b"),
+///     ])),
+///     apply_mark("bold", Extent::to(2, "b", 1)).on("a"),
+///     remove_mark("bold", ..1).on("b"),
+/// ])
+/// .commit()?;
+/// let snapshot = editor.store().snapshot();
+/// assert_eq!(snapshot.node(&"a".into()).unwrap().marks().len(), 1);
+/// assert!(snapshot.node(&"b".into()).unwrap().marks().is_empty());
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
+pub fn apply_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    apply_mark_with(kind, Attributes::default(), extent)
+}
+
+/// As [`apply_mark`], with attributes, a link's target for example.
+pub fn apply_mark_with(
+    kind: impl Into<SmolStr>,
+    attributes: impl Into<Attributes>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::ApplyMark {
+        mark: kind.into(),
+        attributes: attributes.into(),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Removes the marks of a kind, whatever their attributes, from characters in all nodes from the first to the last. In the
+/// middle of a mark this leaves two.
+pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::RemoveMark {
+        mark: kind.into(),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// [`remove_mark`] if every one of the characters has a mark of the kind, [`apply_mark`] otherwise.
+pub fn toggle_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+    toggle_mark_with(kind, Attributes::default(), extent)
+}
+
+/// As [`toggle_mark`], with attributes for the mark where it is applied.
+pub fn toggle_mark_with(
+    kind: impl Into<SmolStr>,
+    attributes: impl Into<Attributes>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::ToggleMark {
+        mark: kind.into(),
+        attributes: attributes.into(),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Sets attributes of the marks of a kind where they cover the characters, and leaves the others; `null` removes one. What
+/// of such a mark lies outside of the characters stays as it is. No such mark there is an error.
+pub fn update_mark<K: Into<String>>(
+    kind: impl Into<SmolStr>,
+    attributes: impl IntoIterator<Item = (K, Value)>,
+    extent: impl Into<Extent>,
+) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::UpdateMark {
+        mark: kind.into(),
+        attributes: map(attributes),
+        start,
+        end,
+        end_node_id,
+    }
+}
+
+/// Replaces the marks of the node. They are brought into normal form; one without a range covers the text.
+pub fn set_marks(marks: impl IntoIterator<Item = Mark>) -> NodeOperation {
+    NodeOperation::SetMarks {
+        marks: marks.into_iter().collect(),
+    }
+}
+
+/// Removes all marks from characters in all nodes from the first to the last.
+pub fn clear_formatting(extent: impl Into<Extent>) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    NodeOperation::ClearFormatting {
+        start,
+        end,
+        end_node_id,
+    }
+}

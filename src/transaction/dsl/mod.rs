@@ -1,0 +1,221 @@
+//! The words in which transactions are written.
+//!
+//! An operation says what is to be done; [`on`](super::NodeOperation::on) or [`control`] says to which node.
+//!
+//! ```
+//! use doclock::{DataStore, Editor, View, dsl::*};
+//!
+//! let editor = Editor::new(DataStore::new(), "ann");
+//! transaction(&editor, [
+//!     create(element("paragraph", []).with_id("intro")),
+//!     add_child(text_node("inline-text", "Hello").with_id("greeting"), None).on("intro"),
+//!     control("greeting", [insert_text(5, " World"), set_attrs([("lang", "en".into())])]),
+//! ])
+//! .commit()?;
+//! let snapshot = editor.store().snapshot();
+//! assert_eq!(snapshot.node(&"greeting".into()).unwrap().text(), &"Hello World");
+//! # Ok::<(), doclock::TransactionError>(())
+//! ```
+
+mod blocks;
+mod clipboard;
+mod marks;
+mod node;
+mod text;
+mod tree;
+
+use std::error::Error;
+
+use serde_json::{Map, Value};
+use smol_str::SmolStr;
+
+use super::manager::Submission;
+use super::{
+    Alias, Callback, Editor, InHistory, IntoOperations, NodeOperation, NodeRef, Operation,
+    TransactionError, TransactionResult,
+};
+use crate::document::{NodeSpec, Selection};
+use crate::lock::AcquireOptions;
+use crate::store::Transaction;
+
+pub use blocks::*;
+pub use clipboard::*;
+pub use marks::*;
+pub use node::*;
+pub use text::*;
+pub use tree::*;
+
+/// A transaction of an editor, to be run with [`commit`](PendingTransaction::commit).
+pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingTransaction<'_> {
+    PendingTransaction {
+        editor,
+        operations: operations.into_operations(),
+        in_history: InHistory::Recorded,
+        options: AcquireOptions::new(),
+        idempotency_key: None,
+    }
+}
+
+/// A list of operations with the editor who will run it.
+#[derive(Debug)]
+#[must_use = "nothing happens until it is committed"]
+pub struct PendingTransaction<'a> {
+    editor: &'a Editor,
+    operations: Vec<Operation>,
+    in_history: InHistory,
+    options: AcquireOptions,
+    idempotency_key: Option<SmolStr>,
+}
+
+impl PendingTransaction<'_> {
+    /// What becomes of it in the editor's history.
+    pub fn in_history(mut self, how: InHistory) -> Self {
+        self.in_history = how;
+        self
+    }
+
+    /// How it waits for the lock.
+    pub fn options(mut self, options: AcquireOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Carries the transaction out once for this key: if it comes again, the result of the first time is returned
+    /// and nothing is done. See [`TransactionManager::execute_once`](super::TransactionManager::execute_once).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let upload = || transaction(&editor, [create(element("image", []))]).idempotent("upload 7");
+    /// upload().commit()?;
+    /// assert!(upload().commit()?.repeated);
+    /// assert_eq!(editor.store().snapshot().len(), 1);
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    pub fn idempotent(mut self, key: impl Into<SmolStr>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// Waits for the lock, runs the operations in order and commits. See [`Editor::execute`].
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError`]; nothing is changed then.
+    pub fn commit(self) -> Result<TransactionResult, TransactionError> {
+        let submission = Submission {
+            operations: self.operations,
+            options: self.options,
+            idempotency_key: self.idempotency_key,
+        };
+        self.editor.submit(submission, self.in_history)
+    }
+}
+
+/// A node with text, to be created.
+pub fn text_node(kind: impl Into<SmolStr>, text: impl Into<SmolStr>) -> NodeSpec {
+    NodeSpec::new(kind).with_text(text.into())
+}
+
+/// A node with children, to be created.
+pub fn element(kind: impl Into<SmolStr>, children: impl IntoIterator<Item = NodeSpec>) -> NodeSpec {
+    NodeSpec::new(kind).with_children(children)
+}
+
+/// Creates a node, with all below it, attached nowhere.
+pub fn create(node: NodeSpec) -> Operation {
+    Operation::Create { node }
+}
+
+/// Gives every operation this node. Without operations it does nothing.
+pub fn control(
+    node_id: impl Into<NodeRef>,
+    operations: impl IntoIterator<Item = NodeOperation>,
+) -> Operation {
+    Operation::Control {
+        node_id: node_id.into(),
+        operations: operations.into_iter().collect(),
+    }
+}
+
+/// The node that an earlier operation of the same transaction created and [`named`](Operation::named).
+pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
+    NodeRef::Alias(Box::new(Alias { alias: name.into() }))
+}
+
+/// Refuses the transaction unless it starts from this version of the document, so from what somebody saw when
+/// they decided on it.
+///
+/// ```
+/// use doclock::{DataStore, Editor, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit()?;
+/// let error = transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit().unwrap_err();
+/// assert_eq!(error.to_string(), "operation 0 (ifUnchanged): the document is at version 1, not 0");
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
+pub fn if_unchanged(version: u64) -> Operation {
+    Operation::IfUnchanged { version }
+}
+
+/// Selects something.
+pub fn set_selection(selection: impl Into<Selection>) -> Operation {
+    Operation::SetSelection {
+        selection: selection.into(),
+    }
+}
+
+/// Selects nothing.
+pub fn clear_selection() -> Operation {
+    Operation::ClearSelection
+}
+
+/// Runs code as a step of the transaction.
+///
+/// Its error, or its panic, fails the transaction; what it had done until then is undone with the rest. It must
+/// not wait for the store's lock, which its own transaction holds: asking for it is an error at once.
+///
+/// ```
+/// use doclock::{DataStore, Editor, EditError, Transaction, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let count = |transaction: &mut Transaction| {
+///     let length = transaction.node(&"note".into()).map_or(0, |node| node.text().len());
+///     transaction.set_attrs(&"note".into(), [("length", length.into())])
+/// };
+/// transaction(&editor, [create(text_node("inline-text", "abc").with_id("note")), op(count)]).commit()?;
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
+pub fn op<E>(code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static) -> Operation
+where
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    Operation::Call(Callback::new(code))
+}
+
+/// As [`op`], with code that runs when the transaction is undone, after its changes of the document were.
+///
+/// What `code` does to the document is undone and redone without any help. `inverse` is for what lies outside of it,
+/// and may change the document besides. Neither runs when the transaction is redone: the changes of both are data
+/// by then.
+pub fn op_with_inverse<E, F>(
+    code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static,
+    inverse: impl Fn(&mut Transaction) -> Result<(), F> + Send + Sync + 'static,
+) -> Operation
+where
+    E: Into<Box<dyn Error + Send + Sync>>,
+    F: Into<Box<dyn Error + Send + Sync>>,
+{
+    Operation::Call(Callback::new(code).with_inverse(Callback::new(inverse)))
+}
+
+fn refs<R: Into<NodeRef>>(nodes: impl IntoIterator<Item = R>) -> Vec<NodeRef> {
+    nodes.into_iter().map(Into::into).collect()
+}
+
+fn map<K: Into<String>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Box<Map<String, Value>> {
+    let pairs = pairs.into_iter();
+    Box::new(pairs.map(|(key, value)| (key.into(), value)).collect())
+}
