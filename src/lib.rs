@@ -59,10 +59,10 @@
 //! |---|---|
 //! | `queue` | the line in which everything waits: pure, first in first out |
 //! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors |
-//! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], the overlay, [`Schema`] |
-//! | `store` | [`DataStore`], [`Transaction`], [`Commit`] and [`Subscription`] |
-//! | `markdown` | with the feature of that name: `from_markdown`, `to_markdown` |
-//! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Editor`], [`Selection`] |
+//! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
+//! | `store` | [`DataStore`], [`Transaction`], [`Commit`], [`Subscription`] and [`Filter`] |
+//! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
+//! | `markdown` | from Markdown and back, with the feature of that name |
 //!
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
 //! `docs/performance.md` what it costs.

@@ -14,7 +14,7 @@ pub fn copy(extent: impl Into<Extent>) -> NodeOperation {
     }
 }
 
-/// [`copy`], then [`delete_range`].
+/// [`copy`], then [`delete_range`](super::delete_range).
 pub fn cut(extent: impl Into<Extent>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Cut {
