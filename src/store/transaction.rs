@@ -224,9 +224,9 @@ impl Transaction {
     }
 
     /// What a repetition is to be told of the submitter's selection before and after.
-    pub(crate) fn remember_selections(&mut self, selections: [Option<Selection>; 2]) {
+    pub(crate) fn remember_selections(&mut self, selections: [&Option<Selection>; 2]) {
         if let Some(receipt) = &mut self.receipt {
-            receipt.selections = selections;
+            receipt.selections = selections.map(Option::clone);
         }
     }
 

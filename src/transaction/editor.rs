@@ -163,7 +163,7 @@ impl Editor {
             let after = transaction.selection().cloned();
             let clipboard = transaction.clipboard().cloned();
             let at = self.store().now();
-            transaction.remember_selections([before.clone(), after.clone()]);
+            transaction.remember_selections([&before, &after]);
             let (committed, ()) = transaction.commit_and(|committed| {
                 let Some(committed) = committed else { return };
                 let mut state = self.desk.0.lock();
