@@ -67,6 +67,8 @@
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
 //! `docs/performance.md` what it costs.
 
+#[cfg(feature = "bare")]
+mod bare;
 mod document;
 mod id;
 mod json;
@@ -79,6 +81,9 @@ mod sync;
 mod time;
 mod transaction;
 
+#[cfg(feature = "bare")]
+#[doc(hidden)]
+pub use bare::Bare;
 pub use document::{
     AttributeFault, AttributePatch, AttributeSpec, Attributes, Change, Children, Conflict, Cut,
     Descendants, EditError, ExpressionError, Fault, Fragment, Half, JsonError, Mark, MarkType,

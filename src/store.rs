@@ -20,8 +20,8 @@ pub use filter::Filter;
 pub use options::StoreOptions;
 pub(crate) use receipts::Receipt;
 use smol_str::SmolStr;
-use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
+use transaction::{Held, Lease};
 
 use crate::document::{Change, Overlay, Schema, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
@@ -163,8 +163,8 @@ impl DataStore {
         let owner = owner.into();
         let lock = &self.0.lock;
         let grant = lock.grant_to_transaction(owner.clone(), options)?;
-        let held = Held::new(lock.clone(), grant.id);
-        Ok(Transaction::new(self.clone(), owner, grant, held))
+        let held = Held::new(self.clone(), grant, Lease::Own);
+        Ok(Transaction::new(owner, self.snapshot(), held))
     }
 
     /// Begins a transaction under a lock that is held by id. The lock stays held when it ends.

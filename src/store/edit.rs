@@ -41,8 +41,8 @@ impl Transaction {
 
     fn insert_at(&mut self, spec: NodeSpec, to: Target<'_>) -> Result<NodeId, EditError> {
         let parent = to.map(|(parent, _)| parent);
-        let mut nodes = spec.into_nodes(parent, &self.store.0.ids)?;
-        if let Some(schema) = self.store.schema() {
+        let mut nodes = spec.into_nodes(parent, &self.store().0.ids)?;
+        if let Some(schema) = self.store().schema() {
             schema.complete(&mut nodes);
         }
         let top = nodes[0].id().clone();
@@ -160,7 +160,7 @@ impl Transaction {
         marks: impl IntoIterator<Item = Mark>,
     ) -> Result<(), EditError> {
         let mut marks: Vec<Mark> = marks.into_iter().collect();
-        if let Some(schema) = self.store.schema() {
+        if let Some(schema) = self.store().schema() {
             schema.complete_marks(&mut marks);
         }
         self.apply_planned(plan::set_marks(&self.overlay, id, marks)?)
@@ -203,7 +203,7 @@ impl Transaction {
         at: Cut,
         kind: impl Into<Option<SmolStr>>,
     ) -> Result<NodeId, EditError> {
-        let right = self.store.generate_id().ok_or(EditError::IdsExhausted)?;
+        let right = self.store().generate_id().ok_or(EditError::IdsExhausted)?;
         let split = plan::split_node(&self.overlay, id, at, right.clone(), kind.into())?;
         self.apply_planned(split)?;
         Ok(right)
@@ -246,12 +246,12 @@ impl Transaction {
     ///
     /// [`EditError`]: the document is not as the change expects it, or would not be sound after it.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
-        self.overlay.apply(change, &self.store.0.ids)
+        self.overlay.apply(change, &self.held.store.0.ids)
     }
 
     /// Makes the inverse of a change after which others did `since`, and advances that over it.
     pub(crate) fn rewind(&mut self, change: &Change, since: &mut Since) -> Result<(), Conflict> {
-        self.overlay.rewind(change, since, &self.store.0.ids)
+        self.overlay.rewind(change, since, &self.held.store.0.ids)
     }
 
     fn apply_planned(&mut self, change: Option<Change>) -> Result<(), EditError> {
@@ -259,7 +259,7 @@ impl Transaction {
             return Ok(());
         };
         // What a later edit may still make good waits for the commit; this cannot be made good.
-        if let Some(schema) = self.store.schema() {
+        if let Some(schema) = self.store().schema() {
             schema.check_names(&change)?;
         }
         self.apply(change)

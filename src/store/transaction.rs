@@ -11,8 +11,10 @@ use super::{
 use crate::document::{
     self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
 };
+#[cfg(feature = "bare")]
+use crate::id::FencingToken;
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
-use crate::lock::{FifoLock, Grant, JoinError};
+use crate::lock::{Grant, JoinError};
 
 /// A transaction: sees its own changes, shows them to nobody until it is committed.
 ///
@@ -37,10 +39,8 @@ use crate::lock::{FifoLock, Grant, JoinError};
 /// ```
 #[must_use = "a transaction is rolled back when it is dropped"]
 pub struct Transaction {
-    pub(super) store: DataStore,
     id: TransactionId,
     owner: OwnerId,
-    grant: Grant,
     pub(super) overlay: Overlay,
     operations: Vec<ExecutedOperation>,
     /// The observer who runs it, and need not be told.
@@ -50,7 +50,7 @@ pub struct Transaction {
     /// What most transactions have nothing of.
     aside: Option<Box<Aside>>,
     /// Last, so that the lock outlives all else: fields are dropped in the order of their declaration.
-    held: Held,
+    pub(super) held: Held,
 }
 
 /// A moment within a transaction. See [`Transaction::savepoint`].
@@ -124,44 +124,79 @@ struct State {
     clipboard: Option<Arc<Fragment>>,
 }
 
-/// Closes the transaction under its grant, which ends the grant if it was the transaction's own.
+/// The grant under which a transaction is open.
 pub(super) struct Held {
-    lock: FifoLock,
-    id: LockId,
+    pub(super) store: DataStore,
+    grant: Grant,
+    lease: Lease,
+}
+
+/// Who ends the grant of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lease {
+    /// The transaction closes under its grant, which ends it if it was the transaction's own.
+    Own,
+    /// Whoever runs the transaction.
+    Lent,
 }
 
 impl Held {
-    pub(super) fn new(lock: FifoLock, id: LockId) -> Self {
-        Self { lock, id }
+    pub(super) fn new(store: DataStore, grant: Grant, lease: Lease) -> Self {
+        Self {
+            store,
+            grant,
+            lease,
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.lock.part_from_grant(self.id);
+        if self.lease == Lease::Own {
+            self.store.0.lock.part_from_grant(self.grant.id);
+        }
     }
 }
 
 impl Transaction {
     pub(super) fn joining(store: DataStore, id: LockId) -> Result<Self, JoinError> {
         let (owner, grant) = store.0.lock.join_grant(id)?;
-        let held = Held::new(store.0.lock.clone(), id);
-        Ok(Self::new(store, owner, grant, held))
+        let base = store.snapshot();
+        Ok(Self::new(owner, base, Held::new(store, grant, Lease::Own)))
     }
 
-    pub(super) fn new(store: DataStore, owner: OwnerId, grant: Grant, held: Held) -> Self {
+    pub(super) fn new(owner: OwnerId, base: Snapshot, held: Held) -> Self {
         Self {
-            id: store.next_transaction(),
+            id: held.store.next_transaction(),
             owner,
-            grant,
-            overlay: Overlay::new(store.snapshot()),
+            overlay: Overlay::new(base),
             operations: Vec::new(),
             origin: None,
             receipt: None,
             aside: None,
             held,
-            store,
         }
+    }
+
+    /// One under no lock, on a version that is not a store's.
+    #[cfg(feature = "bare")]
+    pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
+        let grant = Grant {
+            id: LockId { number: 0, lock: 0 },
+            token: FencingToken(0),
+        };
+        let held = Held::new(store.clone(), grant, Lease::Lent);
+        Self::new(OwnerId::default(), base, held)
+    }
+
+    /// Makes `document` the next version.
+    #[cfg(feature = "bare")]
+    pub(crate) fn fold_into(self, document: &mut Snapshot) {
+        self.overlay.fold_into(document);
+    }
+
+    pub(super) fn store(&self) -> &DataStore {
+        &self.held.store
     }
 
     /// The id of this transaction.
@@ -176,7 +211,7 @@ impl Transaction {
 
     /// The id of the lock that it runs under.
     pub fn lock_id(&self) -> LockId {
-        self.grant.id
+        self.held.grant.id
     }
 
     /// The version that it started from, as it was and is.
@@ -387,7 +422,7 @@ impl Transaction {
         self,
         then: impl FnOnce(Option<&mut Committed>) -> T,
     ) -> (Result<Committed, CommitError>, T) {
-        if let Some(schema) = self.store.schema()
+        if let Some(schema) = self.store().schema()
             && let Err(violation) = schema.check(self.base(), &self.overlay, self.changes())
         {
             return (Err(violation.into()), then(None));
@@ -395,10 +430,8 @@ impl Transaction {
         let changed = self.changes().iter().any(Change::is_of_the_document);
         let receipt = self.receipt(changed);
         let Self {
-            store,
             id,
             owner,
-            grant,
             overlay,
             operations,
             origin,
@@ -407,6 +440,7 @@ impl Transaction {
             held,
             ..
         } = self;
+        let store = &held.store;
         let mut committed = Committed {
             transaction_id: id,
             version: overlay.base().version(),
@@ -427,7 +461,7 @@ impl Transaction {
                 version,
                 transaction_id: id,
                 owner,
-                fencing_token: grant.token,
+                fencing_token: held.grant.token,
                 idempotency_key: remembered.map(|remembered| remembered.key),
                 operations: committed.operations.clone(),
                 changes: changes.clone(),
@@ -493,7 +527,7 @@ impl fmt::Debug for Transaction {
         f.debug_struct("Transaction")
             .field("id", &self.id)
             .field("owner", &self.owner)
-            .field("lock", &self.grant.id)
+            .field("lock", &self.held.grant.id)
             .field("base", self.base())
             .field("changes", &self.changes().len())
             .finish()
