@@ -93,8 +93,8 @@ pub use document::{
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
-    AcquireOptions, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError, LockError,
-    LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
+    AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError,
+    LockError, LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
 };
 #[cfg(feature = "markdown")]
 pub use markdown::{from_markdown, to_markdown};

@@ -9,6 +9,7 @@ mod receipts;
 mod transaction;
 
 use std::fmt;
+use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -20,17 +21,17 @@ pub use filter::Filter;
 pub use options::StoreOptions;
 pub(crate) use receipts::Receipt;
 use smol_str::SmolStr;
+use transaction::Held;
+pub(crate) use transaction::Lease;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
-use transaction::{Held, Lease};
 
 use crate::document::{Change, Overlay, Schema, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
-    AcquireOptions, FifoLock, JoinError, LockError, LockGuard, LockInfo, LockStats, QueueEntry,
-    ReleaseError, Released,
+    AcquireOptions, FifoLock, Grant, JoinError, LockError, LockGuard, LockInfo, LockStats,
+    QueueEntry, ReleaseError, Released,
 };
 use crate::sync::Mutex;
-use crate::time::Timestamp;
 use events::Events;
 use receipts::Receipts;
 
@@ -146,6 +147,7 @@ impl DataStore {
     /// # Errors
     ///
     /// [`LockError`], as [`lock`](Self::lock).
+    #[track_caller]
     pub fn begin(&self, owner: impl Into<OwnerId>) -> Result<Transaction, LockError> {
         self.begin_as(owner, AcquireOptions::new())
     }
@@ -155,16 +157,27 @@ impl DataStore {
     /// # Errors
     ///
     /// [`LockError`], as [`lock`](Self::lock).
+    #[track_caller]
     pub fn begin_as(
         &self,
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<Transaction, LockError> {
         let owner = owner.into();
-        let lock = &self.0.lock;
-        let grant = lock.grant_to_transaction(owner.clone(), options)?;
-        let held = Held::new(self.clone(), grant, Lease::Own);
-        Ok(Transaction::new(owner, self.snapshot(), held))
+        let asker = options.asker(&owner, Location::caller(), true);
+        let grant = self.0.lock.grant(&asker, &options)?;
+        Ok(self.begin_under(grant, owner, Lease::Own))
+    }
+
+    /// Begins a transaction under a grant to a transaction.
+    pub(crate) fn begin_under(&self, grant: Grant, owner: OwnerId, lease: Lease) -> Transaction {
+        let held = Held::new(self.clone(), grant, lease);
+        Transaction::new(owner, self.snapshot(), held)
+    }
+
+    /// The lock behind it, for whoever lends its grants to transactions.
+    pub(crate) fn fifo(&self) -> &FifoLock {
+        &self.0.lock
     }
 
     /// Begins a transaction under a lock that is held by id. The lock stays held when it ends.
@@ -278,11 +291,6 @@ impl DataStore {
         self.0.events.register(observer)
     }
 
-    /// The moment, by the store's clock.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.0.lock.now()
-    }
-
     // --- The lock ---
 
     /// Waits for the lock and returns the id under which it is held, to be given to
@@ -305,8 +313,13 @@ impl DataStore {
     /// assert!(!store.is_locked());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
-        self.acquire_lock_with(owner, AcquireOptions::new())
+        let grant = self
+            .0
+            .lock
+            .acquire_plainly(owner.into(), Location::caller())?;
+        Ok(grant.id)
     }
 
     /// As [`acquire_lock`](Self::acquire_lock), with options for the wait.
@@ -314,6 +327,7 @@ impl DataStore {
     /// # Errors
     ///
     /// [`LockError`], as [`lock`](Self::lock).
+    #[track_caller]
     pub fn acquire_lock_with(
         &self,
         owner: impl Into<OwnerId>,
@@ -352,8 +366,13 @@ impl DataStore {
     /// drop(guard);
     /// # Ok::<(), LockError>(())
     /// ```
+    #[track_caller]
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        self.lock_with(owner, AcquireOptions::new())
+        let grant = self
+            .0
+            .lock
+            .acquire_plainly(owner.into(), Location::caller())?;
+        Ok(LockGuard::new(self.0.lock.clone(), grant))
     }
 
     /// As [`lock`](Self::lock), with options for the wait.
@@ -361,6 +380,7 @@ impl DataStore {
     /// # Errors
     ///
     /// [`LockError`], as [`lock`](Self::lock).
+    #[track_caller]
     pub fn lock_with(
         &self,
         owner: impl Into<OwnerId>,
@@ -374,6 +394,7 @@ impl DataStore {
     /// # Errors
     ///
     /// [`LockError::WouldBlock`] with who holds, or [`LockError::Reentrant`] if it is the calling thread.
+    #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
         self.lock_with(owner, AcquireOptions::new().no_wait())
     }

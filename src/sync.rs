@@ -2,8 +2,9 @@
 //!
 //! This is the only file that names either crate, so everything above it is model-checked as it stands. Where
 //! the two differ, this shim takes the smaller interface: a condition variable consumes and returns the guard.
-//! One lie is inherent: loom has no time, so under loom [`Condvar::wait_for`] never times out. Models express
-//! an expiry as a thread that calls the code which the timeout calls.
+//! Two lies are inherent. loom has no time, so under loom [`Condvar::wait_for`] never times out: models express
+//! an expiry as a thread that calls the code which the timeout calls. And spinning would have no end there, so a
+//! [`Hint`] is never seen by a model: what it hints at must also be found without it.
 
 use std::time::Duration;
 
@@ -11,9 +12,11 @@ use std::time::Duration;
 mod imp {
     use super::Duration;
     use std::cell::Cell;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-    use parking_lot::MutexGuard;
+    pub(crate) use parking_lot::MutexGuard;
+
+    pub(crate) use std::sync::atomic::AtomicU64;
 
     /// A mutual exclusion lock without poisoning.
     #[derive(Debug, Default)]
@@ -52,6 +55,27 @@ mod imp {
         }
     }
 
+    /// Tells a spinning thread that it is worth looking. Carries no data and orders none.
+    #[derive(Debug, Default)]
+    pub(crate) struct Hint(AtomicBool);
+
+    impl Hint {
+        pub(crate) fn give(&self) {
+            self.0.store(true, Ordering::Release);
+        }
+
+        /// Looks for it up to so many times, some tens of nanoseconds apart.
+        pub(crate) fn spin(&self, looks: u32) -> bool {
+            (0..looks).any(|_| {
+                let seen = self.0.load(Ordering::Acquire);
+                if !seen {
+                    std::hint::spin_loop();
+                }
+                seen
+            })
+        }
+    }
+
     static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
     std::thread_local! {
@@ -76,7 +100,20 @@ mod imp {
 mod imp {
     use super::Duration;
 
-    use loom::sync::MutexGuard;
+    pub(crate) use loom::sync::MutexGuard;
+
+    pub(crate) use loom::sync::atomic::AtomicU64;
+
+    #[derive(Debug, Default)]
+    pub(crate) struct Hint;
+
+    impl Hint {
+        pub(crate) fn give(&self) {}
+
+        pub(crate) fn spin(&self, _looks: u32) -> bool {
+            false
+        }
+    }
 
     #[derive(Debug)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
@@ -137,4 +174,4 @@ mod imp {
     }
 }
 
-pub(crate) use imp::{Condvar, Mutex, thread_number};
+pub(crate) use imp::{AtomicU64, Condvar, Hint, Mutex, MutexGuard, thread_number};

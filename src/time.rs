@@ -51,6 +51,11 @@ impl Clock {
         Self(Source::System(SystemClock::new()))
     }
 
+    /// Whether it stands still unless it is told to move; reading it costs next to nothing.
+    pub(crate) fn is_manual(&self) -> bool {
+        matches!(self.0, Source::Manual(_))
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System(clock) => clock.now(),
@@ -107,8 +112,8 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// A moment after which a wait is over.
-#[derive(Clone, Copy, Debug)]
+/// A moment after which a wait is over. Only those of one clock compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Deadline {
     System(Instant),
     Manual(Timestamp),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::info::Millis;
 use super::{LockInfo, QueueEntry};
 use crate::id::{LockId, OwnerId};
 
@@ -75,8 +76,8 @@ impl fmt::Display for TimeoutEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Lock acquisition timeout after {}ms for owner {}: place {} in line behind {}",
-            self.limit.as_millis(),
+            "Lock acquisition timeout after {} for owner {}: place {} in line behind {}",
+            Millis(self.limit),
             self.owner,
             self.place,
             self.holder,
@@ -110,11 +111,9 @@ impl fmt::Display for CancelEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lock acquisition cancelled for owner {}", self.owner)?;
         match self.stood {
-            Some((_, place)) => write!(
-                f,
-                " after {}ms at place {place} in line",
-                self.waited.as_millis()
-            ),
+            Some((_, place)) => {
+                write!(f, " after {} at place {place} in line", Millis(self.waited))
+            }
             None => f.write_str(" before it joined the line"),
         }
     }
@@ -133,6 +132,12 @@ pub enum ReleaseError {
         expected: LockId,
         /// The id that was given.
         got: LockId,
+    },
+    /// The grant was taken back when it had lasted longer than the limit on holding. There is nothing left to release.
+    #[error("Lock {id} was revoked before it was released: it was held for too long")]
+    Revoked {
+        /// The grant.
+        id: LockId,
     },
     /// A transaction that was begun under this grant has neither committed nor rolled back.
     #[error("Lock {id} not released: a transaction that was begun under it is still open")]

@@ -1,22 +1,27 @@
 //! The global lock: one holder, and a line in the order of asking.
 
+use std::convert::Infallible;
 use std::fmt;
+use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::batch::{Batch, BatchLimit};
 use super::cancel::Withdraw;
 use super::error::CancelEvidence;
 use super::options::WaitLimit;
-use super::parker::Parker;
-use super::state::{Claim, Reason, State, Wakeup};
+use super::request::{Asker, Errand, Outcome, Request, Waiting};
+use super::state::{Ended, Moment, Next, Reason, State};
+use super::tempo::{Measured, Tempo};
+use super::word::{Held, Word};
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockStats, QueueEntry,
     ReleaseError,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::Ticket;
-use crate::sync::{Mutex, thread_number};
-use crate::time::{Clock, Timestamp};
+use crate::sync::{Mutex, MutexGuard, thread_number};
+use crate::time::{Clock, Deadline, Timestamp};
 
 /// A lock that is granted strictly in the order in which it was asked for.
 ///
@@ -36,9 +41,13 @@ use crate::time::{Clock, Timestamp};
 #[derive(Clone)]
 pub struct FifoLock(Arc<Shared>);
 
-struct Shared {
+pub(super) struct Shared {
+    word: Word,
     state: Mutex<State>,
+    /// Which lock this is, in its ids.
+    lock: u32,
     clock: Clock,
+    batch: BatchLimit,
 }
 
 /// How a lock starts out.
@@ -46,7 +55,9 @@ struct Shared {
 pub(crate) struct LockSettings {
     pub(crate) clock: Clock,
     pub(crate) wait_limit: Option<Duration>,
+    pub(crate) hold_limit: Option<Duration>,
     pub(crate) queue_bound: Option<usize>,
+    pub(crate) batch: BatchLimit,
 }
 
 impl LockSettings {
@@ -58,9 +69,20 @@ impl Default for LockSettings {
         Self {
             clock: Clock::system(),
             wait_limit: Some(Self::DEFAULT_WAIT_LIMIT),
+            hold_limit: None,
             queue_bound: None,
+            batch: BatchLimit::default(),
         }
     }
+}
+
+/// What became of a request that was not granted at once.
+#[derive(Debug)]
+pub(crate) enum Answer<W: Errand> {
+    /// It holds the lock now, and its work is to be done by who asked.
+    Granted(Grant, Option<W>),
+    /// Its work was done.
+    Done(W::Reply),
 }
 
 /// What a release did.
@@ -81,10 +103,17 @@ impl FifoLock {
     }
 
     pub(crate) fn with_settings(settings: LockSettings) -> Self {
-        let state = State::new(random_session(), settings.wait_limit, settings.queue_bound);
+        let lock = random_session();
+        let mut state = State::new(lock, Tempo::new(&settings.clock));
+        state.wait_limit = settings.wait_limit;
+        state.hold_limit = settings.hold_limit;
+        state.queue_bound = settings.queue_bound;
         Self(Arc::new(Shared {
+            word: Word::new(),
             state: Mutex::new(state),
+            lock,
             clock: settings.clock,
+            batch: settings.batch,
         }))
     }
 
@@ -107,79 +136,127 @@ impl FifoLock {
     /// lock.release(id)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn acquire(
         &self,
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockId, LockError> {
-        self.grant(owner.into(), options, false)
-            .map(|grant| grant.id)
+        let owner = owner.into();
+        let asker = options.asker(&owner, Location::caller(), false);
+        Ok(self.grant(&asker, &options)?.id)
     }
 
-    /// Acquires the lock for a transaction: it is released by [`FifoLock::part_from_grant`] and by nothing else.
-    pub(crate) fn grant_to_transaction(
+    /// The lock itself, after a wait if need be.
+    pub(crate) fn grant(
         &self,
-        owner: OwnerId,
-        options: AcquireOptions,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
-        self.grant(owner, options, true)
-    }
-
-    fn grant(
-        &self,
-        owner: OwnerId,
-        options: AcquireOptions,
-        transaction: bool,
-    ) -> Result<Grant, LockError> {
-        if options
-            .cancel
-            .as_ref()
-            .is_some_and(|token| token.is_cancelled())
-        {
-            return Err(self.refuse_cancelled(owner));
+        if let Some(grant) = self.try_grant(asker, options)? {
+            return Ok(grant);
         }
-        let claim = Claim {
-            owner,
-            label: options.label,
-            thread: if options.unbound { 0 } else { thread_number() },
-            transaction,
+        match self.ask::<Infallible>(asker, options, None)? {
+            Answer::Granted(grant, _) => Ok(grant),
+            Answer::Done(never) => match never {},
+        }
+    }
+
+    /// The lock, if nobody holds it. `None` says only that somebody held it a moment ago.
+    #[inline(always)]
+    pub(crate) fn try_grant(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Option<Grant>, LockError> {
+        match &options.cancel {
+            Some(token) if token.is_cancelled() => Err(self.refuse_cancelled(asker.owner)),
+            _ => Ok(self.try_take(asker)),
+        }
+    }
+
+    #[inline(always)]
+    fn try_take(&self, asker: &Asker<'_>) -> Option<Grant> {
+        let shared = &*self.0;
+        if !shared.word.is_free() {
+            return None;
+        }
+        let mut state = shared.state.lock();
+        shared
+            .word
+            .is_free()
+            .then(|| shared.take(&mut state, asker))
+    }
+
+    /// As [`acquire`](Self::acquire) without options.
+    #[inline]
+    pub(crate) fn acquire_plainly(
+        &self,
+        owner: OwnerId,
+        call_site: &'static Location<'static>,
+    ) -> Result<Grant, LockError> {
+        let asker = Asker {
+            owner: &owner,
+            label: None,
+            call_site,
+            thread: thread_number(),
+            transaction: false,
         };
-        let mut state = self.0.state.lock();
-        // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else did.
-        let now = self.0.clock.now();
-        if state.try_take() {
-            return Ok(state.hold_at_once(claim, now));
+        match self.try_take(&asker) {
+            Some(grant) => Ok(grant),
+            None => self.grant(&asker, &AcquireOptions::new()),
+        }
+    }
+
+    /// Joins the line and waits, unless nobody holds the lock. Work that is brought along may be done by whoever
+    /// holds the lock when it is its turn; if it panics, the panic goes on here.
+    pub(crate) fn ask<W: Errand>(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        work: Option<W>,
+    ) -> Result<Answer<W>, LockError> {
+        let shared = &self.0;
+        let request = Arc::new(Request::new(asker.into(), work));
+        let claim = request.claim();
+        let (mut state, now) = shared.enter();
+        if state.held().is_none() {
+            let grant = shared.take(&mut state, asker);
+            drop(state);
+            return Ok(Answer::Granted(grant, request.take_work()));
         }
         let limit = match options.wait {
             WaitLimit::OfTheLock => state.wait_limit,
             WaitLimit::Of(limit) => limit,
         };
-        state.refuse_reentry(&claim, now)?;
+        state.refuse_reentry(claim, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(state.would_block(&claim, now));
+            return Err(state.would_block(claim, now.at));
         }
-        state.reject_excess(&claim, options.queue_bound)?;
+        state.reject_excess(claim, options.queue_bound)?;
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
-        let deadline = limit.and_then(|limit| self.0.clock.deadline(limit));
-        let parker = Arc::new(Parker::new());
-        let ticket = state.join_line(claim, limit, now, Arc::clone(&parker));
+        let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
+        let ticket = state.join_line(request.clone(), now.at);
+        let looks = looks(state.expected_wait());
+        let alarm = state.overdue();
         drop(state);
 
         let _attached = options
             .cancel
             .as_ref()
-            .map(|token| token.attach(Arc::clone(&self.0) as Arc<dyn Withdraw>, ticket));
-        let Some(deadline) = deadline else {
-            return parker.wait();
+            .map(|token| token.attach(self.0.clone(), ticket));
+        let wait = Wait {
+            ticket,
+            deadline,
+            alarm,
+            looks,
         };
-        let listener = Arc::downgrade(&parker);
-        self.0.clock.listen(listener);
-        parker
-            .wait_until(&self.0.clock, deadline)
-            .unwrap_or_else(|| {
-                self.0.withdraw(ticket, Reason::Expired);
-                parker.wait()
-            })
+        match shared.wait(&request, wait) {
+            Outcome::Granted(grant) => Ok(Answer::Granted(grant, request.take_work())),
+            Outcome::Done(reply) => Ok(Answer::Done(reply)),
+            Outcome::Failed(error) => Err(*error),
+            Outcome::Panicked(payload) => resume_unwind(payload),
+        }
     }
 
     /// Acquires the lock for the life of the returned guard.
@@ -187,12 +264,15 @@ impl FifoLock {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire).
+    #[track_caller]
     pub fn lock(
         &self,
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockGuard, LockError> {
-        let grant = self.grant(owner.into(), options, false)?;
+        let owner = owner.into();
+        let asker = options.asker(&owner, Location::caller(), false);
+        let grant = self.grant(&asker, &options)?;
         Ok(LockGuard::new(self.clone(), grant))
     }
 
@@ -200,21 +280,20 @@ impl FifoLock {
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`]: another grant is held, or a transaction is open under this one. Nothing is released.
+    /// [`ReleaseError`]: another grant is held, this one was revoked, or a transaction is open under it. Nothing is
+    /// released.
     pub fn release(&self, id: LockId) -> Result<Released, ReleaseError> {
-        let ended = {
-            let mut state = self.0.state.lock();
-            state.release(id, self.0.clock.now())?
-        };
+        if self.0.release(id, false) {
+            return Ok(Released::Freed);
+        }
+        let ended = self.0.step(|state, now| state.release(id, now))?;
         Ok(match ended {
             None => Released::NothingHeld,
-            Some(ended) => match ended.next {
-                None => Released::Freed,
-                Some(wakeup) => {
-                    wakeup.deliver();
-                    Released::HandedOver
-                }
-            },
+            Some(Ended { next: None }) => Released::Freed,
+            Some(Ended { next: Some(next) }) => {
+                next.deliver();
+                Released::HandedOver
+            }
         })
     }
 
@@ -225,13 +304,12 @@ impl FifoLock {
 
     /// Whether somebody holds the lock.
     pub fn is_locked(&self) -> bool {
-        self.0.state.lock().is_locked()
+        !self.0.word.is_free()
     }
 
     /// Who holds the lock.
     pub fn current(&self) -> Option<LockInfo> {
-        let state = self.0.state.lock();
-        state.current(self.0.clock.now())
+        self.0.step(|state, now| state.current(now.at))
     }
 
     /// How many wait.
@@ -241,19 +319,17 @@ impl FifoLock {
 
     /// Who waits, in order.
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        let state = self.0.state.lock();
-        state.entries(self.0.clock.now()).collect()
+        self.0.step(|state, now| state.entries(now.at).collect())
     }
 
     /// Figures and state of one moment.
     pub fn stats(&self) -> LockStats {
-        let state = self.0.state.lock();
-        state.stats(self.0.clock.now())
+        self.0.step(|state, now| state.stats(now.at))
     }
 
     /// Sets all figures to zero. Holder and line stay; a hold that began before counts whole when it ends.
     pub fn reset_stats(&self) {
-        self.0.state.lock().figures = Default::default();
+        self.0.step(|state, _| state.reset_figures());
     }
 
     /// How long requests made from now on wait: zero not at all, `None` without limit.
@@ -263,23 +339,58 @@ impl FifoLock {
 
     /// Releases on behalf of a guard: what cannot be released now is released by the transaction under it.
     pub(crate) fn release_or_defer(&self, id: LockId) {
-        self.0.step(|state, now| state.release_or_defer(id, now));
+        if !self.0.release(id, false) {
+            self.0.hand_on(|state, now| state.release_or_defer(id, now));
+        }
     }
 
     /// Opens a transaction under a grant that somebody else will release, and tells whose it is.
     pub(crate) fn join_grant(&self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
-        self.0.state.lock().join_grant(id, thread_number())
+        let thread = thread_number();
+        self.0.step(|state, _| state.join_grant(id, thread))
     }
 
-    /// Closes the transaction that [`FifoLock::join_grant`] opened.
+    /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends the grant that is a transaction's own.
     pub(crate) fn part_from_grant(&self, id: LockId) {
-        self.0.step(|state, now| state.part_from_grant(id, now));
+        if !self.0.release(id, true) {
+            self.0
+                .hand_on(|state, now| state.part_from_grant(id, now, None));
+        }
     }
 
-    fn refuse_cancelled(&self, owner: OwnerId) -> LockError {
+    /// Ends the grant that is a transaction's own, and goes on with the errands of those that wait.
+    pub(crate) fn part_and_serve(&self, grant: Grant) {
+        if self.0.release(grant.id, true) {
+            return;
+        }
+        let server = thread_number();
+        let mut batch = Batch::new(self.0.batch);
+        let mut ending = grant.id;
+        loop {
+            let next = self.0.step(|state, now| {
+                let server = batch.goes_on(now.at).then_some(server);
+                state.part_from_grant(ending, now, server)
+            });
+            match next {
+                Some(Next::Serve(request, grant)) => {
+                    request.serve(grant);
+                    ending = grant.id;
+                }
+                Some(next) => return next.deliver(),
+                None => return,
+            }
+        }
+    }
+
+    /// Has a grant that can be revoked stay until the transaction under it is over. `false` when it was revoked already.
+    pub(crate) fn seal(&self, grant: Grant) -> bool {
+        !grant.limited || self.0.step(|state, _| state.seal(grant.id))
+    }
+
+    fn refuse_cancelled(&self, owner: &OwnerId) -> LockError {
         self.0.state.lock().figures.cancellations += 1;
         LockError::Cancelled(Box::new(CancelEvidence {
-            owner,
+            owner: owner.clone(),
             waited: Duration::ZERO,
             stood: None,
         }))
@@ -291,25 +402,133 @@ impl FifoLock {
     pub fn expire(&self, owner: impl Into<OwnerId>) {
         let ticket = self.0.state.lock().ticket_of(&owner.into());
         if let Some(ticket) = ticket {
-            self.0.withdraw(ticket, Reason::Expired);
+            self.0.withdraw(ticket, Reason::Expired(Duration::ZERO));
         }
+    }
+
+    /// Lets the limit on holding pass for whoever holds: the very code that a waiter runs when that comes.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expire_hold(&self) {
+        self.0.revoke(|_| true);
+    }
+}
+
+/// What a waiter waits for beside its outcome.
+struct Wait {
+    ticket: Ticket,
+    /// Its limit, and when that will have passed.
+    deadline: Option<(Duration, Deadline)>,
+    /// When the holder will have held for too long.
+    alarm: Option<Deadline>,
+    /// How long it spins.
+    looks: u32,
+}
+
+/// How often a waiter looks for its outcome, some tens of nanoseconds apart, before it goes to sleep. To be woken
+/// costs as much as a few microseconds of work, so who expects to wait for longer need not look.
+fn looks(expected: Duration) -> u32 {
+    const LONGEST: u32 = 1_000;
+    const SHORTEST: u32 = 60;
+    let nanos = u32::try_from(expected.as_nanos()).unwrap_or(u32::MAX);
+    match nanos / 12 {
+        looks if looks > LONGEST => 0,
+        looks => looks.max(SHORTEST),
     }
 }
 
 impl Shared {
-    /// Changes the state, and wakes whom the change concerns when the mutex is free again.
-    fn step(&self, step: impl FnOnce(&mut State, Timestamp) -> Option<Wakeup>) {
-        let wakeup = {
-            let mut state = self.state.lock();
-            step(&mut state, self.clock.now())
+    /// The state with the holder pinned: nobody changes the word until the mutex is free again.
+    fn enter(&self) -> (MutexGuard<'_, State>, Moment) {
+        let mut state = self.state.lock();
+        if !self.word.pin() {
+            state.settle();
+        }
+        // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else did.
+        let now = Moment {
+            at: self.clock.now(),
+            overdue: state
+                .hold_limit
+                .and_then(|limit| self.clock.deadline(limit)),
         };
-        if let Some(wakeup) = wakeup {
-            wakeup.deliver();
+        state.observe(now.at);
+        (state, now)
+    }
+
+    fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+        let (mut state, now) = self.enter();
+        let result = step(&mut state, now);
+        self.word.set(state.held());
+        result
+    }
+
+    /// Takes a step that may hand the lock on, and wakes whom that concerns when the mutex is free again.
+    fn hand_on(&self, step: impl FnOnce(&mut State, Moment) -> Option<Next>) {
+        if let Some(next) = self.step(step) {
+            next.deliver();
         }
     }
 
+    /// Takes the lock for a claim. Nobody holds it.
+    #[inline(always)]
+    fn take(&self, state: &mut State, asker: &Asker<'_>) -> Grant {
+        state.settle();
+        let (measured, overdue) = match state.hold_limit {
+            None => (state.tempo.measure(&self.clock), None),
+            Some(limit) => (
+                Some(Measured::once(self.clock.now())),
+                self.clock.deadline(limit),
+            ),
+        };
+        let grant = state.take(asker, measured, overdue);
+        self.word.set(Some(Held {
+            number: grant.id.number,
+            transaction: asker.transaction,
+            pinned: measured.is_some(),
+        }));
+        grant
+    }
+
+    /// Ends a hold for which nobody waits and which nobody measures.
+    #[inline(always)]
+    fn release(&self, id: LockId, transaction: bool) -> bool {
+        id.lock == self.lock && self.word.release(id, transaction)
+    }
+
+    fn wait<W: Errand>(&self, request: &Arc<Request<W>>, mut wait: Wait) -> Outcome<W::Reply> {
+        if wait.deadline.is_some() || wait.alarm.is_some() {
+            let listener = Arc::downgrade(request);
+            self.clock.listen(listener);
+        }
+        loop {
+            let deadline = wait.deadline.map(|(_, deadline)| deadline);
+            let first = [deadline, wait.alarm].into_iter().flatten().min();
+            if let Some(outcome) = request.wait_until(wait.looks, &self.clock, first) {
+                return outcome;
+            }
+            wait.looks = 0;
+            match wait.deadline {
+                Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
+                    // Whatever the outcome will be, it is on its way.
+                    self.withdraw(wait.ticket, Reason::Expired(limit));
+                    (wait.deadline, wait.alarm) = (None, None);
+                }
+                _ => wait.alarm = self.revoke(|overdue| self.clock.until(overdue).is_none()),
+            }
+        }
+    }
+
+    /// Takes the lock from who has held it for too long, and tells when the present holder will have.
+    fn revoke(&self, has_passed: impl FnOnce(Deadline) -> bool) -> Option<Deadline> {
+        let (next, alarm) = self.step(|state, now| state.revoke_overdue(now, has_passed));
+        if let Some(next) = next {
+            next.deliver();
+        }
+        alarm
+    }
+
     fn withdraw(&self, ticket: Ticket, reason: Reason) {
-        self.step(|state, now| state.withdraw(ticket, reason, now));
+        self.hand_on(|state, now| state.withdraw(ticket, reason, now.at));
     }
 }
 

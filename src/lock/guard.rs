@@ -15,7 +15,7 @@ pub struct LockGuard {
 }
 
 impl LockGuard {
-    pub(super) fn new(lock: FifoLock, grant: Grant) -> Self {
+    pub(crate) fn new(lock: FifoLock, grant: Grant) -> Self {
         Self { lock, grant }
     }
 

@@ -1,9 +1,11 @@
 //! Who holds a lock and who waits for it, as a person would be told.
 
 use std::fmt;
+use std::ops::Not;
+use std::panic::Location;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::id::{FencingToken, LockId, OwnerId};
@@ -50,19 +52,79 @@ pub struct LockInfo {
     /// How long it has been held, by the store's clock.
     #[serde(serialize_with = "millis::duration")]
     pub held_for: Duration,
+    /// Whether it may have been held for longer: the time when the hold began was not taken, because the lock was being taken
+    /// again and again within microseconds, so what is known is only since when somebody has looked at it or waited for it.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub at_least: bool,
     /// What it is wanted for, if the owner said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<SmolStr>,
+    /// Where in the program it was asked for.
+    pub call_site: CallSite,
 }
 
 impl fmt::Display for LockInfo {
-    /// `lock-3-x9 of ann (autosave), held for 12ms`
+    /// `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.lock_id, self.owner_id)?;
         if let Some(label) = &self.label {
             write!(f, " ({label})")?;
         }
-        write!(f, ", held for {}ms", self.held_for.as_millis())
+        let lead = if self.at_least { "at least " } else { "" };
+        let held_for = Millis(self.held_for);
+        write!(f, " from {}, held for {lead}{held_for}", self.call_site)
+    }
+}
+
+/// A place in the source code, of the call with which a lock was asked for.
+///
+/// Prints as `src/main.rs:7:13`, and serializes as that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallSite {
+    /// The source file, as the compiler was given it.
+    pub file: &'static str,
+    /// The line, counted from one.
+    pub line: u32,
+    /// The column, counted from one.
+    pub column: u32,
+}
+
+impl From<&'static Location<'static>> for CallSite {
+    fn from(location: &'static Location<'static>) -> Self {
+        Self {
+            file: location.file(),
+            line: location.line(),
+            column: location.column(),
+        }
+    }
+}
+
+impl fmt::Display for CallSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+impl Serialize for CallSite {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A duration as a person reads it: whole milliseconds, below ten of them with as many digits as it takes to tell.
+pub(super) struct Millis(pub(super) Duration);
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_secs_f64() * 1e3;
+        let digits = match millis {
+            millis if millis == millis.trunc() || millis >= 10.0 => 0,
+            millis if millis >= 0.01 => 2,
+            _ => 6,
+        };
+        let millis = if digits == 0 { millis.trunc() } else { millis };
+        write!(f, "{millis:.digits$}ms")
     }
 }
 
@@ -85,4 +147,18 @@ pub struct QueueEntry {
     /// What it is wanted for, if the owner said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<SmolStr>,
+    /// Where in the program it was asked for.
+    pub call_site: CallSite,
+}
+
+impl fmt::Display for QueueEntry {
+    /// `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}. {} of {}", self.place, self.lock_id, self.owner_id)?;
+        if let Some(label) = &self.label {
+            write!(f, " ({label})")?;
+        }
+        let wait_time = Millis(self.wait_time);
+        write!(f, " from {}, waiting for {wait_time}", self.call_site)
+    }
 }

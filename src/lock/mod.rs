@@ -3,25 +3,30 @@
 //! [`FifoLock`] is the global lock of a store. The rules of the line live in the pure `queue` room; this room
 //! adds what the outside world brings in: threads that sleep, clocks, cancellation, figures and errors.
 
+mod batch;
 mod cancel;
 mod error;
 mod fifo;
 mod guard;
 mod info;
 mod options;
-mod parker;
+mod request;
 mod state;
 mod stats;
+mod tempo;
+mod word;
 
 pub use cancel::CancelToken;
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
 pub use fifo::{FifoLock, Released};
 pub use guard::LockGuard;
-pub use info::{LockInfo, QueueEntry};
+pub use info::{CallSite, LockInfo, QueueEntry};
 pub use options::AcquireOptions;
 pub use stats::{DurationSummary, LockStats};
 
-pub(crate) use fifo::LockSettings;
+pub(crate) use batch::BatchLimit;
+pub(crate) use fifo::{Answer, LockSettings};
+pub(crate) use request::{Asker, Errand};
 
 use crate::id::{FencingToken, LockId};
 
@@ -32,4 +37,17 @@ use crate::id::{FencingToken, LockId};
 pub(crate) struct Grant {
     pub(crate) id: LockId,
     pub(crate) token: FencingToken,
+    /// Whether it can be taken back before it is released.
+    pub(crate) limited: bool,
+}
+
+impl Grant {
+    /// One that no lock has given.
+    pub(crate) fn none() -> Self {
+        Self {
+            id: LockId { number: 0, lock: 0 },
+            token: FencingToken(0),
+            limited: false,
+        }
+    }
 }

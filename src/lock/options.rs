@@ -1,10 +1,14 @@
 //! What a request for a lock may ask beside the lock.
 
+use std::panic::Location;
 use std::time::Duration;
 
 use smol_str::SmolStr;
 
 use super::CancelToken;
+use super::request::Asker;
+use crate::id::OwnerId;
+use crate::sync::thread_number;
 
 /// How one request waits: how long, behind how many, until whom.
 ///
@@ -28,6 +32,7 @@ pub struct AcquireOptions {
     pub(super) queue_bound: Option<usize>,
     pub(super) label: Option<SmolStr>,
     pub(super) unbound: bool,
+    pub(super) hand_over: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,9 +84,35 @@ impl AcquireOptions {
         self
     }
 
-    pub(crate) fn label_unless_set(mut self, label: SmolStr) -> Self {
-        self.label.get_or_insert(label);
+    /// Does no work for others. When a list of operations has been executed, the thread that executed it goes on with those
+    /// that wait, as many as [`StoreOptions::batch_limit`](crate::StoreOptions::batch_limit) allows, before it
+    /// returns; with this option it wakes the next in line instead. For a thread that must not be kept, as one that draws.
+    ///
+    /// Its own list may still be executed by another thread.
+    pub fn hand_over(mut self) -> Self {
+        self.hand_over = true;
         self
+    }
+
+    pub(crate) fn hands_over(&self) -> bool {
+        self.hand_over
+    }
+
+    /// Whoever asks in this way.
+    #[inline]
+    pub(crate) fn asker<'a>(
+        &'a self,
+        owner: &'a OwnerId,
+        call_site: &'static Location<'static>,
+        transaction: bool,
+    ) -> Asker<'a> {
+        Asker {
+            owner,
+            label: self.label.as_ref(),
+            call_site,
+            thread: if self.unbound { 0 } else { thread_number() },
+            transaction,
+        }
     }
 
     /// Does not tie the grant to the thread that asks for it.

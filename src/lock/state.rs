@@ -2,115 +2,183 @@
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use smol_str::SmolStr;
-
 use super::error::{CancelEvidence, TimeoutEvidence};
-use super::parker::Parker;
+use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
 use super::stats::{LockStats, Recorder};
+use super::tempo::{Measured, Tempo};
+use super::word::Held;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{Exclusive, Queue, Ticket};
-use crate::time::Timestamp;
+use crate::time::{Deadline, Timestamp};
 
-/// What a waiter is told, exactly once.
-pub(super) type Outcome = Result<Grant, LockError>;
-
-/// Who asks, in the part that is the same before and after the grant.
-#[derive(Debug)]
-pub(super) struct Claim {
-    pub(super) owner: OwnerId,
-    pub(super) label: Option<SmolStr>,
-    /// The thread that would wait for itself if it asked again; zero for none.
-    pub(super) thread: u64,
-    /// Whether the grant goes to a transaction, which alone may end it.
-    pub(super) transaction: bool,
+/// The present, for steps after which somebody else may hold the lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub(super) at: Timestamp,
+    /// When a hold that begins now has lasted too long.
+    pub(super) overdue: Option<Deadline>,
 }
 
-#[derive(Debug)]
-pub(super) struct Waiter {
+struct Waiter {
     id: LockId,
-    claim: Claim,
     since: Timestamp,
-    limit: Option<Duration>,
-    parker: Arc<Parker<Outcome>>,
+    request: Arc<dyn Waiting>,
 }
 
 #[derive(Debug)]
 struct Holder {
     grant: Grant,
     claim: Claim,
-    since: Timestamp,
-    transaction: Joined,
+    since: Since,
+    /// When others may take the lock away.
+    overdue: Option<Deadline>,
+    /// It publishes, and cannot be revoked until it is done.
+    sealed: bool,
+    /// The transaction that was begun under a grant which it does not own.
+    joined: Option<Joined>,
 }
 
-/// The transaction that was begun under a grant which it does not own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Joined {
-    None,
-    Open {
-        /// Whose thread would wait for itself if it asked for the lock, whoever acquired it.
-        thread: u64,
-        /// The grant's owner is gone; the lock is released when the transaction ends.
-        last: bool,
-    },
+/// When a hold began.
+#[derive(Clone, Copy, Debug)]
+enum Since {
+    Measured(Measured),
+    /// Not measured, and nobody has looked yet.
+    Unknown,
+    /// Not measured; somebody looked first then.
+    Before(Timestamp),
 }
 
-/// An outcome to be delivered once the mutex is free again.
+impl Since {
+    /// When it began, as far as is known, and for how many holds it stands.
+    fn known(self) -> Option<(Timestamp, u64)> {
+        match self {
+            Self::Measured(Measured { at, weight }) => Some((at, weight)),
+            Self::Before(at) => Some((at, 1)),
+            Self::Unknown => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Joined {
+    /// Whose thread would wait for itself if it asked for the lock, whoever acquired it.
+    thread: u64,
+    /// The grant's owner is gone; the lock is released when the transaction ends.
+    last: bool,
+}
+
+/// What is to be done once the mutex is free again, by whoever had it.
 #[must_use]
-pub(super) struct Wakeup {
-    parker: Arc<Parker<Outcome>>,
-    outcome: Outcome,
+pub(super) enum Next {
+    /// Tell a waiter what became of its request.
+    Tell(Arc<dyn Waiting>, Verdict),
+    /// Do the work of the new holder.
+    Serve(Arc<dyn Waiting>, Grant),
 }
 
-impl Wakeup {
+impl Next {
+    /// Tells the waiter.
     pub(super) fn deliver(self) {
-        self.parker.deliver(self.outcome);
+        match self {
+            Self::Tell(request, verdict) => request.tell(verdict),
+            Self::Serve(request, grant) => request.tell(Outcome::Granted(grant)),
+        }
     }
 }
 
 /// Why a waiter leaves the line without a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    Expired,
+    /// Its limit has passed.
+    Expired(Duration),
     Cancelled,
 }
 
 /// The steps of the uncontended path are always inlined: as calls they pass their parts over the stack, which costs
 /// a third of that path (docs/performance.md, "The lock").
-#[derive(Debug)]
 pub(super) struct State {
     queue: Queue<Exclusive, Waiter>,
-    /// Who took the capacity of `queue`.
-    holder: Option<Holder>,
+    /// Whether somebody took the capacity of `queue`.
+    held: bool,
+    /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
+    holder: Holder,
     /// Which lock this is, in its ids.
     lock: u32,
     requests: u64,
     grants: u64,
+    /// The latest grants that were taken back and whose holders do not know it yet.
+    revoked: VecDeque<LockId>,
+    pub(super) tempo: Tempo,
+    /// What a hold lasts, lately: a moving average over the measured ones.
+    pace: Duration,
     pub(super) wait_limit: Option<Duration>,
+    pub(super) hold_limit: Option<Duration>,
     pub(super) queue_bound: Option<usize>,
     pub(super) figures: Recorder,
 }
 
+/// So many revoked grants are remembered, to be told apart from ids that never were.
+const REMEMBERED: usize = 256;
+
 impl State {
-    pub(super) fn new(lock: u32, wait_limit: Option<Duration>, queue_bound: Option<usize>) -> Self {
+    pub(super) fn new(lock: u32, tempo: Tempo) -> Self {
         Self {
             queue: Queue::new(Exclusive::default()),
-            holder: None,
+            held: false,
+            holder: Holder::nobody(),
             lock,
             requests: 0,
             grants: 0,
-            wait_limit,
-            queue_bound,
+            revoked: VecDeque::new(),
+            tempo,
+            pace: Duration::ZERO,
+            wait_limit: None,
+            hold_limit: None,
+            queue_bound: None,
             figures: Recorder::default(),
         }
     }
 
-    /// Whether a request could be granted at once: nobody holds, hence nobody waits.
-    pub(super) fn try_take(&mut self) -> bool {
-        self.queue.try_take(&())
+    // --- Grants ---
+
+    /// Takes note of a hold that ended without the mutex. To be called before anything else when nobody holds.
+    #[inline(always)]
+    pub(super) fn settle(&mut self) {
+        if std::mem::take(&mut self.held) {
+            self.figures.releases += 1;
+            self.queue.give_back(&());
+        }
+    }
+
+    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
+    pub(super) fn observe(&mut self, now: Timestamp) {
+        if let Since::Unknown = self.holder.since {
+            self.holder.since = Since::Before(now);
+        }
+    }
+
+    /// The holder, as the lock's word says it.
+    #[inline(always)]
+    pub(super) fn held(&self) -> Option<Held> {
+        self.holder().map(|holder| Held {
+            number: holder.grant.id.number,
+            transaction: holder.claim.transaction,
+            pinned: true,
+        })
+    }
+
+    fn holder(&self) -> Option<&Holder> {
+        self.held.then_some(&self.holder)
+    }
+
+    /// The holder, if its grant is the one that is named.
+    fn holder_of(&mut self, id: LockId) -> Option<&mut Holder> {
+        (self.held && self.holder.grant.id == id).then_some(&mut self.holder)
     }
 
     fn next_id(&mut self) -> LockId {
@@ -121,38 +189,81 @@ impl State {
         }
     }
 
-    /// Makes the claim the holder after [`State::try_take`] succeeded.
+    /// Makes whoever asks the holder at once. Nobody holds, hence nobody waits.
     #[inline(always)]
-    pub(super) fn hold_at_once(&mut self, claim: Claim, now: Timestamp) -> Grant {
-        self.figures.wait.record_zero();
+    pub(super) fn take(
+        &mut self,
+        asker: &Asker<'_>,
+        measured: Option<Measured>,
+        overdue: Option<Deadline>,
+    ) -> Grant {
+        let taken = self.queue.try_take(&());
+        debug_assert!(
+            taken,
+            "nobody holds, but somebody waits (queue, invariant 2)"
+        );
+        self.holder.claim.assign(asker);
         let id = self.next_id();
-        self.hold(id, claim, now)
+        let since = measured.map_or(Since::Unknown, Since::Measured);
+        self.hold(id, since, overdue)
     }
 
+    /// Makes whoever claims it the holder.
     #[inline(always)]
-    fn hold(&mut self, id: LockId, claim: Claim, now: Timestamp) -> Grant {
-        debug_assert!(self.holder.is_none(), "granted beside a holder");
+    fn hold(&mut self, id: LockId, since: Since, overdue: Option<Deadline>) -> Grant {
+        debug_assert!(!self.held, "granted beside a holder");
+        self.held = true;
         self.grants += 1;
         self.figures.acquisitions += 1;
         let grant = Grant {
             id,
             token: FencingToken(self.grants),
+            limited: overdue.is_some(),
         };
-        let transaction = match claim.transaction {
-            true => Joined::Open {
-                thread: claim.thread,
-                last: true,
-            },
-            false => Joined::None,
-        };
-        self.holder = Some(Holder {
-            grant,
-            claim,
-            since: now,
-            transaction,
-        });
+        self.holder.grant = grant;
+        self.holder.since = since;
+        self.holder.overdue = overdue;
+        self.holder.sealed = false;
+        self.holder.joined = None;
         grant
     }
+
+    /// Ends the hold; the next in line becomes the holder in the same step. Its work is left to be done by the thread
+    /// `server`, if there is one and it can be.
+    fn end(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
+        self.figures.releases += 1;
+        self.vacate(now, server)
+    }
+
+    fn vacate(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
+        self.held = false;
+        if let Some((since, weight)) = self.holder.since.known() {
+            let hold = now.at - since;
+            self.pace = (self.pace * 7 + hold) / 8;
+            self.figures.hold.record(hold, weight);
+        }
+        self.queue.give_back(&());
+        self.grant_next(now, server)
+    }
+
+    fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
+        let Waiter { id, since, request } = self.queue.next()?;
+        self.figures.wait.record(now.at - since, 1);
+        let server = server.filter(|_| request.is_errand());
+        let claim = request.claim();
+        self.holder.claim.assign(&Asker {
+            thread: server.unwrap_or(claim.thread),
+            ..claim.asker()
+        });
+        let since = Since::Measured(Measured::once(now.at));
+        let grant = self.hold(id, since, now.overdue);
+        Some(match server {
+            Some(_) => Next::Serve(request, grant),
+            None => Next::Tell(request, Outcome::Granted(grant)),
+        })
+    }
+
+    // --- Asking ---
 
     /// Refuses a request that would wait for its own thread.
     pub(super) fn refuse_reentry(
@@ -160,16 +271,14 @@ impl State {
         claim: &Claim,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        match &self.holder {
-            Some(holder) if claim.thread != 0 && holder.is_held_by(claim.thread) => {
-                self.figures.refusals += 1;
-                Err(LockError::Reentrant {
-                    owner: claim.owner.clone(),
-                    holder: Box::new(holder.info(now)),
-                })
-            }
-            _ => Ok(()),
+        if claim.thread == 0 || !self.holder.is_held_by(claim.thread) {
+            return Ok(());
         }
+        self.figures.refusals += 1;
+        Err(LockError::Reentrant {
+            owner: claim.owner.clone(),
+            holder: Box::new(self.holder.info(now)),
+        })
     }
 
     /// Rejects a request that finds the line full.
@@ -201,22 +310,20 @@ impl State {
         }
     }
 
-    pub(super) fn join_line(
-        &mut self,
-        claim: Claim,
-        limit: Option<Duration>,
-        now: Timestamp,
-        parker: Arc<Parker<Outcome>>,
-    ) -> Ticket {
+    pub(super) fn join_line(&mut self, request: Arc<dyn Waiting>, now: Timestamp) -> Ticket {
         let id = self.next_id();
         let waiter = Waiter {
             id,
-            claim,
             since: now,
-            limit,
-            parker,
+            request,
         };
         self.queue.join((), waiter)
+    }
+
+    /// How long the last in line will wait, if all goes on as it did lately.
+    pub(super) fn expected_wait(&self) -> Duration {
+        let ahead = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
+        self.pace.saturating_mul(ahead)
     }
 
     /// Takes a waiter out of the line; `None` when it no longer stands there, because it was granted or
@@ -226,25 +333,26 @@ impl State {
         ticket: Ticket,
         reason: Reason,
         now: Timestamp,
-    ) -> Option<Wakeup> {
+    ) -> Option<Next> {
         let ahead = self.queue.place(ticket)?;
+        let place = ahead + 1;
         let listed = match reason {
-            Reason::Expired => ahead.min(TimeoutEvidence::AHEAD),
+            Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
             Reason::Cancelled => 0,
         };
         let entries = self.entries(now).take(listed).collect();
-        let waiter = self.queue.withdraw(ticket)?;
-        let waited = now - waiter.since;
-        let place = ahead + 1;
+        let Waiter { id, since, request } = self.queue.withdraw(ticket)?;
+        let waited = now - since;
+        let owner = request.claim().owner.clone();
         let error = match reason {
-            Reason::Expired => {
+            Reason::Expired(limit) => {
                 self.figures.timeouts += 1;
                 LockError::Timeout(Box::new(TimeoutEvidence {
-                    id: waiter.id,
-                    owner: waiter.claim.owner,
-                    limit: waiter.limit.unwrap_or(waited),
+                    id,
+                    owner,
+                    limit,
                     // The limit went by another clock than the figures.
-                    waited: waited.max(waiter.limit.unwrap_or_default()),
+                    waited: waited.max(limit),
                     place,
                     holder: self.holder_info(now),
                     ahead: entries,
@@ -253,72 +361,55 @@ impl State {
             Reason::Cancelled => {
                 self.figures.cancellations += 1;
                 LockError::Cancelled(Box::new(CancelEvidence {
-                    owner: waiter.claim.owner,
+                    owner,
                     waited,
-                    stood: Some((waiter.id, place)),
+                    stood: Some((id, place)),
                 }))
             }
         };
-        Some(Wakeup {
-            parker: waiter.parker,
-            outcome: Err(error),
-        })
+        Some(Next::Tell(request, Outcome::Failed(Box::new(error))))
     }
 
-    /// Ends the grant if `id` names it; the next in line becomes the holder in the same step.
-    #[inline(always)]
+    // --- Ending ---
+
+    /// Ends the grant if `id` names it.
     pub(super) fn release(
         &mut self,
         id: LockId,
-        now: Timestamp,
+        now: Moment,
     ) -> Result<Option<Ended>, ReleaseError> {
-        match &self.holder {
+        if let Some(holder) = self.holder_of(id) {
+            return match holder.has_transaction() {
+                true => Err(ReleaseError::TransactionOpen { id }),
+                false => Ok(Some(Ended {
+                    next: self.end(now, None),
+                })),
+            };
+        }
+        if self.learn_of_revocation(id) {
+            return Err(ReleaseError::Revoked { id });
+        }
+        match self.holder() {
             None => Ok(None),
-            Some(holder) if holder.grant.id != id => Err(ReleaseError::Mismatch {
+            Some(holder) => Err(ReleaseError::Mismatch {
                 expected: holder.grant.id,
                 got: id,
             }),
-            Some(holder) if holder.transaction != Joined::None => {
-                Err(ReleaseError::TransactionOpen { id })
-            }
-            Some(holder) => {
-                self.figures.releases += 1;
-                self.figures.hold.record(now - holder.since);
-                self.holder = None;
-                self.queue.give_back(&());
-                Ok(Some(Ended {
-                    next: self.grant_next(now),
-                }))
-            }
         }
     }
 
     /// Ends the grant, or leaves that to the transaction that is open under it.
-    pub(super) fn release_or_defer(&mut self, id: LockId, now: Timestamp) -> Option<Wakeup> {
+    pub(super) fn release_or_defer(&mut self, id: LockId, now: Moment) -> Option<Next> {
         match self.release(id, now) {
             Ok(ended) => ended?.next,
             Err(ReleaseError::TransactionOpen { .. }) => {
-                if let Some(Holder {
-                    transaction: Joined::Open { last, .. },
-                    ..
-                }) = &mut self.holder
-                {
-                    *last = true;
+                if let Some(joined) = &mut self.holder.joined {
+                    joined.last = true;
                 }
                 None
             }
-            Err(ReleaseError::Mismatch { .. }) => None,
+            Err(ReleaseError::Mismatch { .. } | ReleaseError::Revoked { .. }) => None,
         }
-    }
-
-    fn grant_next(&mut self, now: Timestamp) -> Option<Wakeup> {
-        let waiter = self.queue.next()?;
-        self.figures.wait.record(now - waiter.since);
-        let grant = self.hold(waiter.id, waiter.claim, now);
-        Some(Wakeup {
-            parker: waiter.parker,
-            outcome: Ok(grant),
-        })
     }
 
     /// Opens a transaction under a grant that it does not own.
@@ -327,44 +418,91 @@ impl State {
         id: LockId,
         thread: u64,
     ) -> Result<(OwnerId, Grant), JoinError> {
-        match &mut self.holder {
-            None => Err(JoinError::NotHeld { got: id }),
-            Some(holder) if holder.grant.id != id => Err(JoinError::Mismatch {
+        if let Some(holder) = self.holder_of(id) {
+            if holder.has_transaction() {
+                return Err(JoinError::TransactionOpen { id });
+            }
+            holder.joined = Some(Joined {
+                thread,
+                last: false,
+            });
+            return Ok((holder.claim.owner.clone(), holder.grant));
+        }
+        Err(match self.holder() {
+            None => JoinError::NotHeld { got: id },
+            Some(holder) => JoinError::Mismatch {
                 expected: holder.grant.id,
                 got: id,
-            }),
-            Some(holder) if holder.transaction != Joined::None => {
-                Err(JoinError::TransactionOpen { id })
-            }
-            Some(holder) => {
-                holder.transaction = Joined::Open {
-                    thread,
-                    last: false,
-                };
-                Ok((holder.claim.owner.clone(), holder.grant))
-            }
+            },
+        })
+    }
+
+    /// Closes the transaction that [`State::join_grant`] opened, or ends the grant that is a transaction's own: then
+    /// the next in line can be left to be served.
+    pub(super) fn part_from_grant(
+        &mut self,
+        id: LockId,
+        now: Moment,
+        server: Option<u64>,
+    ) -> Option<Next> {
+        let Some(holder) = self.holder_of(id) else {
+            self.learn_of_revocation(id);
+            return None;
+        };
+        holder.sealed = false;
+        match holder.joined.take() {
+            Some(joined) if !joined.last => None,
+            _ => self.end(now, server),
         }
     }
 
-    /// Closes the transaction that [`State::join_grant`] opened.
-    pub(super) fn part_from_grant(&mut self, id: LockId, now: Timestamp) -> Option<Wakeup> {
-        let holder = self
-            .holder
-            .as_mut()
-            .filter(|holder| holder.grant.id == id)?;
-        let before = std::mem::replace(&mut holder.transaction, Joined::None);
-        match before {
-            Joined::Open { last: true, .. } => self.release_or_defer(id, now),
-            _ => None,
+    // --- The limit on holding ---
+
+    /// Takes the lock from a holder that has held for too long. Tells when the present holder will have.
+    pub(super) fn revoke_overdue(
+        &mut self,
+        now: Moment,
+        has_passed: impl FnOnce(Deadline) -> bool,
+    ) -> (Option<Next>, Option<Deadline>) {
+        let Some(overdue) = self.holder().map(|holder| holder.overdue) else {
+            return (None, None);
+        };
+        if !overdue.is_some_and(has_passed) {
+            return (None, overdue);
         }
+        if self.holder.sealed {
+            return (None, now.overdue);
+        }
+        if self.revoked.len() == REMEMBERED {
+            self.revoked.pop_front();
+        }
+        self.revoked.push_back(self.holder.grant.id);
+        self.figures.revocations += 1;
+        (self.vacate(now, None), now.overdue)
     }
+
+    /// Whether a grant was taken back. To be told to its holder once.
+    fn learn_of_revocation(&mut self, id: LockId) -> bool {
+        let at = self.revoked.iter().position(|&revoked| revoked == id);
+        at.and_then(|at| self.revoked.remove(at)).is_some()
+    }
+
+    /// From here on the grant is not taken back until the transaction under it is over. `false` when it was already.
+    pub(super) fn seal(&mut self, id: LockId) -> bool {
+        self.holder_of(id)
+            .map(|holder| holder.sealed = true)
+            .is_some()
+    }
+
+    /// When the present holder will have held for too long.
+    pub(super) fn overdue(&self) -> Option<Deadline> {
+        self.holder()?.overdue
+    }
+
+    // --- Looking ---
 
     pub(super) fn current(&self, now: Timestamp) -> Option<LockInfo> {
-        self.holder.as_ref().map(|holder| holder.info(now))
-    }
-
-    pub(super) fn is_locked(&self) -> bool {
-        self.holder.is_some()
+        self.holder().map(|holder| holder.info(now))
     }
 
     fn holder_info(&self, now: Timestamp) -> LockInfo {
@@ -378,45 +516,71 @@ impl State {
 
     pub(super) fn entries(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
-        waiting.map(move |(ahead, (_, waiter))| QueueEntry {
-            lock_id: waiter.id,
-            owner_id: waiter.claim.owner.clone(),
-            wait_time: now - waiter.since,
-            place: ahead + 1,
-            label: waiter.claim.label.clone(),
-        })
+        waiting.map(move |(ahead, (_, waiter))| waiter.entry(ahead + 1, now))
     }
 
     #[cfg(loom)]
     pub(super) fn ticket_of(&self, owner: &OwnerId) -> Option<Ticket> {
         let mut waiting = self.queue.waiting();
         waiting
-            .find(|(_, waiter)| waiter.claim.owner == *owner)
+            .find(|(_, waiter)| waiter.request.claim().owner == *owner)
             .map(|(ticket, _)| ticket)
     }
 
+    pub(super) fn reset_figures(&mut self) {
+        self.figures = Recorder::default();
+        self.tempo.calm();
+    }
+
     pub(super) fn stats(&self, now: Timestamp) -> LockStats {
-        self.figures
-            .stats(self.current(now), self.entries(now).collect())
+        let current = self.current(now);
+        self.figures.stats(current, self.entries(now).collect())
     }
 }
 
-/// A grant that ended, and the waiter to whom the lock went.
+/// A grant that ended, and what is to be done about the waiter to whom the lock went.
 pub(super) struct Ended {
-    pub(super) next: Option<Wakeup>,
+    pub(super) next: Option<Next>,
+}
+
+impl Waiter {
+    fn entry(&self, place: usize, now: Timestamp) -> QueueEntry {
+        let claim = self.request.claim();
+        QueueEntry {
+            lock_id: self.id,
+            owner_id: claim.owner.clone(),
+            wait_time: now - self.since,
+            place,
+            label: claim.label.clone(),
+            call_site: claim.call_site.into(),
+        }
+    }
 }
 
 impl Holder {
+    fn nobody() -> Self {
+        Self {
+            grant: Grant::none(),
+            claim: Claim::nobody(),
+            since: Since::Unknown,
+            overdue: None,
+            sealed: false,
+            joined: None,
+        }
+    }
+
     fn is_held_by(&self, thread: u64) -> bool {
-        let joined = match self.transaction {
-            Joined::Open { thread, .. } => Some(thread),
-            Joined::None => None,
-        };
+        let joined = self.joined.map(|joined| joined.thread);
         self.claim.thread == thread || joined == Some(thread)
     }
 
+    fn has_transaction(&self) -> bool {
+        self.claim.transaction || self.joined.is_some()
+    }
+
     fn info(&self, now: Timestamp) -> LockInfo {
-        let held_for = now - self.since;
+        let since = self.since.known().map_or(now, |(since, _)| since);
+        let held_for = now - since;
         LockInfo {
             lock_id: self.grant.id,
             owner_id: self.claim.owner.clone(),
@@ -425,7 +589,9 @@ impl Holder {
                 .checked_sub(held_for)
                 .unwrap_or(SystemTime::UNIX_EPOCH),
             held_for,
+            at_least: !matches!(self.since, Since::Measured(_)),
             label: self.claim.label.clone(),
+            call_site: self.claim.call_site.into(),
         }
     }
 }

@@ -23,10 +23,9 @@ pub(super) struct Recorder {
     pub(super) hold: Samples,
 }
 
-/// Exact count, sum and maximum; percentiles within one per cent.
+/// Sum and maximum of what was measured; percentiles of it within one per cent.
 pub(super) struct Samples {
-    /// Zeros are only counted: the uncontended path has nothing to measure.
-    zeros: u64,
+    /// For how many samples those that were measured stand.
     count: u64,
     /// In nanoseconds, which are enough for five centuries.
     total: u64,
@@ -38,36 +37,37 @@ impl Samples {
     /// The longest time that the histogram tells apart. Longer ones count as this in percentiles only.
     const HIGHEST: Duration = Duration::from_secs(3600);
 
-    pub(super) fn record_zero(&mut self) {
-        self.zeros += 1;
-    }
-
-    pub(super) fn record(&mut self, sample: Duration) {
+    /// Takes in a sample that stands for `weight` of them.
+    pub(super) fn record(&mut self, sample: Duration, weight: u64) {
         let nanos = nanos(sample);
-        self.count += 1;
-        self.total = self.total.saturating_add(nanos);
+        self.count += weight;
+        self.total = self.total.saturating_add(nanos.saturating_mul(weight));
         self.max = self.max.max(nanos);
-        self.histogram.saturating_record(nanos);
+        self.histogram.saturating_record_n(nanos, weight);
     }
 
-    pub(super) fn summary(&self) -> DurationSummary {
-        let count = self.zeros + self.count;
+    /// The distribution of `count` samples: these, scaled to the number of all that were not `zero`.
+    pub(super) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
+        let measured = count - zeros;
         let at = |quantile: f64| {
             let rank = (quantile * count as f64).ceil() as u64;
-            if rank <= self.zeros {
+            if rank <= zeros {
                 return Duration::ZERO;
             }
-            let among = (rank - self.zeros) as f64 / self.count as f64;
+            let among = (rank - zeros) as f64 / measured as f64;
             // A bucket's upper edge may lie above the largest sample in it.
             Duration::from_nanos(self.histogram.value_at_quantile(among).min(self.max))
         };
-        let mean = Duration::from_nanos(self.total.checked_div(count).unwrap_or(0));
+        let all = u128::from(self.total) * u128::from(measured);
+        let mean = all.checked_div(u128::from(self.count) * u128::from(count));
+        let mean = mean.and_then(|mean| u64::try_from(mean).ok());
         DurationSummary {
             count,
-            mean,
+            mean: Duration::from_nanos(mean.unwrap_or(0)),
             p50: at(0.50),
             p95: at(0.95),
             p99: at(0.99),
+            p999: at(0.999),
             max: Duration::from_nanos(self.max),
         }
     }
@@ -81,7 +81,6 @@ impl Default for Samples {
     fn default() -> Self {
         let highest = nanos(Self::HIGHEST);
         Self {
-            zeros: 0,
             count: 0,
             total: 0,
             max: 0,
@@ -93,14 +92,15 @@ impl Default for Samples {
 
 impl fmt::Debug for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.summary(), f)
+        fmt::Debug::fmt(&self.summary(self.count, 0), f)
     }
 }
 
 /// A distribution of durations.
 ///
-/// Count, mean and maximum are exact; percentiles are within one per cent (an HDR histogram with two
-/// significant digits; what is longer than an hour counts there as an hour). All are zero while there is no sample. Serializes in milliseconds.
+/// The count is exact, and so are the mean and the maximum of what was measured; percentiles of it are within one per cent (an HDR
+/// histogram with two significant digits; what is longer than an hour counts there as an hour). [`LockStats`] tells what is measured.
+/// All are zero while there is no sample. Serializes in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DurationSummary {
@@ -118,6 +118,9 @@ pub struct DurationSummary {
     /// 99 % of them are no longer than this.
     #[serde(serialize_with = "millis::duration")]
     pub p99: Duration,
+    /// 99.9 % of them are no longer than this.
+    #[serde(serialize_with = "millis::duration")]
+    pub p999: Duration,
     /// The longest.
     #[serde(serialize_with = "millis::duration")]
     pub max: Duration,
@@ -149,7 +152,10 @@ pub struct LockStats {
     pub average_wait_time: Duration,
     /// Wait of the granted requests, from asking to grant; zero for those granted at once.
     pub wait: DurationSummary,
-    /// Hold of the released grants, from grant to release.
+    /// Hold of the grants that ended, from grant to release or revocation.
+    ///
+    /// Every hold is measured, unless the lock is taken again and again within microseconds and nobody waits: then one in 16
+    /// is, and stands for all of them. One that somebody had to wait for or looked at is measured in any case, from that moment on.
     pub hold: DurationSummary,
     /// How many wait now.
     pub queue_length: usize,
@@ -167,7 +173,10 @@ impl Recorder {
         current_lock: Option<LockInfo>,
         queue: Vec<QueueEntry>,
     ) -> LockStats {
-        let wait = self.wait.summary();
+        let wait = self
+            .wait
+            .summary(self.acquisitions, self.acquisitions - self.wait.count);
+        let holds = self.releases + self.revocations;
         LockStats {
             total_acquisitions: self.acquisitions,
             total_releases: self.releases,
@@ -178,7 +187,7 @@ impl Recorder {
             total_revocations: self.revocations,
             average_wait_time: wait.mean,
             wait,
-            hold: self.hold.summary(),
+            hold: self.hold.summary(holds, 0),
             queue_length: queue.len(),
             is_locked: current_lock.is_some(),
             current_lock,
@@ -204,8 +213,8 @@ impl fmt::Display for LockStats {
         }
         writeln!(
             f,
-            "{:<14}{:>12}{:>12}{:>12}{:>12}{:>12}",
-            "", "mean", "p50", "p95", "p99", "max"
+            "{:<14}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}",
+            "", "mean", "p50", "p95", "p99", "p99.9", "max"
         )?;
         for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
             write!(f, "{name:<14}")?;
@@ -214,6 +223,7 @@ impl fmt::Display for LockStats {
                 summary.p50,
                 summary.p95,
                 summary.p99,
+                summary.p999,
                 summary.max,
             ];
             for duration in columns {
@@ -235,14 +245,11 @@ mod tests {
     #[test]
     fn a_summary_is_true_to_its_samples() {
         let mut samples = Samples::default();
-        assert_eq!(samples.summary(), DurationSummary::default());
-        for _ in 0..50 {
-            samples.record_zero();
-        }
+        assert_eq!(samples.summary(0, 0), DurationSummary::default());
         for micros in 1..=50 {
-            samples.record(Duration::from_micros(micros));
+            samples.record(Duration::from_micros(micros), 1);
         }
-        let summary = samples.summary();
+        let summary = samples.summary(100, 50);
         assert_eq!(summary.count, 100);
         assert_eq!(summary.mean, Duration::from_nanos(12_750));
         assert_eq!(summary.p50, Duration::ZERO);

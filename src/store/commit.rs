@@ -1,10 +1,13 @@
 //! What a commit did, as data.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::document::{Change, SchemaViolation};
-use crate::id::{FencingToken, NodeId, OwnerId, TransactionId};
+use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
+use crate::lock::LockInfo;
 
 /// One commit in full: enough to repeat it on a copy of the document, or to write it to a log.
 ///
@@ -82,9 +85,31 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
+    /// It held the lock for longer than [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit) while
+    /// others waited, and the lock went to the next of them.
+    #[error("Lock {id} of owner {owner} was revoked: it was held for too long{}", NowHeld(.holder))]
+    Revoked {
+        /// The grant that the transaction had.
+        id: LockId,
+        /// Who ran it.
+        owner: OwnerId,
+        /// Who holds the lock now.
+        holder: Option<Box<LockInfo>>,
+    },
     /// The document would not be as the schema of its store says.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
+}
+
+struct NowHeld<'a>(&'a Option<Box<LockInfo>>);
+
+impl fmt::Display for NowHeld<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(holder) => write!(f, "; the lock is now {holder}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl From<SchemaViolation> for CommitError {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::document::Schema;
-use crate::lock::LockSettings;
+use crate::lock::{BatchLimit, LockSettings};
 use crate::time::Clock;
 
 /// Settings of a new store.
@@ -68,6 +68,27 @@ impl StoreOptions {
     /// How many requests may wait for the lock; the next is rejected at once. Any number unless set.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.lock.queue_bound = Some(bound);
+        self
+    }
+
+    /// How long the lock may be held while others wait; no limit unless set.
+    ///
+    /// Past it the next in line is granted, and the holder's grant is revoked: what its transaction did is dropped, its commit
+    /// fails with [`CommitError::Revoked`](crate::CommitError::Revoked), its release with
+    /// [`ReleaseError::Revoked`](crate::ReleaseError::Revoked). A commit that has begun to publish is let finish.
+    /// Nobody is interrupted, and where nobody waits nothing happens: it is those who wait that look at the clock.
+    pub fn hold_limit(mut self, limit: Duration) -> Self {
+        self.lock.hold_limit = Some(limit);
+        self
+    }
+
+    /// How much a thread that executes a list of operations does for others, when it is done with its own and before it returns:
+    /// so many lists of those that wait, and no further one after so much time. The next in line then
+    /// goes on. Zero of either means that it does nothing for others. 256 lists and two milliseconds unless set.
+    ///
+    /// A single request opts out with [`AcquireOptions::hand_over`](crate::AcquireOptions::hand_over).
+    pub fn batch_limit(mut self, lists: usize, time: Duration) -> Self {
+        self.lock.batch = BatchLimit { count: lists, time };
         self
     }
 

@@ -11,10 +11,9 @@ use super::{
 use crate::document::{
     self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
 };
-#[cfg(feature = "bare")]
-use crate::id::FencingToken;
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
+use crate::time::Timestamp;
 
 /// A transaction: sees its own changes, shows them to nobody until it is committed.
 ///
@@ -133,7 +132,7 @@ pub(super) struct Held {
 
 /// Who ends the grant of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lease {
+pub(crate) enum Lease {
     /// The transaction closes under its grant, which ends it if it was the transaction's own.
     Own,
     /// Whoever runs the transaction.
@@ -181,11 +180,7 @@ impl Transaction {
     /// One under no lock, on a version that is not a store's.
     #[cfg(feature = "bare")]
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
-        let grant = Grant {
-            id: LockId { number: 0, lock: 0 },
-            token: FencingToken(0),
-        };
-        let held = Held::new(store.clone(), grant, Lease::Lent);
+        let held = Held::new(store.clone(), Grant::none(), Lease::Lent);
         Self::new(OwnerId::default(), base, held)
     }
 
@@ -245,6 +240,11 @@ impl Transaction {
     pub(crate) fn begin_for(&mut self, origin: ObserverId, selection: Option<Selection>) {
         self.origin = Some(origin);
         self.overlay.begin_with_selection(selection);
+    }
+
+    /// The moment, by the clock of the store.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.store().0.lock.now()
     }
 
     /// Says that it undoes the commits that made these versions.
@@ -427,6 +427,9 @@ impl Transaction {
         {
             return (Err(violation.into()), then(None));
         }
+        if !self.store().0.lock.seal(self.held.grant) {
+            return (Err(self.revoked()), then(None));
+        }
         let changed = self.changes().iter().any(Change::is_of_the_document);
         let receipt = self.receipt(changed);
         let Self {
@@ -479,6 +482,14 @@ impl Transaction {
         let told = then(Some(&mut committed));
         drop(held);
         (Ok(committed), told)
+    }
+
+    fn revoked(&self) -> CommitError {
+        CommitError::Revoked {
+            id: self.lock_id(),
+            owner: self.owner.clone(),
+            holder: self.store().current_lock().map(Box::new),
+        }
     }
 
     /// What a repetition is to be told, if there is a key for it.

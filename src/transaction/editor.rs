@@ -2,22 +2,21 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::history::{Direction, Edit, History};
+use super::desk::Seat;
+use super::history::{Direction, History};
 use super::manager::Submission;
-use super::operation::Callback;
 use super::{
-    HistoryOptions, Hooks, InHistory, IntoOperations, TransactionError, TransactionManager,
-    TransactionResult, UndoError,
+    HistoryOptions, Hooks, IntoOperations, TransactionError, TransactionManager, TransactionResult,
+    UndoError,
 };
 use crate::document::{Fragment, Selection};
 use crate::id::OwnerId;
-use crate::lock::AcquireOptions;
-use crate::store::{DataStore, ExecutedOperation, Observer, ObserverId, Transaction, Witnessed};
-use crate::sync::Mutex;
+use crate::lock::{AcquireOptions, Asker};
+use crate::store::{DataStore, ExecutedOperation, Lease};
 
 /// Edits a store on behalf of an owner, and keeps what that owner has selected, copied and done.
 ///
@@ -36,47 +35,22 @@ use crate::sync::Mutex;
 /// ```
 pub struct Editor {
     manager: TransactionManager,
-    desk: Arc<Desk>,
-    id: ObserverId,
-}
-
-/// What lies before an editor. Its mutex is taken by whoever holds the store's lock, or by nobody who waits for that.
-#[derive(Debug, Default)]
-struct Desk(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    selection: Option<Selection>,
-    clipboard: Option<Fragment>,
-    history: History,
-}
-
-impl Observer for Desk {
-    fn committed(&self, commit: &Witnessed<'_>) {
-        let mut state = self.0.lock();
-        let selection = state.selection.take();
-        state.selection = selection.and_then(|selection| selection.after_all(commit.changes));
-        state.history.observe_other(commit);
-    }
+    seat: Seat,
 }
 
 impl Editor {
     /// An editor with nothing selected and nothing done.
     pub fn new(store: DataStore, owner: impl Into<OwnerId>) -> Self {
-        let desk = Arc::new(Desk::default());
-        let observer: Weak<dyn Observer> =
-            Arc::downgrade(&(Arc::clone(&desk) as Arc<dyn Observer>));
         Self {
-            id: store.observe(observer),
+            seat: Seat::take(&store),
             manager: TransactionManager::for_owner(store, owner),
-            desk,
         }
     }
 
     /// The same editor with an empty history that is kept in this way.
     #[must_use]
     pub fn with_history(self, options: HistoryOptions) -> Self {
-        let before = std::mem::replace(&mut self.desk.0.lock().history, History::new(options));
+        let before = std::mem::replace(&mut self.seat.desk().history, History::new(options));
         drop(before);
         self
     }
@@ -102,22 +76,22 @@ impl Editor {
 
     /// What is selected.
     pub fn selection(&self) -> Option<Selection> {
-        self.desk.0.lock().selection.clone()
+        self.seat.desk().selection.clone()
     }
 
     /// Selects something, or nothing. What a transaction does not find there when it begins is not selected any more.
     pub fn select(&self, selection: impl Into<Option<Selection>>) {
-        self.desk.0.lock().selection = selection.into();
+        self.seat.desk().selection = selection.into();
     }
 
     /// What was copied last.
     pub fn clipboard(&self) -> Option<Fragment> {
-        self.desk.0.lock().clipboard.clone()
+        self.seat.desk().clipboard.clone()
     }
 
     /// Puts something on the clipboard, or clears it.
     pub fn set_clipboard(&self, fragment: impl Into<Option<Fragment>>) {
-        self.desk.0.lock().clipboard = fragment.into();
+        self.seat.desk().clipboard = fragment.into();
     }
 
     /// Waits for the lock, runs the operations in the order given, and commits. As
@@ -126,6 +100,7 @@ impl Editor {
     /// # Errors
     ///
     /// [`TransactionError`]; neither the document nor the selection is changed then.
+    #[track_caller]
     pub fn execute(
         &self,
         operations: impl IntoOperations,
@@ -138,54 +113,25 @@ impl Editor {
     /// # Errors
     ///
     /// [`TransactionError`]; neither the document nor the selection is changed then.
+    #[track_caller]
     pub fn execute_with(
         &self,
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        self.submit(Submission::new(operations, options), InHistory::Recorded)
+        self.submit(Submission::new(operations), &options)
     }
 
+    #[track_caller]
     pub(super) fn submit(
         &self,
         submission: Submission,
-        in_history: InHistory,
+        options: &AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        let selected = Cell::new(None);
-        // Dropped when all locks are free.
-        let gone = Cell::new(Vec::new());
-        let prepare = |transaction: &mut Transaction| {
-            self.prepare(transaction);
-            selected.set(transaction.selection().cloned());
-        };
-        let finish = |mut transaction: Transaction, inverses: Vec<Callback>| {
-            let before = selected.take();
-            let after = transaction.selection().cloned();
-            let clipboard = transaction.clipboard().cloned();
-            let at = self.store().now();
-            transaction.remember_selections([&before, &after]);
-            let (committed, ()) = transaction.commit_and(|committed| {
-                let Some(committed) = committed else { return };
-                let mut state = self.desk.0.lock();
-                state.selection.clone_from(&after);
-                state.clipboard = clipboard;
-                let edit = Edit {
-                    changes: std::mem::take(&mut committed.changes),
-                    inverses,
-                    before: before.clone(),
-                    after: after.clone(),
-                    at,
-                    version: committed.version,
-                };
-                state.history.record(edit, in_history);
-                gone.set(state.history.take_gone());
-            });
-            let mut result = TransactionResult::from(committed?);
-            result.selection_before = before;
-            result.selection_after = after;
-            Ok(result)
-        };
-        let mut outcome = self.manager.run(submission, prepare, finish);
+        let seat = Some(&self.seat);
+        let mut outcome = self
+            .manager
+            .run(submission, options, Location::caller(), seat);
         if let Ok(result) = &mut outcome
             && result.operations.is_empty()
             && !result.repeated
@@ -194,13 +140,6 @@ impl Editor {
             result.selection_after.clone_from(&result.selection_before);
         }
         outcome
-    }
-
-    /// Called with the store's lock held, so nobody else's commit moves the selection from here on.
-    fn prepare(&self, transaction: &mut Transaction) {
-        let state = self.desk.0.lock();
-        transaction.begin_for(self.id, state.selection.clone());
-        transaction.set_clipboard(state.clipboard.clone());
     }
 }
 
@@ -241,6 +180,7 @@ impl Editor {
     /// # Errors
     ///
     /// [`UndoError`]; neither the document nor the history is changed then.
+    #[track_caller]
     pub fn undo(&self) -> Result<TransactionResult, UndoError> {
         self.undo_with(AcquireOptions::new())
     }
@@ -250,6 +190,7 @@ impl Editor {
     /// # Errors
     ///
     /// [`UndoError`]; neither the document nor the history is changed then.
+    #[track_caller]
     pub fn undo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
         self.go(Direction::Undo, options)
     }
@@ -260,6 +201,7 @@ impl Editor {
     /// # Errors
     ///
     /// [`UndoError`]; neither the document nor the history is changed then.
+    #[track_caller]
     pub fn redo(&self) -> Result<TransactionResult, UndoError> {
         self.redo_with(AcquireOptions::new())
     }
@@ -269,10 +211,12 @@ impl Editor {
     /// # Errors
     ///
     /// [`UndoError`]; neither the document nor the history is changed then.
+    #[track_caller]
     pub fn redo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
         self.go(Direction::Redo, options)
     }
 
+    #[track_caller]
     fn go(
         &self,
         direction: Direction,
@@ -282,22 +226,27 @@ impl Editor {
             Direction::Undo => ("undo", UndoError::NothingToUndo),
             Direction::Redo => ("redo", UndoError::NothingToRedo),
         };
-        if self.desk.0.lock().history.depth(direction) == 0 {
+        if self.seat.desk().history.depth(direction) == 0 {
             return Err(nothing);
         }
         let name = SmolStr::new_static(name);
-        let options = options.label_unless_set(name.clone());
-        let mut transaction = self.store().begin_as(self.owner(), options)?;
-        self.prepare(&mut transaction);
-        let before = transaction.selection().cloned();
-        let Some(taken) = self.desk.0.lock().history.take(direction) else {
+        let asker = options.asker(self.owner(), Location::caller(), true);
+        let asker = Asker {
+            label: asker.label.or(Some(&name)),
+            ..asker
+        };
+        let grant = self.store().fifo().grant(&asker, &options)?;
+        let owner = self.owner().clone();
+        let mut transaction = self.store().begin_under(grant, owner, Lease::Own);
+        let before = self.seat.prepare(&mut transaction).before;
+        let Some(taken) = self.seat.desk().history.take(direction) else {
             return Err(nothing);
         };
         // The mutex is free meanwhile, because code that an operation brought along may ask for the selection.
         let rewound = match taken.rewind(&mut transaction) {
             Ok(rewound) => rewound,
             Err(failure) => {
-                let mut state = self.desk.0.lock();
+                let mut state = self.seat.desk();
                 state.history.put_back(taken);
                 return Err(state.history.explain(direction, failure));
             }
@@ -307,7 +256,7 @@ impl Editor {
         let after = transaction.selection().cloned();
         let gone = Cell::new(Vec::new());
         let (committed, ()) = transaction.commit_and(|committed| {
-            let mut state = self.desk.0.lock();
+            let mut state = self.seat.desk();
             match committed {
                 None => state.history.put_back(taken),
                 Some(committed) => {
@@ -338,12 +287,12 @@ impl Editor {
 
     /// How many entries can be undone.
     pub fn undo_depth(&self) -> usize {
-        self.desk.0.lock().history.depth(Direction::Undo)
+        self.seat.desk().history.depth(Direction::Undo)
     }
 
     /// How many entries can be redone.
     pub fn redo_depth(&self) -> usize {
-        self.desk.0.lock().history.depth(Direction::Redo)
+        self.seat.desk().history.depth(Direction::Redo)
     }
 
     /// Forgets the latest entry without undoing it: one that can no longer be undone, so that those before it can. Tells
@@ -358,7 +307,7 @@ impl Editor {
     }
 
     fn discard(&self, direction: Direction) -> bool {
-        let mut state = self.desk.0.lock();
+        let mut state = self.seat.desk();
         let discarded = state.history.discard(direction);
         let gone = state.history.take_gone();
         drop(state);
@@ -368,7 +317,7 @@ impl Editor {
 
     /// Forgets the whole history.
     pub fn clear_history(&self) {
-        let mut state = self.desk.0.lock();
+        let mut state = self.seat.desk();
         state.history.clear();
         let gone = state.history.take_gone();
         drop(state);
@@ -402,7 +351,7 @@ impl Editor {
     }
 
     fn open_group(&self, name: Option<SmolStr>) -> EditGroup<'_> {
-        self.desk.0.lock().history.open_group(name);
+        self.seat.desk().history.open_group(name);
         EditGroup { editor: self }
     }
 }
@@ -427,6 +376,6 @@ pub struct EditGroup<'a> {
 
 impl Drop for EditGroup<'_> {
     fn drop(&mut self) {
-        self.editor.desk.0.lock().history.close_group();
+        self.editor.seat.desk().history.close_group();
     }
 }

@@ -1,15 +1,18 @@
 //! Runs lists of operations, each as one transaction.
 
 use std::ops::Not;
+use std::panic::Location;
+use std::sync::Arc;
 
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::{Callback, HookFailure, Hooks, IntoOperations, Operation, TransactionError};
+use super::desk::{Prepared, Seat};
+use super::{Callback, HookFailure, Hooks, InHistory, IntoOperations, Operation, TransactionError};
 use crate::document::Selection;
 use crate::id::{LockId, OwnerId, TransactionId};
-use crate::lock::AcquireOptions;
-use crate::store::{Committed, DataStore, ExecutedOperation, Receipt, Transaction};
+use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
+use crate::store::{Committed, DataStore, ExecutedOperation, Lease, Receipt, Transaction};
 
 /// Runs lists of operations on a store.
 ///
@@ -28,18 +31,75 @@ use crate::store::{Committed, DataStore, ExecutedOperation, Receipt, Transaction
 /// # Ok::<(), doclock::TransactionError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct TransactionManager {
+pub struct TransactionManager(Arc<Manager>);
+
+/// Behind a pointer of its own, so that a list on its way takes no more along than that.
+#[derive(Clone, Debug)]
+struct Manager {
     store: DataStore,
     owner: OwnerId,
     /// None unless some were given, so that who has none does not pay for any.
     hooks: Option<Hooks>,
 }
 
-/// A list of operations on its way to the store.
+/// A list of operations on its way to the store, and what is to become of it.
+#[derive(Debug)]
 pub(super) struct Submission {
-    pub(super) operations: Vec<Operation>,
-    pub(super) options: AcquireOptions,
-    pub(super) idempotency_key: Option<SmolStr>,
+    operations: Vec<Operation>,
+    idempotency_key: Option<SmolStr>,
+    in_history: InHistory,
+}
+
+/// A list of operations that waits for the lock. Whoever holds the lock when it is its turn carries it out.
+struct Job {
+    manager: TransactionManager,
+    seat: Option<Seat>,
+    submission: Submission,
+}
+
+impl Errand for Job {
+    type Reply = Reply;
+
+    fn run(self, grant: Grant) -> Reply {
+        let Self {
+            manager,
+            seat,
+            submission,
+        } = self;
+        manager.carry_out(grant, seat.as_ref(), submission)
+    }
+}
+
+/// What the submitter is told.
+pub(super) struct Reply {
+    pub(super) outcome: Result<TransactionResult, TransactionError>,
+    /// What is to be dropped where no lock is held.
+    pub(super) gone: Vec<Callback>,
+}
+
+impl From<Result<TransactionResult, TransactionError>> for Reply {
+    fn from(outcome: Result<TransactionResult, TransactionError>) -> Self {
+        let gone = Vec::new();
+        Self { outcome, gone }
+    }
+}
+
+/// A grant in the hands of the thread that asked for it. When it is dropped, the thread goes on with the lists of others, or
+/// hands the lock over.
+struct Turn<'a> {
+    lock: &'a FifoLock,
+    grant: Grant,
+    hand_over: bool,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // A thread that unwinds has other things to do than the work of others.
+        match self.hand_over || std::thread::panicking() {
+            true => self.lock.part_from_grant(self.grant.id),
+            false => self.lock.part_and_serve(self.grant),
+        }
+    }
 }
 
 /// What became of a list of operations.
@@ -77,30 +137,30 @@ impl TransactionManager {
 
     /// Runs transactions for an owner.
     pub fn for_owner(store: DataStore, owner: impl Into<OwnerId>) -> Self {
-        Self {
+        Self(Arc::new(Manager {
             store,
             owner: owner.into(),
             hooks: None,
-        }
+        }))
     }
 
     /// The same with these hooks in the place of those that it has.
     #[must_use]
     pub fn with_hooks(self, hooks: Hooks) -> Self {
-        Self {
+        Self(Arc::new(Manager {
             hooks: Some(hooks),
-            ..self
-        }
+            ..Arc::unwrap_or_clone(self.0)
+        }))
     }
 
     /// The store.
     pub fn store(&self) -> &DataStore {
-        &self.store
+        &self.0.store
     }
 
     /// For whom the transactions run.
     pub fn owner(&self) -> &OwnerId {
-        &self.owner
+        &self.0.owner
     }
 
     /// Waits for the lock, runs the operations in the order given, and commits.
@@ -109,9 +169,19 @@ impl TransactionManager {
     /// the next in line, and the error says which it was. A list without operations succeeds without waiting
     /// and makes no version.
     ///
+    /// # Who does the work
+    ///
+    /// If nobody holds the lock, the calling thread does. Otherwise the list joins the line, and when its turn comes, a
+    /// thread that is in `execute` already and done with its own list may carry it out, in a transaction of its own; the
+    /// calling thread sleeps meanwhile and gets the result. So operations that are code, and before-hooks, may run in
+    /// another thread than the one that submitted them; after-hooks do not. In turn this thread may carry out a [limited
+    /// number](crate::StoreOptions::batch_limit) of lists of others before it returns, unless it [hands
+    /// over](AcquireOptions::hand_over).
+    ///
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then.
+    #[track_caller]
     pub fn execute(
         &self,
         operations: impl IntoOperations,
@@ -125,12 +195,14 @@ impl TransactionManager {
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then.
+    #[track_caller]
     pub fn execute_with(
         &self,
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        self.run(Submission::new(operations, options), |_| (), commit)
+        let submission = Submission::new(operations);
+        self.run(submission, &options, Location::caller(), None)
     }
 
     /// As [`execute_with`](Self::execute_with), once for a key: if it comes again, the result of the first time is
@@ -162,17 +234,15 @@ impl TransactionManager {
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then.
+    #[track_caller]
     pub fn execute_once(
         &self,
         key: impl Into<SmolStr>,
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        self.run(
-            Submission::new(operations, options).once(key),
-            |_| (),
-            commit,
-        )
+        let submission = Submission::new(operations).once(key);
+        self.run(submission, &options, Location::caller(), None)
     }
 
     /// As [`execute`](Self::execute), under a lock that is held by id and stays held. After-hooks run when the
@@ -186,78 +256,134 @@ impl TransactionManager {
         lock: LockId,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        let transaction = self.store.begin_with(lock)?;
+        let transaction = self.0.store.begin_with(lock)?;
         let operations = operations.into_operations();
         if first(&operations).is_none() {
-            return commit(transaction, Vec::new());
+            return Ok(transaction.commit()?.into());
         }
-        self.carry_out(transaction, operations, commit)
+        let submission = Submission::new(operations);
+        self.hear(self.carry_out_in(transaction, None, submission))
     }
 
-    /// Begins, runs, and lets `finish` commit while the lock is still held.
+    /// Has a list carried out, on behalf of whoever sits in the seat.
     pub(super) fn run(
         &self,
         submission: Submission,
-        prepare: impl FnOnce(&mut Transaction),
-        finish: impl FnOnce(Transaction, Vec<Callback>) -> Result<TransactionResult, TransactionError>,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+        seat: Option<&Seat>,
     ) -> Result<TransactionResult, TransactionError> {
-        let Submission {
-            operations,
-            options,
-            idempotency_key: key,
-        } = submission;
-        let receipt = || self.store.receipt(key.as_ref()?);
+        let Manager { store, owner, .. } = &*self.0;
         // What is done already need not wait.
-        if let Some(receipt) = receipt() {
+        if let Some(receipt) = self.receipt(&submission) {
             return Ok(TransactionResult::repeated(&receipt));
         }
-        let Some(first) = first(&operations) else {
+        let Some(first) = first(&submission.operations) else {
             return Ok(self.nothing_done());
         };
-        let options = options.label_unless_set(SmolStr::new_static(first.name()));
-        let mut transaction = self.store.begin_as(&self.owner, options)?;
-        // From here on nobody else can use the key; while this one waited, somebody may have.
-        if let Some(receipt) = receipt() {
-            return Ok(TransactionResult::repeated(&receipt));
-        }
-        if let Some(key) = key {
-            transaction.remember_as(key);
-        }
-        prepare(&mut transaction);
-        self.carry_out(transaction, operations, finish)
+        let label = SmolStr::new_static(first.name());
+        let asker = options.asker(owner, call_site, true);
+        let asker = Asker {
+            label: asker.label.or(Some(&label)),
+            ..asker
+        };
+        let lock = store.fifo();
+        let (grant, submission) = match lock.try_grant(&asker, options)? {
+            Some(grant) => (grant, submission),
+            None => {
+                let (manager, seat) = (self.clone(), seat.cloned());
+                let job = Job {
+                    manager,
+                    seat,
+                    submission,
+                };
+                match lock.ask(&asker, options, Some(job))? {
+                    Answer::Done(reply) => return self.hear(reply),
+                    Answer::Granted(grant, job) => {
+                        let job = job.expect("nobody did it, so nobody took it");
+                        (grant, job.submission)
+                    }
+                }
+            }
+        };
+        let turn = Turn {
+            lock,
+            grant,
+            hand_over: options.hands_over(),
+        };
+        let reply = self.carry_out(grant, seat, submission);
+        drop(turn);
+        self.hear(reply)
     }
 
-    fn carry_out(
+    /// Carries a list out under a grant that the caller ends.
+    fn carry_out(&self, grant: Grant, seat: Option<&Seat>, mut submission: Submission) -> Reply {
+        let Manager { store, owner, .. } = &*self.0;
+        let mut transaction = store.begin_under(grant, owner.clone(), Lease::Lent);
+        // From here on nobody else can use the key; while this one waited, somebody may have.
+        if let Some(receipt) = self.receipt(&submission) {
+            return Ok(TransactionResult::repeated(&receipt)).into();
+        }
+        if let Some(key) = submission.idempotency_key.take() {
+            transaction.remember_as(key);
+        }
+        let prepared = seat.map(|seat| seat.prepare(&mut transaction));
+        self.carry_out_in(transaction, prepared, submission)
+    }
+
+    fn carry_out_in(
         &self,
         mut transaction: Transaction,
-        operations: Vec<Operation>,
-        finish: impl FnOnce(Transaction, Vec<Callback>) -> Result<TransactionResult, TransactionError>,
-    ) -> Result<TransactionResult, TransactionError> {
-        let operations = match &self.hooks {
-            Some(hooks) => hooks.run_before(&transaction, operations)?,
-            None => operations,
+        prepared: Option<Prepared<'_>>,
+        submission: Submission,
+    ) -> Reply {
+        let operations = match &self.0.hooks {
+            Some(hooks) => match hooks.run_before(&transaction, submission.operations) {
+                Ok(operations) => operations,
+                Err(refused) => return Err(refused).into(),
+            },
+            None => submission.operations,
         };
-        let inverses = operations.iter().filter_map(Operation::inverse).collect();
-        transaction.run_list(operations)?;
-        // Changed in place: results are large to move.
-        let mut outcome = finish(transaction, inverses);
-        if let Ok(result) = &mut outcome {
+        let inverses: Vec<_> = operations.iter().filter_map(Operation::inverse).collect();
+        if let Err(failed) = transaction.run_list(operations) {
+            return Err(failed).into();
+        }
+        match prepared {
+            Some(prepared) => prepared.commit(transaction, inverses, submission.in_history),
+            None => {
+                let committed = transaction.commit();
+                committed.map(Into::into).map_err(Into::into).into()
+            }
+        }
+    }
+
+    /// What became of a list, in the thread of the submitter and with no lock held.
+    fn hear(&self, reply: Reply) -> Result<TransactionResult, TransactionError> {
+        let Reply { mut outcome, gone } = reply;
+        drop(gone);
+        if let Ok(result) = &mut outcome
+            && !result.repeated
+        {
             self.follow(result);
         }
         outcome
     }
 
+    fn receipt(&self, submission: &Submission) -> Option<Arc<Receipt>> {
+        self.0.store.receipt(submission.idempotency_key.as_ref()?)
+    }
+
     /// Lets the after-hooks see a result.
     pub(super) fn follow(&self, result: &mut TransactionResult) {
-        if let Some(hooks) = &self.hooks {
+        if let Some(hooks) = &self.0.hooks {
             result.hook_failures = hooks.run_after(result);
         }
     }
 
     fn nothing_done(&self) -> TransactionResult {
         TransactionResult {
-            transaction_id: self.store.next_transaction(),
-            version: self.store.version(),
+            transaction_id: self.0.store.next_transaction(),
+            version: self.0.store.version(),
             changed: false,
             operations: Vec::new(),
             selection_before: None,
@@ -269,19 +395,22 @@ impl TransactionManager {
 }
 
 impl Submission {
-    pub(super) fn new(operations: impl IntoOperations, options: AcquireOptions) -> Self {
+    pub(super) fn new(operations: impl IntoOperations) -> Self {
         Self {
             operations: operations.into_operations(),
-            options,
             idempotency_key: None,
+            in_history: InHistory::Recorded,
         }
     }
 
-    pub(super) fn once(self, key: impl Into<SmolStr>) -> Self {
-        Self {
-            idempotency_key: Some(key.into()),
-            ..self
-        }
+    pub(super) fn once(mut self, key: impl Into<SmolStr>) -> Self {
+        self.idempotency_key = Some(key.into());
+        self
+    }
+
+    pub(super) fn in_history(mut self, how: InHistory) -> Self {
+        self.in_history = how;
+        self
     }
 }
 
@@ -292,13 +421,6 @@ fn first(operations: &[Operation]) -> Option<&Operation> {
 
 fn is_empty(operation: &Operation) -> bool {
     matches!(operation, Operation::Control { operations, .. } if operations.is_empty())
-}
-
-fn commit(
-    transaction: Transaction,
-    _: Vec<Callback>,
-) -> Result<TransactionResult, TransactionError> {
-    Ok(transaction.commit()?.into())
 }
 
 impl From<Committed> for TransactionResult {

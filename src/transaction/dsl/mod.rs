@@ -49,10 +49,8 @@ pub use tree::*;
 pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingTransaction<'_> {
     PendingTransaction {
         editor,
-        operations: operations.into_operations(),
-        in_history: InHistory::Recorded,
+        submission: Submission::new(operations),
         options: AcquireOptions::new(),
-        idempotency_key: None,
     }
 }
 
@@ -61,16 +59,14 @@ pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingT
 #[must_use = "nothing happens until it is committed"]
 pub struct PendingTransaction<'a> {
     editor: &'a Editor,
-    operations: Vec<Operation>,
-    in_history: InHistory,
+    submission: Submission,
     options: AcquireOptions,
-    idempotency_key: Option<SmolStr>,
 }
 
 impl PendingTransaction<'_> {
     /// What becomes of it in the editor's history.
     pub fn in_history(mut self, how: InHistory) -> Self {
-        self.in_history = how;
+        self.submission = self.submission.in_history(how);
         self
     }
 
@@ -94,7 +90,7 @@ impl PendingTransaction<'_> {
     /// # Ok::<(), doclock::TransactionError>(())
     /// ```
     pub fn idempotent(mut self, key: impl Into<SmolStr>) -> Self {
-        self.idempotency_key = Some(key.into());
+        self.submission = self.submission.once(key);
         self
     }
 
@@ -103,13 +99,9 @@ impl PendingTransaction<'_> {
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then.
+    #[track_caller]
     pub fn commit(self) -> Result<TransactionResult, TransactionError> {
-        let submission = Submission {
-            operations: self.operations,
-            options: self.options,
-            idempotency_key: self.idempotency_key,
-        };
-        self.editor.submit(submission, self.in_history)
+        self.editor.submit(self.submission, &self.options)
     }
 }
 

@@ -1,0 +1,244 @@
+//! One waiting request: who asks, what is to be done, and how it is told what became of it.
+//!
+//! [`Waiting::tell`] is all that a lock needs to know of who waits, so an asynchronous waker could stand here as
+//! well. A request has its own mutex: a woken thread need not touch the lock's again.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+
+use smol_str::SmolStr;
+
+use super::{Grant, LockError};
+use crate::id::OwnerId;
+use crate::sync::{Condvar, Hint, Mutex};
+use crate::time::{Clock, Deadline, Pause, TimeListener};
+
+/// Who asks, as the caller says it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asker<'a> {
+    pub(crate) owner: &'a OwnerId,
+    pub(crate) label: Option<&'a SmolStr>,
+    pub(crate) call_site: &'static Location<'static>,
+    /// The thread that would wait for itself if it asked again; zero for none.
+    pub(crate) thread: u64,
+    /// Whether the grant goes to a transaction, which alone may end it.
+    pub(crate) transaction: bool,
+}
+
+/// Who asks, as the lock keeps it, in the part that is the same before and after the grant.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) owner: OwnerId,
+    pub(super) label: Option<SmolStr>,
+    pub(super) call_site: &'static Location<'static>,
+    pub(super) thread: u64,
+    pub(super) transaction: bool,
+}
+
+impl Claim {
+    pub(super) fn nobody() -> Self {
+        Self {
+            owner: OwnerId::default(),
+            label: None,
+            call_site: Location::caller(),
+            thread: 0,
+            transaction: false,
+        }
+    }
+
+    pub(super) fn asker(&self) -> Asker<'_> {
+        Asker {
+            owner: &self.owner,
+            label: self.label.as_ref(),
+            call_site: self.call_site,
+            thread: self.thread,
+            transaction: self.transaction,
+        }
+    }
+
+    /// Makes it the claim of whoever asks. Asks the same as before, it writes next to nothing, and what is written goes to
+    /// its place at once: a copy on the way would stall the processor, which reads back wide what was written narrow.
+    #[inline(always)]
+    pub(super) fn assign(&mut self, asker: &Asker<'_>) {
+        if self.owner != *asker.owner {
+            self.owner = asker.owner.clone();
+        }
+        if self.label.as_ref() != asker.label {
+            self.label = asker.label.cloned();
+        }
+        self.call_site = asker.call_site;
+        self.thread = asker.thread;
+        self.transaction = asker.transaction;
+    }
+}
+
+impl From<&Asker<'_>> for Claim {
+    fn from(asker: &Asker<'_>) -> Self {
+        Self {
+            owner: asker.owner.clone(),
+            label: asker.label.cloned(),
+            call_site: asker.call_site,
+            thread: asker.thread,
+            transaction: asker.transaction,
+        }
+    }
+}
+
+/// Work under a lock that need not be done by the thread that asks: whoever holds the lock can do it when it is its turn.
+pub(crate) trait Errand: Send + 'static {
+    /// What becomes of it.
+    type Reply: Send + 'static;
+
+    /// Does it, under a grant that the caller ends.
+    fn run(self, grant: Grant) -> Self::Reply;
+}
+
+/// No work: who asks wants the lock itself.
+impl Errand for Infallible {
+    type Reply = Infallible;
+
+    fn run(self, _: Grant) -> Infallible {
+        self
+    }
+}
+
+/// What a waiting request is told, exactly once.
+#[derive(Debug)]
+pub(super) enum Outcome<R> {
+    /// It holds the lock, and does its work itself.
+    Granted(Grant),
+    /// It left the line without a grant.
+    Failed(Box<LockError>),
+    /// Its work was done by another thread.
+    Done(R),
+    /// Its work was done by another thread until it panicked.
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// A grant, or why there is none: what the lock itself has to tell.
+pub(super) type Verdict = Outcome<Infallible>;
+
+impl Verdict {
+    fn of<R>(self) -> Outcome<R> {
+        match self {
+            Self::Granted(grant) => Outcome::Granted(grant),
+            Self::Failed(error) => Outcome::Failed(error),
+            Self::Done(never) => match never {},
+            Self::Panicked(payload) => Outcome::Panicked(payload),
+        }
+    }
+}
+
+/// A request as the line knows it.
+pub(super) trait Waiting: Send + Sync {
+    fn claim(&self) -> &Claim;
+
+    /// Whether whoever holds the lock can do its work.
+    fn is_errand(&self) -> bool;
+
+    /// Tells the waiter. To be called once, and without the lock's mutex; instead of [`Waiting::serve`].
+    fn tell(&self, verdict: Verdict);
+
+    /// Does the waiter's work in the calling thread, and tells what became of it. A panic is told as well.
+    fn serve(&self, grant: Grant);
+}
+
+/// A request with a thread that waits for it.
+pub(super) struct Request<W: Errand> {
+    claim: Claim,
+    errand: bool,
+    slot: Mutex<Slot<W>>,
+    changed: Condvar,
+    told: Hint,
+}
+
+struct Slot<W: Errand> {
+    /// Until somebody takes it to do it.
+    work: Option<W>,
+    /// From when it is told until the waiter has heard it.
+    outcome: Option<Outcome<W::Reply>>,
+}
+
+impl<W: Errand> Request<W> {
+    pub(super) fn new(claim: Claim, work: Option<W>) -> Self {
+        Self {
+            claim,
+            errand: work.is_some(),
+            slot: Mutex::new(Slot {
+                work,
+                outcome: None,
+            }),
+            changed: Condvar::default(),
+            told: Hint::default(),
+        }
+    }
+
+    /// Takes the work, to do it.
+    pub(super) fn take_work(&self) -> Option<W> {
+        self.slot.lock().work.take()
+    }
+
+    fn deliver(&self, outcome: Outcome<W::Reply>) {
+        let before = self.slot.lock().outcome.replace(outcome);
+        debug_assert!(before.is_none(), "told twice");
+        self.told.give();
+        self.changed.notify_one();
+    }
+
+    /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline has passed without.
+    pub(super) fn wait_until(
+        &self,
+        looks: u32,
+        clock: &Clock,
+        deadline: Option<Deadline>,
+    ) -> Option<Outcome<W::Reply>> {
+        self.told.spin(looks);
+        let mut slot = self.slot.lock();
+        loop {
+            if slot.outcome.is_some() {
+                return slot.outcome.take();
+            }
+            slot = match deadline.map(|deadline| clock.until(deadline)) {
+                None | Some(Some(Pause::UntilAdvanced)) => self.changed.wait(slot),
+                Some(Some(Pause::For(left))) => self.changed.wait_for(slot, left),
+                Some(None) => return None,
+            };
+        }
+    }
+}
+
+impl<W: Errand> Waiting for Request<W> {
+    fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    fn is_errand(&self) -> bool {
+        self.errand
+    }
+
+    fn tell(&self, verdict: Verdict) {
+        self.deliver(verdict.of());
+    }
+
+    fn serve(&self, grant: Grant) {
+        let Some(work) = self.take_work() else {
+            debug_assert!(false, "only errands are served, and those once");
+            return;
+        };
+        // Nobody sees what a panic leaves behind: the work owns all that it changes before it is done.
+        self.deliver(match catch_unwind(AssertUnwindSafe(|| work.run(grant))) {
+            Ok(reply) => Outcome::Done(reply),
+            Err(payload) => Outcome::Panicked(payload),
+        });
+    }
+}
+
+impl<W: Errand> TimeListener for Request<W> {
+    /// Wakes the waiter to look at its clock again. Passing through the mutex closes the gap between its last
+    /// look and its sleep.
+    fn time_advanced(&self) {
+        drop(self.slot.lock());
+        self.changed.notify_one();
+    }
+}

@@ -1,0 +1,89 @@
+//! The part of a lock's state that is changed without its mutex.
+
+use std::sync::atomic::Ordering;
+
+use crate::id::LockId;
+use crate::sync::AtomicU64;
+
+/// Who holds the lock, in one atomic number, so that an uncontended holder can leave with one compare-and-swap.
+///
+/// | bits | meaning |
+/// |---|---|
+/// | all zero | nobody holds |
+/// | 0 | *pinned*: the hold ends under the mutex, because somebody waits, looks or measures |
+/// | 1 | a transaction holds, which alone may end the hold |
+/// | 2.. | the number of the holder's request, never zero |
+///
+/// Only somebody with the mutex makes the word anything but free. Without the mutex one step is possible: from *held and not
+/// pinned* to *free*, by the holder. So while the word is pinned, only the mutex's owner changes it.
+#[derive(Debug)]
+pub(super) struct Word(AtomicU64);
+
+const FREE: u64 = 0;
+const PINNED: u64 = 1;
+const TRANSACTION: u64 = 2;
+const NUMBER: u32 = 2;
+
+impl Word {
+    pub(super) fn new() -> Self {
+        Self(AtomicU64::new(FREE))
+    }
+
+    /// Whether nobody holds. To be trusted as *held* only in as much as it was so a moment ago.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.0.load(Ordering::Acquire) == FREE
+    }
+
+    /// Says who holds. With the mutex, and while the word is free or pinned.
+    #[inline]
+    pub(super) fn set(&self, held: Option<Held>) {
+        // Release, because who finds the lock free without the mutex's help must see what was done under it.
+        self.0
+            .store(held.map_or(FREE, Held::encode), Ordering::Release);
+    }
+
+    /// Has the present hold end under the mutex. With the mutex; `false` if nobody holds.
+    pub(super) fn pin(&self) -> bool {
+        let mut word = self.0.load(Ordering::Acquire);
+        while word != FREE && word & PINNED == 0 {
+            // Only its end can come in between, so this goes round twice at most.
+            let pinned = word | PINNED;
+            let swapped =
+                self.0
+                    .compare_exchange(word, pinned, Ordering::AcqRel, Ordering::Acquire);
+            word = swapped.map_or_else(|found| found, |_| pinned);
+        }
+        word != FREE
+    }
+
+    /// Ends a hold that is not pinned.
+    #[inline]
+    pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
+        let held = Held {
+            number: id.number,
+            transaction,
+            pinned: false,
+        };
+        self.0
+            .compare_exchange(held.encode(), FREE, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
+    }
+}
+
+/// A word that is not free.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) number: u64,
+    pub(super) transaction: bool,
+    pub(super) pinned: bool,
+}
+
+impl Held {
+    #[inline]
+    fn encode(self) -> u64 {
+        self.number << NUMBER
+            | u64::from(self.transaction) * TRANSACTION
+            | u64::from(self.pinned) * PINNED
+    }
+}

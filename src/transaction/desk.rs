@@ -1,0 +1,111 @@
+//! What lies before an editor: its selection, its clipboard, its history.
+
+use std::cell::Cell;
+use std::sync::{Arc, Weak};
+
+use super::history::{Edit, History};
+use super::manager::Reply;
+use super::{Callback, InHistory, TransactionResult};
+use crate::document::{Fragment, Selection};
+use crate::store::{DataStore, Observer, ObserverId, Transaction, Witnessed};
+use crate::sync::{Mutex, MutexGuard};
+
+/// A place at a desk from which transactions are run. Clones share the desk.
+#[derive(Clone, Debug)]
+pub(super) struct Seat {
+    desk: Arc<Desk>,
+    id: ObserverId,
+}
+
+/// Its mutex is taken by whoever holds the store's lock, or by nobody who waits for that.
+#[derive(Debug, Default)]
+struct Desk(Mutex<State>);
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) selection: Option<Selection>,
+    pub(super) clipboard: Option<Fragment>,
+    pub(super) history: History,
+}
+
+impl Observer for Desk {
+    fn committed(&self, commit: &Witnessed<'_>) {
+        let mut state = self.0.lock();
+        let selection = state.selection.take();
+        state.selection = selection.and_then(|selection| selection.after_all(commit.changes));
+        state.history.observe_other(commit);
+    }
+}
+
+impl Seat {
+    /// A seat at an empty desk, which follows the commits of others.
+    pub(super) fn take(store: &DataStore) -> Self {
+        let desk = Arc::new(Desk::default());
+        let observer: Weak<dyn Observer> =
+            Arc::downgrade(&(Arc::clone(&desk) as Arc<dyn Observer>));
+        let id = store.observe(observer);
+        Self { desk, id }
+    }
+
+    pub(super) fn desk(&self) -> MutexGuard<'_, State> {
+        self.desk.0.lock()
+    }
+
+    /// Called with the store's lock held, so nobody else's commit moves the selection from here on.
+    pub(super) fn prepare(&self, transaction: &mut Transaction) -> Prepared<'_> {
+        let state = self.desk();
+        transaction.begin_for(self.id, state.selection.clone());
+        transaction.set_clipboard(state.clipboard.clone());
+        let before = transaction.selection().cloned();
+        Prepared { seat: self, before }
+    }
+}
+
+/// A transaction that knows what is selected and copied.
+pub(super) struct Prepared<'a> {
+    seat: &'a Seat,
+    /// What is selected before its first operation.
+    pub(super) before: Option<Selection>,
+}
+
+impl Prepared<'_> {
+    /// Commits the transaction, in which a list of operations with these inverses was carried out.
+    pub(super) fn commit(
+        self,
+        mut transaction: Transaction,
+        inverses: Vec<Callback>,
+        in_history: InHistory,
+    ) -> Reply {
+        let Self { seat, before } = self;
+        let after = transaction.selection().cloned();
+        let clipboard = transaction.clipboard().cloned();
+        let at = transaction.now();
+        // Dropped when all locks are free.
+        let gone = Cell::new(Vec::new());
+        transaction.remember_selections([&before, &after]);
+        let (committed, ()) = transaction.commit_and(|committed| {
+            let Some(committed) = committed else { return };
+            let mut state = seat.desk();
+            state.selection.clone_from(&after);
+            state.clipboard = clipboard;
+            let edit = Edit {
+                changes: std::mem::take(&mut committed.changes),
+                inverses,
+                before: before.clone(),
+                after: after.clone(),
+                at,
+                version: committed.version,
+            };
+            state.history.record(edit, in_history);
+            gone.set(state.history.take_gone());
+        });
+        let outcome = committed.map_err(Into::into).map(|committed| {
+            let mut result = TransactionResult::from(committed);
+            result.selection_before = before;
+            result.selection_after = after;
+            result
+        });
+        let gone = gone.into_inner();
+        Reply { outcome, gone }
+    }
+}
