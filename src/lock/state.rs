@@ -12,8 +12,11 @@ use super::parker::Parker;
 use super::stats::{LockStats, Recorder};
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
-use crate::queue::{Exclusive, Queue, Ticket};
+use crate::queue::{Exclusive, Priority, Queue, Ticket};
 use crate::time::Timestamp;
+
+/// By how many later requests one may be overtaken for each level that their priority is above its own.
+const OVERTAKING: u32 = 64;
 
 /// What a waiter is told, exactly once.
 pub(super) type Outcome = Result<Grant, LockError>;
@@ -97,7 +100,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(lock: u32, wait_limit: Option<Duration>, queue_bound: Option<usize>) -> Self {
         Self {
-            queue: Queue::new(Exclusive::default()),
+            queue: Queue::new(Exclusive::default(), OVERTAKING),
             holder: None,
             lock,
             requests: 0,
@@ -216,7 +219,7 @@ impl State {
             limit,
             parker,
         };
-        self.queue.join((), waiter)
+        self.queue.join((), Priority::Normal, waiter)
     }
 
     /// Takes a waiter out of the line; `None` when it no longer stands there, because it was granted or
