@@ -79,12 +79,8 @@ impl<T> Lane<T> {
             return self.pop();
         }
         let value = self.slots.get_mut(index)?.value.take()?;
-        if index + 1 == self.slots.len() {
-            self.slots.pop_back();
-        } else {
-            self.gaps.add(self.first + index);
-            self.left += 1;
-        }
+        self.gaps.add(self.first + index);
+        self.left += 1;
         if self.left > self.slots.len() / 2 {
             self.compact();
         }
@@ -153,7 +149,7 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Drops the gaps. It looks at each slot, and as many have left since the last time, or half as many.
+    /// Drops the gaps. It looks at each slot; at least half as many requests have gone since the last time.
     fn compact(&mut self) {
         self.slots.retain(|slot| {
             step();

@@ -24,9 +24,9 @@ pub(crate) struct Cursor {
 
 /// First in first out for each priority; between priorities by [`Cursor`], which is given on joining and never changes.
 ///
-/// Joining and serving cost O(1), finding a place O(log n), leaving O(log n) amortized; what is kept of those who left
-/// is never more than those who stand there. Memory is given back when three quarters of it are unused, except for
-/// a small rest.
+/// Joining and serving cost O(1) amortized, finding a place O(log n), leaving O(log n) amortized; what is kept of those
+/// who left is never more than those who stand there. Memory is given back when three quarters of it are unused, except
+/// for a small rest.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     lanes: [Lane<T>; Priority::ALL.len()],
