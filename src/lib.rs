@@ -57,7 +57,7 @@
 //!
 //! | room | what it holds |
 //! |---|---|
-//! | `queue` | the line in which everything waits: pure, first in first out |
+//! | `queue` | the line in which everything waits: pure, first in first out for each [`Priority`] |
 //! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors |
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
 //! | `store` | [`DataStore`], [`Transaction`], [`Commit`], [`Subscription`] and [`Filter`] |
@@ -94,10 +94,12 @@ pub use document::{
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
     AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError,
-    LockError, LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TimeoutEvidence,
+    LockDump, LockError, LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released,
+    TimeoutEvidence,
 };
 #[cfg(feature = "markdown")]
 pub use markdown::{from_markdown, to_markdown};
+pub use queue::Priority;
 pub use store::{
     AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, Filter,
     Savepoint, SavepointError, StoreOptions, Subscription, Transaction,

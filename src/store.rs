@@ -28,8 +28,8 @@ pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
 use crate::document::{Change, Overlay, Schema, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
-    AcquireOptions, FifoLock, Grant, JoinError, LockError, LockGuard, LockInfo, LockStats,
-    QueueEntry, ReleaseError, Released,
+    AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
+    LockStats, QueueEntry, ReleaseError, Released,
 };
 use crate::sync::Mutex;
 use events::Events;
@@ -417,6 +417,12 @@ impl DataStore {
     /// Who waits for the lock, in order.
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         self.0.lock.queue_info()
+    }
+
+    /// Who holds the lock and who waits for it, for a person to read when something hangs. Others go on while it is taken, however
+    /// long the line is.
+    pub fn lock_dump(&self) -> LockDump {
+        self.0.lock.dump()
     }
 
     /// The lock's figures and state, all of one moment.

@@ -15,8 +15,8 @@ use super::state::{Ended, Moment, Next, Reason, State};
 use super::tempo::{Measured, Tempo};
 use super::word::{Held, Word};
 use super::{
-    AcquireOptions, Grant, JoinError, LockError, LockGuard, LockInfo, LockStats, QueueEntry,
-    ReleaseError,
+    AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockStats,
+    QueueEntry, ReleaseError,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::Ticket;
@@ -57,6 +57,7 @@ pub(crate) struct LockSettings {
     pub(crate) wait_limit: Option<Duration>,
     pub(crate) hold_limit: Option<Duration>,
     pub(crate) queue_bound: Option<usize>,
+    pub(crate) overtaking: u32,
     pub(crate) batch: BatchLimit,
 }
 
@@ -71,6 +72,7 @@ impl Default for LockSettings {
             wait_limit: Some(Self::DEFAULT_WAIT_LIMIT),
             hold_limit: None,
             queue_bound: None,
+            overtaking: 64,
             batch: BatchLimit::default(),
         }
     }
@@ -104,7 +106,7 @@ impl FifoLock {
 
     pub(crate) fn with_settings(settings: LockSettings) -> Self {
         let lock = random_session();
-        let mut state = State::new(lock, Tempo::new(&settings.clock));
+        let mut state = State::new(lock, settings.overtaking, Tempo::new(&settings.clock));
         state.wait_limit = settings.wait_limit;
         state.hold_limit = settings.hold_limit;
         state.queue_bound = settings.queue_bound;
@@ -236,7 +238,7 @@ impl FifoLock {
         state.reject_excess(claim, options.queue_bound)?;
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
-        let ticket = state.join_line(request.clone(), now.at);
+        let ticket = state.join_line(request.clone(), options.priority, now.at);
         let looks = looks(state.expected_wait());
         let alarm = state.overdue();
         drop(state);
@@ -320,6 +322,23 @@ impl FifoLock {
     /// Who waits, in order.
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         self.0.step(|state, now| state.entries(now.at).collect())
+    }
+
+    /// Who holds and who waits, for a person to read when something hangs. Unlike [`stats`](Self::stats) it lets others go on
+    /// while it is taken, however long the line is.
+    pub fn dump(&self) -> LockDump {
+        let (holder, (mut waiting, mut next)) = self.0.step(|state, now| {
+            let holder = state.current(now.at);
+            (holder, state.page(None, 0, now.at))
+        });
+        while let Some(position) = next {
+            let listed = waiting.len();
+            let page = |state: &mut State, now: Moment| state.page(Some(position), listed, now.at);
+            let (entries, after) = self.0.step(page);
+            waiting.extend(entries);
+            next = after;
+        }
+        LockDump { holder, waiting }
     }
 
     /// Figures and state of one moment.

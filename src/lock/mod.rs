@@ -5,6 +5,7 @@
 
 mod batch;
 mod cancel;
+mod dump;
 mod error;
 mod fifo;
 mod guard;
@@ -17,6 +18,7 @@ mod tempo;
 mod word;
 
 pub use cancel::CancelToken;
+pub use dump::LockDump;
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
 pub use fifo::{FifoLock, Released};
 pub use guard::LockGuard;

@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use super::CancelToken;
 use super::request::Asker;
 use crate::id::OwnerId;
+use crate::queue::Priority;
 use crate::sync::thread_number;
 
 /// How one request waits: how long, behind how many, until whom.
@@ -33,6 +34,7 @@ pub struct AcquireOptions {
     pub(super) label: Option<SmolStr>,
     pub(super) unbound: bool,
     pub(super) hand_over: bool,
+    pub(super) priority: Priority,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +83,23 @@ impl AcquireOptions {
     /// Says what the lock is wanted for, to be read in errors, in the queue's listing and in the statistics.
     pub fn label(mut self, label: impl Into<SmolStr>) -> Self {
         self.label = Some(label.into());
+        self
+    }
+
+    /// Goes before requests of lower priority that wait, but before each of them only as often as
+    /// [`StoreOptions::overtaking_bound`](crate::StoreOptions::overtaking_bound) allows. Requests of one priority are
+    /// granted in the order in which they asked, and a holder is never interrupted.
+    ///
+    /// ```
+    /// use doclock::{AcquireOptions, DataStore, Priority};
+    ///
+    /// let store = DataStore::new();
+    /// let keystroke = AcquireOptions::new().priority(Priority::High);
+    /// let guard = store.lock_with("ann", keystroke)?;
+    /// # Ok::<(), doclock::LockError>(())
+    /// ```
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
         self
     }
 

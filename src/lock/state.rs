@@ -13,7 +13,7 @@ use super::tempo::{Measured, Tempo};
 use super::word::Held;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
-use crate::queue::{Exclusive, Queue, Ticket};
+use crate::queue::{Cursor, Exclusive, Priority, Queue, Ticket};
 use crate::time::{Deadline, Timestamp};
 
 /// The present, for steps after which somebody else may hold the lock.
@@ -122,13 +122,16 @@ pub(super) struct State {
     pub(super) figures: Recorder,
 }
 
+/// Of so many waiters a dump makes notes at a time.
+const PAGE: usize = 32;
+
 /// So many revoked grants are remembered, to be told apart from ids that never were.
 const REMEMBERED: usize = 256;
 
 impl State {
-    pub(super) fn new(lock: u32, tempo: Tempo) -> Self {
+    pub(super) fn new(lock: u32, overtaking: u32, tempo: Tempo) -> Self {
         Self {
-            queue: Queue::new(Exclusive::default()),
+            queue: Queue::new(Exclusive::default(), overtaking),
             held: false,
             holder: Holder::nobody(),
             lock,
@@ -310,14 +313,19 @@ impl State {
         }
     }
 
-    pub(super) fn join_line(&mut self, request: Arc<dyn Waiting>, now: Timestamp) -> Ticket {
+    pub(super) fn join_line(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        priority: Priority,
+        now: Timestamp,
+    ) -> Ticket {
         let id = self.next_id();
         let waiter = Waiter {
             id,
             since: now,
             request,
         };
-        self.queue.join((), waiter)
+        self.queue.join((), priority, waiter)
     }
 
     /// How long the last in line will wait, if all goes on as it did lately.
@@ -517,6 +525,19 @@ impl State {
     pub(super) fn entries(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
         waiting.map(move |(ahead, (_, waiter))| waiter.entry(ahead + 1, now))
+    }
+
+    /// Some of who waits, from a position in the line on, and where to read on.
+    pub(super) fn page(
+        &self,
+        after: Option<Cursor>,
+        listed: usize,
+        now: Timestamp,
+    ) -> (Vec<QueueEntry>, Option<Cursor>) {
+        let (page, next) = self.queue.page(after, PAGE);
+        let places = page.into_iter().zip(listed + 1..);
+        let entries = places.map(|((_, waiter), place)| waiter.entry(place, now));
+        (entries.collect(), next)
     }
 
     #[cfg(loom)]

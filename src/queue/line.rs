@@ -1,121 +1,187 @@
-//! A first-in-first-out list whose members can leave from the middle.
+//! The order in which requests are served, and where each of them stands.
 
-use slotmap::SlotMap;
+use std::cmp::Reverse;
 
-slotmap::new_key_type! {
-    /// A place in a [`Line`]. A ticket outlives its place harmlessly: it is never issued twice.
-    pub(crate) struct Ticket;
+use super::Priority;
+use super::lane::Lane;
+
+/// Names one that joined a [`Line`], for as long as it stands there; numbers are not issued twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ticket {
+    sequence: u64,
+    priority: Priority,
 }
 
-/// A doubly linked list in a slot map: joining, leaving from anywhere and serving the head cost O(1).
+/// A position in the order of a [`Line`], whether or not somebody stands there still.
 ///
-/// The slot map keeps its capacity, so a line that has once been long does not allocate again; it stores
-/// nothing of those who left.
+/// Ordered as the line is: by rank, and of two with the same rank the higher priority first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Cursor {
+    /// The sequence number, postponed by `overtaking` for each level below the highest.
+    rank: u64,
+    priority: Reverse<Priority>,
+}
+
+/// First in first out for each priority; between priorities by [`Cursor`], which is given on joining and never changes.
+///
+/// Joining and serving cost O(1) amortized, finding a place O(log n), leaving O(log n) amortized; what is kept of those
+/// who left is never more than those who stand there. Memory is given back when three quarters of it are unused, except
+/// for a small rest.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
-    places: SlotMap<Ticket, Place<T>>,
-    ends: Option<Ends>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Ends {
-    front: Ticket,
-    back: Ticket,
-}
-
-#[derive(Debug)]
-struct Place<T> {
-    value: T,
-    before: Option<Ticket>,
-    behind: Option<Ticket>,
-}
-
-impl<T> Default for Line<T> {
-    fn default() -> Self {
-        Self {
-            places: SlotMap::with_key(),
-            ends: None,
-        }
-    }
+    lanes: [Lane<T>; Priority::ALL.len()],
+    /// By how many requests one may be overtaken for each level that they are above it.
+    overtaking: u64,
+    /// How many ever joined. At one in each nanosecond this lasts for five hundred years.
+    joined: u64,
+    len: usize,
 }
 
 impl<T> Line<T> {
+    pub(crate) fn new(overtaking: u32) -> Self {
+        Self {
+            lanes: std::array::from_fn(|_| Lane::default()),
+            overtaking: overtaking.into(),
+            joined: 0,
+            len: 0,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.len
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.ends.is_none()
+        self.len == 0
     }
 
-    pub(crate) fn push_back(&mut self, value: T) -> Ticket {
-        let before = self.ends.map(|ends| ends.back);
-        let ticket = self.places.insert(Place {
-            value,
-            before,
-            behind: None,
-        });
-        if let Some(before) = before {
-            self.places[before].behind = Some(ticket);
+    #[inline]
+    pub(crate) fn join(&mut self, priority: Priority, value: T) -> Ticket {
+        let sequence = self.joined;
+        self.joined += 1;
+        self.len += 1;
+        self.lanes[priority as usize].push(sequence, value);
+        Ticket { sequence, priority }
+    }
+
+    /// Takes the front out if `accept` says so.
+    #[inline]
+    pub(crate) fn pop_if(&mut self, accept: impl FnOnce(&T) -> bool) -> Option<T> {
+        let first = self.first()?;
+        let lane = &mut self.lanes[first as usize];
+        let (_, value) = lane.front()?;
+        if !accept(value) {
+            return None;
         }
-        self.ends = Some(Ends {
-            front: self.ends.map_or(ticket, |ends| ends.front),
-            back: ticket,
-        });
-        ticket
+        self.len -= 1;
+        lane.pop()
     }
 
-    pub(crate) fn front(&self) -> Option<&T> {
-        self.ends.map(|ends| &self.places[ends.front].value)
-    }
-
-    pub(crate) fn pop_front(&mut self) -> Option<T> {
-        self.remove(self.ends?.front)
-    }
-
-    /// Takes a member out, wherever it stands; `None` when it is not in the line.
+    /// Takes a value out, wherever it stands; `None` when it is not in the line.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<T> {
-        let place = self.places.remove(ticket)?;
-        if let Some(before) = place.before {
-            self.places[before].behind = place.behind;
-        }
-        if let Some(behind) = place.behind {
-            self.places[behind].before = place.before;
-        }
-        let ends = self.ends?;
-        let front = if ends.front == ticket {
-            place.behind
-        } else {
-            Some(ends.front)
-        };
-        let back = if ends.back == ticket {
-            place.before
-        } else {
-            Some(ends.back)
-        };
-        self.ends = front.zip(back).map(|(front, back)| Ends { front, back });
-        Some(place.value)
+        let value = self.lanes[ticket.priority as usize].remove(ticket.sequence)?;
+        self.len -= 1;
+        Some(value)
     }
 
-    /// The members from front to back.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ticket, &T)> {
-        let mut next = self.ends.map(|ends| ends.front);
-        std::iter::from_fn(move || {
-            let ticket = next?;
-            let place = &self.places[ticket];
-            next = place.behind;
-            Some((ticket, &place.value))
-        })
+    pub(crate) fn get(&self, ticket: Ticket) -> Option<&T> {
+        self.lane(ticket.priority).get(ticket.sequence)
     }
 
-    /// How many members stand before this one; `None` when it is not in the line.
+    /// How many stand before this one; `None` when it is not in the line.
     pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
-        let mut ahead = 0;
-        let mut place = self.places.get(ticket)?;
-        while let Some(before) = place.before {
-            ahead += 1;
-            place = &self.places[before];
+        self.get(ticket)?;
+        let own = self.cursor(ticket.priority, ticket.sequence);
+        let before = Priority::ALL.map(|priority| {
+            let lane = self.lane(priority);
+            lane.values_before(lane.bound(|sequence| self.cursor(priority, sequence) < own))
+        });
+        Some(before.into_iter().sum())
+    }
+
+    /// Everybody from the front to the end.
+    pub(crate) fn iter(&self) -> Members<'_, T> {
+        Members {
+            line: self,
+            indices: [0; Priority::ALL.len()],
         }
-        Some(ahead)
+    }
+
+    /// Everybody behind a position, to the end.
+    pub(crate) fn iter_behind(&self, position: Cursor) -> Members<'_, T> {
+        let indices = Priority::ALL.map(|priority| {
+            let lane = self.lane(priority);
+            lane.next_value(lane.bound(|sequence| self.cursor(priority, sequence) <= position))
+        });
+        Members {
+            line: self,
+            indices,
+        }
+    }
+
+    /// Where this one stands, or would stand if it still did.
+    pub(crate) fn position(&self, ticket: Ticket) -> Cursor {
+        self.cursor(ticket.priority, ticket.sequence)
+    }
+
+    /// In whose lane the front is.
+    #[inline]
+    fn first(&self) -> Option<Priority> {
+        let fronts = Priority::ALL.into_iter().filter_map(|priority| {
+            let (sequence, _) = self.lane(priority).front()?;
+            Some(self.cursor(priority, sequence))
+        });
+        fronts.min().map(|cursor| cursor.priority.0)
+    }
+
+    #[inline]
+    fn lane(&self, priority: Priority) -> &Lane<T> {
+        &self.lanes[priority as usize]
+    }
+
+    #[inline]
+    fn cursor(&self, priority: Priority, sequence: u64) -> Cursor {
+        let below = Priority::High as u64 - priority as u64;
+        Cursor {
+            rank: sequence + below * self.overtaking,
+            priority: Reverse(priority),
+        }
+    }
+
+    /// The sums over the lanes of what they keep: slots, memory for slots, memory for counting gaps.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        let mut sums = [0; 3];
+        for lane in &self.lanes {
+            for (sum, size) in sums.iter_mut().zip(lane.sizes()) {
+                *sum += size;
+            }
+        }
+        sums
+    }
+}
+
+/// Those who stand in a [`Line`], in order. Each costs O(1), or O(log n) where others have left before it.
+#[derive(Debug)]
+pub(crate) struct Members<'a, T> {
+    line: &'a Line<T>,
+    /// For each lane the slot of its next value.
+    indices: [usize; Priority::ALL.len()],
+}
+
+impl<'a, T> Iterator for Members<'a, T> {
+    type Item = (Ticket, &'a T);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let line = self.line;
+        let nexts = Priority::ALL.into_iter().filter_map(|priority| {
+            let (sequence, value) = line.lane(priority).at(self.indices[priority as usize])?;
+            Some((Ticket { sequence, priority }, value))
+        });
+        let next = nexts.min_by_key(|(ticket, _)| line.position(*ticket))?;
+        let priority = next.0.priority;
+        let index = &mut self.indices[priority as usize];
+        *index = line.lane(priority).next_value(*index + 1);
+        Some(next)
     }
 }

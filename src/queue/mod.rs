@@ -1,23 +1,37 @@
-//! The line in which everything waits: a pure, first-in-first-out state machine.
+//! The line in which everything waits: a pure state machine, first in first out for each priority.
 //!
 //! A [`Queue`] decides who is next and nothing else. It owns no thread, reads no clock and knows no document, so
 //! every interleaving of its callers is an ordering of plain method calls. What it guards is a [`Capacity`]: one
 //! holder for the global lock; other faces bring other capacities.
 //!
 //! Invariants, for every sequence of calls in which [`Queue::next`] is drained after whatever can make room for the
-//! head: each [`Queue::give_back`], and each [`Queue::withdraw`] where demands differ (with one holder they do not):
+//! head: each [`Queue::give_back`], and, where demands differ (with one holder they do not), each [`Queue::withdraw`]
+//! and each [`Queue::join`], which can bring another head:
 //!
-//! 1. Requests are granted in the order in which they joined; a withdrawn request is as if it had never been.
+//! 1. Requests of one priority are granted in the order in which they joined. Of two priorities, the later and higher
+//!    request is granted first if and only if it joined within the next `overtaking * levels` requests. A withdrawn
+//!    request is as if it had only taken a number.
 //! 2. If somebody waits, the head of the line does not fit into what is free. For the global lock this reads:
 //!    nobody holds implies nobody waits.
 //! 3. [`Queue::try_take`] succeeds only when nobody waits, so it never overtakes.
+//! 4. A ticket never names another's place.
+//! 5. A request is overtaken by at most `overtaking` requests for each level that there is above its own.
+//! 6. Reading by [`Queue::page`] lists whoever waits throughout exactly once, in order, whoever leaves meanwhile.
+//! 7. What is kept of those who left is no more than what is kept of those who wait.
+//!
+//! `docs/design.md`, "The line", has the reasons.
 
 mod capacity;
+mod gaps;
+mod lane;
 mod line;
+mod priority;
+mod steps;
 
 pub(crate) use capacity::{Capacity, Exclusive};
 use line::Line;
-pub(crate) use line::Ticket;
+pub(crate) use line::{Cursor, Ticket};
+pub use priority::Priority;
 
 /// A line in front of a capacity. `T` is what a face keeps of each waiting request.
 #[derive(Debug)]
@@ -33,10 +47,12 @@ struct Waiting<D, T> {
 }
 
 impl<C: Capacity, T> Queue<C, T> {
-    pub(crate) fn new(capacity: C) -> Self {
+    /// `overtaking` bounds by how many later requests one may be overtaken for each level that they are above it; zero
+    /// makes the line first in first out whatever the priorities.
+    pub(crate) fn new(capacity: C, overtaking: u32) -> Self {
         Self {
             capacity,
-            line: Line::default(),
+            line: Line::new(overtaking),
         }
     }
 
@@ -45,12 +61,13 @@ impl<C: Capacity, T> Queue<C, T> {
         self.line.is_empty() && self.capacity.take(demand)
     }
 
-    /// Joins the end of the line. To be called only after [`Queue::try_take`] has declined.
-    pub(crate) fn join(&mut self, demand: C::Demand, request: T) -> Ticket {
-        self.line.push_back(Waiting { demand, request })
+    /// Joins the line. To be called only after [`Queue::try_take`] has declined.
+    #[inline]
+    pub(crate) fn join(&mut self, demand: C::Demand, priority: Priority, request: T) -> Ticket {
+        self.line.join(priority, Waiting { demand, request })
     }
 
-    /// Leaves the line from wherever the request stands; `None` when it no longer waits.
+    /// Leaves the line from wherever the request stands; `None` when it no longer waits. O(log n), amortized.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<T> {
         self.line.remove(ticket).map(|waiting| waiting.request)
     }
@@ -61,12 +78,11 @@ impl<C: Capacity, T> Queue<C, T> {
     }
 
     /// Grants the head of the line if it fits.
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<T> {
-        let head = self.line.front()?;
-        if !self.capacity.take(&head.demand) {
-            return None;
-        }
-        self.line.pop_front().map(|waiting| waiting.request)
+        let capacity = &mut self.capacity;
+        let granted = self.line.pop_if(|head| capacity.take(&head.demand));
+        granted.map(|waiting| waiting.request)
     }
 
     /// How many wait.
@@ -74,17 +90,41 @@ impl<C: Capacity, T> Queue<C, T> {
         self.line.len()
     }
 
-    /// The waiting requests from the head of the line to its end.
+    /// The waiting requests in the order in which they would be granted.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Ticket, &T)> {
-        self.line
-            .iter()
-            .map(|(ticket, waiting)| (ticket, &waiting.request))
+        requests(self.line.iter())
     }
 
-    /// How many stand before this request; `None` when it no longer waits. Costs one step for each of them.
+    /// Up to `count` waiting requests (zero counts as one) from a position on, and the position at which the next page
+    /// begins; `None` is the head of the line, and then its end. O(log n) for the page and each of its requests.
+    ///
+    /// A position remains one after whoever stood there has left. Requests that join meanwhile are listed where they
+    /// stand behind it.
+    pub(crate) fn page(
+        &self,
+        after: Option<Cursor>,
+        count: usize,
+    ) -> (Vec<(Ticket, &T)>, Option<Cursor>) {
+        let members = match after {
+            None => self.line.iter(),
+            Some(after) => self.line.iter_behind(after),
+        };
+        let mut members = requests(members);
+        let page: Vec<_> = members.by_ref().take(count.max(1)).collect();
+        let last = page.last().map(|&(ticket, _)| self.line.position(ticket));
+        (page, last.filter(|_| members.next().is_some()))
+    }
+
+    /// How many stand before this request; `None` when it no longer waits. O(log n).
     pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
         self.line.place(ticket)
     }
+}
+
+fn requests<'a, D: 'a, T: 'a>(
+    members: impl Iterator<Item = (Ticket, &'a Waiting<D, T>)>,
+) -> impl Iterator<Item = (Ticket, &'a T)> {
+    members.map(|(ticket, waiting)| (ticket, &waiting.request))
 }
 
 #[cfg(test)]

@@ -1,93 +1,506 @@
-//! The line against the plainest model there is: a vector.
+//! The line against the plainest model there is, a vector; its bounds, reached and not exceeded; its cost, counted.
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 
-use super::{Exclusive, Queue, Ticket};
+use super::gaps::Gaps;
+use super::lane::Lane;
+use super::steps::counted;
+use super::{Capacity, Cursor, Exclusive, Priority, Queue, Ticket};
+
+/// So many may hold at once, for demands that differ.
+#[derive(Debug)]
+struct Slots {
+    free: usize,
+}
+
+impl Capacity for Slots {
+    type Demand = usize;
+
+    fn take(&mut self, demand: &usize) -> bool {
+        let fits = *demand <= self.free;
+        if fits {
+            self.free -= demand;
+        }
+        fits
+    }
+
+    fn give_back(&mut self, demand: &usize) {
+        self.free += demand;
+    }
+}
 
 #[derive(Clone, Debug)]
 enum Call {
-    Ask,
-    Try,
-    /// Withdraw the n-th of all tickets ever issued, granted and withdrawn ones included.
-    Withdraw(usize),
-    Release,
+    Ask(Priority, usize),
+    Try(usize),
+    /// Withdraw one of all tickets ever issued, granted and withdrawn ones included.
+    Withdraw(Index),
+    Release(Index),
+    /// Read on, or begin again from the head.
+    Read(usize),
+}
+
+fn priorities() -> impl Strategy<Value = Priority> {
+    prop::sample::select(Priority::ALL.as_slice())
 }
 
 fn calls() -> impl Strategy<Value = Vec<Call>> {
     let call = prop_oneof![
-        3 => Just(Call::Ask),
-        1 => Just(Call::Try),
-        2 => (0..40usize).prop_map(Call::Withdraw),
-        2 => Just(Call::Release),
+        6 => (priorities(), 1..4usize).prop_map(|(priority, demand)| Call::Ask(priority, demand)),
+        1 => (1..4usize).prop_map(Call::Try),
+        4 => any::<Index>().prop_map(Call::Withdraw),
+        2 => any::<Index>().prop_map(Call::Release),
+        2 => (1..9usize).prop_map(Call::Read),
     ];
-    prop::collection::vec(call, 0..120)
+    prop::collection::vec(call, 0..300)
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Request {
+    number: usize,
+    priority: Priority,
+    demand: usize,
+}
+
+/// Whoever stands before whom, by counting numbers on fingers.
 #[derive(Default)]
 struct Reference {
-    holder: Option<usize>,
-    waiting: Vec<usize>,
+    overtaking: usize,
+    free: usize,
+    joined: usize,
+    holders: Vec<Request>,
+    /// With the number in the order of joining.
+    waiting: Vec<(usize, Request)>,
 }
 
 impl Reference {
+    fn join(&mut self, request: Request) {
+        let number = self.joined;
+        self.joined += 1;
+        let level = |priority: Priority| priority as usize;
+        let overtakes = |&(earlier, other): &(usize, Request)| {
+            let levels = level(request.priority).saturating_sub(level(other.priority));
+            number - earlier <= self.overtaking * levels
+        };
+        let place = self.waiting.iter().position(overtakes);
+        let place = place.unwrap_or(self.waiting.len());
+        self.waiting.insert(place, (number, request));
+    }
+
+    fn try_take(&mut self, request: Request) -> bool {
+        let taken = self.waiting.is_empty() && request.demand <= self.free;
+        if taken {
+            self.free -= request.demand;
+            self.holders.push(request);
+        }
+        taken
+    }
+
     fn settle(&mut self) {
-        if self.holder.is_none() && !self.waiting.is_empty() {
-            self.holder = Some(self.waiting.remove(0));
+        while let Some(&(_, head)) = self.waiting.first()
+            && head.demand <= self.free
+        {
+            self.waiting.remove(0);
+            self.free -= head.demand;
+            self.holders.push(head);
+        }
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.waiting.iter().map(|&(_, request)| request).collect()
+    }
+}
+
+/// Who reads the line page by page while others come and go.
+#[derive(Default)]
+struct Reader {
+    at: Option<Cursor>,
+    /// Who waits since the first page.
+    throughout: Vec<Request>,
+    listed: Vec<Request>,
+}
+
+impl Reader {
+    fn read(&mut self, queue: &Queue<Slots, Request>, count: usize) {
+        if self.at.is_none() {
+            self.listed.clear();
+            self.throughout = queue.waiting().map(|(_, &request)| request).collect();
+        }
+        let (page, next) = queue.page(self.at, count);
+        assert!(page.len() == count || next.is_none(), "a page too short");
+        for (ticket, request) in page {
+            assert!(queue.place(ticket).is_some());
+            self.listed.push(*request);
+        }
+        self.at = next;
+        if next.is_none() {
+            self.throughout
+                .retain(|request| queue.waiting().any(|(_, waiting)| waiting == request));
+            let mut listed = self.listed.clone();
+            listed.retain(|request| self.throughout.contains(request));
+            assert_eq!(listed, self.throughout);
         }
     }
 }
 
 proptest! {
     #[test]
-    fn the_queue_behaves_as_a_vector_would(calls in calls()) {
-        let mut queue = Queue::new(Exclusive::default());
-        let mut reference = Reference::default();
-        let mut holder = None;
-        let mut tickets: Vec<(usize, Ticket)> = Vec::new();
-        for (request, call) in calls.into_iter().enumerate() {
+    fn the_queue_behaves_as_a_vector_would(
+        calls in calls(),
+        overtaking in prop_oneof![0..6u32, Just(u32::MAX)],
+        free in 3..6usize,
+    ) {
+        let mut queue = Queue::new(Slots { free }, overtaking);
+        let mut reference = Reference { overtaking: overtaking as usize, free, ..Reference::default() };
+        let mut holders = Vec::new();
+        let mut tickets: Vec<(Request, Ticket)> = Vec::new();
+        let mut reader = Reader::default();
+        for (number, call) in calls.into_iter().enumerate() {
             match call {
-                Call::Ask => {
-                    if queue.try_take(&()) {
-                        holder = Some(request);
+                Call::Ask(priority, demand) => {
+                    let request = Request { number, priority, demand };
+                    let taken = queue.try_take(&demand);
+                    prop_assert_eq!(taken, reference.try_take(request));
+                    if taken {
+                        holders.push(request);
                     } else {
-                        tickets.push((request, queue.join((), request)));
-                    }
-                    reference.waiting.push(request);
-                }
-                Call::Try => {
-                    let free = reference.holder.is_none() && reference.waiting.is_empty();
-                    prop_assert_eq!(queue.try_take(&()), free);
-                    if free {
-                        holder = Some(request);
-                        reference.holder = Some(request);
+                        tickets.push((request, queue.join(demand, priority, request)));
+                        reference.join(request);
                     }
                 }
-                Call::Withdraw(nth) => {
-                    if let Some(&(request, ticket)) = tickets.get(nth) {
-                        let waits = reference.waiting.contains(&request);
-                        prop_assert_eq!(queue.withdraw(ticket).is_some(), waits);
-                        reference.waiting.retain(|&other| other != request);
+                Call::Try(demand) => {
+                    let request = Request { number, priority: Priority::High, demand };
+                    let taken = queue.try_take(&demand);
+                    prop_assert_eq!(taken, reference.try_take(request));
+                    if taken {
+                        holders.push(request);
                     }
                 }
-                Call::Release => {
-                    if holder.take().is_some() {
-                        queue.give_back(&());
-                        reference.holder = None;
-                    }
+                Call::Withdraw(which) if !tickets.is_empty() => {
+                    let &(request, ticket) = which.get(&tickets);
+                    let waits = reference.requests().contains(&request);
+                    prop_assert_eq!(queue.withdraw(ticket), waits.then_some(request));
+                    reference.waiting.retain(|&(_, other)| other != request);
                 }
+                Call::Release(which) if !holders.is_empty() => {
+                    let ended = holders.swap_remove(which.index(holders.len()));
+                    queue.give_back(&ended.demand);
+                    reference.holders.retain(|&holder| holder != ended);
+                    reference.free += ended.demand;
+                }
+                Call::Read(count) => reader.read(&queue, count),
+                Call::Withdraw(_) | Call::Release(_) => {}
             }
-            if let Some(next) = queue.next() {
-                prop_assert!(holder.replace(next).is_none(), "granted beside a holder");
+            while let Some(next) = queue.next() {
+                holders.push(next);
             }
             reference.settle();
 
-            prop_assert_eq!(holder, reference.holder);
-            prop_assert_eq!(queue.len(), reference.waiting.len());
-            let waiting: Vec<_> = queue.waiting().map(|(_, &request)| request).collect();
-            prop_assert_eq!(&waiting, &reference.waiting);
-            for (place, (ticket, _)) in queue.waiting().enumerate() {
-                prop_assert_eq!(queue.place(ticket), Some(place));
+            holders.sort_by_key(|holder| holder.number);
+            reference.holders.sort_by_key(|holder| holder.number);
+            prop_assert_eq!(&holders, &reference.holders);
+            let waiting = reference.requests();
+            prop_assert_eq!(queue.len(), waiting.len());
+            let order: Vec<_> = queue.waiting().map(|(_, &request)| request).collect();
+            prop_assert_eq!(&order, &waiting);
+            for &(request, ticket) in &tickets {
+                let place = waiting.iter().position(|&other| other == request);
+                prop_assert_eq!(queue.place(ticket), place);
             }
         }
     }
+
+    #[test]
+    fn gaps_are_counted_and_skipped_wherever_they_are(positions in prop::collection::vec(0..300usize, 0..80)) {
+        let mut gaps = Gaps::default();
+        let mut reference = vec![false; 700];
+        for position in positions {
+            if !std::mem::replace(&mut reference[position], true) {
+                gaps.add(position);
+            }
+        }
+        for position in 0..600 {
+            let before = reference[..position].iter().filter(|gap| **gap).count();
+            prop_assert_eq!(gaps.before(position), before);
+            let next = (position..).find(|&next| !reference[next]);
+            prop_assert_eq!(Some(gaps.next_kept(position)), next);
+        }
+    }
+}
+
+/// A line that somebody holds up, so that all who come wait.
+fn held_up(overtaking: u32) -> Queue<Exclusive, u64> {
+    let mut queue = Queue::new(Exclusive::default(), overtaking);
+    assert!(queue.try_take(&()));
+    queue
+}
+
+fn order(queue: &Queue<Exclusive, u64>) -> Vec<u64> {
+    queue.waiting().map(|(_, &request)| request).collect()
+}
+
+#[test]
+fn a_request_is_overtaken_by_exactly_as_many_as_the_bound_allows() {
+    for (own, other) in [
+        (Priority::Low, Priority::Normal),
+        (Priority::Normal, Priority::High),
+        (Priority::Low, Priority::High),
+    ] {
+        for overtaking in [0, 1, 2, 64] {
+            let levels = other as usize - own as usize;
+            let bound = overtaking as usize * levels;
+            let mut queue = held_up(overtaking);
+            let ticket = queue.join((), own, 0);
+            for later in 1..=3 * bound as u64 + 3 {
+                queue.join((), other, later);
+                let overtaken = bound.min(later as usize);
+                assert_eq!(queue.place(ticket), Some(overtaken), "{own:?} by {other:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stream_of_urgent_requests_starves_nobody() {
+    let mut queue = held_up(4);
+    queue.join((), Priority::Low, u64::MAX);
+    let mut granted = 0;
+    for urgent in 0.. {
+        queue.join((), Priority::High, urgent);
+        queue.give_back(&());
+        if queue.next() == Some(u64::MAX) {
+            break;
+        }
+        granted += 1;
+    }
+    assert_eq!(granted, 8, "four for each of two levels");
+}
+
+#[test]
+fn only_numbers_count_towards_the_bound_whoever_takes_them() {
+    let mut queue = held_up(2);
+    let low = queue.join((), Priority::Low, 0);
+    for number in 1..=4 {
+        let ticket = queue.join((), Priority::Normal, number);
+        if number < 4 {
+            queue.withdraw(ticket);
+        }
+    }
+    assert_eq!(queue.place(low), Some(0), "4 is more than 2 numbers away");
+    queue.join((), Priority::High, 5);
+    assert_eq!(order(&queue), [0, 5, 4], "5 is more than 2 * 2 away from 0");
+}
+
+#[test]
+fn with_one_priority_and_with_no_overtaking_the_line_is_first_in_first_out() {
+    let expected: Vec<_> = (0..30).collect();
+    for priority in Priority::ALL {
+        let mut queue = held_up(64);
+        for number in 0..30 {
+            queue.join((), priority, number);
+        }
+        assert_eq!(order(&queue), expected);
+    }
+    let mut queue = held_up(0);
+    for (number, priority) in (0..30).zip(Priority::ALL.into_iter().cycle()) {
+        queue.join((), priority, number);
+    }
+    assert_eq!(order(&queue), expected);
+}
+
+#[test]
+fn a_ticket_never_names_anothers_place() {
+    let mut queue = held_up(64);
+    let stale = queue.join((), Priority::Normal, 0);
+    queue.withdraw(stale);
+    for number in 1..100 {
+        let ticket = queue.join((), Priority::Normal, number);
+        assert_eq!(queue.place(stale), None);
+        assert_eq!(queue.withdraw(stale), None);
+        assert_eq!(queue.withdraw(ticket), Some(number));
+    }
+}
+
+#[test]
+fn a_page_of_nothing_still_gets_on() {
+    let mut queue = held_up(64);
+    queue.join((), Priority::Normal, 0);
+    queue.join((), Priority::Normal, 1);
+    let (page, next) = queue.page(None, 0);
+    assert_eq!(page.len(), 1);
+    let (page, end) = queue.page(next, 0);
+    assert_eq!((page.len(), end), (1, None));
+}
+
+/// Ten thousand of mixed priorities, of which the second quarter has left.
+fn long_line() -> (Queue<Exclusive, u64>, Vec<Ticket>) {
+    let mut queue = held_up(64);
+    let mut tickets: Vec<_> = (0..10_000)
+        .map(|number| queue.join((), Priority::ALL[(number % 3) as usize], number))
+        .collect();
+    for gone in tickets.drain(2_500..5_000) {
+        queue.withdraw(gone);
+    }
+    (queue, tickets)
+}
+
+/// A few searches and walks through a tree: fourteen steps each at ten thousand, rounded up to fifteen.
+const LOGARITHMIC: usize = 8 * 15;
+
+#[test]
+fn a_place_is_found_without_counting_those_before_it() {
+    let (queue, tickets) = long_line();
+    for &ticket in &tickets {
+        let (place, steps) = counted(|| queue.place(ticket));
+        assert!(place.is_some());
+        assert!(steps <= LOGARITHMIC, "{steps} steps");
+    }
+}
+
+#[test]
+fn leaving_from_the_middle_costs_a_logarithm_amortized() {
+    let (mut queue, tickets) = long_line();
+    let ((), steps) = counted(|| {
+        for &ticket in &tickets[1..] {
+            assert!(queue.withdraw(ticket).is_some());
+        }
+    });
+    let each = steps / tickets.len();
+    assert!(each <= 30, "{each} steps each");
+    assert_eq!(queue.len(), 1);
+}
+
+#[test]
+fn reading_steps_over_a_thousand_gaps_at_once() {
+    let (queue, tickets) = long_line();
+    // The last before those who left; the next who wait are thousands of slots behind it.
+    let mut at = None;
+    let mut listed = 0;
+    while listed < tickets.len() {
+        let ((page, next), steps) = counted(|| queue.page(at, 2));
+        assert!(steps <= LOGARITHMIC, "{steps} steps");
+        listed += page.len();
+        at = next;
+    }
+    assert_eq!((listed, at), (tickets.len(), None));
+}
+
+#[test]
+fn joining_and_serving_a_line_that_nobody_leaves_looks_at_no_other_slot() {
+    let mut queue = held_up(64);
+    for number in 0..64 {
+        queue.join((), Priority::Normal, number);
+    }
+    let ((), steps) = counted(|| {
+        for number in 64..1_000 {
+            queue.join((), Priority::Normal, number);
+            queue.give_back(&());
+            assert!(queue.next().is_some());
+        }
+    });
+    assert_eq!(steps, 0);
+}
+
+#[test]
+fn a_million_withdrawals_behind_a_waiting_head_leave_nothing_behind() {
+    let mut queue = held_up(64);
+    queue.join((), Priority::Normal, 0);
+    let mut waiting = std::collections::VecDeque::new();
+    for number in 1..=1_000_000 {
+        waiting.push_back(queue.join((), Priority::ALL[(number % 3) as usize], number));
+        if waiting.len() > 100 {
+            // The newest, the oldest, or one between.
+            let which = number as usize * 7 % waiting.len();
+            assert!(
+                waiting
+                    .remove(which)
+                    .is_some_and(|gone| queue.withdraw(gone).is_some())
+            );
+        }
+        let [slots, slots_kept, nodes_kept] = queue.line.sizes();
+        assert!(
+            slots <= 2 * queue.len(),
+            "{slots} slots for {}",
+            queue.len()
+        );
+        assert!(slots_kept <= 1024 && nodes_kept <= 1024);
+    }
+}
+
+#[test]
+fn grants_between_withdrawals_leave_nothing_behind_either() {
+    let mut queue = held_up(64);
+    for number in 0..100 {
+        queue.join((), Priority::Normal, number);
+    }
+    for number in 100..100_000 {
+        let leaving = queue.join((), Priority::Normal, number);
+        queue.join((), Priority::Normal, number);
+        assert!(queue.withdraw(leaving).is_some());
+        queue.give_back(&());
+        assert!(queue.next().is_some());
+        let [slots, slots_kept, nodes_kept] = queue.line.sizes();
+        assert!(slots <= 2 * queue.len());
+        assert!(slots_kept <= 1024 && nodes_kept <= 1024);
+    }
+}
+
+#[test]
+fn those_who_left_are_dropped_when_few_remain_before_them() {
+    let mut queue = held_up(64);
+    let tickets: Vec<_> = (0..100)
+        .map(|number| queue.join((), Priority::Normal, number))
+        .collect();
+    for &ticket in &tickets[60..] {
+        queue.withdraw(ticket);
+    }
+    for _ in 0..60 {
+        let [slots, ..] = queue.line.sizes();
+        assert!(
+            slots <= 2 * queue.len(),
+            "{slots} slots for {}",
+            queue.len()
+        );
+        queue.give_back(&());
+        assert!(queue.next().is_some());
+    }
+}
+
+#[test]
+fn a_line_that_was_long_gives_its_memory_back() {
+    let served = |queue: &mut Queue<Exclusive, u64>, _: Ticket| {
+        queue.give_back(&());
+        queue.next()
+    };
+    let left = |queue: &mut Queue<Exclusive, u64>, ticket| queue.withdraw(ticket);
+    for leave in [served, left] {
+        let mut queue = held_up(64);
+        let tickets: Vec<_> = (0..100_000)
+            .map(|number| queue.join((), Priority::Normal, number))
+            .collect();
+        assert!(queue.line.sizes()[1] >= 100_000);
+        for &odd in tickets.iter().skip(1).step_by(2) {
+            queue.withdraw(odd);
+        }
+        for &even in tickets.iter().step_by(2) {
+            assert!(leave(&mut queue, even).is_some());
+            let kept = queue.line.sizes()[1];
+            assert!(
+                kept <= Lane::<u64>::KEPT.max(8 * queue.len() + 8),
+                "{kept} kept"
+            );
+        }
+        let [slots, slots_kept, nodes_kept] = queue.line.sizes();
+        assert_eq!(slots, 0);
+        assert!(slots_kept <= 1024 && nodes_kept <= 1024);
+    }
+}
+
+#[test]
+fn priorities_are_called_what_json_calls_them() {
+    let text = serde_json::to_string(&Priority::ALL).unwrap();
+    assert_eq!(text, r#"["low","normal","high"]"#);
+    let read: Vec<Priority> = serde_json::from_str(&text).unwrap();
+    assert_eq!(read, Priority::ALL);
 }

@@ -71,6 +71,14 @@ impl StoreOptions {
         self
     }
 
+    /// By how many later requests one that waits can be overtaken, for each step that their
+    /// [priority](crate::AcquireOptions::priority) is above its own: with 64, the default, one of low priority by at most 128 in all,
+    /// of which at most 64 are of normal priority. Zero makes priorities ineffective.
+    pub fn overtaking_bound(mut self, requests: u32) -> Self {
+        self.lock.overtaking = requests;
+        self
+    }
+
     /// How long the lock may be held while others wait; no limit unless set.
     ///
     /// Past it the next in line is granted, and the holder's grant is revoked: what its transaction did is dropped, its commit

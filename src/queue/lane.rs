@@ -1,0 +1,182 @@
+//! The requests of one priority, first in first out, which can leave from the middle.
+
+use std::collections::VecDeque;
+
+use super::gaps::Gaps;
+use super::steps::step;
+
+/// A ring of slots, ordered by sequence number. Who leaves from the middle leaves a gap.
+///
+/// Invariants:
+/// 1. Sequence numbers ascend.
+/// 2. The first slot is no gap.
+/// 3. At most half of the slots are gaps.
+/// 4. Slot `i` is position `first + i` of `gaps`, and `first` is at most the number of slots. Without gaps, `gaps` is
+///    clear and `first` is zero, so joining and serving a line that nobody leaves is a push and a pop.
+#[derive(Debug)]
+pub(super) struct Lane<T> {
+    slots: VecDeque<Slot<T>>,
+    /// How many slots are gaps.
+    left: usize,
+    gaps: Gaps,
+    first: usize,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    sequence: u64,
+    /// Nothing in a gap.
+    value: Option<T>,
+}
+
+impl<T> Default for Lane<T> {
+    fn default() -> Self {
+        Self {
+            slots: VecDeque::new(),
+            left: 0,
+            gaps: Gaps::default(),
+            first: 0,
+        }
+    }
+}
+
+impl<T> Lane<T> {
+    /// Up to so many slots are never given back, so that bursts do not allocate again and again.
+    pub(super) const KEPT: usize = 1024;
+
+    /// Appends a value; its number is to be larger than all before.
+    #[inline]
+    pub(super) fn push(&mut self, sequence: u64, value: T) {
+        debug_assert!(
+            self.slots
+                .back()
+                .is_none_or(|last| last.sequence < sequence)
+        );
+        self.slots.push_back(Slot {
+            sequence,
+            value: Some(value),
+        });
+    }
+
+    #[inline]
+    pub(super) fn front(&self) -> Option<(u64, &T)> {
+        self.at(0)
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let value = self.slots.pop_front()?.value;
+        if !self.gaps.is_clear() {
+            self.close_ranks();
+        }
+        self.fit();
+        value
+    }
+
+    pub(super) fn remove(&mut self, sequence: u64) -> Option<T> {
+        let index = self.find(sequence)?;
+        if index == 0 {
+            return self.pop();
+        }
+        let value = self.slots.get_mut(index)?.value.take()?;
+        self.gaps.add(self.first + index);
+        self.left += 1;
+        if self.left > self.slots.len() / 2 {
+            self.compact();
+        }
+        self.fit();
+        Some(value)
+    }
+
+    pub(super) fn get(&self, sequence: u64) -> Option<&T> {
+        let (_, value) = self.at(self.find(sequence)?)?;
+        Some(value)
+    }
+
+    /// What is in a slot that is no gap.
+    #[inline]
+    pub(super) fn at(&self, index: usize) -> Option<(u64, &T)> {
+        let slot = self.slots.get(index)?;
+        Some((slot.sequence, slot.value.as_ref()?))
+    }
+
+    /// How many slots, gaps included, have numbers of which `before` holds; it holds of none behind one of which it
+    /// does not.
+    pub(super) fn bound(&self, mut before: impl FnMut(u64) -> bool) -> usize {
+        self.slots.partition_point(|slot| {
+            step();
+            before(slot.sequence)
+        })
+    }
+
+    /// How many values lie in front of a slot.
+    pub(super) fn values_before(&self, index: usize) -> usize {
+        index + self.gaps.before(self.first) - self.gaps.before(self.first + index)
+    }
+
+    /// The first slot from this one on that is no gap.
+    pub(super) fn next_value(&self, index: usize) -> usize {
+        step();
+        match self.slots.get(index) {
+            Some(Slot { value: None, .. }) => self.gaps.next_kept(self.first + index) - self.first,
+            _ => index,
+        }
+    }
+
+    fn find(&self, sequence: u64) -> Option<usize> {
+        let found = self.slots.binary_search_by(|slot| {
+            step();
+            slot.sequence.cmp(&sequence)
+        });
+        found.ok()
+    }
+
+    /// Restores the invariants after the first slot went: each gap that comes to the front goes, once.
+    #[cold]
+    fn close_ranks(&mut self) {
+        self.first += 1;
+        while self.slots.front().is_some_and(|slot| slot.value.is_none()) {
+            step();
+            self.slots.pop_front();
+            self.first += 1;
+            self.left -= 1;
+        }
+        if self.left == 0 {
+            self.gaps.clear();
+            self.first = 0;
+        } else if self.first > self.slots.len() || self.left > self.slots.len() / 2 {
+            self.compact();
+        }
+    }
+
+    /// Drops the gaps. It looks at each slot; at least half as many requests have gone since the last time.
+    fn compact(&mut self) {
+        self.slots.retain(|slot| {
+            step();
+            slot.value.is_some()
+        });
+        self.gaps.clear();
+        self.left = 0;
+        self.first = 0;
+    }
+
+    /// Gives memory back once three quarters of it are unused. At least half of the values that then remain have to
+    /// leave, or as many to come, before it is allocated anew.
+    #[inline]
+    fn fit(&mut self) {
+        let capacity = self.slots.capacity();
+        if capacity > Self::KEPT && self.slots.len() < capacity / 4 {
+            self.slots.shrink_to(Self::KEPT.max(self.slots.len() * 2));
+        }
+    }
+
+    /// How many slots, gaps included, there are, and how much memory is kept for slots and for nodes of the tree.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [usize; 3] {
+        [
+            self.slots.len(),
+            self.slots.capacity(),
+            self.gaps.allocated(),
+        ]
+    }
+}
