@@ -26,6 +26,11 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(90, 90, 90),
 ];
 
+/// The plotter draws letters at four fifths of the size that it is given.
+const fn font(size: u32) -> (&'static str, u32) {
+    ("sans-serif", size)
+}
+
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A line of the plot.
@@ -46,8 +51,10 @@ pub fn draw(file: &Path, cases: &[Case]) -> Result {
     let (top, rest) = root.split_vertically(LEGEND);
     let lines = lines(cases);
     legend(&top, &lines)?;
+    let rows = cases.iter().flat_map(|case| &case.subjects);
+    let highest = rows.map(|(_, row)| row.percent).fold(100.0, f64::max);
     for (area, cases) in rest.split_evenly((1, panels.len())).iter().zip(&panels) {
-        panel(area, cases, &lines)?;
+        panel(area, cases, highest, &lines)?;
     }
     root.present()?;
     Ok(())
@@ -70,21 +77,17 @@ fn lines(cases: &[Case]) -> Vec<Line> {
 fn legend(area: &Area<'_>, lines: &[Line]) -> Result {
     const COLUMN: i32 = 200;
     let title = "Transactions a second of all threads, in % of one thread without a lock";
-    area.draw(&Text::new(title, (16, 14), ("sans-serif", 17)))?;
+    area.draw(&Text::new(title, (16, 14), font(19)))?;
     let columns = (area.dim_in_pixel().0.cast_signed() / COLUMN).max(1);
     for (line, index) in lines.iter().zip(0..) {
         let (x, y) = (16 + index % columns * COLUMN, 50 + index / columns * 20);
         area.draw(&PathElement::new([(x, y), (x + 22, y)], line.style))?;
-        area.draw(&Text::new(
-            line.subject,
-            (x + 28, y - 7),
-            ("sans-serif", 13),
-        ))?;
+        area.draw(&Text::new(line.subject, (x + 28, y - 7), font(16)))?;
     }
     Ok(())
 }
 
-fn panel(area: &Area<'_>, cases: &[Case], lines: &[Line]) -> Result {
+fn panel(area: &Area<'_>, cases: &[Case], highest: f64, lines: &[Line]) -> Result {
     let threads: Vec<f64> = cases.iter().map(|case| case.threads as f64).collect();
     let (least, most) = threads
         .iter()
@@ -93,18 +96,16 @@ fn panel(area: &Area<'_>, cases: &[Case], lines: &[Line]) -> Result {
         });
     // An axis has two ends.
     let most = most.max(2.0 * least);
-    let rows = cases.iter().flat_map(|case| &case.subjects);
-    let highest = rows.map(|(_, row)| row.percent).fold(100.0, f64::max);
     let title = cases.first().map_or(String::new(), |case| {
         format!(
-            "{} µs ({} operations)",
+            "Transactions of {} µs (operations: {})",
             case.length.micros, case.length.operations
         )
     });
     let mut chart = ChartBuilder::on(area)
         .margin(12)
         .margin_right(22)
-        .caption(title, ("sans-serif", 15))
+        .caption(title, font(18))
         .x_label_area_size(38)
         .y_label_area_size(42)
         .build_cartesian_2d(
@@ -118,7 +119,7 @@ fn panel(area: &Area<'_>, cases: &[Case], lines: &[Line]) -> Result {
         .x_desc("threads")
         .x_label_formatter(&|count| format!("{count:.0}"))
         .y_label_formatter(&|percent| format!("{percent:.0} %"))
-        .label_style(("sans-serif", 12))
+        .label_style(font(15))
         .draw()?;
     for line in lines {
         let points: Vec<_> = cases
