@@ -166,7 +166,7 @@ pub fn measured(case: &Case, waiting: usize) -> Result<Row> {
 }
 
 fn list(text: &NodeId) -> Vec<Operation> {
-    vec![insert_text(0, "x").on(text).into()]
+    vec![insert_text(0, "x").on(text)]
 }
 
 fn bytes(stats: &Stats) -> f64 {

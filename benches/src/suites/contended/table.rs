@@ -22,7 +22,8 @@ After each run versions and characters are compared with what the threads did.
   share    what the thread with the fewest and the one with the most got of an equal share
   p50..    from asking to the answer; half, 1 % and 0.1 % took longer than this
   queue    p99.9 divided by what one transaction of each thread takes without a lock
-  CPU/txn  processor time of the whole process, building the lists included
+  CPU/txn  processor time of the whole process, building the lists included; times txn/s, it is how
+           many processors were busy
   sw/txn   context switches, voluntary and not
 ";
 
@@ -129,7 +130,7 @@ impl Row {
 
 pub fn heading(report: &Report, span: Duration, rounds: usize, notes: &[(&str, &str)]) -> Result {
     report.text(&format!(
-        "== {SUITE} ==\n{ABOUT}\n{rounds} rounds of {} ms, medians.\n",
+        "== {SUITE} ==\n{ABOUT}\nRounds of {} ms: {rounds}. Medians of them.\n",
         span.as_millis()
     ))?;
     for (name, note) in notes {

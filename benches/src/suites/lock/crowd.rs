@@ -12,7 +12,7 @@ use doclock::{
 
 use super::SUITE;
 use crate::Result;
-use crate::measure::{Spread, interleaved};
+use crate::measure::{Spread, take_turns};
 use crate::report::{Report, Unit};
 use waiters::Waiters;
 
@@ -22,7 +22,7 @@ const SIZES: [(usize, &str); 3] = [
     (10_000, "10,000 waiting"),
 ];
 
-/// Calls of each kind per round, where the line is long enough for as many.
+/// Calls of each kind per round.
 const CALLS: usize = 1_000;
 
 /// Requests that are withdrawn per round.
@@ -35,15 +35,15 @@ Crowd: so many threads wait for the lock. Medians of single calls.
   cancel                  withdrawing a request in the middle of the line, its thread woken
   queue_length            asking how many wait";
 
-/// What is done beside a line.
-type Call = fn(&mut Crowd, &mut Vec<f64>) -> Result;
-
-const CALLED: [(&str, Call); 4] = [
-    ("join, time out", Crowd::join),
-    ("list joins, times out", Crowd::join_with_list),
-    ("cancel", Crowd::cancel),
-    ("queue_length", Crowd::queue_length),
+const CASES: [&str; 4] = [
+    "join, time out",
+    "list joins, times out",
+    "cancel",
+    "queue_length",
 ];
+
+/// Nanoseconds of single calls, one list for each case.
+type Times = [Vec<f64>; CASES.len()];
 
 /// A line of so many.
 struct Crowd {
@@ -55,19 +55,18 @@ struct Crowd {
 
 pub fn run(rounds: usize, report: &Report) -> Result {
     report.text(ABOUT)?;
-    let mut crowds: Vec<_> = SIZES
-        .iter()
-        .map(|&(size, name)| {
-            let given = size;
-            Box::new(Crowd { name, size, given })
-        })
-        .collect();
-    for (case, call) in CALLED {
-        let spreads = interleaved(rounds, &mut crowds, |_, crowd| {
-            let mut times = Vec::new();
-            call(crowd, &mut times)?;
-            Ok(Spread::of(times).map(|spread| spread.median))
-        })?;
+    let crowd = |(size, name)| {
+        let given = size;
+        Box::new(Crowd { name, size, given })
+    };
+    let mut crowds: Vec<_> = SIZES.map(crowd).into();
+    let found = take_turns(rounds, &mut crowds, |_, crowd| crowd.times().map(Some))?;
+    for (index, case) in CASES.into_iter().enumerate() {
+        let medians = found.iter().map(|rounds| {
+            let median = |times: &Times| Spread::of(times[index].clone()).map(|one| one.median);
+            Spread::of(rounds.iter().filter_map(median).collect())
+        });
+        let spreads: Vec<_> = medians.collect();
         let names = crowds.iter().map(|crowd| crowd.name);
         let rows = names.zip(spreads.iter().copied());
         report.case(SUITE, case, Unit::NsPerCall, rows)?;
@@ -88,75 +87,76 @@ pub fn run(rounds: usize, report: &Report) -> Result {
 }
 
 impl Crowd {
-    fn gather(&mut self, store: &DataStore) -> Result<Waiters> {
-        let waiters = Waiters::gather(store, self.size)?;
-        self.given = self.given.min(waiters.len());
-        Ok(waiters)
-    }
-
-    fn join(&mut self, times: &mut Vec<f64>) -> Result {
-        let store = DataStore::new();
-        let waiters = self.gather(&store)?;
-        let owner = OwnerId::from("latecomer");
-        for _ in 0..CALLS {
-            let options = at_once();
-            let (refused, time) = timed(|| store.lock_with(&owner, options));
-            let Err(LockError::Timeout(_)) = refused else {
-                return Err("a request behind others did not time out".into());
-            };
-            times.push(time);
-        }
-        waiters.let_go()
-    }
-
-    fn join_with_list(&mut self, times: &mut Vec<f64>) -> Result {
-        let store = DataStore::new();
-        let waiters = self.gather(&store)?;
-        let manager = TransactionManager::for_owner(store, "latecomer");
-        for _ in 0..CALLS {
-            let (list, options) = ([create(text_node("inline-text", ""))], at_once());
-            let (refused, time) = timed(|| manager.execute_with(list, options));
-            let Err(TransactionError::Lock(LockError::Timeout(_))) = refused else {
-                return Err("a list behind others did not time out".into());
-            };
-            times.push(time);
-        }
-        waiters.let_go()
-    }
-
-    /// Short lines are gathered again and again, so that they stay about as long.
-    fn cancel(&mut self, times: &mut Vec<f64>) -> Result {
-        let each = (self.size / 10).clamp(1, CANCELLED);
-        while times.len() < CANCELLED.min(self.size) {
+    /// Short lines are gathered again and again, so that they stay about as long when some leave.
+    fn times(&mut self) -> Result<Times> {
+        let leaving = (self.size / 10).min(CANCELLED);
+        let gatherings = CANCELLED / leaving;
+        let calls = CALLS / gatherings;
+        let mut times = Times::default();
+        let [join, list, cancel, length] = &mut times;
+        for _ in 0..gatherings {
             let store = DataStore::new();
-            let mut waiters = self.gather(&store)?;
-            for _ in 0..each {
-                let Some(waiter) = waiters.take_middle() else {
-                    break;
-                };
-                let ((), time) = timed(|| waiter.token.cancel());
-                times.push(time);
-                // Gone before the next is measured.
-                if !waiter.end()? {
-                    return Err("a request was not cancelled".into());
-                }
-            }
+            let mut waiters = Waiters::gather(&store, self.size)?;
+            self.given = self.given.min(waiters.len());
+            join_and_leave(&store, calls, join)?;
+            join_with_list(&store, calls, list)?;
+            length.push(queue_length(&store, calls));
+            cancel_in_the_middle(&mut waiters, leaving, cancel)?;
             waiters.let_go()?;
         }
-        Ok(())
+        Ok(times)
     }
+}
 
-    fn queue_length(&mut self, times: &mut Vec<f64>) -> Result {
-        let store = DataStore::new();
-        let waiters = self.gather(&store)?;
-        let ((), time) = timed(|| {
-            for _ in 0..CALLS {
-                black_box(store.queue_length());
-            }
-        });
-        times.push(time / CALLS as f64);
-        waiters.let_go()
+fn join_and_leave(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Result {
+    let owner = OwnerId::from("latecomer");
+    for _ in 0..calls {
+        let options = at_once();
+        let (refused, time) = timed(|| store.lock_with(&owner, options));
+        let Err(LockError::Timeout(_)) = refused else {
+            return Err("a request behind others did not time out".into());
+        };
+        times.push(time);
     }
+    Ok(())
+}
+
+fn join_with_list(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Result {
+    let manager = TransactionManager::for_owner(store.clone(), "latecomer");
+    for _ in 0..calls {
+        let (list, options) = ([create(text_node("inline-text", ""))], at_once());
+        let (refused, time) = timed(|| manager.execute_with(list, options));
+        let Err(TransactionError::Lock(LockError::Timeout(_))) = refused else {
+            return Err("a list behind others did not time out".into());
+        };
+        times.push(time);
+    }
+    Ok(())
+}
+
+/// One call of many, which is too short to be timed by itself.
+fn queue_length(store: &DataStore, calls: usize) -> f64 {
+    let ((), time) = timed(|| {
+        for _ in 0..calls {
+            black_box(store.queue_length());
+        }
+    });
+    time / calls as f64
+}
+
+fn cancel_in_the_middle(waiters: &mut Waiters, leaving: usize, times: &mut Vec<f64>) -> Result {
+    for _ in 0..leaving {
+        let Some(waiter) = waiters.take_middle() else {
+            break;
+        };
+        let ((), time) = timed(|| waiter.token.cancel());
+        times.push(time);
+        // Gone before the next is measured.
+        if !waiter.end()? {
+            return Err("a request was not cancelled".into());
+        }
+    }
+    Ok(())
 }
 
 /// In line for no longer than it takes to join it.

@@ -65,7 +65,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
 /// Inserts at pseudo-random places, each taken back at once.
 fn edits() -> Vec<Edit> {
     let mut random = SplitMix(42);
-    let mut edit = |_| {
+    let edit = |_| {
         let (text, offset) = (random.below(TEXTS), random.below(TEXT.len() + 1));
         [true, false].map(|insert| Edit {
             text,
@@ -73,16 +73,16 @@ fn edits() -> Vec<Edit> {
             insert,
         })
     };
-    (0..EDITS / 2).flat_map(|pair| edit(pair)).collect()
+    (0..EDITS / 2).flat_map(edit).collect()
 }
 
 impl Edit {
     fn operation(self, texts: &[NodeId]) -> Operation {
         let (id, offset) = (&texts[self.text], self.offset);
         if self.insert {
-            insert_text(offset, "x").on(id).into()
+            insert_text(offset, "x").on(id)
         } else {
-            delete_text_range(offset, offset + 1).on(id).into()
+            delete_text_range(offset, offset + 1).on(id)
         }
     }
 }
