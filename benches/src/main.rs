@@ -8,27 +8,51 @@
 //! rounds, on the same machine and allocator, doing the same work.
 
 mod measure;
+mod options;
 mod random;
 mod report;
 mod suites;
 
 use std::process::ExitCode;
 
+use options::{Contended, Options};
 use report::Report;
+use suites::{contended, document, lock, replay, text, transaction};
 
 /// Errors only end the run, so any of them will do.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str =
-    "usage: doclock-bench lock|transaction|text|document|replay|all [--json] [--rounds N]";
+const USAGE: &str = "\
+usage: doclock-bench lock|contended|transaction|text|document|replay|all [--json] [--rounds N]
+       contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]";
 
-/// A suite measures all its subjects for so many rounds and hands its rows to the report.
-type Suite = fn(usize, &Report) -> Result;
+/// A suite measures all its subjects for some rounds and hands its rows to the report.
+type Suite = fn(&Options, &Report) -> Result;
 
-struct Arguments {
-    suites: Vec<Suite>,
-    rounds: usize,
-    json: bool,
+const SUITES: [(&str, Suite); 6] = [
+    ("lock", |options, report| lock::run(rounds(options), report)),
+    (CONTENDED, |options, report| {
+        contended::run(options.rounds, &options.contended, report)
+    }),
+    ("transaction", |options, report| {
+        transaction::run(rounds(options), report)
+    }),
+    ("text", |options, report| text::run(rounds(options), report)),
+    ("document", |options, report| {
+        document::run(rounds(options), report)
+    }),
+    ("replay", |options, report| {
+        replay::run(rounds(options), report)
+    }),
+];
+
+const CONTENDED: &str = "contended";
+
+/// All suites, one after the other.
+const ALL: &str = "all";
+
+fn rounds(options: &Options) -> usize {
+    options.rounds.unwrap_or(7)
 }
 
 fn main() -> ExitCode {
@@ -37,16 +61,16 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
-    let arguments = match parse(words) {
-        Ok(arguments) => arguments,
+    let (options, suites) = match asked(words) {
+        Ok(asked) => asked,
         Err(reason) => {
-            eprintln!("{reason}; {USAGE}");
+            eprintln!("{reason}\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let report = Report::new(arguments.json);
-    for suite in arguments.suites {
-        if let Err(error) = suite(arguments.rounds, &report) {
+    let report = Report::new(options.json);
+    for suite in suites {
+        if let Err(error) = suite(&options, &report) {
             eprintln!("benchmark failed: {error}");
             return ExitCode::FAILURE;
         }
@@ -54,50 +78,19 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn parse(words: Vec<String>) -> std::result::Result<Arguments, String> {
-    let mut suites = None;
-    let mut rounds = 7;
-    let mut json = false;
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--json" => json = true,
-            "--rounds" => {
-                rounds = words
-                    .next()
-                    .and_then(|number| number.parse().ok())
-                    .filter(|&number| number > 0)
-                    .ok_or("--rounds needs a number above 0")?;
-            }
-            name if suites.is_none() && !name.starts_with('-') => {
-                suites = Some(named(name).ok_or_else(|| format!("no suite named {name:?}"))?);
-            }
-            other => return Err(format!("unexpected argument {other:?}")),
-        }
+fn asked(words: Vec<String>) -> std::result::Result<(Options, Vec<Suite>), String> {
+    let options = Options::parse(words.into_iter())?;
+    let name = options.suite.as_deref().ok_or("no suite named")?;
+    let suites: Vec<Suite> = SUITES
+        .iter()
+        .filter(|(suite, _)| name == *suite || name == ALL)
+        .map(|(_, run)| *run)
+        .collect();
+    if suites.is_empty() {
+        return Err(format!("no suite named {name:?}"));
     }
-    let suites = suites.ok_or("no suite named")?;
-    Ok(Arguments {
-        suites,
-        rounds,
-        json,
-    })
-}
-
-fn named(name: &str) -> Option<Vec<Suite>> {
-    use suites::{document, lock, replay, text, transaction};
-    Some(match name {
-        "lock" => vec![lock::run],
-        "transaction" => vec![transaction::run],
-        "text" => vec![text::run],
-        "document" => vec![document::run],
-        "replay" => vec![replay::run],
-        "all" => vec![
-            lock::run,
-            transaction::run,
-            text::run,
-            document::run,
-            replay::run,
-        ],
-        _ => return None,
-    })
+    if options.contended != Contended::default() && name != CONTENDED && name != ALL {
+        return Err(format!("only the suite {CONTENDED} has those options"));
+    }
+    Ok((options, suites))
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::Result;
 
 /// What one subject needed (or achieved) over its rounds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Spread {
     pub median: f64,
     pub min: f64,
@@ -19,7 +19,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(mut figures: Vec<f64>) -> Option<Self> {
+    /// Of at least one figure.
+    pub fn of(mut figures: Vec<f64>) -> Option<Self> {
         figures.sort_by(f64::total_cmp);
         let (min, max) = (*figures.first()?, *figures.last()?);
         let rounds = figures.len();
@@ -39,16 +40,29 @@ impl Spread {
 pub fn interleaved<S: ?Sized>(
     rounds: usize,
     subjects: &mut [Box<S>],
-    mut turn: impl FnMut(usize, &mut S) -> Result<Option<f64>>,
+    turn: impl FnMut(usize, &mut S) -> Result<Option<f64>>,
 ) -> Result<Vec<Option<Spread>>> {
+    let figures = take_turns(rounds, subjects, turn)?;
+    Ok(figures.into_iter().map(Spread::of).collect())
+}
+
+/// As [`interleaved`], for turns that find more than one figure: all that each subject found.
+pub fn take_turns<S: ?Sized, T>(
+    rounds: usize,
+    subjects: &mut [Box<S>],
+    mut turn: impl FnMut(usize, &mut S) -> Result<Option<T>>,
+) -> Result<Vec<Vec<T>>> {
     let count = subjects.len();
-    let mut figures = vec![Vec::with_capacity(rounds); count];
+    let mut found: Vec<Vec<T>> = subjects
+        .iter()
+        .map(|_| Vec::with_capacity(rounds))
+        .collect();
     for round in 0..rounds {
         for index in (0..count).map(|offset| (round + offset) % count) {
-            figures[index].extend(turn(round, &mut subjects[index])?);
+            found[index].extend(turn(round, &mut subjects[index])?);
         }
     }
-    Ok(figures.into_iter().map(Spread::of).collect())
+    Ok(found)
 }
 
 /// How long `work` takes.

@@ -21,6 +21,7 @@ pub enum Unit {
     NsPerPair,
     NsPerTransaction,
     TransactionsPerSecond,
+    NsPerCall,
 }
 
 impl Unit {
@@ -29,13 +30,14 @@ impl Unit {
             Self::NsPerPair => "ns/pair",
             Self::NsPerTransaction => "ns/txn",
             Self::TransactionsPerSecond => "txn/s",
+            Self::NsPerCall => "ns/call",
         }
     }
 
     /// doclock's cost relative to a peer's: the one definition of the ratio.
     fn ratio(self, doclock: f64, peer: f64) -> f64 {
         match self {
-            Self::NsPerPair | Self::NsPerTransaction => doclock / peer,
+            Self::NsPerPair | Self::NsPerTransaction | Self::NsPerCall => doclock / peer,
             Self::TransactionsPerSecond => peer / doclock,
         }
     }
@@ -130,6 +132,25 @@ impl Report {
         Ok(())
     }
 
+    /// A row of a suite that has a table of its own: `row` for programs or `line` for people.
+    pub fn row(&self, row: &impl Serialize, line: &str) -> Result {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", serde_json::to_string(row)?)?;
+        } else {
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+
+    /// What only people read: the headings of such a table and the space within it.
+    pub fn text(&self, text: &str) -> Result {
+        if !self.json {
+            writeln!(std::io::stdout(), "{text}")?;
+        }
+        Ok(())
+    }
+
     /// Something the reader must know that is no figure; kept out of the JSON lines.
     pub fn remark(&self, text: &str) -> Result {
         if self.json {
@@ -167,7 +188,7 @@ fn line(
     format!("{case:22} {subject:24} {median:>12} {name:7} {ratio:>7} {range:>23} {rounds:>6}")
 }
 
-fn rounded(figure: f64, digits: i32) -> f64 {
+pub fn rounded(figure: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (figure * scale).round() / scale
 }

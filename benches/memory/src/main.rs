@@ -1,17 +1,20 @@
-//! What a node takes in memory, beyond its text.
+//! What a node takes in memory, beyond its text, and what a request takes that waits for the lock.
 //!
 //! ```text
-//! cargo run --release -p doclock-memory -- [--json] [--nodes N]
+//! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N]
 //! ```
 //!
 //! What counts are the bytes that were asked of the allocator and not given back. What the system's allocator adds to
 //! each piece is not among them; so the pieces are counted, and what the process grew by is shown beside, for which
 //! each case has a process of its own.
 
+mod waiting;
+
 use std::alloc::System;
 use std::process::{Command, ExitCode};
 
 use doclock::{Attributes, Children, DataStore, Marks, Node, NodeId, NodeSpec, Text, View};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -20,7 +23,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: doclock-memory [--json] [--nodes N]";
+const USAGE: &str = "usage: doclock-memory [--json] [--nodes N] [--waiting N]";
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
 
@@ -122,26 +125,41 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result {
-    let (mut nodes, mut json, mut only) = (1_000_000, false, None);
+    let (mut nodes, mut waiting, mut json, mut only) = (1_000_000, 10_000, false, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--json" => json = true,
             "--nodes" => nodes = words.next().ok_or(USAGE)?.parse()?,
+            "--waiting" => waiting = words.next().ok_or(USAGE)?.parse()?,
             "--only" => only = words.next(),
             _ => return Err(USAGE.into()),
         }
     }
-    if let Some(name) = only {
-        let case = CASES.iter().find(|case| case.name == name).ok_or(USAGE)?;
-        println!("{}", serde_json::to_string(&measured(case, nodes)?)?);
-        return Ok(());
+    match only {
+        Some(name) => alone(&name, nodes, waiting),
+        None => all(nodes, waiting, json),
     }
+}
+
+/// What this process was started for: one case.
+fn alone(name: &str, nodes: usize, waiting: usize) -> Result {
+    let row = if let Some(case) = CASES.iter().find(|case| case.name == name) {
+        serde_json::to_string(&measured(case, nodes)?)?
+    } else {
+        let case = waiting::CASES.iter().find(|case| case.name == name);
+        serde_json::to_string(&waiting::measured(case.ok_or(USAGE)?, waiting)?)?
+    };
+    println!("{row}");
+    Ok(())
+}
+
+fn all(nodes: usize, waiting: usize, json: bool) -> Result {
     if !json {
         heading(nodes);
     }
     for case in &CASES {
-        let row = measured_apart(case, nodes)?;
+        let row: Row = measured_apart(case.name, "--nodes", nodes)?;
         if json {
             println!("{}", serde_json::to_string(&row)?);
         } else {
@@ -152,6 +170,17 @@ fn run() -> Result {
                 "{:14} {:>9.1} {:>9.2} {:>9.1} {resident:>9}",
                 row.case, row.value, row.pieces, row.text
             );
+        }
+    }
+    if !json {
+        waiting::heading(waiting);
+    }
+    for case in &waiting::CASES {
+        let row: waiting::Row = measured_apart(case.name, "--waiting", waiting)?;
+        if json {
+            println!("{}", serde_json::to_string(&row)?);
+        } else {
+            println!("{}", row.line());
         }
     }
     Ok(())
@@ -187,13 +216,13 @@ fn heading(nodes: usize) {
 }
 
 /// What another process finds, whose memory no other case has used before.
-fn measured_apart(case: &Case, nodes: usize) -> Result<Row> {
+fn measured_apart<T: DeserializeOwned>(case: &str, size: &str, count: usize) -> Result<T> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command
-        .args(["--only", case.name, "--nodes", &nodes.to_string()])
+        .args(["--only", case, size, &count.to_string()])
         .output()?;
     if !output.status.success() {
-        return Err(format!("{}: {}", case.name, String::from_utf8_lossy(&output.stderr)).into());
+        return Err(format!("{case}: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }

@@ -2,9 +2,13 @@
 //!
 //! A store that takes its global lock for every edit pays this each time, whereas contention is
 //! rare and then dominated by the wait itself.
+//!
+//! Beside that: how much of a whole edit the lock is, and what the line costs when it is long.
 
+mod crowd;
 mod doclock;
 mod lockable;
+mod operation;
 mod parking_lot;
 mod standard;
 mod tokio;
@@ -54,5 +58,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         Ok(Some(time.as_secs_f64() * 1e9 / f64::from(PAIRS)))
     })?;
     let names = subjects.iter().map(|subject| subject.name());
-    report.case(SUITE, "uncontended", Unit::NsPerPair, names.zip(spreads))
+    report.case(SUITE, "uncontended", Unit::NsPerPair, names.zip(spreads))?;
+    operation::run(rounds, report)?;
+    crowd::run(rounds, report)
 }

@@ -1,6 +1,7 @@
 //! The suites. Each defines what a subject has to do as a trait and keeps its peers, one small
 //! file each, in a folder of its name: adding a peer is that file and a line in the suite's list.
 
+pub mod contended;
 pub mod document;
 pub mod lock;
 pub mod replay;

@@ -1,0 +1,61 @@
+//! What was asked for on the command line.
+
+use std::path::PathBuf;
+
+/// Settings of a run. Where one is missing, the suite has its own.
+#[derive(Default)]
+pub struct Options {
+    pub suite: Option<String>,
+    pub json: bool,
+    pub rounds: Option<usize>,
+    pub contended: Contended,
+}
+
+/// What only the suite `contended` is asked.
+#[derive(Default, PartialEq)]
+pub struct Contended {
+    pub threads: Option<Vec<usize>>,
+    /// In microseconds.
+    pub lengths: Option<Vec<f64>>,
+    pub millis: Option<u64>,
+    pub svg: Option<PathBuf>,
+}
+
+impl Options {
+    pub fn parse(words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut options = Self::default();
+        let mut words = words;
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} needs a value"));
+            let contended = &mut options.contended;
+            match word.as_str() {
+                "--json" => options.json = true,
+                "--rounds" => options.rounds = Some(number(&word, &value()?)?),
+                "--threads" => contended.threads = Some(list(&word, &value()?)?),
+                "--lengths" => contended.lengths = Some(list(&word, &value()?)?),
+                "--millis" => contended.millis = Some(number(&word, &value()?)?),
+                "--svg" => contended.svg = Some(value()?.into()),
+                name if options.suite.is_none() && !name.starts_with('-') => {
+                    options.suite = Some(word);
+                }
+                other => return Err(format!("unexpected argument {other:?}")),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn number<T: std::str::FromStr + Default + PartialOrd>(
+    option: &str,
+    value: &str,
+) -> Result<T, String> {
+    let number = value.parse().ok().filter(|number| *number > T::default());
+    number.ok_or(format!("{option} needs numbers above 0, not {value:?}"))
+}
+
+fn list<T: std::str::FromStr + Default + PartialOrd>(
+    option: &str,
+    value: &str,
+) -> Result<Vec<T>, String> {
+    value.split(',').map(|one| number(option, one)).collect()
+}

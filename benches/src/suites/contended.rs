@@ -1,0 +1,107 @@
+//! What many threads that edit one document get done, by what they take turns with.
+//!
+//! A fair lock is known to be slow under contention: every transaction waits for a sleeping thread
+//! to wake. How much of one thread's rate is left, how the threads share it and how long each
+//! waits, is what this suite tells, for short transactions and for long ones.
+
+mod actor;
+mod bare;
+mod doclock;
+mod locked;
+mod parking_lot;
+mod plot;
+mod standard;
+mod table;
+mod tokio;
+mod trial;
+mod usage;
+mod work;
+
+use std::time::Duration;
+
+use ::doclock::{NodeId, Operation, Snapshot, TransactionError};
+
+use crate::Result;
+use crate::measure::take_turns;
+use crate::options::Contended;
+use crate::report::Report;
+use table::Case;
+use work::Length;
+
+const SUITE: &str = "contended";
+
+/// What a transaction takes without a lock, in microseconds.
+const LENGTHS: [f64; 3] = [0.5, 5.0, 50.0];
+
+const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+const ROUNDS: usize = 5;
+
+/// For how long the transactions of one run are counted.
+const MILLIS: u64 = 150;
+
+/// A way for several threads to edit one document.
+trait Subject {
+    fn name(&self) -> &'static str;
+
+    /// Who is next, and who carries the operations out.
+    fn note(&self) -> &'static str;
+
+    /// A document with the texts, and for each thread what it edits them with.
+    fn open(&self, threads: usize) -> Result<Opened>;
+}
+
+struct Opened {
+    texts: Vec<NodeId>,
+    clients: Vec<Box<dyn Client>>,
+}
+
+/// What one thread edits the document with.
+trait Client: Send {
+    /// Carries a list of operations out as one transaction: returns when that is done.
+    fn execute(&mut self, operations: Vec<Operation>) -> std::result::Result<(), TransactionError>;
+
+    /// The document as it is.
+    fn document(&mut self) -> Result<Snapshot>;
+}
+
+/// The document without a lock comes first: it is what the others are measured by.
+fn subjects() -> Vec<Box<dyn Subject>> {
+    vec![
+        Box::new(bare::Unlocked),
+        Box::new(doclock::Execute),
+        Box::new(doclock::Begin),
+        Box::new(parking_lot::PLAIN),
+        Box::new(parking_lot::FAIR),
+        Box::new(standard::STD),
+        Box::new(tokio::TOKIO),
+        Box::new(actor::Actor),
+    ]
+}
+
+pub fn run(rounds: Option<usize>, options: &Contended, report: &Report) -> Result {
+    let rounds = rounds.unwrap_or(ROUNDS);
+    let threads = options.threads.as_deref().unwrap_or(&THREADS);
+    let span = Duration::from_millis(options.millis.unwrap_or(MILLIS));
+    let mut subjects = subjects();
+    let notes: Vec<_> = subjects.iter().map(|s| (s.name(), s.note())).collect();
+    table::heading(report, span, rounds, &notes)?;
+    let mut cases = Vec::new();
+    for &micros in options.lengths.as_deref().unwrap_or(&LENGTHS) {
+        let length = Length::calibrated(micros)?;
+        for &threads in threads {
+            let trials = take_turns(rounds, &mut subjects, |_, subject| {
+                trial::run(subject, threads, length, span).map(Some)
+            })?;
+            let names = subjects.iter().map(|subject| subject.name());
+            let case = Case::new(length, threads, names.zip(trials).collect());
+            table::print(report, &case)?;
+            cases.push(case);
+        }
+    }
+    if let Some(file) = &options.svg {
+        plot::draw(file, &cases)?;
+        report.remark(&format!("plotted to {}", file.display()))?;
+    }
+    Ok(())
+}

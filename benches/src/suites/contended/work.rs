@@ -1,0 +1,136 @@
+//! What the threads do: lists of operations that leave the texts as long as they were.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use doclock::dsl::{create, delete_text_range, insert_text, text_node};
+use doclock::{Bare, DataStore, NodeId, NodeSpec, Operation, Snapshot, TransactionManager, View};
+
+use super::{Client, bare};
+use crate::Result;
+use crate::random::SplitMix;
+
+pub const TEXTS: usize = 64;
+
+/// The text every node starts with: forty characters, one byte each.
+pub const TEXT: &str = "The quick brown fox jumps over lazy dogs";
+
+/// So many characters of each thread are in the texts at most.
+const INSERTED: usize = 8;
+
+/// For how long a length is tried, and how often: the fastest was disturbed the least.
+const TRY: Duration = Duration::from_millis(10);
+const TRIES: usize = 5;
+
+/// How long a transaction is.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Length {
+    /// What it is to take without a lock.
+    pub micros: f64,
+    /// By how many operations it takes that.
+    pub operations: usize,
+}
+
+impl Length {
+    /// As many operations as a document without a lock carries out in that time, at least one.
+    pub fn calibrated(micros: f64) -> Result<Self> {
+        let mut operations = 1;
+        // The second try corrects for what a transaction costs beside its operations, and so on.
+        for _ in 0..4 {
+            let taken = fastest(operations)?;
+            operations = (operations as f64 * micros / taken).round().max(1.0) as usize;
+        }
+        Ok(Self { micros, operations })
+    }
+}
+
+fn fastest(operations: usize) -> Result<f64> {
+    let mut fastest = f64::MAX;
+    for _ in 0..TRIES {
+        fastest = fastest.min(microseconds(operations)?);
+    }
+    Ok(fastest)
+}
+
+/// What a transaction of so many operations takes without a lock.
+fn microseconds(operations: usize) -> Result<f64> {
+    let opened = bare::open()?;
+    let mut client = opened.client;
+    let mut work = Work::new(0, &opened.texts, operations);
+    let start = Instant::now();
+    let mut transactions = 0_u32;
+    while start.elapsed() < TRY {
+        client.execute(work.next_list())?;
+        transactions += 1;
+    }
+    Ok(start.elapsed().as_secs_f64() * 1e6 / f64::from(transactions))
+}
+
+/// A thread's work: it inserts characters into pseudo-random texts and deletes each again some
+/// operations later. No text is ever shorter than in the beginning, so the places exist, whatever
+/// other threads do.
+pub struct Work<'a> {
+    random: SplitMix,
+    texts: &'a [NodeId],
+    operations: usize,
+    inserted: VecDeque<(usize, usize)>,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(thread: usize, texts: &'a [NodeId], operations: usize) -> Self {
+        Self {
+            random: SplitMix(thread as u64),
+            texts,
+            operations,
+            inserted: VecDeque::with_capacity(INSERTED),
+        }
+    }
+
+    /// The next transaction, which must be carried out.
+    pub fn next_list(&mut self) -> Vec<Operation> {
+        (0..self.operations).map(|_| self.next()).collect()
+    }
+
+    fn next(&mut self) -> Operation {
+        if self.inserted.len() == INSERTED
+            && let Some((text, offset)) = self.inserted.pop_front()
+        {
+            return delete_text_range(offset, offset + 1).on(&self.texts[text]);
+        }
+        let text = self.random.below(TEXTS);
+        let offset = self.random.below(TEXT.len() + 1);
+        self.inserted.push_back((text, offset));
+        insert_text(offset, "x").on(&self.texts[text])
+    }
+
+    /// How many of its characters are in the texts.
+    pub fn left(&self) -> usize {
+        self.inserted.len()
+    }
+}
+
+/// How many characters a document has.
+pub fn characters(document: &Snapshot) -> usize {
+    document.nodes().map(|node| node.text().len()).sum()
+}
+
+fn texts() -> impl Iterator<Item = NodeSpec> {
+    std::iter::repeat_with(|| text_node("inline-text", TEXT)).take(TEXTS)
+}
+
+/// A document with the texts.
+pub fn filled() -> Result<(Bare, Vec<NodeId>)> {
+    let mut document = Bare::new();
+    let ids = texts().map(|text| document.create(text));
+    let ids = ids.collect::<std::result::Result<_, _>>()?;
+    Ok((document, ids))
+}
+
+/// A store with the texts.
+pub fn filled_store() -> Result<(DataStore, Vec<NodeId>)> {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    let created = manager.execute(texts().map(create).collect::<Vec<_>>())?;
+    let ids = created.operations.into_iter().flat_map(|one| one.created);
+    Ok((store, ids.collect()))
+}

@@ -1,0 +1,172 @@
+//! What the line costs when it is long: joining it, leaving it, asking how long it is.
+
+mod waiters;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use doclock::dsl::{create, text_node};
+use doclock::{
+    AcquireOptions, DataStore, LockError, OwnerId, TransactionError, TransactionManager,
+};
+
+use super::SUITE;
+use crate::Result;
+use crate::measure::{Spread, take_turns};
+use crate::report::{Report, Unit};
+use waiters::Waiters;
+
+const SIZES: [(usize, &str); 3] = [
+    (10, "10 waiting"),
+    (1_000, "1,000 waiting"),
+    (10_000, "10,000 waiting"),
+];
+
+/// Calls of each kind per round.
+const CALLS: usize = 1_000;
+
+/// Requests that are withdrawn per round.
+const CANCELLED: usize = 100;
+
+const ABOUT: &str = "\
+Crowd: so many threads wait for the lock. Medians of single calls.
+  join, time out          one more request for the lock, which gives up at once: in at the end and out again
+  list joins, times out   the same for a list of operations that is executed
+  cancel                  withdrawing a request in the middle of the line, its thread woken
+  queue_length            asking how many wait";
+
+const CASES: [&str; 4] = [
+    "join, time out",
+    "list joins, times out",
+    "cancel",
+    "queue_length",
+];
+
+/// Nanoseconds of single calls, one list for each case.
+type Times = [Vec<f64>; CASES.len()];
+
+/// A line of so many.
+struct Crowd {
+    name: &'static str,
+    size: usize,
+    /// How many threads the machine gave, where that was fewer.
+    given: usize,
+}
+
+pub fn run(rounds: usize, report: &Report) -> Result {
+    report.text(ABOUT)?;
+    let crowd = |(size, name)| {
+        let given = size;
+        Box::new(Crowd { name, size, given })
+    };
+    let mut crowds: Vec<_> = SIZES.map(crowd).into();
+    let found = take_turns(rounds, &mut crowds, |_, crowd| crowd.times().map(Some))?;
+    for (index, case) in CASES.into_iter().enumerate() {
+        let medians = found.iter().map(|rounds| {
+            let median = |times: &Times| Spread::of(times[index].clone()).map(|one| one.median);
+            Spread::of(rounds.iter().filter_map(median).collect())
+        });
+        let spreads: Vec<_> = medians.collect();
+        let names = crowds.iter().map(|crowd| crowd.name);
+        let rows = names.zip(spreads.iter().copied());
+        report.case(SUITE, case, Unit::NsPerCall, rows)?;
+        if let [Some(shortest), _, Some(longest)] = spreads[..] {
+            let ratio = longest.median / shortest.median;
+            report.remark(&format!(
+                "{case}: the longest line at {ratio:.2} times the shortest"
+            ))?;
+        }
+    }
+    for crowd in crowds.iter().filter(|crowd| crowd.given < crowd.size) {
+        let Crowd { name, given, .. } = **crowd;
+        report.remark(&format!(
+            "{name}: the machine gave no more than {given} threads"
+        ))?;
+    }
+    Ok(())
+}
+
+impl Crowd {
+    /// Short lines are gathered again and again, so that they stay about as long when some leave.
+    fn times(&mut self) -> Result<Times> {
+        let leaving = (self.size / 10).min(CANCELLED);
+        let gatherings = CANCELLED / leaving;
+        let calls = CALLS / gatherings;
+        let mut times = Times::default();
+        let [join, list, cancel, length] = &mut times;
+        for _ in 0..gatherings {
+            let store = DataStore::new();
+            let mut waiters = Waiters::gather(&store, self.size)?;
+            self.given = self.given.min(waiters.len());
+            join_and_leave(&store, calls, join)?;
+            join_with_list(&store, calls, list)?;
+            length.push(queue_length(&store, calls));
+            cancel_in_the_middle(&mut waiters, leaving, cancel)?;
+            waiters.let_go()?;
+        }
+        Ok(times)
+    }
+}
+
+fn join_and_leave(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Result {
+    let owner = OwnerId::from("latecomer");
+    for _ in 0..calls {
+        let options = at_once();
+        let (refused, time) = timed(|| store.lock_with(&owner, options));
+        let Err(LockError::Timeout(_)) = refused else {
+            return Err("a request behind others did not time out".into());
+        };
+        times.push(time);
+    }
+    Ok(())
+}
+
+fn join_with_list(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Result {
+    let manager = TransactionManager::for_owner(store.clone(), "latecomer");
+    for _ in 0..calls {
+        let (list, options) = ([create(text_node("inline-text", ""))], at_once());
+        let (refused, time) = timed(|| manager.execute_with(list, options));
+        let Err(TransactionError::Lock(LockError::Timeout(_))) = refused else {
+            return Err("a list behind others did not time out".into());
+        };
+        times.push(time);
+    }
+    Ok(())
+}
+
+/// One call of many, which is too short to be timed by itself.
+fn queue_length(store: &DataStore, calls: usize) -> f64 {
+    let ((), time) = timed(|| {
+        for _ in 0..calls {
+            black_box(store.queue_length());
+        }
+    });
+    time / calls as f64
+}
+
+fn cancel_in_the_middle(waiters: &mut Waiters, leaving: usize, times: &mut Vec<f64>) -> Result {
+    for _ in 0..leaving {
+        let Some(waiter) = waiters.take_middle() else {
+            break;
+        };
+        let ((), time) = timed(|| waiter.token.cancel());
+        times.push(time);
+        // Gone before the next is measured.
+        if !waiter.end()? {
+            return Err("a request was not cancelled".into());
+        }
+    }
+    Ok(())
+}
+
+/// In line for no longer than it takes to join it.
+fn at_once() -> AcquireOptions {
+    AcquireOptions::new().wait_limit(Duration::from_nanos(1))
+}
+
+/// What came of it, and the nanoseconds that it took.
+fn timed<T>(call: impl FnOnce() -> T) -> (T, f64) {
+    let start = Instant::now();
+    let outcome = call();
+    (outcome, start.elapsed().as_secs_f64() * 1e9)
+}

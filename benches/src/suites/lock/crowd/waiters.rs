@@ -1,0 +1,78 @@
+//! Threads that wait for a lock.
+
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use doclock::{AcquireOptions, CancelToken, DataStore, LockError, LockGuard};
+
+use crate::Result;
+
+/// Enough to wait on; the system gives memory for what is used.
+const STACK: usize = 64 * 1024;
+
+/// So many threads that wait, in the order in which they are kept.
+pub struct Waiters {
+    holder: LockGuard,
+    waiting: Vec<Waiter>,
+}
+
+pub struct Waiter {
+    pub token: CancelToken,
+    thread: JoinHandle<std::result::Result<(), LockError>>,
+}
+
+impl Waiters {
+    /// As many as asked for or, if the machine refuses so many threads, as it gives.
+    pub fn gather(store: &DataStore, count: usize) -> Result<Self> {
+        // Unbound: this thread is to join the line as well.
+        let holder = store.lock_with("holder", AcquireOptions::new().unbound())?;
+        let mut waiting = Vec::with_capacity(count);
+        for _ in 0..count {
+            let token = CancelToken::new();
+            let options = AcquireOptions::new().no_wait_limit().cancel_token(&token);
+            let store = store.clone();
+            let wait = move || store.lock_with("waiter", options).map(drop);
+            let Ok(thread) = thread::Builder::new().stack_size(STACK).spawn(wait) else {
+                break;
+            };
+            waiting.push(Waiter { token, thread });
+        }
+        while store.queue_length() < waiting.len() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(Self { holder, waiting })
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub fn take_middle(&mut self) -> Option<Waiter> {
+        let middle = self.waiting.len() / 2;
+        (middle < self.waiting.len()).then(|| self.waiting.remove(middle))
+    }
+
+    /// Hands the lock to each in turn and waits until the last has given it back.
+    pub fn let_go(self) -> Result {
+        drop(self.holder);
+        for waiter in self.waiting {
+            waiter.end()?;
+        }
+        Ok(())
+    }
+}
+
+impl Waiter {
+    /// Waits until it waits no longer; tells whether it was cancelled.
+    pub fn end(self) -> Result<bool> {
+        match self
+            .thread
+            .join()
+            .map_err(|_| "a waiting thread panicked")?
+        {
+            Ok(()) => Ok(false),
+            Err(LockError::Cancelled(_)) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
