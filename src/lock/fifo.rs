@@ -185,8 +185,7 @@ impl FifoLock {
         }
         let mut state = shared.state.lock();
         shared
-            .word
-            .is_free()
+            .is_free(&state)
             .then(|| shared.take(&mut state, asker))
     }
 
@@ -460,8 +459,16 @@ impl Shared {
     /// The state with the holder pinned: nobody changes the word until the mutex is free again.
     fn enter(&self) -> (MutexGuard<'_, State>, Moment) {
         let mut state = self.state.lock();
-        if !self.word.pin() {
-            state.settle();
+        if let Some(held) = state.shown
+            && !held.pinned
+        {
+            if self.word.pin() {
+                let pinned = true;
+                state.shown = Some(Held { pinned, ..held });
+            } else {
+                state.shown = None;
+                state.settle();
+            }
         }
         // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else did.
         let now = Moment {
@@ -477,8 +484,26 @@ impl Shared {
     fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
-        self.word.set(state.held());
+        let held = state.held();
+        if held != state.shown {
+            self.show(&mut state, held);
+        }
         result
+    }
+
+    #[inline(always)]
+    fn show(&self, state: &mut State, held: Option<Held>) {
+        state.shown = held;
+        self.word.set(held);
+    }
+
+    /// Whether nobody holds, and nobody can before the mutex is free again.
+    #[inline(always)]
+    fn is_free(&self, state: &State) -> bool {
+        match state.shown {
+            None => true,
+            Some(held) => !held.pinned && self.word.is_free(),
+        }
     }
 
     /// Takes a step that may hand the lock on, and wakes whom that concerns when the mutex is free again.
@@ -500,11 +525,12 @@ impl Shared {
             ),
         };
         let grant = state.take(asker, measured, overdue);
-        self.word.set(Some(Held {
+        let held = Held {
             number: grant.id.number,
             transaction: asker.transaction,
             pinned: measured.is_some(),
-        }));
+        };
+        self.show(state, Some(held));
         grant
     }
 

@@ -107,6 +107,8 @@ pub(super) struct State {
     held: bool,
     /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
     holder: Holder,
+    /// What the lock's word was last set to under the mutex. Unless that is held and not pinned, it is so still.
+    pub(super) shown: Option<Held>,
     /// Which lock this is, in its ids.
     lock: u32,
     requests: u64,
@@ -134,6 +136,7 @@ impl State {
             queue: Queue::new(Exclusive::default(), overtaking),
             held: false,
             holder: Holder::nobody(),
+            shown: None,
             lock,
             requests: 0,
             grants: 0,

@@ -72,7 +72,7 @@ impl Word {
 }
 
 /// A word that is not free.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub(super) number: u64,
     pub(super) transaction: bool,

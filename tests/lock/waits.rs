@@ -47,9 +47,8 @@ fn lock_05_a_limit_is_not_over_one_nanosecond_early() {
 #[test]
 fn lock_05_the_error_carries_holder_hold_place_and_who_is_ahead() {
     let (store, clock) = timed_store();
-    let held = store
-        .lock_with("ann", AcquireOptions::new().label("import"))
-        .unwrap();
+    let options = AcquireOptions::new().label("import");
+    let (held, line) = (store.lock_with("ann", options).unwrap(), line!());
     clock.advance(Duration::from_millis(40));
     thread::scope(|scope| {
         let ahead: Vec<_> = ["ben", "cem"]
@@ -76,6 +75,8 @@ fn lock_05_the_error_carries_holder_hold_place_and_who_is_ahead() {
         assert_eq!(evidence.holder.owner_id.as_str(), "ann");
         assert_eq!(evidence.holder.held_for, Duration::from_millis(140));
         assert_eq!(evidence.holder.label.as_deref(), Some("import"));
+        let call_site = evidence.holder.call_site;
+        assert_eq!((call_site.file, call_site.line), (file!(), line));
         let names: Vec<_> = evidence
             .ahead
             .iter()
@@ -87,7 +88,7 @@ fn lock_05_the_error_carries_holder_hold_place_and_who_is_ahead() {
             evidence.to_string(),
             format!(
                 "Lock acquisition timeout after 100ms for owner dora: place 3 in line behind \
-                 {} of ann (import), held for 140ms; ahead: {} of ben, {} of cem",
+                 {} of ann (import) from {call_site}, held for 140ms; ahead: {} of ben, {} of cem",
                 held.id(),
                 ids[0],
                 ids[1]

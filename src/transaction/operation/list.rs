@@ -24,11 +24,30 @@ pub trait IntoOperations {
         self.append_to(&mut list);
         list
     }
+
+    /// Many of these as one flat list. Here and not where it is used, so that a list of operations stays what it is.
+    #[doc(hidden)]
+    fn flatten(items: Vec<Self>) -> Vec<Operation>
+    where
+        Self: Sized,
+    {
+        let mut list = Vec::with_capacity(items.len());
+        items.append_to(&mut list);
+        list
+    }
 }
 
 impl IntoOperations for Operation {
     fn append_to(self, list: &mut Vec<Operation>) {
         list.push(self);
+    }
+
+    fn into_operations(self) -> Vec<Operation> {
+        vec![self]
+    }
+
+    fn flatten(items: Vec<Self>) -> Vec<Operation> {
+        items
     }
 }
 
@@ -37,11 +56,20 @@ impl<T: IntoOperations, const N: usize> IntoOperations for [T; N] {
         list.reserve(N);
         self.into_iter().for_each(|item| item.append_to(list));
     }
+
+    fn into_operations(self) -> Vec<Operation> {
+        T::flatten(self.into())
+    }
 }
 
 impl<T: IntoOperations> IntoOperations for Vec<T> {
     fn append_to(self, list: &mut Vec<Operation>) {
+        list.reserve(self.len());
         self.into_iter().for_each(|item| item.append_to(list));
+    }
+
+    fn into_operations(self) -> Vec<Operation> {
+        T::flatten(self)
     }
 }
 
