@@ -22,10 +22,10 @@ pub use options::StoreOptions;
 pub(crate) use receipts::Receipt;
 use smol_str::SmolStr;
 use transaction::Held;
-pub(crate) use transaction::Lease;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
+pub(crate) use transaction::{Lease, Publication};
 
-use crate::document::{Change, Overlay, Schema, Snapshot};
+use crate::document::{Overlay, Schema, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
@@ -117,6 +117,7 @@ impl DataStore {
     }
 
     /// The document as last committed. O(1), and never waits for a transaction's work.
+    #[inline]
     pub fn snapshot(&self) -> Snapshot {
         self.0.published.lock().snapshot.clone()
     }
@@ -170,6 +171,7 @@ impl DataStore {
     }
 
     /// Begins a transaction under a grant to a transaction.
+    #[inline(always)]
     pub(crate) fn begin_under(&self, grant: Grant, owner: OwnerId, lease: Lease) -> Transaction {
         let held = Held::new(self.clone(), grant, lease);
         Transaction::new(owner, self.snapshot(), held)
@@ -204,26 +206,25 @@ impl DataStore {
         Transaction::joining(self.clone(), id)
     }
 
-    /// Makes an overlay the next version, with the receipt of the transaction. Returns that version's number with
-    /// the changes that led to it.
-    fn publish(&self, overlay: Overlay, receipt: Option<Kept>) -> (u64, Vec<Change>) {
+    /// Makes an overlay the next version, with the receipt of the transaction, and returns that version's number.
+    fn publish(&self, overlay: &mut Overlay, receipt: Option<Kept>) -> u64 {
         // Declared before the guard, hence dropped after it: readers do not wait while old values are freed.
         let _forgotten;
         if overlay.weight() <= FOLD_IN_PLACE {
             let mut published = self.0.published.lock();
-            let changes = overlay.fold_into(&mut published.snapshot);
+            overlay.fold_into(&mut published.snapshot);
             _forgotten = published.keep(receipt);
-            return (published.snapshot.version(), changes);
+            return published.snapshot.version();
         }
         // The caller holds the lock, so nobody publishes in between.
         let mut next = self.snapshot();
-        let changes = overlay.fold_into(&mut next);
+        overlay.fold_into(&mut next);
         let version = next.version();
         let _before;
         let mut published = self.0.published.lock();
         _before = std::mem::replace(&mut published.snapshot, next);
         _forgotten = published.keep(receipt);
-        (version, changes)
+        version
     }
 
     /// Keeps the receipt of a transaction that changed nothing.

@@ -20,7 +20,8 @@ use crate::id::{NodeId, NodeIds};
 /// way to write, and each of its changes is applied whole or not at all.
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    base: Snapshot,
+    /// There until it is folded in.
+    base: Option<Snapshot>,
     touched: Touched,
     root: Option<NodeId>,
     changes: Vec<Change>,
@@ -38,10 +39,11 @@ pub(crate) struct Savepoint {
 }
 
 impl Overlay {
+    #[inline]
     pub(crate) fn new(base: Snapshot) -> Self {
         let root = base.root().cloned();
         Self {
-            base,
+            base: Some(base),
             touched: Touched::default(),
             root,
             // Most transactions make one change.
@@ -76,7 +78,7 @@ impl Overlay {
     }
 
     pub(crate) fn base(&self) -> &Snapshot {
-        &self.base
+        self.base.as_ref().expect("kept until it is folded in")
     }
 
     /// What was done so far, in order.
@@ -90,11 +92,14 @@ impl Overlay {
     }
 
     /// Makes `snapshot` the next version. Lets go of the base first, so that a snapshot which nobody else holds is
-    /// changed in place.
-    pub(crate) fn fold_into(self, snapshot: &mut Snapshot) -> Vec<Change> {
-        drop(self.base);
-        snapshot.fold(self.touched, self.root);
-        self.changes
+    /// changed in place. Only the changes are left then.
+    pub(crate) fn fold_into(&mut self, snapshot: &mut Snapshot) {
+        self.base = None;
+        snapshot.fold(std::mem::take(&mut self.touched), self.root.take());
+    }
+
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.changes)
     }
 
     /// Makes a change, whole or not at all, and keeps it.
@@ -385,7 +390,7 @@ impl Overlay {
             Some(Some(node)) => node,
             Some(None) => return Err(EditError::NodeDeleted { id: id.clone() }),
             None => {
-                let node = self.base.shared(id).ok_or_else(|| self.missing(id))?;
+                let node = self.base().shared(id).ok_or_else(|| self.missing(id))?;
                 check(node)?;
                 let copy = Arc::new(Node::clone(node));
                 return Ok(self.touched.add(id.clone(), copy));
@@ -404,7 +409,7 @@ impl View for Overlay {
     fn node(&self, id: &NodeId) -> Option<&Node> {
         match self.touched.get(id) {
             Some(node) => node.map(|node| &**node),
-            None => self.base.node(id),
+            None => self.base().node(id),
         }
     }
 
@@ -416,7 +421,7 @@ impl View for Overlay {
         let untouched = |node: &&Node| self.touched.get(&node.id).is_none();
         let touched = self.touched.iter().filter_map(|(_, node)| node);
         let touched = touched.map(|node| &**node);
-        Box::new(self.base.nodes().filter(untouched).chain(touched))
+        Box::new(self.base().nodes().filter(untouched).chain(touched))
     }
 
     fn missing(&self, id: &NodeId) -> EditError {

@@ -16,7 +16,7 @@ impl Default for BatchLimit {
     fn default() -> Self {
         Self {
             count: 256,
-            time: Duration::from_millis(2),
+            time: Duration::from_micros(500),
         }
     }
 }

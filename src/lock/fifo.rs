@@ -6,6 +6,8 @@ use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::batch::{Batch, BatchLimit};
 use super::cancel::Withdraw;
 use super::error::CancelEvidence;
@@ -238,7 +240,7 @@ impl FifoLock {
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let ticket = state.join_line(request.clone(), options.priority, now.at);
-        let looks = looks(state.expected_wait());
+        let looks = looks(state.pace);
         let alarm = state.overdue();
         drop(state);
 
@@ -384,6 +386,9 @@ impl FifoLock {
         let server = thread_number();
         let mut batch = Batch::new(self.0.batch);
         let mut ending = grant.id;
+        // Who sleeps is woken when the lock is in other hands: to be woken is to be given a processor, and it could be this
+        // thread's, with everybody waiting for it.
+        let mut sleepers: SmallVec<[Arc<dyn Waiting>; 8]> = SmallVec::new();
         loop {
             let next = self.0.step(|state, now| {
                 let server = batch.goes_on(now.at).then_some(server);
@@ -391,13 +396,16 @@ impl FifoLock {
             });
             match next {
                 Some(Next::Serve(request, grant)) => {
-                    request.serve(grant);
                     ending = grant.id;
+                    if request.serve(grant) {
+                        sleepers.push(request);
+                    }
                 }
-                Some(next) => return next.deliver(),
-                None => return,
+                Some(next) => break next.deliver(),
+                None => break,
             }
         }
+        sleepers.iter().for_each(|sleeper| sleeper.wake());
     }
 
     /// Has a grant that can be revoked stay until the transaction under it is over. `false` when it was revoked already.
@@ -443,16 +451,16 @@ struct Wait {
     looks: u32,
 }
 
-/// How often a waiter looks for its outcome, some tens of nanoseconds apart, before it goes to sleep. To be woken
-/// costs as much as a few microseconds of work, so who expects to wait for longer need not look.
-fn looks(expected: Duration) -> u32 {
-    const LONGEST: u32 = 1_000;
-    const SHORTEST: u32 = 60;
-    let nanos = u32::try_from(expected.as_nanos()).unwrap_or(u32::MAX);
-    match nanos / 12 {
-        looks if looks > LONGEST => 0,
-        looks => looks.max(SHORTEST),
-    }
+/// How often a waiter looks for its outcome, some 25 nanoseconds apart, before it goes to sleep: for the time of two holds
+/// like those of late, if these are short. To be woken takes a few microseconds, some of them of the thread that wakes; and
+/// who spins for longer keeps a processor from whoever else would ask, or does the work.
+fn looks(pace: Duration) -> u32 {
+    const LOOK: u32 = 25;
+    const SHORTEST: u32 = 1_500;
+    const LONGEST_HOLD: u32 = 10_000;
+    let hold = u32::try_from(pace.as_nanos()).unwrap_or(u32::MAX);
+    let nanos = if hold > LONGEST_HOLD { 0 } else { 2 * hold };
+    (nanos + SHORTEST) / LOOK
 }
 
 impl Shared {

@@ -57,14 +57,12 @@ impl Claim {
         }
     }
 
-    /// Makes it the claim of whoever asks. Asks the same as before, it writes next to nothing, and what is written goes to
-    /// its place at once: a copy on the way would stall the processor, which reads back wide what was written narrow.
+    /// Makes it the claim of whoever asks. What is written goes to its place at once: a copy on the way would stall the
+    /// processor, which reads back wide what was written narrow.
     #[inline(always)]
     pub(super) fn assign(&mut self, asker: &Asker<'_>) {
-        if self.owner != *asker.owner {
-            self.owner = asker.owner.clone();
-        }
-        if self.label.as_ref() != asker.label {
+        self.owner = asker.owner.clone();
+        if self.label.is_some() || asker.label.is_some() {
             self.label = asker.label.cloned();
         }
         self.call_site = asker.call_site;
@@ -140,8 +138,13 @@ pub(super) trait Waiting: Send + Sync {
     /// Tells the waiter. To be called once, and without the lock's mutex; instead of [`Waiting::serve`].
     fn tell(&self, verdict: Verdict);
 
-    /// Does the waiter's work in the calling thread, and tells what became of it. A panic is told as well.
-    fn serve(&self, grant: Grant);
+    /// Does the waiter's work in the calling thread, and leaves word of what became of it. A panic is told as well. Returns
+    /// whether the waiter sleeps and has yet to be woken.
+    #[must_use]
+    fn serve(&self, grant: Grant) -> bool;
+
+    /// Wakes a waiter for whom word was left.
+    fn wake(&self);
 }
 
 /// A request with a thread that waits for it.
@@ -158,6 +161,7 @@ struct Slot<W: Errand> {
     work: Option<W>,
     /// From when it is told until the waiter has heard it.
     outcome: Option<Outcome<W::Reply>>,
+    asleep: bool,
 }
 
 impl<W: Errand> Request<W> {
@@ -168,6 +172,7 @@ impl<W: Errand> Request<W> {
             slot: Mutex::new(Slot {
                 work,
                 outcome: None,
+                asleep: false,
             }),
             changed: Condvar::default(),
             told: Hint::default(),
@@ -179,11 +184,15 @@ impl<W: Errand> Request<W> {
         self.slot.lock().work.take()
     }
 
-    fn deliver(&self, outcome: Outcome<W::Reply>) {
-        let before = self.slot.lock().outcome.replace(outcome);
-        debug_assert!(before.is_none(), "told twice");
+    /// Leaves word. Returns whether the waiter sleeps.
+    fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
+        let mut slot = self.slot.lock();
+        debug_assert!(slot.outcome.is_none(), "told twice");
+        slot.outcome = Some(outcome);
+        let asleep = slot.asleep;
+        drop(slot);
         self.told.give();
-        self.changed.notify_one();
+        asleep
     }
 
     /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline has passed without.
@@ -196,13 +205,18 @@ impl<W: Errand> Request<W> {
         self.told.spin(looks);
         let mut slot = self.slot.lock();
         loop {
+            slot.asleep = false;
             if slot.outcome.is_some() {
                 return slot.outcome.take();
             }
+            slot.asleep = true;
             slot = match deadline.map(|deadline| clock.until(deadline)) {
                 None | Some(Some(Pause::UntilAdvanced)) => self.changed.wait(slot),
                 Some(Some(Pause::For(left))) => self.changed.wait_for(slot, left),
-                Some(None) => return None,
+                Some(None) => {
+                    slot.asleep = false;
+                    return None;
+                }
             };
         }
     }
@@ -218,19 +232,25 @@ impl<W: Errand> Waiting for Request<W> {
     }
 
     fn tell(&self, verdict: Verdict) {
-        self.deliver(verdict.of());
+        if self.leave(verdict.of()) {
+            self.wake();
+        }
     }
 
-    fn serve(&self, grant: Grant) {
+    fn serve(&self, grant: Grant) -> bool {
         let Some(work) = self.take_work() else {
             debug_assert!(false, "only errands are served, and those once");
-            return;
+            return false;
         };
         // Nobody sees what a panic leaves behind: the work owns all that it changes before it is done.
-        self.deliver(match catch_unwind(AssertUnwindSafe(|| work.run(grant))) {
+        self.leave(match catch_unwind(AssertUnwindSafe(|| work.run(grant))) {
             Ok(reply) => Outcome::Done(reply),
             Err(payload) => Outcome::Panicked(payload),
-        });
+        })
+    }
+
+    fn wake(&self) {
+        self.changed.notify_one();
     }
 }
 

@@ -43,23 +43,36 @@ struct Holder {
     joined: Option<Joined>,
 }
 
-/// When a hold began.
+/// When a hold began. Plain fields, each written to its place at once, like [`Claim::assign`].
 #[derive(Clone, Copy, Debug)]
-enum Since {
-    Measured(Measured),
-    /// Not measured, and nobody has looked yet.
-    Unknown,
-    /// Not measured; somebody looked first then.
-    Before(Timestamp),
+struct Since {
+    at: Timestamp,
+    /// For how many holds this one stands in the figures; zero says that nobody has looked at the clock yet.
+    weight: u64,
+    /// Whether it began at that moment, and not at some time before.
+    exact: bool,
 }
 
 impl Since {
+    #[inline(always)]
+    fn begin(&mut self, measured: Option<Measured>) {
+        self.exact = measured.is_some();
+        self.weight = 0;
+        if let Some(Measured { at, weight }) = measured {
+            self.at = at;
+            self.weight = weight;
+        }
+    }
+
     /// When it began, as far as is known, and for how many holds it stands.
     fn known(self) -> Option<(Timestamp, u64)> {
-        match self {
-            Self::Measured(Measured { at, weight }) => Some((at, weight)),
-            Self::Before(at) => Some((at, 1)),
-            Self::Unknown => None,
+        (self.weight > 0).then_some((self.at, self.weight))
+    }
+
+    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
+    fn observe(&mut self, now: Timestamp) {
+        if self.weight == 0 {
+            (self.at, self.weight) = (now, 1);
         }
     }
 }
@@ -117,7 +130,7 @@ pub(super) struct State {
     revoked: VecDeque<LockId>,
     pub(super) tempo: Tempo,
     /// What a hold lasts, lately: a moving average over the measured ones.
-    pace: Duration,
+    pub(super) pace: Duration,
     pub(super) wait_limit: Option<Duration>,
     pub(super) hold_limit: Option<Duration>,
     pub(super) queue_bound: Option<usize>,
@@ -163,9 +176,7 @@ impl State {
 
     /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
     pub(super) fn observe(&mut self, now: Timestamp) {
-        if let Since::Unknown = self.holder.since {
-            self.holder.since = Since::Before(now);
-        }
+        self.holder.since.observe(now);
     }
 
     /// The holder, as the lock's word says it.
@@ -210,13 +221,12 @@ impl State {
         );
         self.holder.claim.assign(asker);
         let id = self.next_id();
-        let since = measured.map_or(Since::Unknown, Since::Measured);
-        self.hold(id, since, overdue)
+        self.hold(id, measured, overdue)
     }
 
     /// Makes whoever claims it the holder.
     #[inline(always)]
-    fn hold(&mut self, id: LockId, since: Since, overdue: Option<Deadline>) -> Grant {
+    fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Deadline>) -> Grant {
         debug_assert!(!self.held, "granted beside a holder");
         self.held = true;
         self.grants += 1;
@@ -227,8 +237,10 @@ impl State {
             limited: overdue.is_some(),
         };
         self.holder.grant = grant;
-        self.holder.since = since;
-        self.holder.overdue = overdue;
+        self.holder.since.begin(measured);
+        if overdue.is_some() || self.holder.overdue.is_some() {
+            self.holder.overdue = overdue;
+        }
         self.holder.sealed = false;
         self.holder.joined = None;
         grant
@@ -261,8 +273,7 @@ impl State {
             thread: server.unwrap_or(claim.thread),
             ..claim.asker()
         });
-        let since = Since::Measured(Measured::once(now.at));
-        let grant = self.hold(id, since, now.overdue);
+        let grant = self.hold(id, Some(Measured::once(now.at)), now.overdue);
         Some(match server {
             Some(_) => Next::Serve(request, grant),
             None => Next::Tell(request, Outcome::Granted(grant)),
@@ -329,12 +340,6 @@ impl State {
             request,
         };
         self.queue.join((), priority, waiter)
-    }
-
-    /// How long the last in line will wait, if all goes on as it did lately.
-    pub(super) fn expected_wait(&self) -> Duration {
-        let ahead = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
-        self.pace.saturating_mul(ahead)
     }
 
     /// Takes a waiter out of the line; `None` when it no longer stands there, because it was granted or
@@ -586,7 +591,11 @@ impl Holder {
         Self {
             grant: Grant::none(),
             claim: Claim::nobody(),
-            since: Since::Unknown,
+            since: Since {
+                at: Timestamp::default(),
+                weight: 0,
+                exact: false,
+            },
             overdue: None,
             sealed: false,
             joined: None,
@@ -613,7 +622,7 @@ impl Holder {
                 .checked_sub(held_for)
                 .unwrap_or(SystemTime::UNIX_EPOCH),
             held_for,
-            at_least: !matches!(self.since, Since::Measured(_)),
+            at_least: !self.since.exact,
             label: self.claim.label.clone(),
             call_site: self.claim.call_site.into(),
         }

@@ -154,7 +154,7 @@ pub struct LockStats {
     pub wait: DurationSummary,
     /// Hold of the grants that ended, from grant to release or revocation.
     ///
-    /// Every hold is measured, unless the lock is taken again and again within microseconds and nobody waits: then one in 16
+    /// Every hold is measured, unless the lock is taken again and again within microseconds and nobody waits: then one in 64
     /// is, and stands for all of them. One that somebody had to wait for or looked at is measured in any case, from that moment on.
     pub hold: DurationSummary,
     /// How many wait now.

@@ -36,7 +36,7 @@ impl Measured {
 
 impl Tempo {
     /// In a run, one hold is measured.
-    pub(super) const RUN: u32 = 16;
+    pub(super) const RUN: u32 = 64;
     /// Taken again within this time, the lock is in a hurry.
     const QUICK: Duration = Duration::from_micros(2);
     /// As often in succession, it is believed.

@@ -82,8 +82,8 @@ pub(super) struct Held {
 impl Held {
     #[inline]
     fn encode(self) -> u64 {
-        self.number << NUMBER
-            | u64::from(self.transaction) * TRANSACTION
-            | u64::from(self.pinned) * PINNED
+        (self.number << NUMBER)
+            | (u64::from(self.transaction) * TRANSACTION)
+            | (u64::from(self.pinned) * PINNED)
     }
 }

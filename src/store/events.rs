@@ -133,7 +133,9 @@ struct Observers {
 pub(super) struct Events {
     subscribers: Mutex<Vec<Subscriber>>,
     observers: Mutex<Observers>,
-    /// How many there are, so that nobody else's commit stops where there is none to tell.
+    /// How many subscribers there are, so that a commit does not stop where there is none to tell.
+    subscribed: AtomicUsize,
+    /// How many observers there are, likewise.
     observing: AtomicUsize,
 }
 
@@ -141,11 +143,14 @@ impl Events {
     pub(super) fn subscribe(&self, capacity: usize, filter: Filter) -> Subscription {
         let (sender, receiver) = crossbeam_channel::bounded(capacity.clamp(1, LARGEST));
         let unreported = Arc::new(AtomicU64::new(0));
-        self.subscribers.lock().push(Subscriber {
+        let mut subscribers = self.subscribers.lock();
+        subscribers.push(Subscriber {
             filter,
             sender,
             unreported: Arc::clone(&unreported),
         });
+        self.subscribed.store(subscribers.len(), Ordering::Release);
+        drop(subscribers);
         Subscription {
             receiver,
             unreported,
@@ -196,10 +201,12 @@ impl Events {
         commit: impl FnOnce() -> Commit,
         after: impl FnOnce() -> Snapshot,
     ) {
-        let mut subscribers = self.subscribers.lock();
-        if subscribers.is_empty() {
+        // Who subscribes meanwhile may be told of this commit or not, as if they had subscribed right before or after. Who
+        // had before the lock was acquired is seen, because the lock's mutex lies in between.
+        if self.subscribed.load(Ordering::Acquire) == 0 {
             return;
         }
+        let mut subscribers = self.subscribers.lock();
         let commit = LazyCell::new(|| Arc::new(commit()));
         let after = LazyCell::new(after);
         let reach = LazyCell::new(|| Reach::new(changes, &after));
@@ -207,6 +214,7 @@ impl Events {
             let wanted = || subscriber.filter.lets_in(|| &reach);
             subscriber.is_listening() && (!wanted() || subscriber.tell(&commit))
         });
+        self.subscribed.store(subscribers.len(), Ordering::Release);
     }
 }
 

@@ -92,7 +92,7 @@ impl StoreOptions {
 
     /// How much a thread that executes a list of operations does for others, when it is done with its own and before it returns:
     /// so many lists of those that wait, and no further one after so much time. The next in line then
-    /// goes on. Zero of either means that it does nothing for others. 256 lists and two milliseconds unless set.
+    /// goes on. Zero of either means that it does nothing for others. 256 lists and half a millisecond unless set.
     ///
     /// A single request opts out with [`AcquireOptions::hand_over`](crate::AcquireOptions::hand_over).
     pub fn batch_limit(mut self, lists: usize, time: Duration) -> Self {

@@ -52,6 +52,13 @@ pub struct Transaction {
     pub(super) held: Held,
 }
 
+/// What was published.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Publication {
+    pub(crate) version: u64,
+    pub(crate) changed: bool,
+}
+
 /// A moment within a transaction. See [`Transaction::savepoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
@@ -140,6 +147,7 @@ pub(crate) enum Lease {
 }
 
 impl Held {
+    #[inline(always)]
     pub(super) fn new(store: DataStore, grant: Grant, lease: Lease) -> Self {
         Self {
             store,
@@ -164,6 +172,7 @@ impl Transaction {
         Ok(Self::new(owner, base, Held::new(store, grant, Lease::Own)))
     }
 
+    #[inline(always)]
     pub(super) fn new(owner: OwnerId, base: Snapshot, held: Held) -> Self {
         Self {
             id: held.store.next_transaction(),
@@ -186,7 +195,7 @@ impl Transaction {
 
     /// Makes `document` the next version.
     #[cfg(feature = "bare")]
-    pub(crate) fn fold_into(self, document: &mut Snapshot) {
+    pub(crate) fn fold_into(mut self, document: &mut Snapshot) {
         self.overlay.fold_into(document);
     }
 
@@ -412,76 +421,79 @@ impl Transaction {
     /// # Errors
     ///
     /// [`CommitError`]: the document would not be as the store's schema says. The transaction is rolled back then.
-    pub fn commit(self) -> Result<Committed, CommitError> {
-        let (result, ()) = self.commit_and(|_| ());
-        result
+    pub fn commit(mut self) -> Result<Committed, CommitError> {
+        let mut changes = Vec::new();
+        let Publication { version, changed } = self.publish_and(|published| {
+            if let Some((_, published)) = published {
+                changes = std::mem::take(published);
+            }
+        })?;
+        Ok(Committed {
+            transaction_id: self.id,
+            version,
+            changed,
+            changes,
+            operations: std::mem::take(&mut self.operations),
+        })
     }
 
-    /// As [`commit`](Self::commit), with something that is to happen before the lock is released, whatever the outcome.
-    pub(crate) fn commit_and<T>(
-        self,
-        then: impl FnOnce(Option<&mut Committed>) -> T,
-    ) -> (Result<Committed, CommitError>, T) {
-        if let Some(schema) = self.store().schema()
-            && let Err(violation) = schema.check(self.base(), &self.overlay, self.changes())
-        {
-            return (Err(violation.into()), then(None));
-        }
-        if !self.store().0.lock.seal(self.held.grant) {
-            return (Err(self.revoked()), then(None));
+    /// Does what [`commit`](Self::commit) does before it releases the lock. Whatever the outcome, `then` is called with the lock
+    /// still held: with the version and the changes that made it, if it was committed.
+    pub(crate) fn publish_and(
+        &mut self,
+        then: impl FnOnce(Option<(u64, &mut Vec<Change>)>),
+    ) -> Result<Publication, CommitError> {
+        if let Err(error) = self.check() {
+            then(None);
+            return Err(error);
         }
         let changed = self.changes().iter().any(Change::is_of_the_document);
         let receipt = self.receipt(changed);
-        let Self {
-            id,
-            owner,
-            overlay,
-            operations,
-            origin,
-            aside,
-            receipt: remembered,
-            held,
-            ..
-        } = self;
-        let store = &held.store;
-        let mut committed = Committed {
-            transaction_id: id,
-            version: overlay.base().version(),
-            changed: false,
-            changes: Vec::new(),
-            operations,
-        };
-        if changed {
-            let (version, changes) = store.publish(overlay, receipt);
-            let witnessed = Witnessed {
-                owner: &owner,
-                version,
-                changes: &changes,
-                undone: aside.as_ref().map_or(&[], |aside| &aside.undone),
-            };
-            store.0.events.inform(origin, &witnessed);
-            let commit = || Commit {
-                version,
-                transaction_id: id,
-                owner,
-                fencing_token: held.grant.token,
-                idempotency_key: remembered.map(|remembered| remembered.key),
-                operations: committed.operations.clone(),
-                changes: changes.clone(),
-            };
-            store
-                .0
-                .events
-                .announce(&changes, commit, || store.snapshot());
-            committed.version = version;
-            committed.changed = true;
-            committed.changes = changes;
-        } else {
+        let store = &self.held.store;
+        if !changed {
             store.remember(receipt);
+            let version = self.overlay.base().version();
+            then(Some((version, &mut Vec::new())));
+            return Ok(Publication { version, changed });
         }
-        let told = then(Some(&mut committed));
-        drop(held);
-        (Ok(committed), told)
+        let version = store.publish(&mut self.overlay, receipt);
+        let mut changes = self.overlay.take_changes();
+        let witnessed = Witnessed {
+            owner: &self.owner,
+            version,
+            changes: &changes,
+            undone: self.aside.as_ref().map_or(&[], |aside| &aside.undone),
+        };
+        store.0.events.inform(self.origin, &witnessed);
+        let commit = || Commit {
+            version,
+            transaction_id: self.id,
+            owner: self.owner.clone(),
+            fencing_token: self.held.grant.token,
+            idempotency_key: self.receipt.as_ref().map(|it| it.key.clone()),
+            operations: self.operations.clone(),
+            changes: changes.clone(),
+        };
+        let events = &store.0.events;
+        events.announce(&changes, commit, || store.snapshot());
+        then(Some((version, &mut changes)));
+        Ok(Publication { version, changed })
+    }
+
+    /// Whether it can be published. From here on the lock cannot be taken away from it.
+    fn check(&self) -> Result<(), CommitError> {
+        if let Some(schema) = self.store().schema() {
+            schema.check(self.base(), &self.overlay, self.changes())?;
+        }
+        match self.store().0.lock.seal(self.held.grant) {
+            true => Ok(()),
+            false => Err(self.revoked()),
+        }
+    }
+
+    /// What was carried out, when nobody will ask any more.
+    pub(crate) fn take_executed(&mut self) -> Vec<ExecutedOperation> {
+        std::mem::take(&mut self.operations)
     }
 
     fn revoked(&self) -> CommitError {

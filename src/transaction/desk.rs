@@ -1,11 +1,9 @@
 //! What lies before an editor: its selection, its clipboard, its history.
 
-use std::cell::Cell;
 use std::sync::{Arc, Weak};
 
 use super::history::{Edit, History};
-use super::manager::Reply;
-use super::{Callback, InHistory, TransactionResult};
+use super::{Callback, InHistory, TransactionError, TransactionResult};
 use crate::document::{Fragment, Selection};
 use crate::store::{DataStore, Observer, ObserverId, Transaction, Witnessed};
 use crate::sync::{Mutex, MutexGuard};
@@ -51,6 +49,13 @@ impl Seat {
         self.desk.0.lock()
     }
 
+    /// Drops what the history has let go of. To be called where no lock is held, because what code of the user brought along
+    /// may do anything then.
+    pub(super) fn clear_away(&self) {
+        let gone = self.desk().history.take_gone();
+        drop(gone);
+    }
+
     /// Called with the store's lock held, so nobody else's commit moves the selection from here on.
     pub(super) fn prepare(&self, transaction: &mut Transaction) -> Prepared<'_> {
         let state = self.desk();
@@ -72,40 +77,37 @@ impl Prepared<'_> {
     /// Commits the transaction, in which a list of operations with these inverses was carried out.
     pub(super) fn commit(
         self,
-        mut transaction: Transaction,
+        transaction: &mut Transaction,
         inverses: Vec<Callback>,
         in_history: InHistory,
-    ) -> Reply {
+    ) -> Result<TransactionResult, TransactionError> {
         let Self { seat, before } = self;
         let after = transaction.selection().cloned();
         let clipboard = transaction.clipboard().cloned();
         let at = transaction.now();
-        // Dropped when all locks are free.
-        let gone = Cell::new(Vec::new());
         transaction.remember_selections([&before, &after]);
-        let (committed, ()) = transaction.commit_and(|committed| {
-            let Some(committed) = committed else { return };
+        let published = transaction.publish_and(|published| {
+            let Some((version, changes)) = published else {
+                return;
+            };
             let mut state = seat.desk();
             state.selection.clone_from(&after);
             state.clipboard = clipboard;
             let edit = Edit {
-                changes: std::mem::take(&mut committed.changes),
+                changes: std::mem::take(changes),
                 inverses,
                 before: before.clone(),
                 after: after.clone(),
                 at,
-                version: committed.version,
+                version,
             };
             state.history.record(edit, in_history);
-            gone.set(state.history.take_gone());
-        });
-        let outcome = committed.map_err(Into::into).map(|committed| {
-            let mut result = TransactionResult::from(committed);
-            result.selection_before = before;
-            result.selection_after = after;
-            result
-        });
-        let gone = gone.into_inner();
-        Reply { outcome, gone }
+        })?;
+        Ok(TransactionResult::new(
+            transaction,
+            published,
+            before,
+            after,
+        ))
     }
 }

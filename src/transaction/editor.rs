@@ -1,6 +1,5 @@
 //! Somebody who edits: a store, an owner, a selection, a history.
 
-use std::cell::Cell;
 use std::fmt;
 use std::panic::Location;
 
@@ -132,6 +131,7 @@ impl Editor {
         let mut outcome = self
             .manager
             .run(submission, options, Location::caller(), seat);
+        self.seat.clear_away();
         if let Ok(result) = &mut outcome
             && result.operations.is_empty()
             && !result.repeated
@@ -254,23 +254,22 @@ impl Editor {
         transaction.record(ExecutedOperation::named(name));
         transaction.undoes(taken.versions());
         let after = transaction.selection().cloned();
-        let gone = Cell::new(Vec::new());
-        let (committed, ()) = transaction.commit_and(|committed| {
+        let published = transaction.publish_and(|published| {
             let mut state = self.seat.desk();
-            match committed {
+            match published {
                 None => state.history.put_back(taken),
-                Some(committed) => {
+                Some((version, changes)) => {
                     state.selection.clone_from(&after);
-                    let changes = std::mem::take(&mut committed.changes);
-                    let version = committed.version;
+                    let changes = std::mem::take(changes);
                     state.history.settle(taken, version, changes, rewound);
-                    gone.set(state.history.take_gone());
                 }
             }
         });
-        let mut result = TransactionResult::from(committed?);
-        result.selection_before = before;
-        result.selection_after = after;
+        let result = published
+            .map(|published| TransactionResult::new(&mut transaction, published, before, after));
+        drop(transaction);
+        self.seat.clear_away();
+        let mut result = result?;
         self.manager.follow(&mut result);
         Ok(result)
     }
@@ -309,9 +308,8 @@ impl Editor {
     fn discard(&self, direction: Direction) -> bool {
         let mut state = self.seat.desk();
         let discarded = state.history.discard(direction);
-        let gone = state.history.take_gone();
         drop(state);
-        drop(gone);
+        self.seat.clear_away();
         discarded
     }
 
@@ -319,9 +317,8 @@ impl Editor {
     pub fn clear_history(&self) {
         let mut state = self.seat.desk();
         state.history.clear();
-        let gone = state.history.take_gone();
         drop(state);
-        drop(gone);
+        self.seat.clear_away();
     }
 
     /// Opens a group: all that the editor commits until the group is dropped is one entry. Groups nest; the outermost

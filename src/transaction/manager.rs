@@ -8,11 +8,11 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::desk::{Prepared, Seat};
-use super::{Callback, HookFailure, Hooks, InHistory, IntoOperations, Operation, TransactionError};
+use super::{HookFailure, Hooks, InHistory, IntoOperations, Operation, TransactionError};
 use crate::document::Selection;
 use crate::id::{LockId, OwnerId, TransactionId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
-use crate::store::{Committed, DataStore, ExecutedOperation, Lease, Receipt, Transaction};
+use crate::store::{DataStore, ExecutedOperation, Lease, Publication, Receipt, Transaction};
 
 /// Runs lists of operations on a store.
 ///
@@ -50,6 +50,9 @@ pub(super) struct Submission {
     in_history: InHistory,
 }
 
+/// What the submitter is told.
+type Outcome = Result<TransactionResult, TransactionError>;
+
 /// A list of operations that waits for the lock. Whoever holds the lock when it is its turn carries it out.
 struct Job {
     manager: TransactionManager,
@@ -58,29 +61,15 @@ struct Job {
 }
 
 impl Errand for Job {
-    type Reply = Reply;
+    type Reply = Outcome;
 
-    fn run(self, grant: Grant) -> Reply {
+    fn run(self, grant: Grant) -> Outcome {
         let Self {
             manager,
             seat,
             submission,
         } = self;
         manager.carry_out(grant, seat.as_ref(), submission)
-    }
-}
-
-/// What the submitter is told.
-pub(super) struct Reply {
-    pub(super) outcome: Result<TransactionResult, TransactionError>,
-    /// What is to be dropped where no lock is held.
-    pub(super) gone: Vec<Callback>,
-}
-
-impl From<Result<TransactionResult, TransactionError>> for Reply {
-    fn from(outcome: Result<TransactionResult, TransactionError>) -> Self {
-        let gone = Vec::new();
-        Self { outcome, gone }
     }
 }
 
@@ -256,13 +245,22 @@ impl TransactionManager {
         lock: LockId,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        let transaction = self.0.store.begin_with(lock)?;
+        let mut transaction = self.0.store.begin_with(lock)?;
         let operations = operations.into_operations();
         if first(&operations).is_none() {
-            return Ok(transaction.commit()?.into());
+            let published = transaction.publish_and(|_| ())?;
+            return Ok(TransactionResult::new(
+                &mut transaction,
+                published,
+                None,
+                None,
+            ));
         }
         let submission = Submission::new(operations);
-        self.hear(self.carry_out_in(transaction, None, submission))
+        let mut outcome = self.carry_out_in(&mut transaction, None, submission);
+        drop(transaction);
+        self.follow_if_done(&mut outcome);
+        outcome
     }
 
     /// Has a list carried out, on behalf of whoever sits in the seat.
@@ -298,7 +296,10 @@ impl TransactionManager {
                     submission,
                 };
                 match lock.ask(&asker, options, Some(job))? {
-                    Answer::Done(reply) => return self.hear(reply),
+                    Answer::Done(mut outcome) => {
+                        self.follow_if_done(&mut outcome);
+                        return outcome;
+                    }
                     Answer::Granted(grant, job) => {
                         let job = job.expect("nobody did it, so nobody took it");
                         (grant, job.submission)
@@ -311,62 +312,53 @@ impl TransactionManager {
             grant,
             hand_over: options.hands_over(),
         };
-        let reply = self.carry_out(grant, seat, submission);
+        let mut outcome = self.carry_out(grant, seat, submission);
         drop(turn);
-        self.hear(reply)
+        self.follow_if_done(&mut outcome);
+        outcome
     }
 
     /// Carries a list out under a grant that the caller ends.
-    fn carry_out(&self, grant: Grant, seat: Option<&Seat>, mut submission: Submission) -> Reply {
+    fn carry_out(&self, grant: Grant, seat: Option<&Seat>, mut submission: Submission) -> Outcome {
         let Manager { store, owner, .. } = &*self.0;
         let mut transaction = store.begin_under(grant, owner.clone(), Lease::Lent);
         // From here on nobody else can use the key; while this one waited, somebody may have.
         if let Some(receipt) = self.receipt(&submission) {
-            return Ok(TransactionResult::repeated(&receipt)).into();
+            return Ok(TransactionResult::repeated(&receipt));
         }
         if let Some(key) = submission.idempotency_key.take() {
             transaction.remember_as(key);
         }
         let prepared = seat.map(|seat| seat.prepare(&mut transaction));
-        self.carry_out_in(transaction, prepared, submission)
+        self.carry_out_in(&mut transaction, prepared, submission)
     }
 
     fn carry_out_in(
         &self,
-        mut transaction: Transaction,
+        transaction: &mut Transaction,
         prepared: Option<Prepared<'_>>,
         submission: Submission,
-    ) -> Reply {
+    ) -> Outcome {
         let operations = match &self.0.hooks {
-            Some(hooks) => match hooks.run_before(&transaction, submission.operations) {
-                Ok(operations) => operations,
-                Err(refused) => return Err(refused).into(),
-            },
+            Some(hooks) => hooks.run_before(transaction, submission.operations)?,
             None => submission.operations,
         };
         let inverses: Vec<_> = operations.iter().filter_map(Operation::inverse).collect();
-        if let Err(failed) = transaction.run_list(operations) {
-            return Err(failed).into();
+        transaction.run_list(operations)?;
+        if let Some(prepared) = prepared {
+            return prepared.commit(transaction, inverses, submission.in_history);
         }
-        match prepared {
-            Some(prepared) => prepared.commit(transaction, inverses, submission.in_history),
-            None => {
-                let committed = transaction.commit();
-                committed.map(Into::into).map_err(Into::into).into()
-            }
-        }
+        let published = transaction.publish_and(|_| ())?;
+        Ok(TransactionResult::new(transaction, published, None, None))
     }
 
-    /// What became of a list, in the thread of the submitter and with no lock held.
-    fn hear(&self, reply: Reply) -> Result<TransactionResult, TransactionError> {
-        let Reply { mut outcome, gone } = reply;
-        drop(gone);
-        if let Ok(result) = &mut outcome
+    /// Runs the after-hooks, in the thread of the submitter and with no lock held.
+    fn follow_if_done(&self, outcome: &mut Outcome) {
+        if let Ok(result) = outcome
             && !result.repeated
         {
             self.follow(result);
         }
-        outcome
     }
 
     fn receipt(&self, submission: &Submission) -> Option<Arc<Receipt>> {
@@ -423,22 +415,26 @@ fn is_empty(operation: &Operation) -> bool {
     matches!(operation, Operation::Control { operations, .. } if operations.is_empty())
 }
 
-impl From<Committed> for TransactionResult {
-    fn from(committed: Committed) -> Self {
+impl TransactionResult {
+    /// What became of a transaction that is over.
+    pub(super) fn new(
+        transaction: &mut Transaction,
+        published: Publication,
+        selection_before: Option<Selection>,
+        selection_after: Option<Selection>,
+    ) -> Self {
         Self {
-            transaction_id: committed.transaction_id,
-            version: committed.version,
-            changed: committed.changed,
-            operations: committed.operations,
-            selection_before: None,
-            selection_after: None,
+            transaction_id: transaction.id(),
+            version: published.version,
+            changed: published.changed,
+            operations: transaction.take_executed(),
+            selection_before,
+            selection_after,
             repeated: false,
             hook_failures: Vec::new(),
         }
     }
-}
 
-impl TransactionResult {
     fn repeated(first: &Receipt) -> Self {
         Self {
             transaction_id: first.transaction_id,
