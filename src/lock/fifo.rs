@@ -6,8 +6,6 @@ use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use super::batch::{Batch, BatchLimit};
 use super::cancel::Withdraw;
 use super::error::CancelEvidence;
@@ -386,26 +384,21 @@ impl FifoLock {
         let server = thread_number();
         let mut batch = Batch::new(self.0.batch);
         let mut ending = grant.id;
-        // Who sleeps is woken when the lock is in other hands: to be woken is to be given a processor, and it could be this
-        // thread's, with everybody waiting for it.
-        let mut sleepers: SmallVec<[Arc<dyn Waiting>; 8]> = SmallVec::new();
         loop {
-            let next = self.0.step(|state, now| {
+            let (next, now) = self.0.step(|state, now| {
                 let server = batch.goes_on(now.at).then_some(server);
-                state.part_from_grant(ending, now, server)
+                (state.part_from_grant(ending, now, server), now.at)
             });
             match next {
                 Some(Next::Serve(request, grant)) => {
                     ending = grant.id;
-                    if request.serve(grant) {
-                        sleepers.push(request);
-                    }
+                    batch.serve(request, grant, now);
                 }
                 Some(next) => break next.deliver(),
                 None => break,
             }
         }
-        sleepers.iter().for_each(|sleeper| sleeper.wake());
+        batch.wake();
     }
 
     /// Has a grant that can be revoked stay until the transaction under it is over. `false` when it was revoked already.
@@ -457,11 +450,16 @@ struct Wait {
 fn looks(pace: Duration) -> u32 {
     const LOOK: u32 = 25;
     const SHORTEST: u32 = 1_500;
-    const LONGEST_HOLD: u32 = 10_000;
-    let hold = u32::try_from(pace.as_nanos()).unwrap_or(u32::MAX);
-    let nanos = if hold > LONGEST_HOLD { 0 } else { 2 * hold };
+    let nanos = if pace > LONG {
+        0
+    } else {
+        2 * pace.subsec_nanos()
+    };
     (nanos + SHORTEST) / LOOK
 }
+
+/// Holds that last longer than this make it no matter whether threads sleep and are woken in between.
+const LONG: Duration = Duration::from_micros(15);
 
 impl Shared {
     /// The state with the holder pinned: nobody changes the word until the mutex is free again.
