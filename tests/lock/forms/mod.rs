@@ -3,7 +3,7 @@
 
 // mod batch;
 // mod desk;
-// mod ends;
+mod ends;
 // mod evidence;
 mod figures;
 mod holds;

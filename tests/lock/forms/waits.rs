@@ -232,6 +232,38 @@ fn lock_07_ten_thousand_cancelled_lists_leave_no_entry(form: Form) {
     assert_eq!((store.is_locked(), store.queue_length()), (false, 0));
 }
 
+/// Notes who drops it.
+struct Dropped(Notes<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.add(());
+    }
+}
+
+/// What a list captured is its submitter's. Once it could fall to the thread that cancelled it.
+#[test]
+fn lock_07_what_a_cancelled_list_captured_is_dropped_by_its_submitter() {
+    let scene = Scene::new(Form::Delegated);
+    for _ in 0..3000 {
+        let token = CancelToken::new();
+        let notes = Notes::new();
+        let captured = Dropped(notes.clone());
+        let options = patient().cancel_token(&token);
+        let list = scene.join(move |store| {
+            let capturing = act(move |_| {
+                let _kept = &captured;
+            });
+            TransactionManager::new(store.clone()).execute_with(capturing, options)
+        });
+        token.cancel();
+        let submitter = list.thread().id();
+        list.join().unwrap().unwrap_err();
+        assert_eq!(notes.by(), [submitter]);
+    }
+    scene.go_on();
+}
+
 fn lock_16_a_timeout_applies_to_lists_submitted_after_it_was_set(form: Form) {
     let scene = Scene::new(form);
     let notes = Notes::new();
