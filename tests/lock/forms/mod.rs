@@ -1,13 +1,13 @@
 //! The promises for lists of operations, in both forms that their execution takes under contention: *delegated* to a thread
 //! that is in `execute` already, or after the lock was *handed off* to the thread that submitted them.
 
-// mod batch;
+mod batch;
 // mod desk;
 mod ends;
 // mod evidence;
 mod figures;
 mod holds;
-// mod hooks;
+mod hooks;
 mod order;
 mod waits;
 
