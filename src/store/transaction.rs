@@ -427,8 +427,8 @@ impl Transaction {
         {
             return (Err(violation.into()), then(None));
         }
-        if !self.store().0.lock.seal(self.held.grant) {
-            return (Err(self.revoked()), then(None));
+        if let Err(revoked) = self.seal() {
+            return (Err(revoked), then(None));
         }
         let changed = self.changes().iter().any(Change::is_of_the_document);
         let receipt = self.receipt(changed);
@@ -484,11 +484,19 @@ impl Transaction {
         (Ok(committed), told)
     }
 
-    fn revoked(&self) -> CommitError {
-        CommitError::Revoked {
-            id: self.lock_id(),
-            owner: self.owner.clone(),
-            holder: self.store().current_lock().map(Box::new),
+    /// From here on the lock is not taken away until the transaction is over.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::Revoked`]: it was already.
+    pub(crate) fn seal(&self) -> Result<(), CommitError> {
+        match self.store().0.lock.seal(self.held.grant) {
+            true => Ok(()),
+            false => Err(CommitError::Revoked {
+                id: self.lock_id(),
+                owner: self.owner.clone(),
+                holder: self.store().current_lock().map(Box::new),
+            }),
         }
     }
 

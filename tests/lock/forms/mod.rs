@@ -2,9 +2,9 @@
 //! that is in `execute` already, or after the lock was *handed off* to the thread that submitted them.
 
 mod batch;
-// mod desk;
+mod desk;
 mod ends;
-// mod evidence;
+mod evidence;
 mod figures;
 mod holds;
 mod hooks;
