@@ -629,3 +629,6 @@ impl Holder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
