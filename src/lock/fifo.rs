@@ -255,7 +255,11 @@ impl FifoLock {
         match shared.wait(&request, wait) {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, request.take_work())),
             Outcome::Done(reply) => Ok(Answer::Done(reply)),
-            Outcome::Failed(error) => Err(*error),
+            Outcome::Failed(error) => {
+                // Who told may be the last to let go of the request, and is not to drop what is the asker's.
+                drop(request.take_work());
+                Err(*error)
+            }
             Outcome::Panicked(payload) => resume_unwind(payload),
         }
     }

@@ -461,10 +461,7 @@ impl State {
         now: Moment,
         server: Option<u64>,
     ) -> Option<Next> {
-        let Some(holder) = self.holder_of(id) else {
-            self.learn_of_revocation(id);
-            return None;
-        };
+        let holder = self.holder_of(id)?;
         holder.sealed = false;
         match holder.joined.take() {
             Some(joined) if !joined.last => None,
@@ -474,12 +471,17 @@ impl State {
 
     // --- The limit on holding ---
 
-    /// Takes the lock from a holder that has held for too long. Tells when the present holder will have.
+    /// Takes the lock from a holder that has held for too long, if anybody waits for it. Tells when the present holder
+    /// will have.
     pub(super) fn revoke_overdue(
         &mut self,
         now: Moment,
         has_passed: impl FnOnce(Deadline) -> bool,
     ) -> (Option<Next>, Option<Deadline>) {
+        if self.queue.len() == 0 {
+            // Who asks has been granted the lock, and need not keep an eye on the holder any more.
+            return (None, None);
+        }
         let Some(overdue) = self.holder().map(|holder| holder.overdue) else {
             return (None, None);
         };
@@ -489,12 +491,20 @@ impl State {
         if self.holder.sealed {
             return (None, now.overdue);
         }
+        if !self.holder.claim.transaction {
+            self.remember_revocation(self.holder.grant.id);
+        }
+        self.figures.revocations += 1;
+        (self.vacate(now, None), now.overdue)
+    }
+
+    /// Keeps what the release of a grant is to be told. A transaction's own grant is released by nobody else, and
+    /// its commit knows.
+    fn remember_revocation(&mut self, id: LockId) {
         if self.revoked.len() == REMEMBERED {
             self.revoked.pop_front();
         }
-        self.revoked.push_back(self.holder.grant.id);
-        self.figures.revocations += 1;
-        (self.vacate(now, None), now.overdue)
+        self.revoked.push_back(id);
     }
 
     /// Whether a grant was taken back. To be told to its holder once.
@@ -628,3 +638,6 @@ impl Holder {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

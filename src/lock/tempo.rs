@@ -84,3 +84,110 @@ impl Tempo {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::ManualClock;
+
+    const NANO: Duration = Duration::from_nanos(1);
+
+    /// A lock's tempo, on a clock that is told when the lock is taken and is as dear to read as the system's.
+    struct Taken {
+        tempo: Tempo,
+        clock: ManualClock,
+    }
+
+    impl Taken {
+        fn new() -> Self {
+            let tempo = Tempo::new(&Clock::system());
+            let clock = ManualClock::new();
+            let mut taken = Self { tempo, clock };
+            // Long after the clock began.
+            assert_eq!(taken.after(Duration::from_secs(1)), Some(1));
+            taken
+        }
+
+        /// For how many holds the one stands that begins after so much time, if it is measured.
+        fn after(&mut self, pause: Duration) -> Option<u64> {
+            self.clock.advance(pause);
+            let measured = self.tempo.measure(&self.clock.clock());
+            measured.map(|measured| measured.weight)
+        }
+
+        /// Takes the lock again and again until it is in a hurry.
+        fn hurry(&mut self) {
+            while self.after(Tempo::QUICK / 2) != Some(u64::from(Tempo::RUN)) {}
+        }
+    }
+
+    #[test]
+    fn who_takes_the_lock_now_and_then_is_measured_each_time() {
+        let mut taken = Taken::new();
+        for _ in 0..1000 {
+            assert_eq!(taken.after(Tempo::QUICK), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_hurry_is_believed_when_it_has_lasted_for_a_while() {
+        let mut taken = Taken::new();
+        let quick = Tempo::QUICK - NANO;
+        for _ in 1..Tempo::BELIEVED {
+            assert_eq!(taken.after(quick), Some(1));
+        }
+        // One pause, and it counts from the beginning.
+        assert_eq!(taken.after(Tempo::QUICK), Some(1));
+        for _ in 1..Tempo::BELIEVED {
+            assert_eq!(taken.after(quick), Some(1));
+        }
+        assert_eq!(taken.after(quick), Some(u64::from(Tempo::RUN)));
+    }
+
+    #[test]
+    fn in_a_hurry_one_of_a_run_is_measured_and_stands_for_all() {
+        let mut taken = Taken::new();
+        taken.hurry();
+        for _ in 0..100 {
+            for _ in 1..Tempo::RUN {
+                assert_eq!(taken.after(Tempo::QUICK / 2), None);
+            }
+            assert_eq!(taken.after(Tempo::QUICK / 2), Some(u64::from(Tempo::RUN)));
+        }
+    }
+
+    #[test]
+    fn when_the_hurry_is_over_each_is_measured_again() {
+        let mut taken = Taken::new();
+        taken.hurry();
+        // The rest of the run, in which nobody looks at the clock, is the longest that it takes to notice.
+        for _ in 1..Tempo::RUN {
+            assert_eq!(taken.after(Tempo::QUICK), None);
+        }
+        assert_eq!(taken.after(Tempo::QUICK), Some(1));
+        for _ in 1..Tempo::BELIEVED {
+            assert_eq!(taken.after(Tempo::QUICK), Some(1));
+        }
+    }
+
+    #[test]
+    fn a_tempo_that_is_calmed_measures_the_next_at_once() {
+        let mut taken = Taken::new();
+        taken.hurry();
+        assert_eq!(taken.after(NANO), None);
+        taken.tempo.calm();
+        for _ in 1..Tempo::BELIEVED {
+            assert_eq!(taken.after(NANO), Some(1));
+        }
+        assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
+    }
+
+    #[test]
+    fn a_manual_clock_is_read_each_time() {
+        let mut taken = Taken::new();
+        taken.tempo = Tempo::new(&taken.clock.clock());
+        for _ in 0..1000 {
+            assert_eq!(taken.after(NANO), Some(1));
+        }
+    }
+}

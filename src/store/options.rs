@@ -83,7 +83,8 @@ impl StoreOptions {
     ///
     /// Past it the next in line is granted, and the holder's grant is revoked: what its transaction did is dropped, its commit
     /// fails with [`CommitError::Revoked`](crate::CommitError::Revoked), its release with
-    /// [`ReleaseError::Revoked`](crate::ReleaseError::Revoked). A commit that has begun to publish is let finish.
+    /// [`ReleaseError::Revoked`](crate::ReleaseError::Revoked). A commit that has begun to publish is let finish, and so is
+    /// an undo or a redo.
     /// Nobody is interrupted, and where nobody waits nothing happens: it is those who wait that look at the clock.
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.lock.hold_limit = Some(limit);

@@ -485,10 +485,7 @@ impl Transaction {
         if let Some(schema) = self.store().schema() {
             schema.check(self.base(), &self.overlay, self.changes())?;
         }
-        match self.store().0.lock.seal(self.held.grant) {
-            true => Ok(()),
-            false => Err(self.revoked()),
-        }
+        self.seal()
     }
 
     /// What was carried out, when nobody will ask any more.
@@ -496,11 +493,19 @@ impl Transaction {
         std::mem::take(&mut self.operations)
     }
 
-    fn revoked(&self) -> CommitError {
-        CommitError::Revoked {
-            id: self.lock_id(),
-            owner: self.owner.clone(),
-            holder: self.store().current_lock().map(Box::new),
+    /// From here on the lock is not taken away until the transaction is over.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::Revoked`]: it was already.
+    pub(crate) fn seal(&self) -> Result<(), CommitError> {
+        match self.store().0.lock.seal(self.held.grant) {
+            true => Ok(()),
+            false => Err(CommitError::Revoked {
+                id: self.lock_id(),
+                owner: self.owner.clone(),
+                holder: self.store().current_lock().map(Box::new),
+            }),
         }
     }
 

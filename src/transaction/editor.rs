@@ -238,6 +238,8 @@ impl Editor {
         let grant = self.store().fifo().grant(&asker, &options)?;
         let owner = self.owner().clone();
         let mut transaction = self.store().begin_under(grant, owner, Lease::Own);
+        // While the entry is out of the history, nobody may commit what it would have to be told of.
+        transaction.seal()?;
         let before = self.seat.prepare(&mut transaction).before;
         let Some(taken) = self.seat.desk().history.take(direction) else {
             return Err(nothing);

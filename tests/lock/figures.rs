@@ -198,3 +198,31 @@ fn lock_14_a_bound_rejects_the_excess_at_once() {
     });
     assert_eq!(store.lock_stats().total_rejections, 2);
 }
+
+/// However fast the lock is taken, and however few of the holds are measured for that.
+#[test]
+fn lock_09_every_grant_is_counted_in_a_hurry() {
+    const GRANTS: u64 = 20_000;
+    let store = DataStore::new();
+    for turn in 0..GRANTS {
+        match turn % 3 {
+            0 => drop(store.lock("w").unwrap()),
+            1 => drop(store.begin("w").unwrap()),
+            _ => drop(store.acquire_lock("w").map(|id| store.release_lock(id))),
+        }
+        if turn % 1000 == 0 {
+            let stats = store.lock_stats();
+            assert_eq!(
+                (stats.total_acquisitions, stats.total_releases),
+                (turn + 1, turn + 1)
+            );
+        }
+    }
+    let stats = store.lock_stats();
+    assert_eq!((stats.wait.count, stats.hold.count), (GRANTS, GRANTS));
+    assert_eq!(stats.wait.max, Duration::ZERO);
+    assert!(stats.hold.mean <= stats.hold.max && stats.hold.p50 <= stats.hold.p999);
+    store.reset_lock_stats();
+    let stats = store.lock_stats();
+    assert_eq!((stats.wait.count, stats.hold.count), (0, 0));
+}

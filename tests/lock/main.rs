@@ -2,7 +2,9 @@
 
 mod ends;
 mod figures;
+mod forms;
 mod grants;
+mod revoked;
 mod waits;
 
 use std::thread;

@@ -1,0 +1,148 @@
+//! What cannot be brought about at will from outside: holds that are not measured.
+
+use std::panic::Location;
+
+use super::*;
+use crate::lock::LockSettings;
+use crate::time::ManualClock;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A lock's state, taken by one who is in a hurry and by one who is not.
+struct Taken {
+    state: State,
+    clock: ManualClock,
+}
+
+impl Taken {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let tempo = Tempo::new(&LockSettings::default().clock);
+        let state = State::new(1, 64, tempo);
+        Self { state, clock }
+    }
+
+    fn now(&self) -> Moment {
+        let clock = self.clock.clock();
+        let overdue = self.state.hold_limit;
+        Moment {
+            at: clock.now(),
+            overdue: overdue.and_then(|limit| clock.deadline(limit)),
+        }
+    }
+
+    fn take(&mut self, weight: Option<u64>) -> LockId {
+        self.state.settle();
+        let Moment { at, overdue } = self.now();
+        let asker = Asker {
+            owner: &"ann".into(),
+            label: None,
+            call_site: Location::caller(),
+            thread: 0,
+            transaction: false,
+        };
+        let measured = weight.map(|weight| Measured { at, weight });
+        self.state.take(&asker, measured, overdue).id
+    }
+
+    /// Somebody looks.
+    fn look(&mut self) -> LockInfo {
+        let at = self.now().at;
+        self.state.observe(at);
+        self.state.current(at).unwrap()
+    }
+
+    fn release(&mut self, id: LockId) {
+        let now = self.now();
+        self.state.observe(now.at);
+        assert!(self.state.release(id, now).unwrap().is_some());
+    }
+
+    fn stats(&mut self) -> LockStats {
+        self.state.settle();
+        let at = self.now().at;
+        self.state.stats(at)
+    }
+}
+
+#[test]
+fn one_measured_hold_stands_for_those_that_are_not() {
+    let mut taken = Taken::new();
+    for _ in 0..3 {
+        let id = taken.take(Some(16));
+        taken.clock.advance(2 * MS);
+        taken.release(id);
+        for _ in 0..15 {
+            // They end without the mutex.
+            taken.take(None);
+        }
+    }
+    // A cold one, which stands for itself.
+    let id = taken.take(Some(1));
+    taken.clock.advance(51 * MS);
+    taken.release(id);
+    let stats = taken.stats();
+    assert_eq!((stats.total_acquisitions, stats.total_releases), (49, 49));
+    assert_eq!((stats.wait.count, stats.hold.count), (49, 49));
+    assert_eq!(stats.hold.mean, (48 * 2 * MS + 51 * MS) / 49);
+    let near = stats.hold.p95.as_secs_f64() / 2e-3 - 1.0;
+    assert!((0.0..0.01).contains(&near), "{:?}", stats.hold.p95);
+    assert_eq!(stats.hold.max, 51 * MS);
+}
+
+#[test]
+fn a_hold_that_is_not_measured_is_counted_all_the_same() {
+    let mut taken = Taken::new();
+    taken.take(None);
+    let stats = taken.stats();
+    assert_eq!((stats.total_acquisitions, stats.total_releases), (1, 1));
+    assert_eq!((stats.hold.count, stats.hold.max), (1, Duration::ZERO));
+}
+
+#[test]
+fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
+    let mut taken = Taken::new();
+    let id = taken.take(None);
+    taken.clock.advance(5 * MS);
+    let seen = taken.look();
+    assert_eq!((seen.lock_id, seen.held_for), (id, Duration::ZERO));
+    assert!(seen.at_least);
+    assert!(
+        seen.to_string().ends_with("held for at least 0ms"),
+        "{seen}"
+    );
+    taken.clock.advance(3 * MS);
+    let seen = taken.look();
+    assert_eq!((seen.held_for, seen.at_least), (3 * MS, true));
+    taken.release(id);
+    let hold = taken.stats().hold;
+    assert_eq!((hold.count, hold.mean), (1, 3 * MS));
+
+    // The next is none of that.
+    taken.take(Some(1));
+    assert!(!taken.look().at_least);
+}
+
+#[test]
+fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
+    let mut taken = Taken::new();
+    taken.state.hold_limit = Some(MS);
+    let id = taken.take(Some(1));
+    taken.clock.advance(2 * MS);
+    let now = taken.now();
+    let (next, alarm) = taken.state.revoke_overdue(now, |_| true);
+    assert!(next.is_none() && alarm.is_none());
+    assert_eq!(taken.look().lock_id, id);
+}
+
+#[test]
+fn lock_10_of_grants_that_were_taken_back_the_latest_are_remembered() {
+    let mut taken = Taken::new();
+    for number in 0..=REMEMBERED as u64 {
+        taken.state.remember_revocation(LockId { number, lock: 1 });
+    }
+    let mut learn = |number| taken.state.learn_of_revocation(LockId { number, lock: 1 });
+    assert_eq!([learn(0), learn(1), learn(1)], [false, true, false]);
+    assert!(learn(REMEMBERED as u64));
+    assert_eq!(taken.state.revoked.len(), REMEMBERED - 2);
+}

@@ -1,0 +1,223 @@
+//! How much a thread does for others, and who goes on after it.
+
+use std::thread::{JoinHandle, ThreadId};
+use std::time::Duration;
+
+use doclock::{
+    AcquireOptions, DataStore, LockError, ManualClock, Operation, StoreOptions, TransactionError,
+    TransactionManager, dsl,
+};
+
+use super::{Form, Notes, Outcome, Scene, act, pause};
+use crate::patient;
+
+const MS: Duration = Duration::from_millis(1);
+
+/// A scene in which a thread does so much for others.
+fn scene(lists: usize, time: Duration) -> Scene {
+    let clock = ManualClock::new();
+    let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
+    let store = DataStore::with_options(options.batch_limit(lists, time));
+    Scene::on(Form::Delegated, store, clock)
+}
+
+/// Lists that note their number and take so long, one behind the other; and their threads.
+fn line(scene: &Scene, notes: &Notes<usize>, times: &[Duration]) -> Vec<JoinHandle<Outcome>> {
+    let list = |(nth, &time): (usize, &Duration)| {
+        let clock = scene.clock.clone();
+        scene.list("w", [notes.note(nth), act(move |_| clock.advance(time))])
+    };
+    times.iter().enumerate().map(list).collect()
+}
+
+/// Lets them all be executed. By whom each is: -1 the holder, n the submitter of list n.
+fn executed_by(scene: Scene, notes: &Notes<usize>, lists: Vec<JoinHandle<Outcome>>) -> Vec<i32> {
+    let own: Vec<ThreadId> = lists.iter().map(|list| list.thread().id()).collect();
+    let server = scene.server;
+    scene.go_on();
+    for list in lists {
+        list.join().unwrap().unwrap();
+    }
+    let count = own.len();
+    assert_eq!(notes.what(), (0..count).collect::<Vec<_>>());
+    let number = |by: ThreadId| match own.iter().position(|&own| own == by) {
+        Some(nth) => nth as i32,
+        None if by == server => -1,
+        None => panic!("a stranger"),
+    };
+    notes.by().into_iter().map(number).collect()
+}
+
+#[test]
+fn a_thread_that_did_enough_lists_leaves_the_next_to_go_on() {
+    let scene = scene(3, Duration::MAX);
+    let notes = Notes::new();
+    let lists = line(&scene, &notes, &[Duration::ZERO; 9]);
+    let by = executed_by(scene, &notes, lists);
+    // Its own list does not count.
+    assert_eq!(by, [-1, -1, -1, 3, 3, 3, 3, 7, 7]);
+}
+
+#[test]
+fn a_thread_begins_no_further_list_when_its_time_is_up() {
+    let scene = scene(usize::MAX, 10 * MS);
+    let notes = Notes::new();
+    let lists = line(
+        &scene,
+        &notes,
+        &[4 * MS, 5 * MS, MS, 20 * MS, 3 * MS, 9 * MS],
+    );
+    // How long its own list took does not count.
+    scene.clock.advance(60 * MS);
+    let by = executed_by(scene, &notes, lists);
+    assert_eq!(by, [-1, -1, -1, 3, 3, 3]);
+}
+
+#[test]
+fn by_default_a_thread_does_256_lists_in_two_milliseconds() {
+    let clock = ManualClock::new();
+    let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
+    let scene = Scene::on(Form::Delegated, DataStore::with_options(options), clock);
+    let notes = Notes::new();
+    let mut times = [Duration::ZERO; 260];
+    times[257] = 2 * MS;
+    let lists = line(&scene, &notes, &times);
+    let by = executed_by(scene, &notes, lists);
+    let mut expected = vec![-1; 256];
+    expected.extend([256, 256, 258, 258]);
+    assert_eq!(by, expected);
+}
+
+#[test]
+fn zero_lists_or_no_time_is_nothing_for_others() {
+    for (lists, time) in [
+        (0, Duration::MAX),
+        (usize::MAX, Duration::ZERO),
+        (0, Duration::ZERO),
+    ] {
+        let scene = scene(lists, time);
+        let notes = Notes::new();
+        let lists = line(&scene, &notes, &[Duration::ZERO; 3]);
+        assert_eq!(executed_by(scene, &notes, lists), [0, 1, 2]);
+    }
+}
+
+/// The list of one that opts out may be executed by another, and then nobody opts out.
+#[test]
+fn one_request_can_opt_out_of_working_for_others() {
+    let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
+    let (pausing, inside) = pause();
+    let manager = TransactionManager::new(store.clone());
+    let holder = std::thread::spawn(move || {
+        manager.execute_with(pausing, AcquireOptions::new().hand_over())
+    });
+    let server = inside.entered();
+    let (pausing, first) = pause();
+    let scene = Scene {
+        form: Form::Delegated,
+        store,
+        clock: ManualClock::new(),
+        first,
+        server,
+        holder,
+    };
+    let notes = Notes::new();
+    let mut lists = vec![scene.list("w", [notes.note(0), pausing])];
+    let note = notes.note(1);
+    lists.push(scene.join(move |store| {
+        let manager = TransactionManager::new(store.clone());
+        manager.execute_with(note, AcquireOptions::new().hand_over())
+    }));
+    lists.push(scene.list("w", notes.note(2)));
+    inside.resume();
+    let own = lists[0].thread().id();
+    // It is back before anything else is done.
+    let Scene { holder, first, .. } = scene;
+    holder.join().unwrap().unwrap();
+    assert_eq!(first.entered(), own);
+    first.resume();
+    for list in lists {
+        list.join().unwrap().unwrap();
+    }
+    assert_eq!((notes.what(), notes.by()), (vec![0, 1, 2], vec![own; 3]));
+}
+
+#[test]
+fn who_wants_the_lock_itself_ends_the_work_for_others() {
+    let scene = scene(usize::MAX, Duration::MAX);
+    let notes = Notes::new();
+    let served = scene.list("w", notes.note(0));
+    let guard = scene.join(|store| store.lock_with("w", patient().unbound()).unwrap());
+    let own = scene.list("w", notes.note(1));
+    let also = scene.list("w", notes.note(2));
+    let (server, next) = (scene.server, own.thread().id());
+    // The holder is back although two lists wait.
+    let store = scene.go_on();
+    served.join().unwrap().unwrap();
+    assert_eq!(store.queue_length(), 2);
+    drop(guard.join().unwrap());
+    own.join().unwrap().unwrap();
+    also.join().unwrap().unwrap();
+    assert_eq!(notes.by(), [server, next, next]);
+}
+
+/// Lists that come while others are being executed are executed as well, in the same go.
+#[test]
+fn lists_that_arrive_meanwhile_are_executed_in_the_same_go() {
+    let scene = scene(usize::MAX, Duration::MAX);
+    let notes = Notes::new();
+    let (pausing, inside) = pause();
+    let first = scene.list("w", [notes.note(0), pausing]);
+    scene.first.resume();
+    let server = inside.entered();
+    let second = scene.list("w", notes.note(1));
+    inside.resume();
+    first.join().unwrap().unwrap();
+    second.join().unwrap().unwrap();
+    assert_eq!(notes.by(), [server; 2]);
+    scene.back();
+}
+
+/// Only a list that is executed by a manager has others executed: not one under a lock that is held by id.
+#[test]
+fn a_list_under_a_lock_that_stays_held_does_nothing_for_others() {
+    let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
+    let id = store.acquire_lock("ann").unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let theirs = manager.clone();
+    let notes = Notes::new();
+    let note = notes.note(());
+    let list = std::thread::spawn(move || theirs.execute(note));
+    let own = list.thread().id();
+    crate::until_waiting(&store, 1);
+    manager.execute_under(id, act(|_| ())).unwrap();
+    assert_eq!((store.queue_length(), notes.by()), (1, vec![]));
+    store.release_lock(id).unwrap();
+    list.join().unwrap().unwrap();
+    assert_eq!(notes.by(), [own]);
+}
+
+/// A list that fails is no reason to stop, nor is a thread that is told not to wait let in.
+#[test]
+fn a_failing_list_does_not_end_the_go() {
+    let scene = scene(usize::MAX, Duration::MAX);
+    let notes = Notes::new();
+    let fails: Operation = dsl::insert_text(0, "x").on("nowhere");
+    let failing = scene.list("w", [notes.note(0), fails]);
+    let last = scene.list("w", notes.note(1));
+    let eager = TransactionManager::new(scene.store.clone());
+    let eager = eager.execute_with(act(|_| ()), AcquireOptions::new().no_wait());
+    assert!(matches!(
+        eager,
+        Err(TransactionError::Lock(LockError::WouldBlock { .. }))
+    ));
+    let server = scene.server;
+    scene.go_on();
+    let error = failing.join().unwrap().unwrap_err();
+    assert!(matches!(
+        error,
+        TransactionError::Operation { index: 1, .. }
+    ));
+    last.join().unwrap().unwrap();
+    assert_eq!(notes.by(), [server; 2]);
+}

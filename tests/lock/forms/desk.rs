@@ -1,0 +1,146 @@
+//! What lies before an editor whose lists another thread executes: selection, history, clipboard.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use doclock::{Editor, Selection, StoreOptions, View, dsl};
+
+use super::{Form, Scene, in_both_forms, pause};
+use crate::until_waiting;
+
+in_both_forms!(
+    what_an_editor_submitted_can_be_undone_and_redone,
+    an_editors_selection_follows_the_lists_before_its_own,
+    an_undo_takes_its_place_in_the_line,
+);
+
+fn text(scene: &Scene) -> String {
+    let snapshot = scene.store.snapshot();
+    snapshot.node(&"t".into()).unwrap().text().to_string()
+}
+
+/// A scene whose document has the text node `t`, and two who edit it.
+fn desks(form: Form, options: StoreOptions) -> (Scene, Arc<Editor>, Arc<Editor>) {
+    let clock = doclock::ManualClock::new();
+    let options = form.of(options).clock(clock.clock());
+    let store = doclock::DataStore::with_options(options);
+    let [ann, ben] = ["ann", "ben"].map(|name| Arc::new(Editor::new(store.clone(), name)));
+    let hello = dsl::text_node("x", "Hello").with_id("t");
+    doclock::TransactionManager::new(store.clone())
+        .execute(dsl::create(hello))
+        .unwrap();
+    (Scene::on(form, store, clock), ann, ben)
+}
+
+fn what_an_editor_submitted_can_be_undone_and_redone(form: Form) {
+    let (scene, ann, ben) = desks(form, StoreOptions::new());
+    let lists = [(&ann, "a"), (&ben, "b"), (&ann, "c")].map(|(editor, letter)| {
+        let editor = Arc::clone(editor);
+        let append = dsl::op(move |transaction| {
+            let end = transaction
+                .node(&"t".into())
+                .map_or(0, |node| node.text().len());
+            transaction.insert_text(&"t".into(), end, letter)
+        });
+        scene.join(move |_| dsl::transaction(&editor, [append]).commit())
+    });
+    scene.first.resume();
+    for (version, list) in (2..).zip(lists) {
+        assert_eq!(list.join().unwrap().unwrap().version, version);
+    }
+    assert_eq!(text(&scene), "Helloabc");
+    ann.undo().unwrap();
+    assert_eq!(text(&scene), "Helloab");
+    ben.undo().unwrap();
+    assert_eq!(text(&scene), "Helloa");
+    ann.undo().unwrap();
+    assert_eq!((text(&scene).as_str(), ann.can_undo()), ("Hello", false));
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!(text(&scene), "Helloac");
+}
+
+fn an_editors_selection_follows_the_lists_before_its_own(form: Form) {
+    let (scene, ann, ben) = desks(form, StoreOptions::new());
+    ann.select(Selection::caret("t", 5));
+    let lists = [(&ben, 0, ">> "), (&ann, 8, "!"), (&ben, 0, "> ")].map(|(editor, at, letters)| {
+        let editor = Arc::clone(editor);
+        scene.join(move |_| editor.execute(dsl::insert_text(at, letters).on("t")))
+    });
+    scene.first.resume();
+    let [_, own, _] = lists.map(|list| list.join().unwrap().unwrap());
+    assert_eq!(own.selection_before, Some(Selection::caret("t", 8)));
+    assert_eq!(own.selection_after, Some(Selection::caret("t", 9)));
+    assert_eq!(text(&scene), "> >> Hello!");
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 11)));
+}
+
+fn an_undo_takes_its_place_in_the_line(form: Form) {
+    let (scene, ann, ben) = desks(form, StoreOptions::new());
+    let insert = |letters: &'static str| dsl::insert_text(0, letters).on("t");
+    let done = Arc::clone(&ann);
+    let done = scene.join(move |_| done.execute(insert("a")).unwrap());
+    // The undo itself is never delegated: nobody but the editor can see what there is to undo.
+    scene.first.resume();
+    done.join().unwrap();
+    let Scene {
+        form,
+        store,
+        clock,
+        holder,
+        ..
+    } = scene;
+    holder.join().unwrap().unwrap();
+    let scene = Scene::on(form, store, clock);
+    let before = scene.join(move |_| ben.execute(insert("b")).unwrap().version);
+    let undoing = Arc::clone(&ann);
+    let undo = scene.join(move |_| undoing.undo().unwrap().version);
+    let label = scene.store.queue_info()[1].label.clone();
+    assert_eq!(label.as_deref(), Some("undo"));
+    let redoing = Arc::clone(&ann);
+    let behind = scene.join(move |_| redoing.execute(insert("c")).unwrap().version);
+    scene.first.resume();
+    let versions = [before, undo, behind].map(|waiter| waiter.join().unwrap());
+    assert_eq!(versions, [3, 4, 5]);
+    assert_eq!(text(&scene), "cbHello");
+}
+
+/// Once it was revoked, and its entry never learned what others had done before it was back on the stack.
+#[test]
+fn lock_10_an_undo_that_has_begun_is_let_finish() {
+    const LIMIT: Duration = Duration::from_millis(100);
+    let options = StoreOptions::new().hold_limit(LIMIT);
+    let (scene, ann, ben) = desks(Form::HandedOff, options);
+    let clock = scene.clock.clone();
+    let store = scene.go_on();
+
+    let (pausing, inside) = pause();
+    let undone = dsl::op_with_inverse(
+        |_| Ok::<_, doclock::EditError>(()),
+        move |transaction| transaction.run(pausing.clone()),
+    );
+    let insert = dsl::insert_text(5, " World").on("t");
+    ann.execute([insert, undone]).unwrap();
+    let undoing = Arc::clone(&ann);
+    let undo = thread::spawn(move || undoing.undo());
+    inside.entered();
+    let behind = thread::spawn(move || ben.execute(dsl::insert_text(0, ">> ").on("t")));
+    until_waiting(&store, 1);
+    for _ in 0..100 {
+        clock.advance(LIMIT);
+        // Who is woken by the clock has a chance to act on it.
+        thread::yield_now();
+        assert_eq!(store.lock_stats().total_revocations, 0);
+    }
+    inside.resume();
+    undo.join().unwrap().unwrap();
+    behind.join().unwrap().unwrap();
+    let text = || {
+        let snapshot = store.snapshot();
+        snapshot.node(&"t".into()).unwrap().text().to_string()
+    };
+    assert_eq!(text(), ">> Hello");
+    ann.redo().unwrap();
+    assert_eq!(text(), ">> Hello World");
+}

@@ -1,0 +1,237 @@
+//! How lists end that go wrong, ask again, or outlive their managers (LOCK 11, 12, 17, 18).
+
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use doclock::{
+    AcquireOptions, DataStore, Editor, Hooks, LockError, Operation, OperationError,
+    TransactionError, TransactionManager, dsl,
+};
+
+use super::{Form, Notes, Outcome, Scene, act, in_both_forms, pause};
+use crate::patient;
+
+in_both_forms!(
+    lock_11_a_panic_in_a_list_reaches_its_submitter_alone,
+    lock_11_a_panic_of_what_a_list_captured_reaches_its_submitter_alone,
+    lock_11_a_panic_in_a_before_hook_reaches_its_submitter_alone,
+    lock_12_a_list_that_asks_again_is_refused_whoever_runs_it,
+    lock_12_each_thread_can_ask_again_when_it_is_back,
+    lock_17_whatever_is_dropped_every_list_in_line_is_executed,
+);
+
+fn creates(id: &'static str) -> Operation {
+    dsl::create(dsl::element("x", []).with_id(id))
+}
+
+/// Neighbours of a list that goes wrong: one before it and two behind, with what they noted.
+fn amid(
+    form: Form,
+    wrong: impl FnOnce(&Scene) -> thread::JoinHandle<Outcome>,
+) -> (DataStore, thread::Result<Outcome>) {
+    let scene = Scene::new(form);
+    let notes = Notes::new();
+    let before = scene.list("before", [notes.note("before"), creates("a")]);
+    let wrong = wrong(&scene);
+    let behind = ["b", "c"].map(|id| scene.list("behind", [notes.note("behind"), creates(id)]));
+    let mut by = vec![scene.runner(before.thread().id())];
+    by.extend(behind.iter().map(|list| scene.runner(list.thread().id())));
+    let store = scene.go_on();
+    let wrong = wrong.join();
+    assert_eq!(before.join().unwrap().unwrap().version, 1);
+    let versions = behind.map(|list| list.join().unwrap().unwrap().version);
+    assert_eq!(versions, [2, 3]);
+    assert_eq!(notes.what(), ["before", "behind", "behind"]);
+    assert_eq!(notes.by(), by, "the others are where they would have been");
+    assert_eq!((store.snapshot().len(), store.is_locked()), (3, false));
+    drop(store.lock("after").unwrap());
+    (store, wrong)
+}
+
+fn lock_11_a_panic_in_a_list_reaches_its_submitter_alone(form: Form) {
+    let (_, outcome) = amid(form, |scene| {
+        let panics = act(|_| panic_any(42_u8));
+        scene.list("ann", [creates("lost"), panics])
+    });
+    let error = outcome.unwrap().unwrap_err();
+    let TransactionError::Operation { index, cause, .. } = error else {
+        panic!("{error:?}");
+    };
+    let OperationError::Panicked(payload) = cause else {
+        panic!("{cause:?}");
+    };
+    assert_eq!(index, 1);
+    let payload = catch_unwind(AssertUnwindSafe(|| payload.resume())).unwrap_err();
+    assert_eq!(payload.downcast_ref::<u8>(), Some(&42));
+}
+
+/// Panics when it is dropped.
+struct Brittle;
+
+impl Drop for Brittle {
+    fn drop(&mut self) {
+        panic!("it broke");
+    }
+}
+
+fn lock_11_a_panic_of_what_a_list_captured_reaches_its_submitter_alone(form: Form) {
+    let (_, outcome) = amid(form, |scene| {
+        let brittle = Brittle;
+        let captures = act(move |_| {
+            let _kept = &brittle;
+        });
+        scene.list("ann", [creates("lost"), captures])
+    });
+    let payload = outcome.unwrap_err();
+    assert_eq!(payload.downcast_ref::<&str>(), Some(&"it broke"));
+}
+
+fn lock_11_a_panic_in_a_before_hook_reaches_its_submitter_alone(form: Form) {
+    let (_, outcome) = amid(form, |scene| {
+        let hooks = Hooks::new();
+        hooks.before(|_, _| panic!("no"));
+        let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
+        scene.join(move |_| manager.execute(creates("lost")))
+    });
+    let error = outcome.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "before-hook 1 panicked: no");
+}
+
+fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
+    let scene = Scene::new(form);
+    let refused = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&refused);
+    // The clock stands still: a wait would never end.
+    let store = scene.store.clone();
+    let asks = act(move |_| {
+        let is_refused = |error: &LockError| match error {
+            LockError::Reentrant { owner, holder } => {
+                assert_eq!((owner.as_str(), holder.owner_id.as_str()), ("again", "ann"));
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+            other => panic!("{other:?}"),
+        };
+        for options in [AcquireOptions::new(), patient()] {
+            is_refused(&store.lock_with("again", options.clone()).unwrap_err());
+            is_refused(&store.begin_as("again", options).unwrap_err());
+        }
+        let manager = TransactionManager::for_owner(store.clone(), "again");
+        match manager.execute(act(|_| ())).unwrap_err() {
+            TransactionError::Lock(error) => is_refused(&error),
+            other => panic!("{other:?}"),
+        }
+        // Another thread is told who holds.
+        let store = store.clone();
+        let tried = thread::spawn(move || store.try_lock("other").map(drop));
+        let Err(LockError::WouldBlock { holder, .. }) = tried.join().unwrap() else {
+            panic!("somebody holds");
+        };
+        assert_eq!(holder.owner_id.as_str(), "ann");
+    });
+    let list = scene.list("ann", asks);
+    let store = scene.go_on();
+    list.join().unwrap().unwrap();
+    assert_eq!(refused.load(Ordering::SeqCst), 5);
+    assert_eq!(store.lock_stats().total_refusals, 5);
+}
+
+fn lock_12_each_thread_can_ask_again_when_it_is_back(form: Form) {
+    let scene = Scene::new(form);
+    let (pausing, inside) = pause();
+    let submitter = scene.join(|store| {
+        let manager = TransactionManager::new(store.clone());
+        manager.execute(act(|_| ())).unwrap();
+        // Behind the one who runs lists of others meanwhile, perhaps.
+        drop(store.lock("submitter").unwrap());
+    });
+    let last = scene.list("last", pausing);
+    scene.first.resume();
+    inside.entered();
+    // A thread that is in the line, or whose list another runs, holds nothing.
+    assert_eq!(
+        scene.store.current_lock().unwrap().owner_id.as_str(),
+        "last"
+    );
+    crate::until_waiting(&scene.store, 1);
+    inside.resume();
+    submitter.join().unwrap();
+    last.join().unwrap().unwrap();
+    let store = scene.back();
+    drop(store.lock("test").unwrap());
+    assert_eq!(store.lock_stats().total_refusals, 0);
+}
+
+/// Managers, editors, stores, all but what the waiting threads have themselves.
+fn lock_17_whatever_is_dropped_every_list_in_line_is_executed(form: Form) {
+    let scene = Scene::new(form);
+    let lists: Vec<_> = (0..6)
+        .map(|nth| {
+            let store = scene.store.clone();
+            scene.join(move |_| {
+                let outcome = match nth % 2 {
+                    0 => TransactionManager::new(store).execute(dsl::create(dsl::element("x", []))),
+                    _ => Editor::new(store, "ann").execute(dsl::create(dsl::element("x", []))),
+                };
+                outcome.unwrap().version
+            })
+        })
+        .collect();
+    let Scene {
+        store,
+        first,
+        holder,
+        ..
+    } = scene;
+    drop(store);
+    first.resume();
+    holder.join().unwrap().unwrap();
+    let versions: Vec<_> = lists.into_iter().map(|list| list.join().unwrap()).collect();
+    assert_eq!(versions, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn lock_17_the_threads_of_a_line_may_own_the_last_handles_of_a_store() {
+    let store = DataStore::new();
+    store.set_lock_timeout(None);
+    let (pausing, inside) = pause();
+    let manager = TransactionManager::new(store.clone());
+    let server = thread::spawn(move || manager.execute(pausing).unwrap().version);
+    inside.entered();
+    let theirs = store.clone();
+    let submitter = thread::spawn(move || {
+        let manager = TransactionManager::new(theirs);
+        manager.execute(creates("x")).unwrap().version
+    });
+    crate::until_waiting(&store, 1);
+    drop(store);
+    inside.resume();
+    assert_eq!((server.join().unwrap(), submitter.join().unwrap()), (0, 1));
+}
+
+#[test]
+fn lock_18_the_types_of_lists_on_their_way_cross_threads() {
+    fn is_shared<T: Send + Sync + 'static>() {}
+    is_shared::<doclock::LockDump>();
+    is_shared::<doclock::CallSite>();
+    is_shared::<doclock::QueueEntry>();
+    is_shared::<doclock::DurationSummary>();
+    is_shared::<doclock::Priority>();
+    is_shared::<doclock::Released>();
+    is_shared::<doclock::ReleaseError>();
+    is_shared::<doclock::JoinError>();
+    is_shared::<doclock::CommitError>();
+    is_shared::<doclock::Committed>();
+    is_shared::<doclock::TimeoutEvidence>();
+    is_shared::<doclock::CancelEvidence>();
+    is_shared::<AcquireOptions>();
+    is_shared::<doclock::StoreOptions>();
+    is_shared::<doclock::TransactionResult>();
+    is_shared::<Hooks>();
+    is_shared::<doclock::HookFailure>();
+    is_shared::<doclock::UndoError>();
+    is_shared::<doclock::OperationError>();
+    is_shared::<doclock::Callback>();
+    is_shared::<doclock::InHistory>();
+}

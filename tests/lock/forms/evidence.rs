@@ -1,0 +1,240 @@
+//! What a person is told who wants to know why a list waits (LOCK 5, 8).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use doclock::{
+    AcquireOptions, CallSite, CancelToken, DataStore, Editor, LockDump, LockId, Operation,
+    QueueEntry, TransactionManager, dsl,
+};
+
+use super::waits::timeout_of;
+use super::{Form, Scene, act, in_both_forms, pause};
+use crate::{patient, until_waiting};
+
+in_both_forms!(
+    lock_05_a_list_names_the_list_that_keeps_it_waiting,
+    lock_08_a_dump_lists_a_long_line_of_lists_while_others_come_and_go,
+);
+
+const MS: Duration = Duration::from_millis(1);
+
+fn create() -> Operation {
+    dsl::create(dsl::element("x", []))
+}
+
+fn here(line: u32) -> (&'static str, u32) {
+    (file!(), line)
+}
+
+fn place(of: CallSite) -> (&'static str, u32) {
+    (of.file, of.line)
+}
+
+fn lock_05_a_list_names_the_list_that_keeps_it_waiting(form: Form) {
+    let scene = Scene::new(form);
+    let (pausing, inside) = pause();
+    let holding = scene.join(move |store| {
+        let manager = TransactionManager::for_owner(store.clone(), "ann");
+        (manager.execute([create(), pausing]), line!())
+    });
+    scene.first.resume();
+    inside.entered();
+    scene.clock.advance(7 * MS);
+    let ahead = scene.join(|store| {
+        let manager = TransactionManager::for_owner(store.clone(), "ben");
+        let options = patient().label("import");
+        (manager.execute_with(create(), options), line!())
+    });
+    scene.clock.advance(2 * MS);
+    let last = scene.join(|store| {
+        let editor = Editor::new(store.clone(), "cem");
+        let options = AcquireOptions::new().wait_limit(10 * MS);
+        dsl::transaction(&editor, create())
+            .options(options)
+            .commit()
+    });
+    scene.clock.advance(10 * MS);
+    let evidence = timeout_of(last.join().unwrap());
+    inside.resume();
+    let (_, held_at) = holding.join().unwrap();
+    let (_, ahead_at) = ahead.join().unwrap();
+
+    let holder = &evidence.holder;
+    assert_eq!(
+        (holder.owner_id.as_str(), holder.held_for),
+        ("ann", 19 * MS)
+    );
+    assert_eq!(
+        holder.label.as_deref(),
+        Some("create"),
+        "the first operation"
+    );
+    assert_eq!(place(holder.call_site), here(held_at));
+    assert!(!holder.at_least);
+    let entry = &evidence.ahead[0];
+    assert_eq!((entry.owner_id.as_str(), entry.wait_time), ("ben", 12 * MS));
+    assert_eq!(entry.label.as_deref(), Some("import"));
+    assert_eq!(place(entry.call_site), here(ahead_at));
+    assert_eq!((evidence.place, evidence.ahead.len()), (2, 1));
+    let expected = format!(
+        "Lock acquisition timeout after 10ms for owner cem: place 2 in line behind {} of ann (create) from {}, held for \
+         19ms; ahead: {} of ben",
+        holder.lock_id, holder.call_site, entry.lock_id
+    );
+    assert_eq!(evidence.to_string(), expected);
+}
+
+/// Every way to ask for the lock, with the line in which it does.
+const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
+    |store, _, _| (drop(store.lock("w").unwrap()), line!()).1,
+    |store, _, _| (drop(store.lock_with("w", patient()).unwrap()), line!()).1,
+    |store, _, _| (drop(store.begin("w").unwrap()), line!()).1,
+    |store, _, _| (drop(store.begin_as("w", patient()).unwrap()), line!()).1,
+    |store, _, _| (free(store, store.acquire_lock("w").unwrap()), line!()).1,
+    |store, _, _| {
+        (
+            free(store, store.acquire_lock_with("w", patient()).unwrap()),
+            line!(),
+        )
+            .1
+    },
+    |_, _, manager| (drop(manager.execute(nothing()).unwrap()), line!()).1,
+    |_, _, manager| {
+        (
+            drop(manager.execute_with(nothing(), patient()).unwrap()),
+            line!(),
+        )
+            .1
+    },
+    |_, _, manager| {
+        (
+            drop(manager.execute_once("key", nothing(), patient()).unwrap()),
+            line!(),
+        )
+            .1
+    },
+    |_, editor, _| (drop(editor.execute(nothing()).unwrap()), line!()).1,
+    |_, editor, _| {
+        (
+            drop(editor.execute_with(nothing(), patient()).unwrap()),
+            line!(),
+        )
+            .1
+    },
+    |_, editor, _| {
+        (
+            drop(dsl::transaction(editor, nothing()).commit().unwrap()),
+            line!(),
+        )
+            .1
+    },
+    |_, editor, _| (drop(editor.undo().unwrap()), line!()).1,
+    |_, editor, _| (drop(editor.redo_with(patient())), line!()).1,
+];
+
+fn free(store: &DataStore, id: LockId) {
+    store.release_lock(id).unwrap();
+}
+
+fn nothing() -> Operation {
+    act(|_| ())
+}
+
+/// Not one of the library's own lines.
+#[test]
+fn lock_08_the_line_names_the_call_site_of_each_way_to_ask() {
+    let store = DataStore::new();
+    store.set_lock_timeout(None);
+    let editor = Arc::new(Editor::new(store.clone(), "ann"));
+    // So that there is something to undo, and something to redo.
+    for _ in 0..2 {
+        editor.execute(create()).unwrap();
+    }
+    editor.undo().unwrap();
+    let held = store.acquire_lock("holder").unwrap();
+    let waiters: Vec<_> = (1..)
+        .zip(WAYS)
+        .map(|(nth, way)| {
+            let (store, editor) = (store.clone(), Arc::clone(&editor));
+            let line = store.clone();
+            let waiter = thread::spawn(move || {
+                let manager = TransactionManager::new(store.clone());
+                way(&store, &editor, &manager)
+            });
+            until_waiting(&line, nth);
+            waiter
+        })
+        .collect();
+    let queue = store.queue_info();
+    store.release_lock(held).unwrap();
+    for (entry, waiter) in queue.iter().zip(waiters) {
+        let found = place(entry.call_site);
+        assert_eq!(found, here(waiter.join().unwrap()), "{entry}");
+    }
+}
+
+fn lock_08_a_dump_lists_a_long_line_of_lists_while_others_come_and_go(form: Form) {
+    const STAY: usize = 100;
+    let scene = Scene::new(form);
+    let token = CancelToken::new();
+    let leaving = || {
+        let options = patient().cancel_token(&token);
+        scene.join(move |store| {
+            TransactionManager::new(store.clone()).execute_with(nothing(), options)
+        })
+    };
+    let (mut staying, mut leavers) = (Vec::new(), Vec::new());
+    for nth in 0..STAY {
+        staying.push(scene.list(&format!("w{nth}"), nothing()));
+        leavers.push(leaving());
+    }
+    let ids = |queue: Vec<QueueEntry>| -> Vec<_> {
+        let staying = queue
+            .into_iter()
+            .filter(|entry| entry.owner_id.as_str().starts_with('w'));
+        staying.map(|entry| entry.lock_id).collect()
+    };
+    let all = ids(scene.store.queue_info());
+    assert_eq!(all.len(), STAY);
+    let done = Arc::new(AtomicBool::new(false));
+    let (over, theirs) = (Arc::clone(&done), scene.store.clone());
+    let coming = thread::spawn(move || {
+        while !over.load(Ordering::SeqCst) {
+            let options = AcquireOptions::new().wait_limit(Duration::from_nanos(1));
+            let refused = options.queue_bound(0);
+            theirs.lock_with("x", refused).unwrap_err();
+            let token = CancelToken::new();
+            thread::scope(|scope| {
+                let comes = scope.spawn(|| theirs.lock_with("x", patient().cancel_token(&token)));
+                token.cancel();
+                comes.join().unwrap().unwrap_err();
+            });
+        }
+    });
+    let dumps: Vec<LockDump> = (0..200)
+        .map(|nth| {
+            if nth == 100 {
+                token.cancel();
+            }
+            scene.store.lock_dump()
+        })
+        .collect();
+    done.store(true, Ordering::SeqCst);
+    coming.join().unwrap();
+    for dump in dumps {
+        assert_eq!(dump.holder.unwrap().owner_id.as_str(), "holder");
+        let places: Vec<_> = dump.waiting.iter().map(|entry| entry.place).collect();
+        assert_eq!(places, (1..=places.len()).collect::<Vec<_>>());
+        assert_eq!(ids(dump.waiting), all);
+    }
+    scene.go_on();
+    for waiter in staying {
+        waiter.join().unwrap().unwrap();
+    }
+    for waiter in leavers {
+        waiter.join().unwrap().unwrap_err();
+    }
+}

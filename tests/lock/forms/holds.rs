@@ -1,0 +1,171 @@
+//! The limit on holding for lists of operations (LOCK 10).
+
+use std::time::Duration;
+
+use doclock::{
+    AcquireOptions, CommitError, Editor, Operation, Selection, StoreOptions, TransactionError,
+    TransactionManager, View, dsl,
+};
+
+use super::{Form, Notes, Outcome, Pause, Scene, act, in_both_forms, pause};
+
+in_both_forms!(
+    lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on,
+    lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list,
+    lock_10_a_list_is_revoked_for_the_sake_of_nobody,
+    lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were,
+);
+
+const LIMIT: Duration = Duration::from_millis(100);
+
+fn limited(form: Form) -> Scene {
+    Scene::with(form, StoreOptions::new().hold_limit(LIMIT))
+}
+
+/// Why a list was revoked, as its submitter is told.
+fn revoked(outcome: Outcome) -> CommitError {
+    match outcome {
+        Err(TransactionError::Commit(error @ CommitError::Revoked { .. })) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn creates(id: &'static str) -> Operation {
+    dsl::create(dsl::text_node("x", "text").with_id(id))
+}
+
+/// A list that creates a node and then stays where it is.
+fn stays(id: &'static str) -> ([Operation; 2], Pause) {
+    let (pausing, inside) = pause();
+    ([creates(id), pausing], inside)
+}
+
+fn lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on(form: Form) {
+    let scene = limited(form);
+    let (operations, slow) = stays("lost");
+    let slowest = scene.list("ann", operations);
+    let (operations, inside) = stays("kept");
+    let next = scene.list("ben", operations);
+    let notes = Notes::new();
+    let third = scene.list("cem", [notes.note("cem"), creates("third")]);
+    let ids: Vec<_> = scene
+        .store
+        .queue_info()
+        .iter()
+        .map(|entry| entry.lock_id)
+        .collect();
+    scene.first.resume();
+    assert_eq!(slow.entered(), scene.runner(slowest.thread().id()));
+
+    scene.clock.advance(LIMIT);
+    // The thread that is stuck in the first list can serve nobody, so the next does its own work.
+    let server = inside.entered();
+    assert_eq!(server, next.thread().id());
+    let holder = scene.store.current_lock().unwrap();
+    assert_eq!((holder.lock_id, holder.owner_id.as_str()), (ids[1], "ben"));
+    assert_eq!(holder.fencing_token.get(), 3);
+
+    // The revoked list comes to its end under the eyes of the next holder, and changes nothing.
+    slow.resume();
+    let error = revoked(slowest.join().unwrap());
+    let expected = format!(
+        "Lock {} of owner ann was revoked: it was held for too long; the lock is now {holder}",
+        ids[0]
+    );
+    assert_eq!(error.to_string(), expected);
+    let still = scene.store.current_lock().unwrap();
+    assert_eq!((still.lock_id, scene.store.queue_length()), (ids[1], 1));
+    assert_eq!(scene.store.version(), 0);
+
+    inside.resume();
+    assert_eq!(next.join().unwrap().unwrap().version, 1);
+    let by = match form {
+        Form::Delegated => server,
+        Form::HandedOff => third.thread().id(),
+    };
+    assert_eq!(third.join().unwrap().unwrap().version, 2);
+    assert_eq!(notes.by(), [by]);
+    let store = scene.back();
+    let snapshot = store.snapshot();
+    assert_eq!(snapshot.len(), 2);
+    assert!(!snapshot.contains(&"lost".into()));
+    let stats = store.lock_stats();
+    assert_eq!((stats.total_revocations, stats.hold.count), (1, 4));
+    assert_eq!((stats.total_acquisitions, stats.total_releases), (4, 3));
+}
+
+fn lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list(form: Form) {
+    let scene = limited(form);
+    let (operations, slow) = stays("lost");
+    let list = scene.list("ann", operations);
+    let begun = scene.join(|store| store.begin("ben"));
+    scene.first.resume();
+    slow.entered();
+    scene.clock.advance(LIMIT - Duration::from_nanos(1));
+    assert_eq!(scene.store.queue_length(), 1, "it still waits");
+    scene.clock.advance(Duration::from_nanos(1));
+    let mut transaction = begun.join().unwrap().unwrap();
+    transaction
+        .create(dsl::element("x", []).with_id("kept"))
+        .unwrap();
+    slow.resume();
+    let error = revoked(list.join().unwrap());
+    let CommitError::Revoked { holder, .. } = error else {
+        unreachable!("it was revoked");
+    };
+    assert_eq!(holder.unwrap().lock_id, transaction.lock_id());
+    assert_eq!(transaction.base().version(), 0);
+    assert!(!transaction.contains(&"lost".into()));
+    assert_eq!(transaction.commit().unwrap().version, 1);
+    let store = scene.back();
+    assert_eq!((store.is_locked(), store.snapshot().len()), (false, 1));
+}
+
+/// Once the submitter of a list, who was to keep an eye on the holder before it, looked at its watch while its list was being
+/// executed by another thread, and revoked itself.
+fn lock_10_a_list_is_revoked_for_the_sake_of_nobody(form: Form) {
+    let scene = limited(form);
+    let (clock, store) = (scene.clock.clone(), scene.store.clone());
+    let dawdling = act(move |_| {
+        for _ in 0..100 {
+            clock.advance(LIMIT);
+            // Whoever is woken by the clock has a chance to act on it.
+            std::thread::yield_now();
+            assert_eq!(store.lock_stats().total_revocations, 0);
+        }
+    });
+    let list = scene.list("ann", [creates("kept"), dawdling]);
+    let store = scene.go_on();
+    assert_eq!(list.join().unwrap().unwrap().version, 1);
+    assert_eq!(store.lock_stats().total_revocations, 0);
+}
+
+fn lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were(form: Form) {
+    let scene = limited(form);
+    let editor = std::sync::Arc::new(Editor::new(scene.store.clone(), "ann"));
+    let caret = Selection::caret("t", 2);
+    let (mut operations, slow) = (vec![creates("t"), dsl::set_selection(caret)], {
+        let (pausing, inside) = pause();
+        (pausing, inside)
+    });
+    operations.push(slow.0);
+    let editing = std::sync::Arc::clone(&editor);
+    let once = operations.clone();
+    let list = scene.join(move |_| dsl::transaction(&editing, once).idempotent("key").commit());
+    let next = scene.list("ben", act(|_| ()));
+    scene.first.resume();
+    slow.1.entered();
+    scene.clock.advance(LIMIT);
+    next.join().unwrap().unwrap();
+    slow.1.resume();
+    revoked(list.join().unwrap());
+    let store = scene.back();
+    assert_eq!((editor.selection(), editor.undo_depth()), (None, 0));
+    assert_eq!(store.version(), 0);
+
+    // The key was not used up.
+    let manager = TransactionManager::new(store.clone());
+    let again = manager.execute_once("key", creates("t"), AcquireOptions::new());
+    assert!(!again.unwrap().repeated);
+    assert_eq!(store.version(), 1);
+}

@@ -1,0 +1,141 @@
+//! Hooks and keys of lists that another thread executes (TRANSACTION 5, 7).
+
+use doclock::{AcquireOptions, Hooks, NodeSpec, Operation, Refusal, TransactionManager, View, dsl};
+
+use super::{Form, Notes, Scene, in_both_forms};
+
+in_both_forms!(
+    before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted,
+    a_before_hook_can_refuse_or_rewrite_a_list_in_line,
+    an_after_hook_that_fails_is_told_in_the_result,
+    an_after_hook_can_submit_lists,
+    of_lists_in_line_with_one_key_one_is_executed,
+    a_key_whose_list_failed_can_be_used_by_the_next_in_line,
+);
+
+fn create(id: &'static str) -> Operation {
+    dsl::create(NodeSpec::new("x").with_id(id))
+}
+
+fn before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted(form: Form) {
+    let scene = Scene::new(form);
+    let (hooks, notes) = (Hooks::new(), Notes::new());
+    let note = notes.clone();
+    hooks.before(move |context, operations| {
+        note.add(format!("before {}", context.owner()));
+        Ok(operations)
+    });
+    let (note, store) = (notes.clone(), scene.store.clone());
+    hooks.after(move |result| {
+        note.add(format!("after {}", result.version));
+        // No lock is held by this thread.
+        drop(store.lock("after").unwrap());
+    });
+    let manager = TransactionManager::for_owner(scene.store.clone(), "ann").with_hooks(hooks);
+    let list = scene.join(move |_| manager.execute(create("a")));
+    let own = list.thread().id();
+    let runner = scene.runner(own);
+    scene.go_on();
+    let result = list.join().unwrap().unwrap();
+    assert!(result.hook_failures.is_empty());
+    let expected = [("before ann".to_string(), runner), ("after 1".into(), own)];
+    assert_eq!(notes.all(), expected);
+}
+
+fn a_before_hook_can_refuse_or_rewrite_a_list_in_line(form: Form) {
+    let scene = Scene::new(form);
+    let hooks = Hooks::new();
+    hooks.before(
+        |context, mut operations| match context.transaction().base().version() {
+            0 => {
+                operations.push(create("added"));
+                Ok(operations)
+            }
+            _ => Err(Refusal::new("once is enough")),
+        },
+    );
+    let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
+    let lists = ["a", "b"].map(|id| {
+        let manager = manager.clone();
+        scene.join(move |_| manager.execute(create(id)))
+    });
+    let store = scene.go_on();
+    let [rewritten, refused] = lists.map(|list| list.join().unwrap());
+    assert_eq!(rewritten.unwrap().operations.len(), 2);
+    let refused = refused.unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "before-hook 1 refused the transaction: once is enough"
+    );
+    let snapshot = store.snapshot();
+    assert!(snapshot.contains(&"added".into()) && !snapshot.contains(&"b".into()));
+}
+
+fn an_after_hook_that_fails_is_told_in_the_result(form: Form) {
+    let scene = Scene::new(form);
+    let hooks = Hooks::new();
+    hooks.after(|_| panic!("too late"));
+    let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
+    let failing = scene.join(move |_| manager.execute(create("a")));
+    let behind = scene.list("w", create("b"));
+    scene.go_on();
+    let failures = failing.join().unwrap().unwrap().hook_failures;
+    assert_eq!(failures[0].to_string(), "after-hook 1 panicked: too late");
+    assert!(behind.join().unwrap().unwrap().hook_failures.is_empty());
+}
+
+/// Each of them in its turn: they are submitted while others wait.
+fn an_after_hook_can_submit_lists(form: Form) {
+    let scene = Scene::new(form);
+    let (hooks, inner) = (Hooks::new(), TransactionManager::new(scene.store.clone()));
+    hooks.after(move |_| {
+        inner.execute(create("after")).unwrap();
+    });
+    let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
+    let list = scene.join(move |_| manager.execute(create("a")));
+    let behind = scene.list("w", create("b"));
+    let store = scene.go_on();
+    let result = list.join().unwrap().unwrap();
+    assert!(result.hook_failures.is_empty(), "{result:?}");
+    behind.join().unwrap().unwrap();
+    assert_eq!(store.version(), 3);
+}
+
+fn of_lists_in_line_with_one_key_one_is_executed(form: Form) {
+    let scene = Scene::new(form);
+    let notes = Notes::new();
+    let lists: Vec<_> = (0..4)
+        .map(|nth| {
+            let operations = [notes.note(nth), dsl::create(NodeSpec::new("x"))];
+            scene.join(move |store| {
+                let manager = TransactionManager::new(store.clone());
+                manager.execute_once("key", operations, AcquireOptions::new())
+            })
+        })
+        .collect();
+    let store = scene.go_on();
+    let results = lists.into_iter().map(|list| list.join().unwrap().unwrap());
+    let results: Vec<_> = results.collect();
+    assert_eq!((notes.what(), store.version()), (vec![0], 1));
+    for (nth, result) in results.iter().enumerate() {
+        assert_eq!(result.repeated, nth > 0);
+        assert_eq!(result.transaction_id, results[0].transaction_id);
+        assert_eq!(result.operations, results[0].operations);
+    }
+}
+
+fn a_key_whose_list_failed_can_be_used_by_the_next_in_line(form: Form) {
+    let scene = Scene::new(form);
+    let lists = [dsl::delete().on("nowhere"), create("a"), create("b")].map(|operation| {
+        scene.join(move |store| {
+            let manager = TransactionManager::new(store.clone());
+            manager.execute_once("key", operation, AcquireOptions::new())
+        })
+    });
+    let store = scene.go_on();
+    let [failed, first, again] = lists.map(|list| list.join().unwrap());
+    failed.unwrap_err();
+    assert!(!first.unwrap().repeated);
+    assert!(again.unwrap().repeated);
+    assert_eq!(store.snapshot().len(), 1);
+}

@@ -1,0 +1,237 @@
+//! The limit on holding for whoever holds the lock itself (LOCK 10).
+
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use doclock::{
+    CommitError, DataStore, JoinError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
+    StoreOptions, Transaction, TransactionError, TransactionManager, View, dsl,
+};
+
+use crate::until_waiting;
+
+const LIMIT: Duration = Duration::from_millis(100);
+
+fn limited() -> (DataStore, ManualClock) {
+    let clock = ManualClock::new();
+    let options = StoreOptions::new().clock(clock.clock()).hold_limit(LIMIT);
+    let store = DataStore::with_options(options.lock_timeout(None));
+    (store, clock)
+}
+
+/// Lets the limit pass while somebody waits: that one's transaction, and what is left of the line is nothing.
+fn overtaken(store: &DataStore, clock: &ManualClock) -> Transaction {
+    let theirs = store.clone();
+    let waiter: JoinHandle<Transaction> = thread::spawn(move || theirs.begin("next").unwrap());
+    until_waiting(store, 1);
+    clock.advance(LIMIT - Duration::from_nanos(1));
+    assert_eq!(store.queue_length(), 1, "the limit has not passed");
+    clock.advance(Duration::from_nanos(1));
+    let next = waiter.join().unwrap();
+    assert_eq!(store.lock_stats().total_revocations, 1);
+    next
+}
+
+fn writes(transaction: &mut Transaction, id: &str) {
+    let node = NodeSpec::new("x").with_id(id);
+    transaction.create(node).unwrap();
+}
+
+/// The next holder, whose base is what it was, commits, and then the lock is free.
+fn unharmed(store: &DataStore, mut next: Transaction) {
+    assert_eq!(store.current_lock().unwrap().lock_id, next.lock_id());
+    assert!(!next.contains(&"lost".into()));
+    assert_eq!(next.base().version(), 0);
+    writes(&mut next, "kept");
+    assert_eq!(next.commit().unwrap().version, 1);
+    assert!(!store.is_locked());
+    assert!(!store.snapshot().contains(&"lost".into()));
+}
+
+/// Its release says once that it was revoked, and after that what the release of any old id says.
+fn released_in_vain(store: &DataStore, id: LockId, next: &Transaction) {
+    let revoked = ReleaseError::Revoked { id };
+    assert_eq!(store.release_lock(id), Err(revoked));
+    assert_eq!(
+        revoked.to_string(),
+        format!("Lock {id} was revoked before it was released: it was held for too long")
+    );
+    let (expected, got) = (next.lock_id(), id);
+    let mismatch = ReleaseError::Mismatch { expected, got };
+    assert_eq!(store.release_lock(id), Err(mismatch));
+}
+
+#[test]
+fn lock_10_a_lock_held_by_id_is_revoked() {
+    let (store, clock) = limited();
+    let id = store.acquire_lock("ann").unwrap();
+    let next = overtaken(&store, &clock);
+    released_in_vain(&store, id, &next);
+    let (expected, got) = (next.lock_id(), id);
+    let refused = store.begin_with(id).unwrap_err();
+    assert_eq!(refused, JoinError::Mismatch { expected, got });
+    unharmed(&store, next);
+    assert_eq!(store.release_lock(id), Ok(Released::NothingHeld));
+}
+
+#[test]
+fn lock_10_a_guard_is_revoked_and_may_be_dropped() {
+    let (store, clock) = limited();
+    let guard = store.lock("ann").unwrap();
+    let next = overtaken(&store, &clock);
+    drop(guard);
+    // The thread whose guard it was may ask again: it holds nothing.
+    let theirs = store.clone();
+    unharmed(&store, next);
+    drop(theirs.lock("ann").unwrap());
+    let stats = store.lock_stats();
+    assert_eq!((stats.total_acquisitions, stats.total_releases), (3, 2));
+    assert_eq!((stats.total_revocations, stats.hold.count), (1, 3));
+    assert_eq!(stats.hold.max, LIMIT);
+}
+
+#[test]
+fn lock_10_a_revoked_transaction_cannot_commit() {
+    let (store, clock) = limited();
+    let events = store.subscribe(8);
+    let mut transaction = store.begin("ann").unwrap();
+    let id = transaction.lock_id();
+    writes(&mut transaction, "lost");
+    let next = overtaken(&store, &clock);
+    // It may still be written to; nobody will see it.
+    writes(&mut transaction, "lost too");
+    let holder = store.current_lock().unwrap();
+    let error = transaction.commit().unwrap_err();
+    let expected = format!(
+        "Lock {id} of owner ann was revoked: it was held for too long; the lock is now {holder}"
+    );
+    assert_eq!(error.to_string(), expected);
+    unharmed(&store, next);
+    let event = events.receiver().try_recv().unwrap();
+    assert_eq!(event.commit.owner.as_str(), "next");
+    assert!(events.receiver().try_recv().is_err());
+}
+
+#[test]
+fn lock_10_a_revoked_transaction_that_is_dropped_releases_nothing() {
+    let (store, clock) = limited();
+    let mut transaction = store.begin("ann").unwrap();
+    writes(&mut transaction, "lost");
+    let next = overtaken(&store, &clock);
+    transaction.rollback();
+    unharmed(&store, next);
+}
+
+#[test]
+fn lock_10_the_error_names_nobody_where_nobody_holds() {
+    let (store, clock) = limited();
+    let transaction = store.begin("ann").unwrap();
+    let id = transaction.lock_id();
+    overtaken(&store, &clock).rollback();
+    let (owner, holder) = ("ann".into(), None);
+    let revoked = CommitError::Revoked { id, owner, holder };
+    let text = format!("Lock {id} of owner ann was revoked: it was held for too long");
+    assert_eq!(revoked.to_string(), text);
+    assert_eq!(transaction.commit().unwrap_err(), revoked);
+}
+
+/// Once the end of the transaction, which nobody is told of, was taken for the release.
+#[test]
+fn lock_10_a_grant_is_revoked_with_the_transaction_that_was_begun_under_it() {
+    let (store, clock) = limited();
+    let id = store.acquire_lock("ann").unwrap();
+    let mut transaction = store.begin_with(id).unwrap();
+    writes(&mut transaction, "lost");
+    let next = overtaken(&store, &clock);
+    let refused = transaction.commit().unwrap_err();
+    assert!(matches!(refused, CommitError::Revoked { id: of, .. } if of == id));
+    released_in_vain(&store, id, &next);
+    unharmed(&store, next);
+}
+
+#[test]
+fn lock_10_a_guard_is_revoked_with_the_list_that_runs_under_it() {
+    let (store, clock) = limited();
+    let guard = store.lock("ann").unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let (next, theirs) = (
+        std::sync::Arc::new(std::sync::Mutex::new(None)),
+        store.clone(),
+    );
+    let noted = std::sync::Arc::clone(&next);
+    let dawdling = dsl::op(move |transaction| {
+        writes(transaction, "lost");
+        *noted.lock().unwrap() = Some(overtaken(&theirs, &clock));
+        Ok::<_, doclock::EditError>(())
+    });
+    let refused = manager.execute_under(guard.id(), dawdling).unwrap_err();
+    let TransactionError::Commit(CommitError::Revoked { id, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(id, guard.id());
+    drop(guard);
+    let next = next.lock().unwrap().take().unwrap();
+    unharmed(&store, next);
+}
+
+/// A guard that is gone leaves the release to the transaction that is open under it.
+#[test]
+fn lock_10_a_transaction_that_outlives_its_guard_is_revoked() {
+    let (store, clock) = limited();
+    let guard = store.lock("ann").unwrap();
+    let mut transaction = store.begin_with(guard.id()).unwrap();
+    writes(&mut transaction, "lost");
+    drop(guard);
+    let next = overtaken(&store, &clock);
+    transaction.commit().unwrap_err();
+    unharmed(&store, next);
+}
+
+#[test]
+fn lock_10_where_nobody_waits_nobody_is_revoked() {
+    let (store, clock) = limited();
+    let mut transaction = store.begin("ann").unwrap();
+    writes(&mut transaction, "kept");
+    clock.advance(10 * LIMIT);
+    assert_eq!(store.current_lock().unwrap().held_for, 10 * LIMIT);
+    assert_eq!(transaction.commit().unwrap().version, 1);
+
+    // Who comes late enough need not wait at all.
+    let id = store.acquire_lock("ann").unwrap();
+    clock.advance(LIMIT);
+    let theirs = store.clone();
+    let late = thread::spawn(move || theirs.lock("late").map(drop));
+    late.join().unwrap().unwrap();
+    let revoked = ReleaseError::Revoked { id };
+    assert_eq!(store.release_lock(id), Err(revoked));
+}
+
+#[test]
+fn lock_10_each_of_a_line_has_the_whole_limit() {
+    let (store, clock) = limited();
+    let mut waiters = Vec::new();
+    let first = store.acquire_lock("first").unwrap();
+    for nth in 1..=3 {
+        let theirs = store.clone();
+        waiters.push(thread::spawn(move || theirs.acquire_lock("w").unwrap()));
+        until_waiting(&store, nth);
+    }
+    let mut held = vec![first];
+    for left in (0..3).rev() {
+        clock.advance(LIMIT - Duration::from_nanos(1));
+        assert_eq!(store.queue_length(), left + 1);
+        clock.advance(Duration::from_nanos(1));
+        until_waiting(&store, left);
+        held.push(waiters.remove(0).join().unwrap());
+    }
+    clock.advance(LIMIT);
+    assert_eq!(store.current_lock().unwrap().lock_id, held[3]);
+    assert_eq!(store.lock_stats().total_revocations, 3);
+    for id in held.drain(..3) {
+        assert_eq!(store.release_lock(id), Err(ReleaseError::Revoked { id }));
+    }
+    let [last] = held[..] else {
+        panic!("one is left");
+    };
+    assert_eq!(store.release_lock(last), Ok(Released::Freed));
+}
