@@ -64,9 +64,10 @@ impl Batch {
     /// Does the work of a request.
     ///
     /// Who sleeps is woken together with others, best when the lock is in other hands: to be woken is to be given a
-    /// processor, and it could be this thread's, with everybody waiting for it.
+    /// processor, and it could be this thread's, with everybody waiting for it. Nobody sleeps on behind work that could take
+    /// long, or could even wait for who sleeps.
     pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
-        if now - self.asleep_since > Self::PATIENCE {
+        if !request.is_brief() || now - self.asleep_since > Self::PATIENCE {
             self.wake();
         }
         if request.serve(grant) {

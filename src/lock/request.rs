@@ -88,6 +88,9 @@ pub(crate) trait Errand: Send + 'static {
     /// What becomes of it.
     type Reply: Send + 'static;
 
+    /// Whether it is done in no time, whatever others do meanwhile: it runs no code of users.
+    fn is_brief(&self) -> bool;
+
     /// Does it, under a grant that the caller ends.
     fn run(self, grant: Grant) -> Self::Reply;
 }
@@ -95,6 +98,10 @@ pub(crate) trait Errand: Send + 'static {
 /// No work: who asks wants the lock itself.
 impl Errand for Infallible {
     type Reply = Infallible;
+
+    fn is_brief(&self) -> bool {
+        match *self {}
+    }
 
     fn run(self, _: Grant) -> Infallible {
         self
@@ -135,6 +142,9 @@ pub(super) trait Waiting: Send + Sync {
     /// Whether whoever holds the lock can do its work.
     fn is_errand(&self) -> bool;
 
+    /// Whether its work is done in no time.
+    fn is_brief(&self) -> bool;
+
     /// Tells the waiter. To be called once, and without the lock's mutex; instead of [`Waiting::serve`].
     fn tell(&self, verdict: Verdict);
 
@@ -151,6 +161,7 @@ pub(super) trait Waiting: Send + Sync {
 pub(super) struct Request<W: Errand> {
     claim: Claim,
     errand: bool,
+    brief: bool,
     slot: Mutex<Slot<W>>,
     changed: Condvar,
     told: Hint,
@@ -169,6 +180,7 @@ impl<W: Errand> Request<W> {
         Self {
             claim,
             errand: work.is_some(),
+            brief: work.as_ref().is_some_and(W::is_brief),
             slot: Mutex::new(Slot {
                 work,
                 outcome: None,
@@ -229,6 +241,10 @@ impl<W: Errand> Waiting for Request<W> {
 
     fn is_errand(&self) -> bool {
         self.errand
+    }
+
+    fn is_brief(&self) -> bool {
+        self.brief
     }
 
     fn tell(&self, verdict: Verdict) {

@@ -127,6 +127,22 @@ impl Operation {
         }
     }
 
+    /// How many operations it comes to. `None` if it runs code, which can come to anything.
+    pub(in crate::transaction) fn extent(&self) -> Option<usize> {
+        let mut operation = self;
+        while let Self::Named {
+            operation: named, ..
+        } = operation
+        {
+            operation = named;
+        }
+        match operation {
+            Self::Call(_) => None,
+            Self::Control { operations, .. } => Some(operations.len()),
+            _ => Some(1),
+        }
+    }
+
     /// Name, payload and alias of the JSON form.
     fn parts(&self) -> Result<(&'static str, Value, Option<&SmolStr>), serde_json::Error> {
         let name = self.name();
