@@ -133,8 +133,8 @@ fn one_request_can_opt_out_of_working_for_others() {
     let own = lists[0].thread().id();
     // It is back before anything else is done.
     let Scene { holder, first, .. } = scene;
-    holder.join().unwrap().unwrap();
     assert_eq!(first.entered(), own);
+    holder.join().unwrap().unwrap();
     first.resume();
     for list in lists {
         list.join().unwrap().unwrap();

@@ -87,50 +87,21 @@ fn lock_05_a_list_names_the_list_that_keeps_it_waiting(form: Form) {
     assert_eq!(evidence.to_string(), expected);
 }
 
-/// Every way to ask for the lock, with the line in which it does.
+/// Every way to ask for the lock, each with the line in which it does.
+#[rustfmt::skip]
 const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
     |store, _, _| (drop(store.lock("w").unwrap()), line!()).1,
     |store, _, _| (drop(store.lock_with("w", patient()).unwrap()), line!()).1,
     |store, _, _| (drop(store.begin("w").unwrap()), line!()).1,
     |store, _, _| (drop(store.begin_as("w", patient()).unwrap()), line!()).1,
     |store, _, _| (free(store, store.acquire_lock("w").unwrap()), line!()).1,
-    |store, _, _| {
-        (
-            free(store, store.acquire_lock_with("w", patient()).unwrap()),
-            line!(),
-        )
-            .1
-    },
+    |store, _, _| (free(store, store.acquire_lock_with("w", patient()).unwrap()), line!()).1,
     |_, _, manager| (drop(manager.execute(nothing()).unwrap()), line!()).1,
-    |_, _, manager| {
-        (
-            drop(manager.execute_with(nothing(), patient()).unwrap()),
-            line!(),
-        )
-            .1
-    },
-    |_, _, manager| {
-        (
-            drop(manager.execute_once("key", nothing(), patient()).unwrap()),
-            line!(),
-        )
-            .1
-    },
+    |_, _, manager| (drop(manager.execute_with(nothing(), patient()).unwrap()), line!()).1,
+    |_, _, manager| (drop(manager.execute_once("key", nothing(), patient()).unwrap()), line!()).1,
     |_, editor, _| (drop(editor.execute(nothing()).unwrap()), line!()).1,
-    |_, editor, _| {
-        (
-            drop(editor.execute_with(nothing(), patient()).unwrap()),
-            line!(),
-        )
-            .1
-    },
-    |_, editor, _| {
-        (
-            drop(dsl::transaction(editor, nothing()).commit().unwrap()),
-            line!(),
-        )
-            .1
-    },
+    |_, editor, _| (drop(editor.execute_with(nothing(), patient()).unwrap()), line!()).1,
+    |_, editor, _| (drop(dsl::transaction(editor, nothing()).commit().unwrap()), line!()).1,
     |_, editor, _| (drop(editor.undo().unwrap()), line!()).1,
     |_, editor, _| (drop(editor.redo_with(patient())), line!()).1,
 ];
