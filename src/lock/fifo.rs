@@ -238,7 +238,7 @@ impl FifoLock {
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let ticket = state.join_line(request.clone(), options.priority, now.at);
-        let looks = looks(state.pace);
+        let looks = looks(state.pace, limit);
         let alarm = state.overdue();
         drop(state);
 
@@ -451,15 +451,17 @@ struct Wait {
 /// How often a waiter looks for its outcome, some 25 nanoseconds apart, before it goes to sleep: for the time of two holds
 /// like those of late, if these are short. To be woken takes a few microseconds, some of them of the thread that wakes; and
 /// who spins for longer keeps a processor from whoever else would ask, or does the work.
-fn looks(pace: Duration) -> u32 {
-    const LOOK: u32 = 25;
-    const SHORTEST: u32 = 1_500;
-    let nanos = if pace > LONG {
-        0
+fn looks(pace: Duration, limit: Option<Duration>) -> u32 {
+    const LOOK: u128 = 25;
+    const SHORTEST: Duration = Duration::from_nanos(1_500);
+    let holds = if pace > LONG {
+        Duration::ZERO
     } else {
-        2 * pace.subsec_nanos()
+        2 * pace
     };
-    (nanos + SHORTEST) / LOOK
+    let spin = (holds + SHORTEST).min(limit.unwrap_or(Duration::MAX));
+    // Some 30 microseconds at most.
+    (spin.as_nanos() / LOOK) as u32
 }
 
 /// Holds that last longer than this make it no matter whether threads sleep and are woken in between.

@@ -2,7 +2,7 @@
 //!
 //! Reading it costs as much as all else that an uncontended lock does. A lock that is taken now and then can afford it; one
 //! that is taken hundreds of thousands of times a second measures one hold in [`Tempo::RUN`] and lets it stand for all of
-//! them. The moment the rate falls every hold is measured again.
+//! them. That the rate has fallen is noticed with the next that is measured; from then on all are.
 
 use std::time::Duration;
 

@@ -420,7 +420,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`CommitError`]: the document would not be as the store's schema says. The transaction is rolled back then.
+    /// [`CommitError`]: the document would not be as the store's schema says, or the lock was revoked. The transaction is rolled
+    /// back then.
     pub fn commit(mut self) -> Result<Committed, CommitError> {
         let mut changes = Vec::new();
         let Publication { version, changed } = self.publish_and(|published| {
