@@ -320,7 +320,7 @@ impl DataStore {
             .0
             .lock
             .acquire_plainly(owner.into(), Location::caller())?;
-        Ok(grant.id)
+        Ok(grant.id())
     }
 
     /// As [`acquire_lock`](Self::acquire_lock), with options for the wait.

@@ -10,7 +10,7 @@ use super::batch::{Batch, BatchLimit};
 use super::cancel::Withdraw;
 use super::error::CancelEvidence;
 use super::options::WaitLimit;
-use super::request::{Asker, Errand, Outcome, Request, Waiting};
+use super::request::{Asker, Errand, Outcome, Request};
 use super::state::{Ended, Moment, Next, Reason, State};
 use super::tempo::{Measured, Tempo};
 use super::word::{Held, Word};
@@ -146,7 +146,7 @@ impl FifoLock {
     ) -> Result<LockId, LockError> {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), false);
-        Ok(self.grant(&asker, &options)?.id)
+        Ok(self.grant(&asker, &options)?.id())
     }
 
     /// The lock itself, after a wait if need be.
@@ -218,8 +218,7 @@ impl FifoLock {
         work: Option<W>,
     ) -> Result<Answer<W>, LockError> {
         let shared = &self.0;
-        let request = Arc::new(Request::new(asker.into(), work));
-        let claim = request.claim();
+        let request = Arc::new(Request::new(asker, work));
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
             let grant = shared.take(&mut state, asker);
@@ -230,11 +229,11 @@ impl FifoLock {
             WaitLimit::OfTheLock => state.wait_limit,
             WaitLimit::Of(limit) => limit,
         };
-        state.refuse_reentry(claim, now.at)?;
+        state.refuse_reentry(asker, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(state.would_block(claim, now.at));
+            return Err(state.would_block(asker, now.at));
         }
-        state.reject_excess(claim, options.queue_bound)?;
+        state.reject_excess(asker, options.queue_bound)?;
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let ticket = state.join_line(request.clone(), options.priority, now.at);
@@ -382,12 +381,12 @@ impl FifoLock {
 
     /// Ends the grant that is a transaction's own, and goes on with the errands of those that wait.
     pub(crate) fn part_and_serve(&self, grant: Grant) {
-        if self.0.release(grant.id, true) {
+        if self.0.release(grant.id(), true) {
             return;
         }
         let server = thread_number();
         let mut batch = Batch::new(self.0.batch);
-        let mut ending = grant.id;
+        let mut ending = grant.id();
         loop {
             let (next, now) = self.0.step(|state, now| {
                 let server = batch.goes_on(now.at).then_some(server);
@@ -395,7 +394,7 @@ impl FifoLock {
             });
             match next {
                 Some(Next::Serve(request, grant)) => {
-                    ending = grant.id;
+                    ending = grant.id();
                     batch.serve(request, grant, now);
                 }
                 Some(next) => break next.deliver(),
@@ -407,7 +406,7 @@ impl FifoLock {
 
     /// Has a grant that can be revoked stay until the transaction under it is over. `false` when it was revoked already.
     pub(crate) fn seal(&self, grant: Grant) -> bool {
-        !grant.limited || self.0.step(|state, _| state.seal(grant.id))
+        !grant.limited || self.0.step(|state, _| state.seal(grant.id()))
     }
 
     fn refuse_cancelled(&self, owner: &OwnerId) -> LockError {
@@ -538,7 +537,7 @@ impl Shared {
         };
         let grant = state.take(asker, measured, overdue);
         let held = Held {
-            number: grant.id.number,
+            number: grant.id().number,
             transaction: asker.transaction,
             pinned: measured.is_some(),
         };

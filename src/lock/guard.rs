@@ -21,7 +21,7 @@ impl LockGuard {
 
     /// The id of the grant.
     pub fn id(&self) -> LockId {
-        self.grant.id
+        self.grant.id()
     }
 
     /// The number of the grant, greater than that of every earlier one.
@@ -32,6 +32,6 @@ impl LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        self.lock.release_or_defer(self.grant.id);
+        self.lock.release_or_defer(self.grant.id());
     }
 }

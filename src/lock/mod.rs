@@ -37,8 +37,10 @@ use crate::id::{FencingToken, LockId};
 /// Whoever publishes under a lock needs no more than this, wherever the lock's truth lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
-    pub(crate) id: LockId,
     pub(crate) token: FencingToken,
+    // The parts of the id apart, so that the flag lies in the gap: every request that waits has room for a grant.
+    number: u64,
+    lock: u32,
     /// Whether it can be taken back before it is released.
     pub(crate) limited: bool,
 }
@@ -46,10 +48,26 @@ pub(crate) struct Grant {
 impl Grant {
     /// One that no lock has given.
     pub(crate) fn none() -> Self {
+        Self::new(LockId { number: 0, lock: 0 }, FencingToken(0), false)
+    }
+
+    #[inline(always)]
+    fn new(id: LockId, token: FencingToken, limited: bool) -> Self {
+        let LockId { number, lock } = id;
         Self {
-            id: LockId { number: 0, lock: 0 },
-            token: FencingToken(0),
-            limited: false,
+            token,
+            number,
+            lock,
+            limited,
+        }
+    }
+
+    /// The id of the request that was granted.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> LockId {
+        LockId {
+            number: self.number,
+            lock: self.lock,
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smol_str::SmolStr;
 
@@ -47,16 +48,6 @@ impl Claim {
         }
     }
 
-    pub(super) fn asker(&self) -> Asker<'_> {
-        Asker {
-            owner: &self.owner,
-            label: self.label.as_ref(),
-            call_site: self.call_site,
-            thread: self.thread,
-            transaction: self.transaction,
-        }
-    }
-
     /// Makes it the claim of whoever asks. What is written goes to its place at once: a copy on the way would stall the
     /// processor, which reads back wide what was written narrow.
     #[inline(always)]
@@ -68,18 +59,6 @@ impl Claim {
         self.call_site = asker.call_site;
         self.thread = asker.thread;
         self.transaction = asker.transaction;
-    }
-}
-
-impl From<&Asker<'_>> for Claim {
-    fn from(asker: &Asker<'_>) -> Self {
-        Self {
-            owner: asker.owner.clone(),
-            label: asker.label.cloned(),
-            call_site: asker.call_site,
-            thread: asker.thread,
-            transaction: asker.transaction,
-        }
     }
 }
 
@@ -137,7 +116,7 @@ impl Verdict {
 
 /// A request as the line knows it.
 pub(super) trait Waiting: Send + Sync {
-    fn claim(&self) -> &Claim;
+    fn asker(&self) -> Asker<'_>;
 
     /// Whether whoever holds the lock can do its work.
     fn is_errand(&self) -> bool;
@@ -158,12 +137,20 @@ pub(super) trait Waiting: Send + Sync {
 }
 
 /// A request with a thread that waits for it.
+///
+/// Ten thousand may wait, so what it is made of lies side by side, the flags in what would else be a gap.
 pub(super) struct Request<W: Errand> {
-    claim: Claim,
-    errand: bool,
-    brief: bool,
+    owner: OwnerId,
+    label: Option<SmolStr>,
+    call_site: &'static Location<'static>,
+    thread: u64,
     slot: Mutex<Slot<W>>,
     changed: Condvar,
+    transaction: bool,
+    errand: bool,
+    brief: bool,
+    /// Read and written under the slot's mutex alone.
+    asleep: AtomicBool,
     told: Hint,
 }
 
@@ -172,20 +159,23 @@ struct Slot<W: Errand> {
     work: Option<W>,
     /// From when it is told until the waiter has heard it.
     outcome: Option<Outcome<W::Reply>>,
-    asleep: bool,
 }
 
 impl<W: Errand> Request<W> {
-    pub(super) fn new(claim: Claim, work: Option<W>) -> Self {
+    pub(super) fn new(asker: &Asker<'_>, work: Option<W>) -> Self {
         Self {
-            claim,
+            owner: asker.owner.clone(),
+            label: asker.label.cloned(),
+            call_site: asker.call_site,
+            thread: asker.thread,
+            transaction: asker.transaction,
             errand: work.is_some(),
             brief: work.as_ref().is_some_and(W::is_brief),
             slot: Mutex::new(Slot {
                 work,
                 outcome: None,
-                asleep: false,
             }),
+            asleep: AtomicBool::new(false),
             changed: Condvar::default(),
             told: Hint::default(),
         }
@@ -201,7 +191,7 @@ impl<W: Errand> Request<W> {
         let mut slot = self.slot.lock();
         debug_assert!(slot.outcome.is_none(), "told twice");
         slot.outcome = Some(outcome);
-        let asleep = slot.asleep;
+        let asleep = self.asleep.load(Ordering::Relaxed);
         drop(slot);
         self.told.give();
         asleep
@@ -217,16 +207,16 @@ impl<W: Errand> Request<W> {
         self.told.spin(looks);
         let mut slot = self.slot.lock();
         loop {
-            slot.asleep = false;
+            self.asleep.store(false, Ordering::Relaxed);
             if slot.outcome.is_some() {
                 return slot.outcome.take();
             }
-            slot.asleep = true;
+            self.asleep.store(true, Ordering::Relaxed);
             slot = match deadline.map(|deadline| clock.until(deadline)) {
                 None | Some(Some(Pause::UntilAdvanced)) => self.changed.wait(slot),
                 Some(Some(Pause::For(left))) => self.changed.wait_for(slot, left),
                 Some(None) => {
-                    slot.asleep = false;
+                    self.asleep.store(false, Ordering::Relaxed);
                     return None;
                 }
             };
@@ -235,8 +225,14 @@ impl<W: Errand> Request<W> {
 }
 
 impl<W: Errand> Waiting for Request<W> {
-    fn claim(&self) -> &Claim {
-        &self.claim
+    fn asker(&self) -> Asker<'_> {
+        Asker {
+            owner: &self.owner,
+            label: self.label.as_ref(),
+            call_site: self.call_site,
+            thread: self.thread,
+            transaction: self.transaction,
+        }
     }
 
     fn is_errand(&self) -> bool {

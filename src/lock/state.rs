@@ -25,7 +25,8 @@ pub(super) struct Moment {
 }
 
 struct Waiter {
-    id: LockId,
+    /// Of its id; the other part is the lock's.
+    number: u64,
     since: Timestamp,
     request: Arc<dyn Waiting>,
 }
@@ -183,7 +184,7 @@ impl State {
     #[inline(always)]
     pub(super) fn held(&self) -> Option<Held> {
         self.holder().map(|holder| Held {
-            number: holder.grant.id.number,
+            number: holder.grant.id().number,
             transaction: holder.claim.transaction,
             pinned: true,
         })
@@ -195,13 +196,17 @@ impl State {
 
     /// The holder, if its grant is the one that is named.
     fn holder_of(&mut self, id: LockId) -> Option<&mut Holder> {
-        (self.held && self.holder.grant.id == id).then_some(&mut self.holder)
+        (self.held && self.holder.grant.id() == id).then_some(&mut self.holder)
     }
 
     fn next_id(&mut self) -> LockId {
         self.requests += 1;
+        self.id(self.requests)
+    }
+
+    fn id(&self, number: u64) -> LockId {
         LockId {
-            number: self.requests,
+            number,
             lock: self.lock,
         }
     }
@@ -231,11 +236,8 @@ impl State {
         self.held = true;
         self.grants += 1;
         self.figures.acquisitions += 1;
-        let grant = Grant {
-            id,
-            token: FencingToken(self.grants),
-            limited: overdue.is_some(),
-        };
+        let token = FencingToken(self.grants);
+        let grant = Grant::new(id, token, overdue.is_some());
         self.holder.grant = grant;
         self.holder.since.begin(measured);
         if overdue.is_some() || self.holder.overdue.is_some() {
@@ -265,13 +267,18 @@ impl State {
     }
 
     fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
-        let Waiter { id, since, request } = self.queue.next()?;
+        let Waiter {
+            number,
+            since,
+            request,
+        } = self.queue.next()?;
+        let id = self.id(number);
         self.figures.wait.record(now.at - since, 1);
         let server = server.filter(|_| request.is_errand());
-        let claim = request.claim();
+        let asker = request.asker();
         self.holder.claim.assign(&Asker {
-            thread: server.unwrap_or(claim.thread),
-            ..claim.asker()
+            thread: server.unwrap_or(asker.thread),
+            ..asker
         });
         let grant = self.hold(id, Some(Measured::once(now.at)), now.overdue);
         Some(match server {
@@ -285,15 +292,15 @@ impl State {
     /// Refuses a request that would wait for its own thread.
     pub(super) fn refuse_reentry(
         &mut self,
-        claim: &Claim,
+        asker: &Asker<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        if claim.thread == 0 || !self.holder.is_held_by(claim.thread) {
+        if asker.thread == 0 || !self.holder.is_held_by(asker.thread) {
             return Ok(());
         }
         self.figures.refusals += 1;
         Err(LockError::Reentrant {
-            owner: claim.owner.clone(),
+            owner: asker.owner.clone(),
             holder: Box::new(self.holder.info(now)),
         })
     }
@@ -301,7 +308,7 @@ impl State {
     /// Rejects a request that finds the line full.
     pub(super) fn reject_excess(
         &mut self,
-        claim: &Claim,
+        asker: &Asker<'_>,
         bound: Option<usize>,
     ) -> Result<(), LockError> {
         let bound = [bound, self.queue_bound].into_iter().flatten().min();
@@ -310,7 +317,7 @@ impl State {
             Some(bound) if waiting >= bound => {
                 self.figures.rejections += 1;
                 Err(LockError::QueueFull {
-                    owner: claim.owner.clone(),
+                    owner: asker.owner.clone(),
                     waiting,
                     bound,
                 })
@@ -319,9 +326,9 @@ impl State {
         }
     }
 
-    pub(super) fn would_block(&self, claim: &Claim, now: Timestamp) -> LockError {
+    pub(super) fn would_block(&self, asker: &Asker<'_>, now: Timestamp) -> LockError {
         LockError::WouldBlock {
-            owner: claim.owner.clone(),
+            owner: asker.owner.clone(),
             holder: Box::new(self.holder_info(now)),
             waiting: self.queue.len(),
         }
@@ -333,9 +340,8 @@ impl State {
         priority: Priority,
         now: Timestamp,
     ) -> Ticket {
-        let id = self.next_id();
         let waiter = Waiter {
-            id,
+            number: self.next_id().number,
             since: now,
             request,
         };
@@ -357,9 +363,14 @@ impl State {
             Reason::Cancelled => 0,
         };
         let entries = self.entries(now).take(listed).collect();
-        let Waiter { id, since, request } = self.queue.withdraw(ticket)?;
+        let Waiter {
+            number,
+            since,
+            request,
+        } = self.queue.withdraw(ticket)?;
+        let id = self.id(number);
         let waited = now - since;
-        let owner = request.claim().owner.clone();
+        let owner = request.asker().owner.clone();
         let error = match reason {
             Reason::Expired(limit) => {
                 self.figures.timeouts += 1;
@@ -408,7 +419,7 @@ impl State {
         match self.holder() {
             None => Ok(None),
             Some(holder) => Err(ReleaseError::Mismatch {
-                expected: holder.grant.id,
+                expected: holder.grant.id(),
                 got: id,
             }),
         }
@@ -447,7 +458,7 @@ impl State {
         Err(match self.holder() {
             None => JoinError::NotHeld { got: id },
             Some(holder) => JoinError::Mismatch {
-                expected: holder.grant.id,
+                expected: holder.grant.id(),
                 got: id,
             },
         })
@@ -492,7 +503,7 @@ impl State {
             return (None, now.overdue);
         }
         if !self.holder.claim.transaction {
-            self.remember_revocation(self.holder.grant.id);
+            self.remember_revocation(self.holder.grant.id());
         }
         self.figures.revocations += 1;
         (self.vacate(now, None), now.overdue)
@@ -542,7 +553,7 @@ impl State {
 
     pub(super) fn entries(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
-        waiting.map(move |(ahead, (_, waiter))| waiter.entry(ahead + 1, now))
+        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
     }
 
     /// Some of who waits, from a position in the line on, and where to read on.
@@ -554,7 +565,7 @@ impl State {
     ) -> (Vec<QueueEntry>, Option<Cursor>) {
         let (page, next) = self.queue.page(after, PAGE);
         let places = page.into_iter().zip(listed + 1..);
-        let entries = places.map(|((_, waiter), place)| waiter.entry(place, now));
+        let entries = places.map(|((_, waiter), place)| waiter.entry(self.lock, place, now));
         (entries.collect(), next)
     }
 
@@ -562,7 +573,7 @@ impl State {
     pub(super) fn ticket_of(&self, owner: &OwnerId) -> Option<Ticket> {
         let mut waiting = self.queue.waiting();
         waiting
-            .find(|(_, waiter)| waiter.request.claim().owner == *owner)
+            .find(|(_, waiter)| waiter.request.asker().owner == owner)
             .map(|(ticket, _)| ticket)
     }
 
@@ -583,15 +594,18 @@ pub(super) struct Ended {
 }
 
 impl Waiter {
-    fn entry(&self, place: usize, now: Timestamp) -> QueueEntry {
-        let claim = self.request.claim();
+    fn entry(&self, lock: u32, place: usize, now: Timestamp) -> QueueEntry {
+        let asker = self.request.asker();
         QueueEntry {
-            lock_id: self.id,
-            owner_id: claim.owner.clone(),
+            lock_id: LockId {
+                number: self.number,
+                lock,
+            },
+            owner_id: asker.owner.clone(),
             wait_time: now - self.since,
             place,
-            label: claim.label.clone(),
-            call_site: claim.call_site.into(),
+            label: asker.label.cloned(),
+            call_site: asker.call_site.into(),
         }
     }
 }
@@ -625,7 +639,7 @@ impl Holder {
         let since = self.since.known().map_or(now, |(since, _)| since);
         let held_for = now - since;
         LockInfo {
-            lock_id: self.grant.id,
+            lock_id: self.grant.id(),
             owner_id: self.claim.owner.clone(),
             fencing_token: self.grant.token,
             acquired_at: SystemTime::now()

@@ -160,7 +160,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.lease == Lease::Own {
-            self.store.0.lock.part_from_grant(self.grant.id);
+            self.store.0.lock.part_from_grant(self.grant.id());
         }
     }
 }
@@ -215,7 +215,7 @@ impl Transaction {
 
     /// The id of the lock that it runs under.
     pub fn lock_id(&self) -> LockId {
-        self.held.grant.id
+        self.held.grant.id()
     }
 
     /// The version that it started from, as it was and is.
@@ -556,7 +556,7 @@ impl fmt::Debug for Transaction {
         f.debug_struct("Transaction")
             .field("id", &self.id)
             .field("owner", &self.owner)
-            .field("lock", &self.held.grant.id)
+            .field("lock", &self.held.grant.id())
             .field("base", self.base())
             .field("changes", &self.changes().len())
             .finish()

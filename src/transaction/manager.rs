@@ -95,7 +95,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // A thread that unwinds has other things to do than the work of others.
         match self.hand_over || std::thread::panicking() {
-            true => self.lock.part_from_grant(self.grant.id),
+            true => self.lock.part_from_grant(self.grant.id()),
             false => self.lock.part_and_serve(self.grant),
         }
     }

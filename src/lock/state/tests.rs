@@ -42,7 +42,7 @@ impl Taken {
             transaction: false,
         };
         let measured = weight.map(|weight| Measured { at, weight });
-        self.state.take(&asker, measured, overdue).id
+        self.state.take(&asker, measured, overdue).id()
     }
 
     /// Somebody looks.
