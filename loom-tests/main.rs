@@ -9,7 +9,12 @@
 
 #![cfg(loom)]
 
+mod delegation;
 mod editor;
 mod lock;
 mod model;
+mod priorities;
+mod revocation;
+mod site;
 mod store;
+mod word;

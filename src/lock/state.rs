@@ -456,10 +456,7 @@ impl State {
         now: Moment,
         server: Option<u64>,
     ) -> Option<Next> {
-        let Some(holder) = self.holder_of(id) else {
-            self.learn_of_revocation(id);
-            return None;
-        };
+        let holder = self.holder_of(id)?;
         holder.sealed = false;
         match holder.joined.take() {
             Some(joined) if !joined.last => None,
@@ -484,10 +481,12 @@ impl State {
         if self.holder.sealed {
             return (None, now.overdue);
         }
-        if self.revoked.len() == REMEMBERED {
-            self.revoked.pop_front();
+        if self.holder.is_released_by_id() {
+            if self.revoked.len() == REMEMBERED {
+                self.revoked.pop_front();
+            }
+            self.revoked.push_back(self.holder.grant.id);
         }
-        self.revoked.push_back(self.holder.grant.id);
         self.figures.revocations += 1;
         (self.vacate(now, None), now.overdue)
     }
@@ -596,6 +595,12 @@ impl Holder {
     fn is_held_by(&self, thread: u64) -> bool {
         let joined = self.joined.map(|joined| joined.thread);
         self.claim.thread == thread || joined == Some(thread)
+    }
+
+    /// Whether somebody is to release it beside the transaction under it, which learns of a revocation on its own.
+    fn is_released_by_id(&self) -> bool {
+        let is_left = self.joined.is_some_and(|joined| joined.last);
+        !self.claim.transaction && !is_left
     }
 
     fn has_transaction(&self) -> bool {
