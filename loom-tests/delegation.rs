@@ -53,7 +53,7 @@ const WAYS: [&str; 3] = [
 
 #[test]
 fn delegation_a_list_that_timed_out_is_never_executed() {
-    check_all("delegate against timeout", Some(2), WAYS, |seen| {
+    check_all("delegate against timeout", Some(3), WAYS, |seen| {
         let b = withdrawal(seen, plain(), |site| site.store.expire("b"));
         match b {
             Ok(_) | Err(TransactionError::Lock(LockError::Timeout(_))) => {}
@@ -64,7 +64,7 @@ fn delegation_a_list_that_timed_out_is_never_executed() {
 
 #[test]
 fn delegation_a_list_that_was_cancelled_is_never_executed() {
-    check_all("delegate against cancel", Some(2), WAYS, |seen| {
+    check_all("delegate against cancel", Some(3), WAYS, |seen| {
         let token = CancelToken::new();
         let options = plain().cancel_token(&token);
         let b = withdrawal(seen, options, move |_| token.cancel());
@@ -136,7 +136,7 @@ fn in_front<T: Send + 'static>(
 #[test]
 fn delegation_a_panic_of_an_operation_is_told_to_its_submitter_alone() {
     let outcomes = ["executed by itself", "executed by another"];
-    check_all("panic of an operation", Some(2), outcomes, |seen| {
+    check_all("panic of an operation", Some(3), outcomes, |seen| {
         let site = Site::new(StoreOptions::new());
         let b = site.spawn(|site| {
             let torn = op::<EditError>(|_| panic!("torn"));
@@ -176,7 +176,7 @@ impl Drop for Burst {
 #[test]
 fn delegation_a_panic_between_operations_goes_on_at_its_submitter_alone() {
     let outcomes = ["panic before c", "panic after c"];
-    check_all("panic between operations", Some(2), outcomes, |seen| {
+    check_all("panic between operations", Some(3), outcomes, |seen| {
         let site = Site::new(StoreOptions::new());
         let start = {
             let site = site.clone();
