@@ -3,13 +3,18 @@
 //! Each prints its name, its preemption bound, how many executions it took and whether it ran to the end. A model
 //! that did not is reported as `capped` and fails. Without `--cfg loom` there is nothing here to run.
 //!
-//! Under loom time stands still and no wait times out, so an expiry is a thread that calls
-//! `expire`, which is the code that a waiter runs when its deadline comes. Where the way there matters, the model
-//! moves a manual clock.
+//! Under loom time stands still and no wait times out, so an expiry is a thread that calls `expire` or `expire_hold`,
+//! which is the code that a waiter runs when its deadline comes. Where the way there matters, the model moves a manual
+//! clock. Every hold is measured, unless the model has the lock believe that it is in a `hurry`.
 
 #![cfg(loom)]
 
+mod delegation;
 mod editor;
 mod lock;
 mod model;
+mod priorities;
+mod revocation;
+mod site;
 mod store;
+mod word;

@@ -1,6 +1,6 @@
 //! Races around publishing.
 
-use doclock::{AcquireOptions, DataStore, NodeSpec, Transaction, View};
+use doclock::{AcquireOptions, DataStore, NodeSpec, StoreOptions, Transaction, View};
 use loom::thread;
 
 use crate::model::check;
@@ -101,7 +101,7 @@ fn store_a_transaction_that_is_dropped_leaves_nothing() {
 #[test]
 fn store_a_guard_dropped_under_an_open_transaction_releases_once() {
     check("guard against the transaction under it", None, || {
-        let store = DataStore::new();
+        let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
         let guard = store.lock("holder").unwrap();
         let transaction = store.begin_with(guard.id()).unwrap();
         let dropper = thread::spawn(move || drop(guard));

@@ -458,6 +458,21 @@ impl DataStore {
     pub fn expire(&self, owner: impl Into<OwnerId>) {
         self.0.lock.expire(owner);
     }
+
+    /// Lets the limit on holding pass for whoever holds: the very code that a waiter runs when that comes.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expire_hold(&self) {
+        self.0.lock.expire_hold();
+    }
+
+    /// Has the lock believe that it is taken again and again, so that it measures none of the next grants for which nobody
+    /// waits.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn hurry(&self) {
+        self.0.lock.hurry();
+    }
 }
 
 impl Default for DataStore {

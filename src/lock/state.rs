@@ -502,15 +502,14 @@ impl State {
         if self.holder.sealed {
             return (None, now.overdue);
         }
-        if !self.holder.claim.transaction {
+        if self.holder.is_released_by_id() {
             self.remember_revocation(self.holder.grant.id());
         }
         self.figures.revocations += 1;
         (self.vacate(now, None), now.overdue)
     }
 
-    /// Keeps what the release of a grant is to be told. A transaction's own grant is released by nobody else, and
-    /// its commit knows.
+    /// Keeps what the release of a grant is to be told.
     fn remember_revocation(&mut self, id: LockId) {
         if self.revoked.len() == REMEMBERED {
             self.revoked.pop_front();
@@ -629,6 +628,12 @@ impl Holder {
     fn is_held_by(&self, thread: u64) -> bool {
         let joined = self.joined.map(|joined| joined.thread);
         self.claim.thread == thread || joined == Some(thread)
+    }
+
+    /// Whether somebody is to release it beside the transaction under it, which learns of a revocation on its own.
+    fn is_released_by_id(&self) -> bool {
+        let is_left = self.joined.is_some_and(|joined| joined.last);
+        !self.claim.transaction && !is_left
     }
 
     fn has_transaction(&self) -> bool {

@@ -1,0 +1,290 @@
+//! Races between the limit on holding and whoever holds.
+
+use std::time::Duration;
+
+use doclock::{
+    CommitError, DataStore, JoinError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
+    StoreOptions, TransactionError, View,
+};
+use loom::thread;
+
+use crate::model::{Seen, check_all};
+use crate::site::{AGES, Outcome, Site, at_rest};
+
+fn limited() -> DataStore {
+    DataStore::with_options(StoreOptions::new().hold_limit(AGES).lock_timeout(None))
+}
+
+/// A transaction that creates a node of its owner's name. Whether it was published; if it was, nobody published between its
+/// grant and itself, and if not, it leaves nothing.
+fn write(store: &DataStore, name: &'static str) -> bool {
+    let mut transaction = store.begin(name).unwrap();
+    let before = transaction.base().version();
+    let spec = NodeSpec::new("text").with_id(name);
+    transaction.create(spec).unwrap();
+    let seen = store.version();
+    match transaction.commit() {
+        Ok(committed) => {
+            assert_eq!((seen, committed.version), (before, before + 1));
+            true
+        }
+        Err(CommitError::Revoked { owner, .. }) => {
+            assert_eq!(owner.as_str(), name);
+            false
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn expire_hold(store: &DataStore) -> thread::JoinHandle<()> {
+    let store = store.clone();
+    thread::spawn(move || store.expire_hold())
+}
+
+#[test]
+fn revocation_comes_before_a_commit_or_after_it() {
+    let outcomes = ["all published", "a revoked", "b or c revoked"];
+    check_all("revoke against commit", Some(2), outcomes, |seen| {
+        let store = limited();
+        let others = ["b", "c"].map(|name| {
+            let store = store.clone();
+            thread::spawn(move || write(&store, name))
+        });
+        let timer = expire_hold(&store);
+        let a = write(&store, "a");
+        let [b, c] = others.map(|thread| thread.join().unwrap());
+        timer.join().unwrap();
+
+        let document = store.snapshot();
+        for (name, published) in [("a", a), ("b", b), ("c", c)] {
+            assert_eq!(document.contains(&name.into()), published, "{name}");
+        }
+        let published: u64 = [a, b, c].into_iter().map(u64::from).sum();
+        assert_eq!(document.version(), published);
+        let stats = store.lock_stats();
+        at_rest(&stats);
+        assert_eq!(stats.total_acquisitions, 3);
+        assert_eq!(stats.total_revocations, 3 - published);
+        seen.note(match (a, b && c) {
+            (true, true) => "all published",
+            (false, _) => "a revoked",
+            (true, false) => "b or c revoked",
+        });
+    });
+}
+
+/// Two who wait for a holder, of whom `hold` says whether it was revoked, and whose limit passes.
+fn release(seen: &Seen, hold: impl FnOnce(&DataStore) -> bool) {
+    let store = limited();
+    let waiters = ["b", "c"].map(|name| {
+        let store = store.clone();
+        thread::spawn(move || drop(store.lock(name).unwrap()))
+    });
+    let timer = expire_hold(&store);
+    let revoked = hold(&store);
+    waiters
+        .into_iter()
+        .for_each(|waiter| waiter.join().unwrap());
+    timer.join().unwrap();
+    let stats = store.lock_stats();
+    at_rest(&stats);
+    assert_eq!(stats.total_acquisitions, 3);
+    match revoked {
+        true => {
+            assert_eq!(stats.total_revocations, 1);
+            seen.note("revoked");
+        }
+        false if stats.total_revocations == 1 => seen.note("another revoked"),
+        false => seen.note("released"),
+    }
+}
+
+const ENDS: [&str; 3] = ["revoked", "released", "another revoked"];
+
+fn release_id(store: &DataStore, id: LockId) -> bool {
+    let revoked = match store.release_lock(id) {
+        Ok(Released::Freed | Released::HandedOver) => false,
+        Err(ReleaseError::Revoked { id: named }) => {
+            assert_eq!(named, id);
+            true
+        }
+        other => panic!("{other:?}"),
+    };
+    match store.release_lock(id) {
+        Ok(Released::NothingHeld) => {}
+        Err(ReleaseError::Mismatch { expected, got }) => assert!(expected != id && got == id),
+        other => panic!("{other:?}"),
+    }
+    revoked
+}
+
+#[test]
+fn revocation_against_a_release_by_id() {
+    check_all("revoke against release", Some(2), ENDS, |seen| {
+        release(seen, |store| {
+            let id = store.acquire_lock("a").unwrap();
+            release_id(store, id)
+        });
+    });
+}
+
+#[test]
+fn revocation_against_the_drop_of_a_guard() {
+    let ends = ["released", "someone revoked"];
+    check_all("revoke against drop", Some(2), ends, |seen| {
+        let store = limited();
+        let holders = ["b", "c"].map(|name| {
+            let store = store.clone();
+            thread::spawn(move || drop(store.lock(name).unwrap()))
+        });
+        let timer = expire_hold(&store);
+        drop(store.lock("a").unwrap());
+        holders
+            .into_iter()
+            .for_each(|holder| holder.join().unwrap());
+        timer.join().unwrap();
+        let stats = store.lock_stats();
+        at_rest(&stats);
+        assert_eq!(stats.total_acquisitions, 3);
+        seen.note(match stats.total_revocations {
+            0 => "released",
+            _ => "someone revoked",
+        });
+    });
+}
+
+#[test]
+fn revocation_under_an_open_transaction_is_told_to_it_and_to_who_lent_the_lock() {
+    let ends = ["revoked", "released", "another revoked"];
+    check_all(
+        "revoke against a transaction under an id",
+        Some(2),
+        ends,
+        |seen| {
+            release(seen, |store| {
+                let id = store.acquire_lock("a").unwrap();
+                let published = match store.begin_with(id) {
+                    Ok(mut transaction) => {
+                        transaction.create(NodeSpec::new("text")).unwrap();
+                        transaction.commit().is_ok()
+                    }
+                    Err(JoinError::Mismatch { got, .. } | JoinError::NotHeld { got }) => {
+                        assert_eq!(got, id);
+                        false
+                    }
+                    Err(other) => panic!("{other}"),
+                };
+                assert_eq!(store.version(), u64::from(published));
+                let revoked = release_id(store, id);
+                assert!(published || revoked);
+                revoked
+            });
+        },
+    );
+}
+
+#[test]
+fn revocation_of_a_guard_that_left_it_to_the_transaction_under_it() {
+    let ends = ["published", "revoked"];
+    check_all(
+        "revoke against a guard's transaction",
+        Some(2),
+        ends,
+        |seen| {
+            let store = limited();
+            let guard = store.lock("a").unwrap();
+            let mut transaction = store.begin_with(guard.id()).unwrap();
+            let dropper = thread::spawn(move || drop(guard));
+            let waiter = {
+                let store = store.clone();
+                thread::spawn(move || write(&store, "b"))
+            };
+            let timer = expire_hold(&store);
+            transaction.create(NodeSpec::new("text")).unwrap();
+            let a = transaction.commit().is_ok();
+            dropper.join().unwrap();
+            let b = waiter.join().unwrap();
+            timer.join().unwrap();
+            assert_eq!(store.version(), u64::from(a) + u64::from(b));
+            let stats = store.lock_stats();
+            at_rest(&stats);
+            assert_eq!(stats.total_acquisitions, 2);
+            assert!(a && b || stats.total_revocations == 1);
+            seen.note(if a { "published" } else { "revoked" });
+        },
+    );
+}
+
+fn is_revoked(outcome: &Outcome) -> bool {
+    match outcome {
+        Ok(_) => false,
+        Err(TransactionError::Commit(CommitError::Revoked { .. })) => true,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() {
+    let outcomes = [
+        "nobody revoked",
+        "revoked in its own thread",
+        "revoked in another's",
+        "none after it in that thread",
+    ];
+    check_all("hold limit against delegation", Some(2), outcomes, |seen| {
+        let site = Site::new(StoreOptions::new().hold_limit(AGES));
+        let b = site.spawn_list("b", Default::default());
+        let c = site.spawn_list("c", Default::default());
+        let timer = site.spawn(|site| site.store.expire_hold());
+        let a = site.submit("a", Default::default());
+        let (b, c) = (b.join().unwrap(), c.join().unwrap());
+        timer.join().unwrap();
+
+        let outcomes = [("a", &a), ("b", &b), ("c", &c)];
+        let stats = site.at_rest(&outcomes);
+        assert_eq!(stats.total_acquisitions, 3);
+        let mut revoked = outcomes.iter().filter(|(_, outcome)| is_revoked(outcome));
+        let revoked = revoked.next().map(|(name, _)| *name);
+        assert_eq!(stats.total_revocations, u64::from(revoked.is_some()));
+        let Some(revoked) = revoked else {
+            return seen.note("nobody revoked");
+        };
+        let by = site.executor(revoked).unwrap();
+        seen.note(match by == revoked {
+            true => "revoked in its own thread",
+            false => "revoked in another's",
+        });
+        // Its thread executes nothing any more, nor does it keep the others up.
+        let turns = site.turns();
+        let at = turns.iter().position(|(name, _)| *name == revoked).unwrap();
+        let after = &turns[at + 1..];
+        assert!(after.iter().all(|(_, executor)| *executor != by));
+        if by != revoked && !after.is_empty() {
+            seen.note("none after it in that thread");
+        }
+    });
+}
+
+/// The waiters' own way: a manual clock moves, and they look at it.
+#[test]
+fn revocation_is_done_by_those_who_wait() {
+    check_all("a passed hold limit", Some(4), ["revoked"], |seen| {
+        let clock = ManualClock::new();
+        let limit = Duration::from_millis(1);
+        let options = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
+        let store = DataStore::with_options(options.lock_timeout(None));
+        let held = store.acquire_lock("a").unwrap();
+        let waiters = ["b", "c"].map(|name| {
+            let store = store.clone();
+            thread::spawn(move || drop(store.lock(name).unwrap()))
+        });
+        clock.advance(limit);
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.join().unwrap());
+        assert!(release_id(&store, held), "nobody released it");
+        let stats = store.lock_stats();
+        at_rest(&stats);
+        seen.note("revoked");
+    });
+}

@@ -1,0 +1,186 @@
+//! A store with lists of operations on their way to it, and a record of who executed which.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use doclock::{
+    AcquireOptions, DataStore, LockError, LockId, LockStats, NodeSpec, Operation, StoreOptions,
+    TransactionError, TransactionManager, TransactionResult, View, dsl::op,
+};
+use loom::thread::{self, JoinHandle, ThreadId};
+
+/// A time that does not pass while a model is explored.
+pub(crate) const AGES: Duration = Duration::from_secs(1_000_000);
+
+pub(crate) type Outcome = Result<TransactionResult, TransactionError>;
+
+#[derive(Clone)]
+pub(crate) struct Site {
+    pub(crate) store: DataStore,
+    log: Arc<Mutex<Log>>,
+}
+
+/// Not loom's: it only records, and must not add to the interleavings.
+#[derive(Default)]
+struct Log {
+    /// Who asked in which thread.
+    threads: Vec<(ThreadId, &'static str)>,
+    turns: Vec<Turn>,
+}
+
+/// A list that was executed, or a guard that was held.
+#[derive(Clone, Copy)]
+struct Turn {
+    name: &'static str,
+    lock: LockId,
+    /// Whose thread did it.
+    by: &'static str,
+}
+
+impl Log {
+    /// Has the calling thread known by the name of what it asks for.
+    fn asks(&mut self, name: &'static str) {
+        self.threads.push((thread::current().id(), name));
+    }
+
+    fn note(&mut self, name: &'static str, lock: LockId) {
+        let own = thread::current().id();
+        let mut threads = self.threads.iter();
+        let (_, by) = threads.find(|(thread, _)| *thread == own).unwrap();
+        self.turns.push(Turn { name, lock, by });
+    }
+}
+
+impl Site {
+    pub(crate) fn new(options: StoreOptions) -> Self {
+        let store = DataStore::with_options(options.lock_timeout(None));
+        let log = Arc::default();
+        Self { store, log }
+    }
+
+    /// An operation that creates a node of this name.
+    pub(crate) fn operation(&self, name: &'static str) -> Operation {
+        let log = self.log.clone();
+        op(move |transaction| {
+            log.lock().unwrap().note(name, transaction.lock_id());
+            let spec = NodeSpec::new("text").with_id(name);
+            transaction.create(spec).map(drop)
+        })
+    }
+
+    pub(crate) fn submit(&self, name: &'static str, options: AcquireOptions) -> Outcome {
+        self.submit_list(name, options, [self.operation(name)])
+    }
+
+    pub(crate) fn submit_list<const N: usize>(
+        &self,
+        name: &'static str,
+        options: AcquireOptions,
+        operations: [Operation; N],
+    ) -> Outcome {
+        self.log().asks(name);
+        let manager = TransactionManager::for_owner(self.store.clone(), name);
+        manager.execute_with(operations, options)
+    }
+
+    /// Runs in a thread of its own.
+    pub(crate) fn spawn<T: 'static>(
+        &self,
+        code: impl FnOnce(&Self) -> T + 'static,
+    ) -> JoinHandle<T> {
+        let site = self.clone();
+        thread::spawn(move || code(&site))
+    }
+
+    pub(crate) fn spawn_list(
+        &self,
+        name: &'static str,
+        options: AcquireOptions,
+    ) -> JoinHandle<Outcome> {
+        self.spawn(move |site| site.submit(name, options))
+    }
+
+    /// Holds the lock and sees that nothing happens meanwhile.
+    pub(crate) fn hold(&self, name: &'static str, options: AcquireOptions) {
+        self.try_hold(name, options).unwrap();
+    }
+
+    /// As [`Site::hold`], if it is granted.
+    pub(crate) fn try_hold(
+        &self,
+        name: &'static str,
+        options: AcquireOptions,
+    ) -> Result<(), LockError> {
+        self.log().asks(name);
+        let guard = self.store.lock_with(name, options)?;
+        self.log().note(name, guard.id());
+        let before = (self.store.version(), self.turns());
+        thread::yield_now();
+        assert_eq!((self.store.version(), self.turns()), before);
+        drop(guard);
+        Ok(())
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap()
+    }
+
+    /// Whose turns there were, and in whose thread, in order.
+    pub(crate) fn turns(&self) -> Vec<(&'static str, &'static str)> {
+        let log = self.log();
+        log.turns.iter().map(|turn| (turn.name, turn.by)).collect()
+    }
+
+    /// In whose thread a list was executed, if it was.
+    pub(crate) fn executor(&self, name: &'static str) -> Option<&'static str> {
+        let turn = self.turns().into_iter().find(|(named, _)| *named == name);
+        turn.map(|(_, by)| by)
+    }
+
+    /// The number of a request that had its turn; later ones are higher.
+    pub(crate) fn asked(&self, name: &str) -> Option<LockId> {
+        let log = self.log();
+        let turn = log.turns.iter().find(|turn| turn.name == name);
+        turn.map(|turn| turn.lock)
+    }
+
+    /// Ids are numbered in the order of asking.
+    pub(crate) fn are_in_order_of_asking(&self) {
+        let ids: Vec<_> = self.log().turns.iter().map(|turn| turn.lock).collect();
+        assert!(ids.is_sorted(), "{ids:?}");
+    }
+
+    /// Those that succeeded were executed once, one after the other, and made one version each; nothing is left of the
+    /// others. Nobody holds, nobody waits, and every grant ended.
+    pub(crate) fn at_rest(&self, outcomes: &[(&'static str, &Outcome)]) -> LockStats {
+        let document = self.store.snapshot();
+        let mut versions = Vec::new();
+        let turns = self.turns();
+        for &(name, _) in &turns {
+            let outcome = outcomes.iter().find(|(listed, _)| *listed == name);
+            if let Some((_, Ok(result))) = outcome {
+                versions.push(result.version);
+            }
+        }
+        assert!(versions.iter().copied().eq(1..=document.version()));
+        for (name, outcome) in outcomes {
+            assert_eq!(
+                document.contains(&(*name).into()),
+                outcome.is_ok(),
+                "{name}"
+            );
+            let times = turns.iter().filter(|(named, _)| named == name).count();
+            assert!(times == 1 || (times == 0 && outcome.is_err()), "{name}");
+        }
+        let stats = self.store.lock_stats();
+        at_rest(&stats);
+        stats
+    }
+}
+
+/// Nobody holds, nobody waits, and every grant ended.
+pub(crate) fn at_rest(stats: &LockStats) {
+    assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
+    let ended = stats.total_releases + stats.total_revocations;
+    assert_eq!(stats.total_acquisitions, ended);
+}
