@@ -147,7 +147,7 @@ impl Editor {
 ///
 /// The history belongs to the editor. It has what this editor committed, in entries; a transaction is one, unless it joins
 /// the one before it: what is typed or deleted without a pause, what is done while a [`group`](Editor::group) is open, what
-/// is [merged into](InHistory::MergedInto) an earlier one.
+/// is [merged into](crate::InHistory::MergedInto) an earlier one.
 ///
 /// Undoing changes only what the entry changed. What others did since stays: places move along with it, and where it makes
 /// the undo impossible, or would itself be undone, that is a [`Conflict`](crate::Conflict), and nothing is changed.
@@ -344,7 +344,7 @@ impl Editor {
     }
 
     /// As [`group`](Self::group), with a name for the entry, into which later transactions can be
-    /// [merged](InHistory::MergedInto).
+    /// [merged](crate::InHistory::MergedInto).
     pub fn group_named(&self, name: impl Into<SmolStr>) -> EditGroup<'_> {
         self.open_group(Some(name.into()))
     }
