@@ -186,6 +186,7 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
                 assert!(!open.load(SeqCst), "granted beside a transaction");
             })
         };
+        thread::yield_now();
         open.store(false, SeqCst);
         transaction.rollback();
         dropper.join().unwrap();
