@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use slotmap::SlotMap;
 
-use crate::queue::Ticket;
 use crate::sync::Mutex;
 
 /// Withdraws every waiting request that carries it, at once and for good.
@@ -28,18 +27,15 @@ pub struct CancelToken(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     cancelled: bool,
-    requests: SlotMap<Registration, (Arc<dyn Withdraw>, Ticket)>,
+    requests: SlotMap<Registration, Withdraw>,
 }
 
 slotmap::new_key_type! {
     struct Registration;
 }
 
-/// A lock from whose line a request can be withdrawn.
-pub(crate) trait Withdraw: Send + Sync {
-    /// Withdraws the request because it was cancelled. Nothing happens when it no longer waits.
-    fn cancel(&self, ticket: Ticket);
-}
+/// Withdraws one request from the line in which it stands, because it was cancelled. Does nothing when it no longer waits.
+type Withdraw = Box<dyn FnOnce() + Send>;
 
 impl CancelToken {
     /// A token that nobody has cancelled yet.
@@ -57,8 +53,8 @@ impl CancelToken {
         let requests: Vec<_> = state.requests.drain().map(|(_, request)| request).collect();
         // The locks are entered without the token's mutex: waiters take the two in the other order.
         drop(state);
-        for (lock, ticket) in requests {
-            lock.cancel(ticket);
+        for withdraw in requests {
+            withdraw();
         }
     }
 
@@ -67,16 +63,16 @@ impl CancelToken {
         self.0.lock().cancelled
     }
 
-    /// Attaches a waiting request for as long as the returned value lives. A request that comes after the
-    /// cancellation is withdrawn here and now.
-    pub(crate) fn attach(&self, lock: Arc<dyn Withdraw>, ticket: Ticket) -> Attached<'_> {
+    /// Attaches a waiting request, by what withdraws it, for as long as the returned value lives. A request that comes after
+    /// the cancellation is withdrawn here and now.
+    pub(crate) fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached<'_> {
         let mut state = self.0.lock();
         let registration = if state.cancelled {
             drop(state);
-            lock.cancel(ticket);
+            withdraw();
             None
         } else {
-            Some(state.requests.insert((lock, ticket)))
+            Some(state.requests.insert(Box::new(withdraw)))
         };
         Attached {
             token: self,
@@ -106,7 +102,11 @@ pub(crate) struct Attached<'a> {
 impl Drop for Attached<'_> {
     fn drop(&mut self) {
         if let Some(registration) = self.registration {
-            self.token.0.lock().requests.remove(registration);
+            // Dropped without the token's mutex: it may hold the last handle of a lock.
+            let _withdraw = {
+                let mut state = self.token.0.lock();
+                state.requests.remove(registration)
+            };
         }
     }
 }

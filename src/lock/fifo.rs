@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batch::{Batch, BatchLimit};
-use super::cancel::Withdraw;
 use super::error::CancelEvidence;
 use super::options::WaitLimit;
 use super::request::{Asker, Errand, Outcome, Request};
-use super::state::{Ended, Moment, Next, Reason, State};
+use super::state::{Ended, Moment, Next, State};
 use super::tempo::{Measured, Tempo};
+use super::wait::{self, Line, Reason, Wait};
 use super::word::{Held, Word};
 use super::{
     AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockStats,
@@ -237,21 +237,17 @@ impl FifoLock {
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let ticket = state.join_line(request.clone(), options.priority, now.at);
-        let looks = looks(state.pace, limit);
+        let looks = wait::looks(state.pace, limit);
         let alarm = state.overdue();
         drop(state);
 
-        let _attached = options
-            .cancel
-            .as_ref()
-            .map(|token| token.attach(self.0.clone(), ticket));
         let wait = Wait {
             ticket,
             deadline,
             alarm,
             looks,
         };
-        match shared.wait(&request, wait) {
+        match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, request.take_work())),
             Outcome::Done(reply) => Ok(Answer::Done(reply)),
             Outcome::Failed(error) => {
@@ -432,7 +428,7 @@ impl FifoLock {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {
-        self.0.revoke(|_| true);
+        self.0.revoke_if(|_| true);
     }
 
     /// Has it believe that it is taken again and again, so that it measures none of the next grants for which nobody waits.
@@ -442,36 +438,6 @@ impl FifoLock {
         self.0.state.lock().tempo.hurry();
     }
 }
-
-/// What a waiter waits for beside its outcome.
-struct Wait {
-    ticket: Ticket,
-    /// Its limit, and when that will have passed.
-    deadline: Option<(Duration, Deadline)>,
-    /// When the holder will have held for too long.
-    alarm: Option<Deadline>,
-    /// How long it spins.
-    looks: u32,
-}
-
-/// How often a waiter looks for its outcome, some 25 nanoseconds apart, before it goes to sleep: for the time of two holds
-/// like those of late, if these are short. To be woken takes a few microseconds, some of them of the thread that wakes; and
-/// who spins for longer keeps a processor from whoever else would ask, or does the work.
-fn looks(pace: Duration, limit: Option<Duration>) -> u32 {
-    const LOOK: u128 = 25;
-    const SHORTEST: Duration = Duration::from_nanos(1_500);
-    let holds = if pace > LONG {
-        Duration::ZERO
-    } else {
-        2 * pace
-    };
-    let spin = (holds + SHORTEST).min(limit.unwrap_or(Duration::MAX));
-    // Some 30 microseconds at most.
-    (spin.as_nanos() / LOOK) as u32
-}
-
-/// Holds that last longer than this make it no matter whether threads sleep and are woken in between.
-const LONG: Duration = Duration::from_micros(15);
 
 impl Shared {
     /// The state with the holder pinned: nobody changes the word until the mutex is free again.
@@ -558,46 +524,29 @@ impl Shared {
         id.lock == self.lock && self.word.release(id, transaction)
     }
 
-    fn wait<W: Errand>(&self, request: &Arc<Request<W>>, mut wait: Wait) -> Outcome<W::Reply> {
-        if wait.deadline.is_some() || wait.alarm.is_some() {
-            let listener = Arc::downgrade(request);
-            self.clock.listen(listener);
-        }
-        loop {
-            let deadline = wait.deadline.map(|(_, deadline)| deadline);
-            let first = [deadline, wait.alarm].into_iter().flatten().min();
-            if let Some(outcome) = request.wait_until(wait.looks, &self.clock, first) {
-                return outcome;
-            }
-            wait.looks = 0;
-            match wait.deadline {
-                Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
-                    // Whatever the outcome will be, it is on its way.
-                    self.withdraw(wait.ticket, Reason::Expired(limit));
-                    (wait.deadline, wait.alarm) = (None, None);
-                }
-                _ => wait.alarm = self.revoke(|overdue| self.clock.until(overdue).is_none()),
-            }
-        }
-    }
-
     /// Takes the lock from who has held it for too long, and tells when the present holder will have.
-    fn revoke(&self, has_passed: impl FnOnce(Deadline) -> bool) -> Option<Deadline> {
+    fn revoke_if(&self, has_passed: impl FnOnce(Deadline) -> bool) -> Option<Deadline> {
         let (next, alarm) = self.step(|state, now| state.revoke_overdue(now, has_passed));
         if let Some(next) = next {
             next.deliver();
         }
         alarm
     }
+}
+
+impl Line for Shared {
+    type Ticket = Ticket;
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
 
     fn withdraw(&self, ticket: Ticket, reason: Reason) {
         self.hand_on(|state, now| state.withdraw(ticket, reason, now.at));
     }
-}
 
-impl Withdraw for Shared {
-    fn cancel(&self, ticket: Ticket) {
-        self.withdraw(ticket, Reason::Cancelled);
+    fn revoke(&self, _: Ticket) -> Option<Deadline> {
+        self.revoke_if(|overdue| self.clock.until(overdue).is_none())
     }
 }
 

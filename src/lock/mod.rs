@@ -15,6 +15,7 @@ mod request;
 mod state;
 mod stats;
 mod tempo;
+mod wait;
 mod word;
 
 pub use cancel::CancelToken;

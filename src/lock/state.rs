@@ -10,6 +10,7 @@ use super::error::{CancelEvidence, TimeoutEvidence};
 use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
 use super::stats::{LockStats, Recorder};
 use super::tempo::{Measured, Tempo};
+use super::wait::Reason;
 use super::word::Held;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
@@ -103,14 +104,6 @@ impl Next {
             Self::Serve(request, grant) => request.tell(Outcome::Granted(grant)),
         }
     }
-}
-
-/// Why a waiter leaves the line without a grant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// Its limit has passed.
-    Expired(Duration),
-    Cancelled,
 }
 
 /// The steps of the uncontended path are always inlined: as calls they pass their parts over the stack, which costs

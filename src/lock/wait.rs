@@ -1,0 +1,102 @@
+//! How a thread waits in a line: until it is told, for as long as it may, unless somebody cancels.
+//!
+//! The one place where limits, cancel tokens and limits on holding meet a sleeping thread; every face of the line waits here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::CancelToken;
+use super::request::{Errand, Outcome, Request};
+use crate::time::{Clock, Deadline};
+
+/// A line as seen by those who wait in it.
+pub(super) trait Line: Send + Sync + 'static {
+    /// Names a waiting request.
+    type Ticket: Copy + Send + 'static;
+
+    fn clock(&self) -> &Clock;
+
+    /// Takes a request out of the line and tells it so. Does nothing when it no longer waits: then it was told already, or is
+    /// about to be.
+    fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
+
+    /// Takes back what was held for too long by those whom this request waits for, and tells when to look again.
+    fn revoke(&self, ticket: Self::Ticket) -> Option<Deadline> {
+        let _ = ticket;
+        None
+    }
+}
+
+/// Why a waiter leaves the line without a grant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// Its limit has passed.
+    Expired(Duration),
+    Cancelled,
+}
+
+/// What a waiter waits for beside its outcome.
+pub(super) struct Wait<T> {
+    pub(super) ticket: T,
+    /// Its limit, and when that will have passed.
+    pub(super) deadline: Option<(Duration, Deadline)>,
+    /// When somebody whom it waits for will have held for too long.
+    pub(super) alarm: Option<Deadline>,
+    /// How long it spins.
+    pub(super) looks: u32,
+}
+
+/// How often a waiter looks for its outcome, some 25 nanoseconds apart, before it goes to sleep: for the time of two holds
+/// like those of late, if these are short. To be woken takes a few microseconds, some of them of the thread that wakes; and
+/// who spins for longer keeps a processor from whoever else would ask, or does the work.
+pub(super) fn looks(pace: Duration, limit: Option<Duration>) -> u32 {
+    const LOOK: u128 = 25;
+    const SHORTEST: Duration = Duration::from_nanos(1_500);
+    let holds = if pace > LONG {
+        Duration::ZERO
+    } else {
+        2 * pace
+    };
+    let spin = (holds + SHORTEST).min(limit.unwrap_or(Duration::MAX));
+    // Some 30 microseconds at most.
+    (spin.as_nanos() / LOOK) as u32
+}
+
+/// Holds that last longer than this make it no matter whether threads sleep and are woken in between.
+const LONG: Duration = Duration::from_micros(15);
+
+/// Waits until the request is told what became of it, which happens exactly once: who gives up withdraws it and waits for
+/// word of that, so that a grant which races it counts.
+pub(super) fn wait<L: Line, W: Errand>(
+    line: &Arc<L>,
+    request: &Arc<Request<W>>,
+    cancel: Option<&CancelToken>,
+    mut wait: Wait<L::Ticket>,
+) -> Outcome<W::Reply> {
+    let ticket = wait.ticket;
+    let _attached = cancel.map(|token| {
+        let line = Arc::clone(line);
+        token.attach(move || line.withdraw(ticket, Reason::Cancelled))
+    });
+    let clock = line.clock();
+    if wait.deadline.is_some() || wait.alarm.is_some() {
+        let listener = Arc::downgrade(request);
+        clock.listen(listener);
+    }
+    loop {
+        let deadline = wait.deadline.map(|(_, deadline)| deadline);
+        let first = [deadline, wait.alarm].into_iter().flatten().min();
+        if let Some(outcome) = request.wait_until(wait.looks, clock, first) {
+            return outcome;
+        }
+        wait.looks = 0;
+        match wait.deadline {
+            Some((limit, deadline)) if clock.until(deadline).is_none() => {
+                // Whatever the outcome will be, it is on its way.
+                line.withdraw(ticket, Reason::Expired(limit));
+                (wait.deadline, wait.alarm) = (None, None);
+            }
+            _ => wait.alarm = line.revoke(ticket),
+        }
+    }
+}
