@@ -25,13 +25,18 @@ mod capacity;
 mod gaps;
 mod lane;
 mod line;
+mod mode;
 mod priority;
 mod steps;
+mod table;
 
 pub(crate) use capacity::{Capacity, Exclusive};
 use line::Line;
 pub(crate) use line::{Cursor, Ticket};
+pub use mode::LockMode;
+pub(crate) use mode::Rights;
 pub use priority::Priority;
+pub(crate) use table::{Asked, Link, LockTable, Party, Served};
 
 /// A line in front of a capacity. `T` is what a face keeps of each waiting request.
 #[derive(Debug)]

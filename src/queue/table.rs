@@ -1,0 +1,528 @@
+//! A table of locks on things of which some contain others, with a line in front of each.
+//!
+//! Parties hold rights on things. A request is for a set of rights, all or nothing, and joins the lines of all that it does
+//! not get at once in one step. As all requests join their lines in one order, those of parties that hold nothing yet cannot
+//! wait for each other in a circle; a party that holds something and asks for more can close one, and is refused then.
+//!
+//! Invariants:
+//!
+//! 1. No two parties have rights on one thing that exclude each other.
+//! 2. On one thing, rights that exclude each other are granted in the order in which they were asked for, except that whoever
+//!    has some already and asks for more goes first, as those who wait may wait for it. Who has nothing yet is overtaken by
+//!    nobody else who has nothing, whether they exclude each other or not.
+//! 3. A request waits only while something that it asks for is excluded by what others have, or have asked for before.
+//! 4. No circle of parties exists in which each waits for the next.
+//! 5. A thing on which nobody has rights and for which nobody waits has no entry.
+//!
+//! `docs/design.md`, "Node locks", has the reasons.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+
+use super::line::{Line, Ticket};
+use super::{Priority, Rights};
+
+/// Whoever holds and asks: numbered by its face, in the order in which it asks first.
+pub(crate) type Party = u64;
+
+#[derive(Debug)]
+pub(crate) struct LockTable<K> {
+    entries: HashMap<K, Entry, FixedState>,
+    parties: HashMap<Party, Account<K>, FixedState>,
+}
+
+/// Those that got all that they had asked for.
+pub(crate) type Served = SmallVec<[Party; 2]>;
+
+/// What became of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Asked<K> {
+    Granted,
+    Waits,
+    /// It would have waited for itself. It left no trace.
+    Refused(Vec<Link<K>>),
+}
+
+/// One party of a circle: it waits for the one of the next link, that of the last for that of the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Link<K> {
+    pub(crate) party: Party,
+    /// For what it waits.
+    pub(crate) key: K,
+    pub(crate) wants: Rights,
+    /// What it has there already.
+    pub(crate) has: Rights,
+    /// What the party of the next link has there; nothing if that only stands ahead.
+    pub(crate) next_has: Rights,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    /// How many have each right.
+    counts: [u32; Rights::COUNT],
+    /// In the order of their numbers.
+    holders: SmallVec<[(Party, Rights); 1]>,
+    waits: Option<Box<Waits>>,
+}
+
+/// Who waits for one thing.
+#[derive(Debug)]
+struct Waits {
+    line: Line<(Party, Rights)>,
+    /// Holders that ask for more, and what they will have.
+    upgrades: SmallVec<[(Party, Rights); 1]>,
+}
+
+/// What one party has, and asks for.
+#[derive(Debug)]
+struct Account<K> {
+    held: SmallVec<[K; 4]>,
+    asks: Option<Box<Asks<K>>>,
+}
+
+/// A request that waits.
+#[derive(Debug)]
+struct Asks<K> {
+    parts: SmallVec<[Part<K>; 4]>,
+    /// How many of them wait.
+    missing: usize,
+}
+
+#[derive(Debug)]
+struct Part<K> {
+    key: K,
+    /// What the party had before it asked.
+    before: Rights,
+    state: PartState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PartState {
+    Granted,
+    Stands(Ticket),
+    Upgrades,
+}
+
+impl<K> Default for LockTable<K> {
+    fn default() -> Self {
+        Self {
+            entries: HashMap::default(),
+            parties: HashMap::default(),
+        }
+    }
+}
+
+impl Entry {
+    fn rights(&self, party: Party) -> Rights {
+        let at = self.holders.binary_search_by_key(&party, |holder| holder.0);
+        at.map_or(Rights::NONE, |at| self.holders[at].1)
+    }
+
+    fn set(&mut self, party: Party, rights: Rights) {
+        let at = self.holders.binary_search_by_key(&party, |holder| holder.0);
+        let before = at.map_or(Rights::NONE, |at| self.holders[at].1);
+        for bit in before.without(rights).bits() {
+            self.counts[bit] -= 1;
+        }
+        for bit in rights.without(before).bits() {
+            self.counts[bit] += 1;
+        }
+        match at {
+            Ok(at) if rights == Rights::NONE => drop(self.holders.remove(at)),
+            Ok(at) => self.holders[at].1 = rights,
+            Err(_) if rights == Rights::NONE => {}
+            Err(at) => self.holders.insert(at, (party, rights)),
+        }
+    }
+
+    /// Who has something here already and asks for more, and what they will have.
+    fn upgrades(&self) -> &[(Party, Rights)] {
+        self.waits.as_ref().map_or(&[], |waits| &waits.upgrades)
+    }
+
+    /// Whether somebody who has something here may have these rights, behind others who ask for more.
+    fn extends(&self, party: Party, wanted: Rights, ahead: &[(Party, Rights)]) -> bool {
+        let mut others = self.counts;
+        for bit in self.rights(party).bits() {
+            others[bit] -= 1;
+        }
+        !wanted.excludes_any(&others) && !ahead.iter().any(|ahead| ahead.1.exclude(wanted))
+    }
+
+    /// Whether somebody who has nothing here yet may have these rights before those who stand in line.
+    fn admits(&self, wanted: Rights) -> bool {
+        let mut upgrades = self.upgrades().iter();
+        !wanted.excludes_any(&self.counts) && !upgrades.any(|upgrade| upgrade.1.exclude(wanted))
+    }
+
+    fn is_clear(&self) -> bool {
+        self.waits
+            .as_ref()
+            .is_none_or(|waits| waits.line.is_empty())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.holders.is_empty() && self.waits.is_none()
+    }
+
+    fn waits(&mut self) -> &mut Waits {
+        self.waits.get_or_insert_with(|| {
+            Box::new(Waits {
+                line: Line::new(0),
+                upgrades: SmallVec::new(),
+            })
+        })
+    }
+
+    /// Grants one part of a request that can be granted now.
+    fn next(&mut self) -> Option<Party> {
+        let upgrades = self.upgrades();
+        let fitting = upgrades
+            .iter()
+            .enumerate()
+            .find(|&(at, &(party, wanted))| self.extends(party, wanted, &upgrades[..at]));
+        if let Some((at, &(party, wanted))) = fitting {
+            self.waits().upgrades.remove(at);
+            self.set(party, wanted);
+            self.tidy();
+            return Some(party);
+        }
+        let (_, &(party, wanted)) = self.waits.as_ref()?.line.iter().next()?;
+        if !self.admits(wanted) {
+            return None;
+        }
+        self.waits().line.pop_if(|_| true);
+        self.set(party, wanted);
+        self.tidy();
+        Some(party)
+    }
+
+    fn tidy(&mut self) {
+        let done = |waits: &Box<Waits>| waits.line.is_empty() && waits.upgrades.is_empty();
+        if self.waits.as_ref().is_some_and(done) {
+            self.waits = None;
+        }
+    }
+
+    /// Whom a part of a request waits for, each with what it has here.
+    fn blockers(&self, party: Party, wanted: Rights, state: PartState) -> Vec<(Party, Rights)> {
+        let mut found = Vec::new();
+        // What has to be granted first, and this itself.
+        let mut before = wanted;
+        let mut upgrades = self.upgrades();
+        match (state, &self.waits) {
+            (PartState::Stands(ticket), Some(waits)) => {
+                let ahead = waits.line.iter().take_while(|(other, _)| *other != ticket);
+                let ahead: SmallVec<[_; 8]> = ahead.map(|(_, ahead)| *ahead).collect();
+                for (other, rights) in ahead.into_iter().rev() {
+                    if rights.exclude(before) {
+                        found.push((other, self.rights(other)));
+                    }
+                    before = before.and(rights);
+                }
+            }
+            _ => {
+                let at = upgrades.iter().position(|upgrade| upgrade.0 == party);
+                upgrades = &upgrades[..at.unwrap_or(0)];
+            }
+        }
+        for &(other, upgrade) in upgrades.iter().rev() {
+            if upgrade.exclude(before) {
+                found.push((other, self.rights(other)));
+                before = before.and(upgrade);
+            }
+        }
+        let holders = self.holders.iter().copied();
+        found.extend(holders.filter(|&(other, rights)| other != party && rights.exclude(before)));
+        found
+    }
+}
+
+impl<K: Clone + Eq + Hash> LockTable<K> {
+    /// How many things have an entry.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// What a party has on a thing.
+    pub(crate) fn rights(&self, party: Party, key: &K) -> Rights {
+        self.entries
+            .get(key)
+            .map_or(Rights::NONE, |entry| entry.rights(party))
+    }
+
+    /// What a party has.
+    pub(crate) fn held(&self, party: Party) -> impl Iterator<Item = (&K, Rights)> {
+        let held = self
+            .parties
+            .get(&party)
+            .into_iter()
+            .flat_map(|account| &account.held);
+        held.map(move |key| (key, self.rights(party, key)))
+    }
+
+    /// The first of these rights that a party would have to wait for, if there is one.
+    pub(crate) fn would_wait<'a>(
+        &self,
+        party: Party,
+        set: &'a [(K, Rights)],
+    ) -> Option<&'a (K, Rights)> {
+        set.iter().find(|(key, wanted)| {
+            let Some(entry) = self.entries.get(key) else {
+                return false;
+            };
+            let has = entry.rights(party);
+            match has {
+                _ if has.contain(*wanted) => false,
+                Rights::NONE => !(entry.is_clear() && entry.admits(*wanted)),
+                _ => !entry.extends(party, has.and(*wanted), entry.upgrades()),
+            }
+        })
+    }
+
+    /// Asks for rights on things, each of which is named once. To be called while the party waits for nothing.
+    pub(crate) fn ask(
+        &mut self,
+        party: Party,
+        set: impl IntoIterator<Item = (K, Rights)>,
+    ) -> Asked<K> {
+        let account = self.parties.entry(party).or_insert_with(|| Account {
+            held: SmallVec::new(),
+            asks: None,
+        });
+        debug_assert!(account.asks.is_none(), "it waits already");
+        let held_before = account.held.len();
+        let mut asks = Asks {
+            parts: SmallVec::new(),
+            missing: 0,
+        };
+        for (key, wanted) in set {
+            let entry = self.entries.entry(key.clone()).or_default();
+            let before = entry.rights(party);
+            if before.contain(wanted) {
+                continue;
+            }
+            let wanted = before.and(wanted);
+            let is_upgrade = before != Rights::NONE;
+            let granted = match is_upgrade {
+                true => entry.extends(party, wanted, entry.upgrades()),
+                false => entry.is_clear() && entry.admits(wanted),
+            };
+            let state = if granted {
+                entry.set(party, wanted);
+                PartState::Granted
+            } else if is_upgrade {
+                entry.waits().upgrades.push((party, wanted));
+                PartState::Upgrades
+            } else {
+                PartState::Stands(entry.waits().line.join(Priority::Normal, (party, wanted)))
+            };
+            if granted && !is_upgrade {
+                account.held.push(key.clone());
+            }
+            asks.missing += usize::from(!granted);
+            asks.parts.push(Part { key, before, state });
+        }
+        if asks.missing == 0 {
+            return Asked::Granted;
+        }
+        account.asks = Some(Box::new(asks));
+        // Nobody waits for a party that has had nothing until now.
+        if held_before > 0
+            && let Some(circle) = self.circle(party)
+        {
+            let served = self.withdraw(party);
+            debug_assert!(served.is_empty(), "it has just asked, and delayed nobody");
+            return Asked::Refused(circle);
+        }
+        Asked::Waits
+    }
+
+    /// Takes a waiting request back. What the party had before it asked stays.
+    pub(crate) fn withdraw(&mut self, party: Party) -> Served {
+        let mut served = Served::new();
+        let Some(account) = self.parties.get_mut(&party) else {
+            return served;
+        };
+        let Some(asks) = account.asks.take() else {
+            return served;
+        };
+        for part in &asks.parts {
+            if part.before == Rights::NONE && part.state == PartState::Granted {
+                account.held.retain(|held| *held != part.key);
+            }
+        }
+        if account.held.is_empty() {
+            self.parties.remove(&party);
+        }
+        for part in asks.parts {
+            let Some(entry) = self.entries.get_mut(&part.key) else {
+                debug_assert!(false, "an entry lives as long as anybody waits for it");
+                continue;
+            };
+            match part.state {
+                PartState::Granted => entry.set(party, part.before),
+                PartState::Upgrades => entry.waits().upgrades.retain(|upgrade| upgrade.0 != party),
+                PartState::Stands(ticket) => drop(entry.waits().line.remove(ticket)),
+            }
+            entry.tidy();
+            self.serve(&part.key, &mut served);
+        }
+        served
+    }
+
+    /// Takes from a party all that it has and asks for.
+    pub(crate) fn dismiss(&mut self, party: Party) -> Served {
+        let mut served = self.withdraw(party);
+        let Some(account) = self.parties.remove(&party) else {
+            return served;
+        };
+        for key in account.held {
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.set(party, Rights::NONE);
+            }
+            self.serve(&key, &mut served);
+        }
+        served
+    }
+
+    /// Grants what can be granted of one thing, and drops its entry when nobody has or wants any of it.
+    fn serve(&mut self, key: &K, served: &mut Served) {
+        let Some(entry) = self.entries.get_mut(key) else {
+            return;
+        };
+        while let Some(party) = entry.next() {
+            let Some(account) = self.parties.get_mut(&party) else {
+                debug_assert!(false, "whoever waits has an account");
+                continue;
+            };
+            let Some(asks) = &mut account.asks else {
+                debug_assert!(false, "whoever is granted something has asked for it");
+                continue;
+            };
+            asks.missing -= 1;
+            if let Some(part) = asks.parts.iter_mut().find(|part| part.key == *key) {
+                part.state = PartState::Granted;
+                if part.before == Rights::NONE {
+                    account.held.push(key.clone());
+                }
+            }
+            if asks.missing == 0 {
+                account.asks = None;
+                served.push(party);
+            }
+        }
+        if entry.is_idle() {
+            self.entries.remove(key);
+            // A burst leaves no more behind than what is in use now needs.
+            if self.entries.capacity() > Self::KEPT.max(4 * self.entries.len()) {
+                self.entries.shrink_to(2 * self.entries.len());
+            }
+        }
+    }
+
+    /// Room for so many entries is never given back.
+    const KEPT: usize = 64;
+
+    /// What a party waits for: each thing, what it wants there, and how many stand before it.
+    pub(crate) fn waits_for(&self, party: Party) -> impl Iterator<Item = (&K, Rights, usize)> {
+        self.waiting_parts(party).map(move |(part, entry)| {
+            let waits = entry.waits.as_ref();
+            let wanted = entry.wanted(party, part.state);
+            let ahead = match part.state {
+                PartState::Stands(ticket) => waits.and_then(|waits| waits.line.place(ticket)),
+                _ => None,
+            };
+            (&part.key, wanted, ahead.unwrap_or(0))
+        })
+    }
+
+    /// Whom a party waits for, without repetition.
+    pub(crate) fn blockers(&self, party: Party) -> Vec<Party> {
+        let parts = self.waiting_parts(party);
+        let blockers = parts.flat_map(|(part, entry)| {
+            entry.blockers(party, entry.wanted(party, part.state), part.state)
+        });
+        let mut parties: Vec<_> = blockers.map(|blocker| blocker.0).collect();
+        parties.sort_unstable();
+        parties.dedup();
+        parties
+    }
+
+    fn waiting_parts(&self, party: Party) -> impl Iterator<Item = (&Part<K>, &Entry)> {
+        let asks = self
+            .parties
+            .get(&party)
+            .and_then(|account| account.asks.as_ref());
+        let parts = asks.into_iter().flat_map(|asks| &asks.parts);
+        let waiting = parts.filter(|part| part.state != PartState::Granted);
+        waiting.filter_map(|part| Some((part, self.entries.get(&part.key)?)))
+    }
+
+    /// The circle that a party's request closes, from the party on.
+    fn circle(&self, party: Party) -> Option<Vec<Link<K>>> {
+        // Depth first, with the way to where the search is. Who was left without a way back need not be tried again.
+        let mut way = vec![(self.links(party), None)];
+        let mut tried = HashSet::<_, FixedState>::from_iter([party]);
+        while let Some((links, _)) = way.last_mut() {
+            let Some((link, next)) = links.pop() else {
+                way.pop();
+                continue;
+            };
+            if next == party {
+                let before = way.iter().filter_map(|(_, link)| link.clone());
+                return Some(before.chain([link]).collect());
+            }
+            if tried.insert(next) {
+                way.push((self.links(next), Some(link)));
+            }
+        }
+        None
+    }
+
+    /// For each that a party waits for the link to it.
+    fn links(&self, party: Party) -> Vec<(Link<K>, Party)> {
+        let parts = self.waiting_parts(party);
+        let links = parts.flat_map(|(part, entry)| {
+            let wants = entry.wanted(party, part.state);
+            let blockers = entry.blockers(party, wants, part.state).into_iter();
+            blockers.map(move |(next, next_has)| {
+                let link = Link {
+                    party,
+                    key: part.key.clone(),
+                    wants,
+                    has: entry.rights(party),
+                    next_has,
+                };
+                (link, next)
+            })
+        });
+        links.collect()
+    }
+}
+
+impl Entry {
+    /// What a waiting part of a request is for.
+    fn wanted(&self, party: Party, state: PartState) -> Rights {
+        let Some(waits) = &self.waits else {
+            return Rights::NONE;
+        };
+        let wanted = match state {
+            PartState::Granted => None,
+            PartState::Stands(ticket) => waits.line.get(ticket).map(|request| request.1),
+            PartState::Upgrades => {
+                let mut upgrades = waits.upgrades.iter();
+                upgrades
+                    .find(|upgrade| upgrade.0 == party)
+                    .map(|upgrade| upgrade.1)
+            }
+        };
+        wanted.unwrap_or(Rights::NONE)
+    }
+}
+
+#[cfg(test)]
+mod tests;
