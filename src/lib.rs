@@ -93,23 +93,24 @@ pub use document::{
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
-    AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError,
-    LockDump, LockError, LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released,
+    AcquireOptions, CallSite, CancelEvidence, CancelToken, Deadlock, DeadlockLink, DurationSummary,
+    FifoLock, JoinError, LockDump, LockError, LockGuard, LockInfo, LockStats, NodeHolder,
+    NodeLockStats, NodeWait, NodeWaiter, QueueEntry, ReleaseError, Released, Scope,
     TimeoutEvidence,
 };
 #[cfg(feature = "markdown")]
 pub use markdown::{from_markdown, to_markdown};
-pub use queue::Priority;
+pub use queue::{LockMode, Priority};
 pub use store::{
     AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, Filter,
-    Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
+    NodeGuard, NodeLocks, Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
     Alias, BeforeHook, Callback, Child, EditGroup, Editor, Extent, HistoryOptions, HookFailure,
     HookId, Hooks, InHistory, IntoOperations, NodeOperation, NodeRef, Operation, OperationError,
     PanicPayload, Refusal, ScriptError, TransactionError, TransactionManager, TransactionResult,
-    UndoError, dsl, parse_operations,
+    Transient, UndoError, dsl, parse_operations, retry,
 };
 
 /// The pages whose examples are tests.

@@ -4,6 +4,7 @@ mod commit;
 mod edit;
 mod events;
 mod filter;
+mod nodes;
 mod options;
 mod receipts;
 mod transaction;
@@ -18,6 +19,8 @@ pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
 pub(crate) use events::{Observer, ObserverId, Witnessed};
 pub use filter::Filter;
+pub(crate) use nodes::Needs;
+pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
 pub(crate) use receipts::Receipt;
 use smol_str::SmolStr;
@@ -62,8 +65,10 @@ pub struct DataStore(Arc<Shared>);
 
 struct Shared {
     lock: FifoLock,
-    /// Only whoever holds `lock` publishes; readers clone what they want and are gone.
+    /// Only whoever holds `lock`, or a share of it and `publishing`, publishes; readers clone what they want and are gone.
     published: Mutex<Published>,
+    /// Held for a commit by whoever has not the whole lock.
+    publishing: Mutex<()>,
     events: Events,
     ids: NodeIds,
     schema: Option<Arc<Schema>>,
@@ -108,6 +113,7 @@ impl DataStore {
                 snapshot: Snapshot::default(),
                 receipts: Receipts::new(options.remembered_keys),
             }),
+            publishing: Mutex::default(),
             events: Events::default(),
             ids: NodeIds::new(session),
             schema: options.schema,

@@ -21,6 +21,15 @@ pub enum EditError {
         /// The id that was asked for.
         id: NodeId,
     },
+    /// The transaction is on nodes, and something that had to be locked could not be.
+    /// [`Transaction::lock_error`](crate::Transaction::lock_error) has the cause.
+    #[error("{} could not be locked", NotLocked(.id))]
+    NotLocked {
+        /// A node that is not locked; `None` for the document itself.
+        id: Option<NodeId>,
+        /// Whether the whole transaction may well succeed if it is tried again from the start.
+        transient: bool,
+    },
     /// A new node would take the id of another.
     #[error("node {id} exists already")]
     IdTaken {
@@ -164,5 +173,30 @@ pub enum EditError {
 impl From<SchemaViolation> for EditError {
     fn from(violation: SchemaViolation) -> Self {
         Self::Schema(Box::new(violation))
+    }
+}
+
+impl EditError {
+    /// Whether the whole transaction may well succeed if it is tried again from the start, because the edit failed by an
+    /// unlucky meeting with others.
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::NotLocked {
+                transient: true,
+                ..
+            }
+        )
+    }
+}
+
+struct NotLocked<'a>(&'a Option<NodeId>);
+
+impl std::fmt::Display for NotLocked<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(id) => write!(f, "node {id}"),
+            None => f.write_str("the document"),
+        }
     }
 }

@@ -45,5 +45,5 @@ pub use spec::{JsonError, NodeSpec};
 pub use text::Text;
 pub use view::{Descendants, View};
 
-pub(crate) use overlay::{Overlay, Savepoint};
+pub(crate) use overlay::{Overlay, Savepoint, same};
 pub(crate) use since::{Since, Steps};

@@ -23,7 +23,8 @@ pub(crate) struct Overlay {
     /// There until it is folded in.
     base: Option<Snapshot>,
     touched: Touched,
-    root: Option<NodeId>,
+    /// The root, if it was set.
+    root: Option<Option<NodeId>>,
     changes: Vec<Change>,
     /// What whoever runs the transaction has selected. Follows each change.
     selection: Option<Selection>,
@@ -33,7 +34,7 @@ pub(crate) struct Overlay {
 #[derive(Debug)]
 pub(crate) struct Savepoint {
     touched: Touched,
-    root: Option<NodeId>,
+    root: Option<Option<NodeId>>,
     changes: usize,
     selection: Option<Selection>,
 }
@@ -41,11 +42,10 @@ pub(crate) struct Savepoint {
 impl Overlay {
     #[inline]
     pub(crate) fn new(base: Snapshot) -> Self {
-        let root = base.root().cloned();
         Self {
             base: Some(base),
             touched: Touched::default(),
-            root,
+            root: None,
             // Most transactions make one change.
             changes: Vec::with_capacity(1),
             selection: None,
@@ -79,6 +79,30 @@ impl Overlay {
 
     pub(crate) fn base(&self) -> &Snapshot {
         self.base.as_ref().expect("kept until it is folded in")
+    }
+
+    /// Goes on over a later version. To be called when nothing that was changed here is different there.
+    pub(crate) fn advance(&mut self, base: Snapshot) {
+        self.base = Some(base);
+    }
+
+    /// A node that was changed here and is not, in a later version, what it was in the base.
+    pub(crate) fn overtaken(&self, later: &Snapshot) -> Option<&NodeId> {
+        let mut touched = self.touched.iter().map(|(id, _)| id);
+        touched.find(|id| !same(self.base().shared(id), later.shared(id)))
+    }
+
+    /// Whether the root was set here.
+    pub(crate) fn sets_root(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// The base's node, unless it was changed here.
+    pub(crate) fn untouched(&self, id: &NodeId) -> Option<Option<&Arc<Node>>> {
+        match self.touched.get(id) {
+            Some(_) => None,
+            None => Some(self.base().shared(id)),
+        }
     }
 
     /// What was done so far, in order.
@@ -202,7 +226,7 @@ impl Overlay {
         };
         let id = &top.id;
         let found = find(self, id)?;
-        if self.root.as_ref() == Some(id) {
+        if self.root() == Some(id) {
             return Err(EditError::RootDeleted { id: id.clone() });
         }
         expect(stands(self, found, at), id, "place")?;
@@ -229,7 +253,7 @@ impl Overlay {
         if let Some(Place { parent, index }) = to {
             let target = find(self, parent)?;
             let (id, parent) = (id.clone(), parent.clone());
-            if self.root.as_ref() == Some(&id) {
+            if self.root() == Some(&id) {
                 return Err(EditError::RootMoved { id, parent });
             }
             if parent == id || self.ancestors(&parent).any(|ancestor| ancestor.id == id) {
@@ -337,7 +361,7 @@ impl Overlay {
         before: Option<&NodeId>,
         after: Option<&NodeId>,
     ) -> Result<(), EditError> {
-        let root = self.root.as_ref();
+        let root = self.root();
         if let Some(id) = root.or(before) {
             expect(root == before, id, "root")?;
         }
@@ -349,7 +373,7 @@ impl Overlay {
                 parent,
             });
         }
-        self.root = after.cloned();
+        self.root = Some(after.cloned());
         Ok(())
     }
 
@@ -405,6 +429,14 @@ impl Overlay {
     }
 }
 
+/// Whether two versions have the same of a node.
+pub(crate) fn same(one: Option<&Arc<Node>>, other: Option<&Arc<Node>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
 impl View for Overlay {
     fn node(&self, id: &NodeId) -> Option<&Node> {
         match self.touched.get(id) {
@@ -414,7 +446,10 @@ impl View for Overlay {
     }
 
     fn root(&self) -> Option<&NodeId> {
-        self.root.as_ref()
+        match &self.root {
+            Some(root) => root.as_ref(),
+            None => self.base().root(),
+        }
     }
 
     fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_> {

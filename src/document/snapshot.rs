@@ -40,12 +40,14 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Takes in what a transaction changed and becomes the next version. Changes in place what nobody else
+    /// Takes in what a transaction changed, and the root if it was set, and becomes the next version. Changes in place what nobody else
     /// holds, and copies the rest.
-    pub(super) fn fold(&mut self, touched: Touched, root: Option<NodeId>) {
+    pub(super) fn fold(&mut self, touched: Touched, root: Option<Option<NodeId>>) {
         let document = Arc::make_mut(&mut self.0);
         document.version += 1;
-        document.root = root;
+        if let Some(root) = root {
+            document.root = root;
+        }
         for (id, node) in touched {
             match node {
                 Some(node) => document.nodes.insert(node),
@@ -70,7 +72,7 @@ impl View for Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn shared(&self, id: &NodeId) -> Option<&Arc<Node>> {
+    pub(crate) fn shared(&self, id: &NodeId) -> Option<&Arc<Node>> {
         self.0.nodes.get(id)
     }
 }

@@ -162,6 +162,11 @@ impl NodeSpec {
         self.nodes.len()
     }
 
+    /// The ids that were given to nodes.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &NodeId> {
+        self.nodes.iter().filter_map(|spec| spec.id.as_ref())
+    }
+
     /// The nodes themselves in document order, with ids, attached to `parent`.
     pub(crate) fn into_nodes(
         self,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::info::Millis;
-use super::{LockInfo, QueueEntry};
+use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::id::{LockId, OwnerId};
 
 /// Why a request ended without a grant. The lock is as if the request had never been made.
@@ -37,6 +37,22 @@ pub enum LockError {
         /// How many may wait.
         bound: usize,
     },
+    /// A request for more nodes would have waited for somebody who waits for the asker: both would have waited for ever.
+    /// What the asker had locked before it has still. Safe to try again once that is given up.
+    #[error("Deadlock: {0}")]
+    Deadlock(Box<Deadlock>),
+    /// Two owners have one node locked shared and both want it to themselves; the other asked before. What the asker had
+    /// locked before it has still. Safe to try again once that is given up.
+    #[error("Lock upgrade conflict: {0}")]
+    UpgradeConflict(Box<Deadlock>),
+    /// A request for more nodes came from somebody from whom all was taken back, because it was held for too long.
+    #[error("Lock {id} of owner {owner} was revoked: it was held for too long")]
+    Revoked {
+        /// The grant.
+        id: LockId,
+        /// Who had it.
+        owner: OwnerId,
+    },
     /// The asking thread holds the lock itself and would wait for itself.
     #[error("Lock requested again by its holding thread for owner {owner}: {holder}")]
     Reentrant {
@@ -45,6 +61,14 @@ pub enum LockError {
         /// The grant that this thread holds.
         holder: Box<LockInfo>,
     },
+}
+
+impl LockError {
+    /// Whether the same may well succeed if it is tried again from the start, because it failed by an unlucky meeting with
+    /// others.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Deadlock(_) | Self::UpgradeConflict(_))
+    }
 }
 
 /// What a request saw when its wait limit passed.
@@ -65,6 +89,8 @@ pub struct TimeoutEvidence {
     pub holder: LockInfo,
     /// Who stood ahead, from the head of the line on; at most [`TimeoutEvidence::AHEAD`] of them.
     pub ahead: Vec<QueueEntry>,
+    /// For which node it waited; of several, for that with the longest line. `None` for the whole lock.
+    pub node: Option<NodeWait>,
 }
 
 impl TimeoutEvidence {
@@ -76,12 +102,15 @@ impl fmt::Display for TimeoutEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Lock acquisition timeout after {} for owner {}: place {} in line behind {}",
+            "Lock acquisition timeout after {} for owner {}: place {} in line",
             Millis(self.limit),
             self.owner,
             self.place,
-            self.holder,
         )?;
+        if let Some(node) = &self.node {
+            write!(f, " for {node}")?;
+        }
+        write!(f, " behind {}", self.holder)?;
         for (nth, entry) in self.ahead.iter().enumerate() {
             let lead = if nth == 0 { "; ahead: " } else { ", " };
             write!(f, "{lead}{} of {}", entry.lock_id, entry.owner_id)?;
@@ -164,6 +193,12 @@ pub enum JoinError {
         expected: LockId,
         /// The id that was given.
         got: LockId,
+    },
+    /// The lock is on single nodes, not on the whole document.
+    #[error("Lock {id} is on single nodes: a transaction on nodes is begun with its own")]
+    NodesOnly {
+        /// The id that was given.
+        id: LockId,
     },
     /// A transaction is open under this grant already.
     #[error("Lock {id} has an open transaction already")]

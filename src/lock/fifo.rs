@@ -8,18 +8,16 @@ use std::time::Duration;
 
 use super::batch::{Batch, BatchLimit};
 use super::error::CancelEvidence;
-use super::options::WaitLimit;
 use super::request::{Asker, Errand, Outcome, Request};
-use super::state::{Ended, Moment, Next, State};
+use super::state::{Ended, Moment, Next, Stand, State};
 use super::tempo::{Measured, Tempo};
 use super::wait::{self, Line, Reason, Wait};
 use super::word::{Held, Word};
 use super::{
     AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockStats,
-    QueueEntry, ReleaseError,
+    QueueEntry, ReleaseError, Scope,
 };
 use crate::id::{LockId, OwnerId, random_session};
-use crate::queue::Ticket;
 use crate::sync::{Mutex, MutexGuard, thread_number};
 use crate::time::{Clock, Deadline, Timestamp};
 
@@ -39,11 +37,11 @@ use crate::time::{Clock, Deadline, Timestamp};
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the other handles
 /// never strands it.
 #[derive(Clone)]
-pub struct FifoLock(Arc<Shared>);
+pub struct FifoLock(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
-    word: Word,
-    state: Mutex<State>,
+    pub(super) word: Word,
+    pub(super) state: Mutex<State>,
     /// Which lock this is, in its ids.
     lock: u32,
     clock: Clock,
@@ -186,7 +184,7 @@ impl FifoLock {
         let mut state = shared.state.lock();
         shared
             .is_free(&state)
-            .then(|| shared.take(&mut state, asker))
+            .then(|| shared.take(&mut state, asker, None))
     }
 
     /// As [`acquire`](Self::acquire) without options.
@@ -221,32 +219,22 @@ impl FifoLock {
         let request = Arc::new(Request::new(asker, work));
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
-            let grant = shared.take(&mut state, asker);
+            let grant = shared.take(&mut state, asker, None);
             drop(state);
             return Ok(Answer::Granted(grant, request.take_work()));
         }
-        let limit = match options.wait {
-            WaitLimit::OfTheLock => state.wait_limit,
-            WaitLimit::Of(limit) => limit,
-        };
+        let limit = options.limit(state.wait_limit);
         state.refuse_reentry(asker, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(state.would_block(asker, now.at));
         }
         state.reject_excess(asker, options.queue_bound)?;
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
-        let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
-        let ticket = state.join_line(request.clone(), options.priority, now.at);
-        let looks = wait::looks(state.pace, limit);
-        let alarm = state.overdue();
+        let deadline = shared.deadline(limit);
+        let stand = state.join_line(request.clone(), options.priority, None, now.at);
+        let wait = shared.wait_as(&state, stand, deadline);
         drop(state);
 
-        let wait = Wait {
-            ticket,
-            deadline,
-            alarm,
-            looks,
-        };
         match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, request.take_work())),
             Outcome::Done(reply) => Ok(Answer::Done(reply)),
@@ -405,7 +393,7 @@ impl FifoLock {
         !grant.limited || self.0.step(|state, _| state.seal(grant.id()))
     }
 
-    fn refuse_cancelled(&self, owner: &OwnerId) -> LockError {
+    pub(super) fn refuse_cancelled(&self, owner: &OwnerId) -> LockError {
         self.0.state.lock().figures.cancellations += 1;
         LockError::Cancelled(Box::new(CancelEvidence {
             owner: owner.clone(),
@@ -418,9 +406,9 @@ impl FifoLock {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {
-        let ticket = self.0.state.lock().ticket_of(&owner.into());
-        if let Some(ticket) = ticket {
-            self.0.withdraw(ticket, Reason::Expired(Duration::ZERO));
+        let stand = self.0.state.lock().stand_of(&owner.into());
+        if let Some(stand) = stand {
+            self.0.withdraw(stand, Reason::Expired(Duration::ZERO));
         }
     }
 
@@ -428,7 +416,10 @@ impl FifoLock {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {
-        self.0.revoke_if(|_| true);
+        let stand = self.0.state.lock().first_stand();
+        if let Some(stand) = stand {
+            self.0.revoke_if(stand, |_| true);
+        }
     }
 
     /// Has it believe that it is taken again and again, so that it measures none of the next grants for which nobody waits.
@@ -440,8 +431,28 @@ impl FifoLock {
 }
 
 impl Shared {
+    /// A limit with when it will have passed.
+    pub(super) fn deadline(&self, limit: Option<Duration>) -> Option<(Duration, Deadline)> {
+        limit.and_then(|limit| Some((limit, self.clock.deadline(limit)?)))
+    }
+
+    /// How a request waits that stands there.
+    pub(super) fn wait_as(
+        &self,
+        state: &State,
+        stand: Stand,
+        deadline: Option<(Duration, Deadline)>,
+    ) -> Wait<Stand> {
+        Wait {
+            ticket: stand,
+            deadline,
+            alarm: state.overdue(stand),
+            looks: wait::looks(state.pace, deadline.map(|(limit, _)| limit)),
+        }
+    }
+
     /// The state with the holder pinned: nobody changes the word until the mutex is free again.
-    fn enter(&self) -> (MutexGuard<'_, State>, Moment) {
+    pub(super) fn enter(&self) -> (MutexGuard<'_, State>, Moment) {
         let mut state = self.state.lock();
         if let Some(held) = state.shown
             && !held.pinned
@@ -465,12 +476,18 @@ impl Shared {
         (state, now)
     }
 
-    fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+    /// Takes a step, and tells whom it concerns beside the caller when the mutex is free again.
+    pub(super) fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
         let held = state.held();
         if held != state.shown {
             self.show(&mut state, held);
+        }
+        if !state.outbox.is_empty() {
+            let outbox = std::mem::take(&mut state.outbox);
+            drop(state);
+            outbox.into_iter().for_each(Next::deliver);
         }
         result
     }
@@ -483,7 +500,7 @@ impl Shared {
 
     /// Whether nobody holds, and nobody can before the mutex is free again.
     #[inline(always)]
-    fn is_free(&self, state: &State) -> bool {
+    pub(super) fn is_free(&self, state: &State) -> bool {
         match state.shown {
             None => true,
             Some(held) => !held.pinned && self.word.is_free(),
@@ -499,7 +516,7 @@ impl Shared {
 
     /// Takes the lock for a claim. Nobody holds it.
     #[inline(always)]
-    fn take(&self, state: &mut State, asker: &Asker<'_>) -> Grant {
+    pub(super) fn take(&self, state: &mut State, asker: &Asker<'_>, scope: Option<Scope>) -> Grant {
         state.settle();
         let (measured, overdue) = match state.hold_limit {
             None => (state.tempo.measure(&self.clock), None),
@@ -508,7 +525,7 @@ impl Shared {
                 self.clock.deadline(limit),
             ),
         };
-        let grant = state.take(asker, measured, overdue);
+        let grant = state.take(asker, scope, measured, overdue);
         let held = Held {
             number: grant.id().number,
             transaction: asker.transaction,
@@ -525,8 +542,8 @@ impl Shared {
     }
 
     /// Takes the lock from who has held it for too long, and tells when the present holder will have.
-    fn revoke_if(&self, has_passed: impl FnOnce(Deadline) -> bool) -> Option<Deadline> {
-        let (next, alarm) = self.step(|state, now| state.revoke_overdue(now, has_passed));
+    fn revoke_if(&self, stand: Stand, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
+        let (next, alarm) = self.step(|state, now| state.revoke_overdue(stand, now, has_passed));
         if let Some(next) = next {
             next.deliver();
         }
@@ -535,18 +552,18 @@ impl Shared {
 }
 
 impl Line for Shared {
-    type Ticket = Ticket;
+    type Ticket = Stand;
 
     fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    fn withdraw(&self, ticket: Ticket, reason: Reason) {
-        self.hand_on(|state, now| state.withdraw(ticket, reason, now.at));
+    fn withdraw(&self, stand: Stand, reason: Reason) {
+        self.step(|state, now| state.withdraw(stand, reason, now));
     }
 
-    fn revoke(&self, _: Ticket) -> Option<Deadline> {
-        self.revoke_if(|overdue| self.clock.until(overdue).is_none())
+    fn revoke(&self, stand: Stand) -> Option<Deadline> {
+        self.revoke_if(stand, |overdue| self.clock.until(overdue).is_none())
     }
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod fifo;
 mod guard;
 mod info;
+mod node;
 mod options;
 mod request;
 mod state;
@@ -24,6 +25,8 @@ pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvide
 pub use fifo::{FifoLock, Released};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
+pub use node::{Deadlock, DeadlockLink, NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Scope};
+pub(crate) use node::{Granule, Tree};
 pub use options::AcquireOptions;
 pub use stats::{DurationSummary, LockStats};
 

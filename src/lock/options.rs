@@ -28,7 +28,7 @@ use crate::sync::thread_number;
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct AcquireOptions {
-    pub(super) wait: WaitLimit,
+    wait: WaitLimit,
     pub(super) cancel: Option<CancelToken>,
     pub(super) queue_bound: Option<usize>,
     pub(super) label: Option<SmolStr>,
@@ -38,7 +38,7 @@ pub struct AcquireOptions {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum WaitLimit {
+enum WaitLimit {
     /// What the lock is set to when the request is made.
     #[default]
     OfTheLock,
@@ -86,6 +86,12 @@ impl AcquireOptions {
         self
     }
 
+    /// The same with a label, if it has none.
+    pub(crate) fn or_label(mut self, label: SmolStr) -> Self {
+        self.label.get_or_insert(label);
+        self
+    }
+
     /// Goes before requests of lower priority that wait, but before each of them only as often as
     /// [`StoreOptions::overtaking_bound`](crate::StoreOptions::overtaking_bound) allows. Requests of one priority are
     /// granted in the order in which they asked, and a holder is never interrupted.
@@ -111,6 +117,14 @@ impl AcquireOptions {
     pub fn hand_over(mut self) -> Self {
         self.hand_over = true;
         self
+    }
+
+    /// The limit on waiting, where the lock's own is this.
+    pub(super) fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
+        match self.wait {
+            WaitLimit::OfTheLock => of_the_lock,
+            WaitLimit::Of(limit) => limit,
+        }
     }
 
     pub(crate) fn hands_over(&self) -> bool {

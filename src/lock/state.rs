@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::{CancelEvidence, TimeoutEvidence};
+use super::node::{Granule, Members, NodeWait, Scope};
 use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
 use super::stats::{LockStats, Recorder};
 use super::tempo::{Measured, Tempo};
@@ -14,7 +15,7 @@ use super::wait::Reason;
 use super::word::Held;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
-use crate::queue::{Cursor, Exclusive, Priority, Queue, Ticket};
+use crate::queue::{Cursor, Divisible, Part, Priority, Queue, Rights, Ticket};
 use crate::time::{Deadline, Timestamp};
 
 /// The present, for steps after which somebody else may hold the lock.
@@ -30,6 +31,20 @@ struct Waiter {
     number: u64,
     since: Timestamp,
     request: Arc<dyn Waiting>,
+    /// What it wants, if not the whole.
+    nodes: Option<Box<NodeSet>>,
+}
+
+/// Nodes with all that has to be locked above them.
+pub(super) type NodeSet = Vec<(Granule, Rights)>;
+
+/// Where a request stands that was not granted at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stand {
+    /// Of its id.
+    number: u64,
+    /// In the line for the lock. After that, and without, it waits for nodes.
+    ticket: Option<Ticket>,
 }
 
 #[derive(Debug)]
@@ -43,6 +58,8 @@ struct Holder {
     sealed: bool,
     /// The transaction that was begun under a grant which it does not own.
     joined: Option<Joined>,
+    /// If it asked for nodes only, and is alone: which. It is narrowed to them when somebody else asks for nodes.
+    scope: Option<Scope>,
 }
 
 /// When a hold began. Plain fields, each written to its place at once, like [`Claim::assign`].
@@ -87,6 +104,17 @@ struct Joined {
     last: bool,
 }
 
+/// How a request stood that is about to fail.
+struct Stood {
+    number: u64,
+    since: Timestamp,
+    place: usize,
+    /// Who has what it waits for, if not the holder of the whole.
+    holder: Option<LockInfo>,
+    node: Option<NodeWait>,
+    ahead: Vec<QueueEntry>,
+}
+
 /// What is to be done once the mutex is free again, by whoever had it.
 #[must_use]
 pub(super) enum Next {
@@ -109,8 +137,8 @@ impl Next {
 /// The steps of the uncontended path are always inlined: as calls they pass their parts over the stack, which costs
 /// a third of that path (docs/performance.md, "The lock").
 pub(super) struct State {
-    queue: Queue<Exclusive, Waiter>,
-    /// Whether somebody took the capacity of `queue`.
+    queue: Queue<Divisible, Waiter>,
+    /// Whether somebody took the whole of `queue`.
     held: bool,
     /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
     holder: Holder,
@@ -129,6 +157,10 @@ pub(super) struct State {
     pub(super) hold_limit: Option<Duration>,
     pub(super) queue_bound: Option<usize>,
     pub(super) figures: Recorder,
+    /// Those who have a share of `queue`, once there have been any.
+    nodes: Option<Box<Members>>,
+    /// Whom to tell what when the mutex is free again, beside what a step returns.
+    pub(super) outbox: Vec<Next>,
 }
 
 /// Of so many waiters a dump makes notes at a time.
@@ -140,7 +172,7 @@ const REMEMBERED: usize = 256;
 impl State {
     pub(super) fn new(lock: u32, overtaking: u32, tempo: Tempo) -> Self {
         Self {
-            queue: Queue::new(Exclusive::default(), overtaking),
+            queue: Queue::new(Divisible::default(), overtaking),
             held: false,
             holder: Holder::nobody(),
             shown: None,
@@ -154,6 +186,8 @@ impl State {
             hold_limit: None,
             queue_bound: None,
             figures: Recorder::default(),
+            nodes: None,
+            outbox: Vec::new(),
         }
     }
 
@@ -163,8 +197,8 @@ impl State {
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
-            self.figures.releases += 1;
-            self.queue.give_back(&());
+            self.recorder().releases += 1;
+            self.queue.give_back(&Part::Whole);
         }
     }
 
@@ -176,11 +210,23 @@ impl State {
     /// The holder, as the lock's word says it.
     #[inline(always)]
     pub(super) fn held(&self) -> Option<Held> {
-        self.holder().map(|holder| Held {
-            number: holder.grant.id().number,
-            transaction: holder.claim.transaction,
-            pinned: true,
-        })
+        if self.held {
+            return Some(Held {
+                number: self.holder.grant.id().number,
+                transaction: self.holder.claim.transaction,
+                pinned: true,
+            });
+        }
+        self.is_shared().then_some(Held::SHARED)
+    }
+
+    /// The figures in which the holder counts.
+    #[inline(always)]
+    fn recorder(&mut self) -> &mut Recorder {
+        match self.holder.scope {
+            None => &mut self.figures,
+            Some(_) => &mut self.nodes.get_or_insert_default().figures,
+        }
     }
 
     fn holder(&self) -> Option<&Holder> {
@@ -209,15 +255,19 @@ impl State {
     pub(super) fn take(
         &mut self,
         asker: &Asker<'_>,
+        scope: Option<Scope>,
         measured: Option<Measured>,
         overdue: Option<Deadline>,
     ) -> Grant {
-        let taken = self.queue.try_take(&());
+        let taken = self.queue.try_take(&Part::Whole);
         debug_assert!(
             taken,
             "nobody holds, but somebody waits (queue, invariant 2)"
         );
         self.holder.claim.assign(asker);
+        if scope.is_some() || self.holder.scope.is_some() {
+            self.holder.scope = scope;
+        }
         let id = self.next_id();
         self.hold(id, measured, overdue)
     }
@@ -228,7 +278,7 @@ impl State {
         debug_assert!(!self.held, "granted beside a holder");
         self.held = true;
         self.grants += 1;
-        self.figures.acquisitions += 1;
+        self.recorder().acquisitions += 1;
         let token = FencingToken(self.grants);
         let grant = Grant::new(id, token, overdue.is_some());
         self.holder.grant = grant;
@@ -244,7 +294,7 @@ impl State {
     /// Ends the hold; the next in line becomes the holder in the same step. Its work is left to be done by the thread
     /// `server`, if there is one and it can be.
     fn end(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
-        self.figures.releases += 1;
+        self.recorder().releases += 1;
         self.vacate(now, server)
     }
 
@@ -253,18 +303,22 @@ impl State {
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
             self.pace = (self.pace * 7 + hold) / 8;
-            self.figures.hold.record(hold, weight);
+            self.recorder().hold.record(hold, weight);
         }
-        self.queue.give_back(&());
+        self.queue.give_back(&Part::Whole);
         self.grant_next(now, server)
     }
 
+    /// Grants the lock to whom it can be granted: to the next in line, or to all up to the first who wants the whole.
     fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
-        let Waiter {
-            number,
-            since,
-            request,
-        } = self.queue.next()?;
+        let (number, since, request) = loop {
+            let waiter = self.queue.next()?;
+            match waiter.nodes {
+                None => break (waiter.number, waiter.since, waiter.request),
+                Some(set) => self.admit(waiter.number, waiter.since, waiter.request, *set, now),
+            }
+        };
+        self.holder.scope = None;
         let id = self.id(number);
         self.figures.wait.record(now.at - since, 1);
         let server = server.filter(|_| request.is_errand());
@@ -288,13 +342,21 @@ impl State {
         asker: &Asker<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        if asker.thread == 0 || !self.holder.is_held_by(asker.thread) {
+        let holder = if asker.thread == 0 {
+            None
+        } else if self.held {
+            let held = self.holder.is_held_by(asker.thread);
+            held.then(|| self.holder.info(now))
+        } else {
+            self.info_of_thread(asker.thread, now)
+        };
+        let Some(holder) = holder else {
             return Ok(());
-        }
+        };
         self.figures.refusals += 1;
         Err(LockError::Reentrant {
             owner: asker.owner.clone(),
-            holder: Box::new(self.holder.info(now)),
+            holder: Box::new(holder),
         })
     }
 
@@ -305,7 +367,7 @@ impl State {
         bound: Option<usize>,
     ) -> Result<(), LockError> {
         let bound = [bound, self.queue_bound].into_iter().flatten().min();
-        let waiting = self.queue.len();
+        let waiting = self.queue.len() + self.waiting_for_nodes();
         match bound {
             Some(bound) if waiting >= bound => {
                 self.figures.rejections += 1;
@@ -331,63 +393,87 @@ impl State {
         &mut self,
         request: Arc<dyn Waiting>,
         priority: Priority,
+        nodes: Option<Box<NodeSet>>,
         now: Timestamp,
-    ) -> Ticket {
+    ) -> Stand {
+        let number = self.next_id().number;
+        let part = match nodes {
+            None => Part::Whole,
+            Some(_) => Part::Share,
+        };
         let waiter = Waiter {
-            number: self.next_id().number,
+            number,
             since: now,
             request,
+            nodes,
         };
-        self.queue.join((), priority, waiter)
+        let ticket = Some(self.queue.join(part, priority, waiter));
+        Stand { number, ticket }
     }
 
-    /// Takes a waiter out of the line; `None` when it no longer stands there, because it was granted or
-    /// withdrawn before: then that outcome counts.
-    pub(super) fn withdraw(
-        &mut self,
-        ticket: Ticket,
-        reason: Reason,
-        now: Timestamp,
-    ) -> Option<Next> {
-        let ahead = self.queue.place(ticket)?;
-        let place = ahead + 1;
+    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when it waits no longer,
+    /// because it was granted or withdrawn before: then that outcome counts.
+    pub(super) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Moment) {
+        let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
+        let (Some(ticket), Some(ahead)) = (stand.ticket, place) else {
+            return self.withdraw_from_nodes(stand.number, reason, now);
+        };
         let listed = match reason {
             Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
             Reason::Cancelled => 0,
         };
-        let entries = self.entries(now).take(listed).collect();
-        let Waiter {
-            number,
-            since,
-            request,
-        } = self.queue.withdraw(ticket)?;
-        let id = self.id(number);
-        let waited = now - since;
-        let owner = request.asker().owner.clone();
-        let error = match reason {
-            Reason::Expired(limit) => {
-                self.figures.timeouts += 1;
-                LockError::Timeout(Box::new(TimeoutEvidence {
-                    id,
-                    owner,
-                    limit,
-                    // The limit went by another clock than the figures.
-                    waited: waited.max(limit),
-                    place,
-                    holder: self.holder_info(now),
-                    ahead: entries,
-                }))
-            }
-            Reason::Cancelled => {
-                self.figures.cancellations += 1;
-                LockError::Cancelled(Box::new(CancelEvidence {
-                    owner,
-                    waited,
-                    stood: Some((id, place)),
-                }))
-            }
+        let ahead_of_it = self.entries(now.at).take(listed).collect();
+        let Some(waiter) = self.queue.withdraw(ticket) else {
+            return;
         };
-        Some(Next::Tell(request, Outcome::Failed(Box::new(error))))
+        let stood = Stood {
+            number: waiter.number,
+            since: waiter.since,
+            place: ahead + 1,
+            holder: None,
+            node: None,
+            ahead: ahead_of_it,
+        };
+        self.fail(waiter.request, stood, reason, now.at);
+        // Those behind it may fit where it did not.
+        let next = self.grant_next(now, None);
+        self.outbox.extend(next);
+    }
+
+    /// Tells a waiter that it failed, for a reason that came from outside.
+    fn fail(&mut self, request: Arc<dyn Waiting>, stood: Stood, reason: Reason, now: Timestamp) {
+        let id = self.id(stood.number);
+        let waited = now - stood.since;
+        let owner = request.asker().owner.clone();
+        let for_nodes = stood.node.is_some();
+        let error = match reason {
+            Reason::Expired(limit) => LockError::Timeout(Box::new(TimeoutEvidence {
+                id,
+                owner,
+                limit,
+                // The limit went by another clock than the figures.
+                waited: waited.max(limit),
+                place: stood.place,
+                holder: stood.holder.unwrap_or_else(|| self.holder_info(now)),
+                ahead: stood.ahead,
+                node: stood.node,
+            })),
+            Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
+                owner,
+                waited,
+                stood: Some((id, stood.place)),
+            })),
+        };
+        let figures = match &mut self.nodes {
+            Some(nodes) if for_nodes => &mut nodes.figures,
+            _ => &mut self.figures,
+        };
+        match reason {
+            Reason::Expired(_) => figures.timeouts += 1,
+            Reason::Cancelled => figures.cancellations += 1,
+        }
+        let verdict = Outcome::Failed(Box::new(error));
+        self.outbox.push(Next::Tell(request, verdict));
     }
 
     // --- Ending ---
@@ -405,6 +491,9 @@ impl State {
                     next: self.end(now, None),
                 })),
             };
+        }
+        if let Some(released) = self.release_member(id, now) {
+            return released.map(Some);
         }
         if self.learn_of_revocation(id) {
             return Err(ReleaseError::Revoked { id });
@@ -442,6 +531,9 @@ impl State {
             if holder.has_transaction() {
                 return Err(JoinError::TransactionOpen { id });
             }
+            if holder.scope.is_some() {
+                return Err(JoinError::NodesOnly { id });
+            }
             holder.joined = Some(Joined {
                 thread,
                 last: false,
@@ -449,6 +541,7 @@ impl State {
             return Ok((holder.claim.owner.clone(), holder.grant));
         }
         Err(match self.holder() {
+            None if self.is_member(id) => JoinError::NodesOnly { id },
             None => JoinError::NotHeld { got: id },
             Some(holder) => JoinError::Mismatch {
                 expected: holder.grant.id(),
@@ -465,6 +558,9 @@ impl State {
         now: Moment,
         server: Option<u64>,
     ) -> Option<Next> {
+        if !self.held {
+            return self.part_from_nodes(id, now);
+        }
         let holder = self.holder_of(id)?;
         holder.sealed = false;
         match holder.joined.take() {
@@ -475,20 +571,26 @@ impl State {
 
     // --- The limit on holding ---
 
-    /// Takes the lock from a holder that has held for too long, if anybody waits for it. Tells when the present holder
-    /// will have.
+    /// Takes the lock from a holder that has held for too long, if the one who asks waits for it. Tells when the present
+    /// holder will have.
     pub(super) fn revoke_overdue(
         &mut self,
+        stand: Stand,
         now: Moment,
-        has_passed: impl FnOnce(Deadline) -> bool,
+        has_passed: impl Fn(Deadline) -> bool,
     ) -> (Option<Next>, Option<Deadline>) {
-        if self.queue.len() == 0 {
+        let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
+        if !self.held {
+            return (
+                None,
+                self.revoke_members(stand.number, place.is_some(), now, has_passed),
+            );
+        }
+        if place.is_none() {
             // Who asks has been granted the lock, and need not keep an eye on the holder any more.
             return (None, None);
         }
-        let Some(overdue) = self.holder().map(|holder| holder.overdue) else {
-            return (None, None);
-        };
+        let overdue = self.holder.overdue;
         if !overdue.is_some_and(has_passed) {
             return (None, overdue);
         }
@@ -498,7 +600,7 @@ impl State {
         if self.holder.is_released_by_id() {
             self.remember_revocation(self.holder.grant.id());
         }
-        self.figures.revocations += 1;
+        self.recorder().revocations += 1;
         (self.vacate(now, None), now.overdue)
     }
 
@@ -518,20 +620,31 @@ impl State {
 
     /// From here on the grant is not taken back until the transaction under it is over. `false` when it was already.
     pub(super) fn seal(&mut self, id: LockId) -> bool {
-        self.holder_of(id)
-            .map(|holder| holder.sealed = true)
-            .is_some()
+        match self.holder_of(id) {
+            Some(holder) => {
+                holder.sealed = true;
+                true
+            }
+            None => self.seal_member(id),
+        }
     }
 
-    /// When the present holder will have held for too long.
-    pub(super) fn overdue(&self) -> Option<Deadline> {
-        self.holder()?.overdue
+    /// When the first of those whom a request waits for will have held for too long.
+    pub(super) fn overdue(&self, stand: Stand) -> Option<Deadline> {
+        match self.holder() {
+            Some(holder) => holder.overdue,
+            None => self.members_overdue(stand.number, stand.ticket.is_some()),
+        }
     }
 
     // --- Looking ---
 
+    /// The holder; of those who share the lock the first.
     pub(super) fn current(&self, now: Timestamp) -> Option<LockInfo> {
-        self.holder().map(|holder| holder.info(now))
+        match self.holder() {
+            Some(holder) => Some(holder.info(now)),
+            None => self.first_member(now),
+        }
     }
 
     fn holder_info(&self, now: Timestamp) -> LockInfo {
@@ -562,11 +675,25 @@ impl State {
     }
 
     #[cfg(loom)]
-    pub(super) fn ticket_of(&self, owner: &OwnerId) -> Option<Ticket> {
+    pub(super) fn first_stand(&self) -> Option<Stand> {
+        let first = self.queue.waiting().next();
+        first.map(|(ticket, waiter)| Stand {
+            number: waiter.number,
+            ticket: Some(ticket),
+        })
+    }
+
+    #[cfg(loom)]
+    pub(super) fn stand_of(&self, owner: &OwnerId) -> Option<Stand> {
         let mut waiting = self.queue.waiting();
-        waiting
-            .find(|(_, waiter)| waiter.request.asker().owner == owner)
-            .map(|(ticket, _)| ticket)
+        let in_line = waiting.find(|(_, waiter)| waiter.request.asker().owner == owner);
+        match in_line {
+            Some((ticket, waiter)) => Some(Stand {
+                number: waiter.number,
+                ticket: Some(ticket),
+            }),
+            None => self.member_who_waits(owner),
+        }
     }
 
     pub(super) fn reset_figures(&mut self) {
@@ -587,18 +714,37 @@ pub(super) struct Ended {
 
 impl Waiter {
     fn entry(&self, lock: u32, place: usize, now: Timestamp) -> QueueEntry {
-        let asker = self.request.asker();
-        QueueEntry {
-            lock_id: LockId {
-                number: self.number,
-                lock,
-            },
-            owner_id: asker.owner.clone(),
-            wait_time: now - self.since,
-            place,
-            label: asker.label.cloned(),
-            call_site: asker.call_site.into(),
-        }
+        let id = LockId {
+            number: self.number,
+            lock,
+        };
+        queue_entry(id, &self.request.asker(), now - self.since, place)
+    }
+}
+
+fn queue_entry(id: LockId, asker: &Asker<'_>, wait_time: Duration, place: usize) -> QueueEntry {
+    QueueEntry {
+        lock_id: id,
+        owner_id: asker.owner.clone(),
+        wait_time,
+        place,
+        label: asker.label.cloned(),
+        call_site: asker.call_site.into(),
+    }
+}
+
+fn lock_info(grant: Grant, claim: &Claim, held_for: Duration) -> LockInfo {
+    LockInfo {
+        lock_id: grant.id(),
+        owner_id: claim.owner.clone(),
+        fencing_token: grant.token,
+        acquired_at: SystemTime::now()
+            .checked_sub(held_for)
+            .unwrap_or(SystemTime::UNIX_EPOCH),
+        held_for,
+        at_least: false,
+        label: claim.label.clone(),
+        call_site: claim.call_site.into(),
     }
 }
 
@@ -615,6 +761,7 @@ impl Holder {
             overdue: None,
             sealed: false,
             joined: None,
+            scope: None,
         }
     }
 
@@ -635,21 +782,25 @@ impl Holder {
 
     fn info(&self, now: Timestamp) -> LockInfo {
         let since = self.since.known().map_or(now, |(since, _)| since);
-        let held_for = now - since;
         LockInfo {
-            lock_id: self.grant.id(),
-            owner_id: self.claim.owner.clone(),
-            fencing_token: self.grant.token,
-            acquired_at: SystemTime::now()
-                .checked_sub(held_for)
-                .unwrap_or(SystemTime::UNIX_EPOCH),
-            held_for,
             at_least: !self.since.exact,
-            label: self.claim.label.clone(),
-            call_site: self.claim.call_site.into(),
+            ..lock_info(self.grant, &self.claim, now - since)
         }
     }
 }
+
+/// How a request for nodes is to wait, if it has to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HowToWait {
+    /// Not at all.
+    pub(super) at_once: bool,
+    pub(super) bound: Option<usize>,
+    pub(super) priority: Priority,
+}
+
+mod nodes;
+
+pub(super) use nodes::AskedNodes;
 
 #[cfg(test)]
 mod tests;

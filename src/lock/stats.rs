@@ -168,15 +168,23 @@ pub struct LockStats {
 }
 
 impl Recorder {
+    /// Of the granted requests, those granted at once included.
+    pub(super) fn wait_summary(&self) -> DurationSummary {
+        let waited = self.wait.count.min(self.acquisitions);
+        self.wait
+            .summary(self.acquisitions, self.acquisitions - waited)
+    }
+
+    pub(super) fn hold_summary(&self) -> DurationSummary {
+        self.hold.summary(self.releases + self.revocations, 0)
+    }
+
     pub(super) fn stats(
         &self,
         current_lock: Option<LockInfo>,
         queue: Vec<QueueEntry>,
     ) -> LockStats {
-        let wait = self
-            .wait
-            .summary(self.acquisitions, self.acquisitions - self.wait.count);
-        let holds = self.releases + self.revocations;
+        let wait = self.wait_summary();
         LockStats {
             total_acquisitions: self.acquisitions,
             total_releases: self.releases,
@@ -187,7 +195,7 @@ impl Recorder {
             total_revocations: self.revocations,
             average_wait_time: wait.mean,
             wait,
-            hold: self.hold.summary(holds, 0),
+            hold: self.hold_summary(),
             queue_length: queue.len(),
             is_locked: current_lock.is_some(),
             current_lock,

@@ -80,6 +80,13 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// By some who share the lock: each of them leaves under the mutex. No request has the number zero.
+    pub(super) const SHARED: Self = Self {
+        number: 0,
+        transaction: false,
+        pinned: true,
+    };
+
     #[inline]
     fn encode(self) -> u64 {
         (self.number << NUMBER)

@@ -30,13 +30,15 @@ mod priority;
 mod steps;
 mod table;
 
-pub(crate) use capacity::{Capacity, Exclusive};
+#[cfg(test)]
+pub(crate) use capacity::Exclusive;
+pub(crate) use capacity::{Capacity, Divisible, Part};
 use line::Line;
 pub(crate) use line::{Cursor, Ticket};
 pub use mode::LockMode;
 pub(crate) use mode::Rights;
 pub use priority::Priority;
-pub(crate) use table::{Asked, Link, LockTable, Party, Served};
+pub(crate) use table::{Asked, Link, LockTable, Party};
 
 /// A line in front of a capacity. `T` is what a face keeps of each waiting request.
 #[derive(Debug)]
@@ -80,6 +82,13 @@ impl<C: Capacity, T> Queue<C, T> {
     /// Returns what a granted request had taken.
     pub(crate) fn give_back(&mut self, demand: &C::Demand) {
         self.capacity.give_back(demand);
+    }
+
+    /// Changes what a granted request has taken into something that leaves more room, or as much.
+    pub(crate) fn exchange(&mut self, taken: &C::Demand, instead: &C::Demand) {
+        self.capacity.give_back(taken);
+        let fits = self.capacity.take(instead);
+        debug_assert!(fits, "what takes less fits where more was taken");
     }
 
     /// Grants the head of the line if it fits.

@@ -133,6 +133,15 @@ impl Rights {
         }
     }
 
+    /// What whoever has these may do with everything below.
+    pub(crate) fn extends_below(self) -> Self {
+        match self {
+            all if all.contain(LockMode::Exclusive.into()) => all,
+            read if read.contain(LockMode::Shared.into()) => LockMode::Shared.into(),
+            _ => Self::NONE,
+        }
+    }
+
     /// The strongest mode that it comes to.
     pub(crate) fn mode(self) -> LockMode {
         let contained = |mode: &LockMode| self.contain((*mode).into());

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use crate::document::{Change, SchemaViolation};
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
-use crate::lock::LockInfo;
+use crate::lock::{LockError, LockInfo};
 
 /// One commit in full: enough to repeat it on a copy of the document, or to write it to a log.
 ///
@@ -22,7 +22,8 @@ pub struct Commit {
     pub transaction_id: TransactionId,
     /// Who held the lock.
     pub owner: OwnerId,
-    /// The number of the grant; of two commits the later has no smaller one.
+    /// The number of the grant; of two commits the later has no smaller one, unless both were on nodes: then that is so for
+    /// those that wrote to one node.
     pub fencing_token: FencingToken,
     /// The key under which a repetition of the transaction returns the first result, if it brought one. From this a
     /// copy or a log can tell what was done already.
@@ -99,6 +100,47 @@ pub enum CommitError {
     /// The document would not be as the schema of its store says.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
+    /// The transaction was on nodes and could not lock one that it needed.
+    #[error("a node that the transaction needed was not locked: {0}")]
+    NotLocked(Box<LockError>),
+    /// The transaction was on nodes, and others have changed something meanwhile that it had read without a lock. Safe to try
+    /// again.
+    #[error("{} read and changed by others until version {version}; safe to try again", Conflicting(.node))]
+    Conflict {
+        /// A node that was read and is not as it was; `None` if the root or the document as a whole was read.
+        node: Option<NodeId>,
+        /// The version in which it is different.
+        version: u64,
+    },
+    /// A transaction with the same idempotency key was committed meanwhile.
+    #[error("a transaction with the key {key:?} was committed meanwhile")]
+    Repeated {
+        /// The key.
+        key: SmolStr,
+    },
+}
+
+impl CommitError {
+    /// Whether the same may well succeed if it is tried again from the start, because it failed by an unlucky meeting with
+    /// others.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::NotLocked(error) => error.is_transient(),
+            Self::Conflict { .. } => true,
+            Self::Revoked { .. } | Self::Schema(_) | Self::Repeated { .. } => false,
+        }
+    }
+}
+
+struct Conflicting<'a>(&'a Option<NodeId>);
+
+impl fmt::Display for Conflicting<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(id) => write!(f, "node {id} was"),
+            None => f.write_str("the document as a whole was"),
+        }
+    }
 }
 
 struct NowHeld<'a>(&'a Option<Box<LockInfo>>);

@@ -46,6 +46,15 @@ impl Transaction {
             schema.complete(&mut nodes);
         }
         let top = nodes[0].id().clone();
+        self.claim(|mut needs| {
+            for node in &nodes {
+                needs = needs.created(node.id());
+            }
+            match parent {
+                Some(parent) => needs.node(parent),
+                None => needs,
+            }
+        })?;
         self.apply_planned(plan::insert_subtree(&self.overlay, nodes, to)?)?;
         Ok(top)
     }
@@ -56,6 +65,7 @@ impl Transaction {
     ///
     /// [`EditError`]: it does not exist, or is the root.
     pub fn delete(&mut self, id: &NodeId) -> Result<(), EditError> {
+        self.claim(|needs| needs.detached(id))?;
         self.apply_planned(plan::remove_subtree(&self.overlay, id)?)
     }
 
@@ -73,6 +83,7 @@ impl Transaction {
         index: impl Into<Option<usize>>,
     ) -> Result<(), EditError> {
         let to = Some((parent, index.into()));
+        self.claim(|needs| needs.detached(id).node(parent))?;
         self.apply_planned(plan::move_node(&self.overlay, id, to)?)
     }
 
@@ -83,6 +94,7 @@ impl Transaction {
     ///
     /// [`EditError`]: one of them does not exist, or `child` is not a child of `parent`.
     pub fn remove_child(&mut self, parent: &NodeId, child: &NodeId) -> Result<(), EditError> {
+        self.claim(|needs| needs.detached(child).node(parent))?;
         plan::find(&self.overlay, parent)?;
         if plan::find(&self.overlay, child)?.parent() != Some(parent) {
             return Err(EditError::NotAChild {
@@ -146,6 +158,7 @@ impl Transaction {
         range: Option<Range<usize>>,
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
+        self.claim(|needs| needs.node(id))?;
         self.apply_planned(plan::splice_text(&self.overlay, id, range, text.into())?)
     }
 
@@ -163,6 +176,7 @@ impl Transaction {
         if let Some(schema) = self.store().schema() {
             schema.complete_marks(&mut marks);
         }
+        self.claim(|needs| needs.node(id))?;
         self.apply_planned(plan::set_marks(&self.overlay, id, marks)?)
     }
 
@@ -179,6 +193,7 @@ impl Transaction {
         let values = attributes
             .into_iter()
             .map(|(key, value)| (key.into(), Some(value)));
+        self.claim(|needs| needs.node(id))?;
         self.apply_planned(plan::patch_attrs(&self.overlay, id, values)?)
     }
 
@@ -188,6 +203,7 @@ impl Transaction {
     ///
     /// [`EditError`]: the node does not exist.
     pub fn set_type(&mut self, id: &NodeId, kind: impl Into<SmolStr>) -> Result<(), EditError> {
+        self.claim(|needs| needs.node(id))?;
         self.apply_planned(plan::set_type(&self.overlay, id, kind.into())?)
     }
 
@@ -203,6 +219,7 @@ impl Transaction {
         at: Cut,
         kind: impl Into<Option<SmolStr>>,
     ) -> Result<NodeId, EditError> {
+        self.claim(|needs| needs.divided(id).list_of(id))?;
         let right = self.store().generate_id().ok_or(EditError::IdsExhausted)?;
         let split = plan::split_node(&self.overlay, id, at, right.clone(), kind.into())?;
         self.apply_planned(split)?;
@@ -216,6 +233,7 @@ impl Transaction {
     ///
     /// [`EditError`]: one of them does not exist, or `right` is not the next sibling.
     pub fn join_nodes(&mut self, id: &NodeId, right: &NodeId) -> Result<(), EditError> {
+        self.claim(|needs| needs.divided(id).divided(right).list_of(id))?;
         self.apply_planned(plan::join_nodes(&self.overlay, id, right)?)
     }
 
@@ -237,7 +255,9 @@ impl Transaction {
     ///
     /// [`EditError`]: the node does not exist, or has a parent.
     pub fn set_root<'a>(&mut self, id: impl Into<Option<&'a NodeId>>) -> Result<(), EditError> {
-        self.apply_planned(plan::set_root(&self.overlay, id.into())?)
+        let id = id.into();
+        self.claim(|needs| needs.root(id))?;
+        self.apply_planned(plan::set_root(&self.overlay, id)?)
     }
 
     /// Makes a primitive change, one that another commit's event carried for example.
@@ -246,6 +266,7 @@ impl Transaction {
     ///
     /// [`EditError`]: the document is not as the change expects it, or would not be sound after it.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
+        self.claim(|needs| needs.change(&change))?;
         self.overlay.apply(change, &self.held.store.0.ids)
     }
 

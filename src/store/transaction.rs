@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use super::nodes::OnNodes;
 use super::{
     Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt, Witnessed,
 };
@@ -23,6 +24,18 @@ use crate::time::Timestamp;
 ///
 /// Inside, all questions of [`View`] are answered with the transaction's own changes included.
 ///
+/// # On nodes
+///
+/// One that was begun with [`DataStore::begin_on`] holds nodes instead, and runs beside others that hold other nodes. For all else
+/// it is as any other, with these differences:
+///
+/// - What a change needs and is not locked yet is locked by the change, after a wait if need be. If that fails the change
+///   returns [`EditError::NotLocked`], and the transaction cannot be committed any more: [`lock_error`](Self::lock_error) tells why.
+/// - What is read without a lock is looked at again by the commit. If others have changed it the commit fails with
+///   [`CommitError::Conflict`]. So the transaction is as if it had run by itself at the moment of its commit.
+/// - Its [`base`](Self::base) moves on with each lock. What is read from the base itself, and not by the transaction, is not
+///   looked at again.
+///
 /// ```
 /// use doclock::{DataStore, NodeSpec, View};
 ///
@@ -39,7 +52,7 @@ use crate::time::Timestamp;
 #[must_use = "a transaction is rolled back when it is dropped"]
 pub struct Transaction {
     id: TransactionId,
-    owner: OwnerId,
+    pub(super) owner: OwnerId,
     pub(super) overlay: Overlay,
     operations: Vec<ExecutedOperation>,
     /// The observer who runs it, and need not be told.
@@ -48,6 +61,8 @@ pub struct Transaction {
     receipt: Option<Box<Remembered>>,
     /// What most transactions have nothing of.
     aside: Option<Box<Aside>>,
+    /// If it has not the whole document to itself.
+    pub(super) nodes: Option<Box<OnNodes>>,
     /// Last, so that the lock outlives all else: fields are dropped in the order of their declaration.
     pub(super) held: Held,
 }
@@ -133,7 +148,7 @@ struct State {
 /// The grant under which a transaction is open.
 pub(super) struct Held {
     pub(super) store: DataStore,
-    grant: Grant,
+    pub(super) grant: Grant,
     lease: Lease,
 }
 
@@ -182,6 +197,7 @@ impl Transaction {
             origin: None,
             receipt: None,
             aside: None,
+            nodes: None,
             held,
         }
     }
@@ -218,7 +234,7 @@ impl Transaction {
         self.held.grant.id()
     }
 
-    /// The version that it started from, as it was and is.
+    /// The version that it started from, as it was and is; on nodes the version that it has come to.
     pub fn base(&self) -> &Snapshot {
         self.overlay.base()
     }
@@ -444,6 +460,9 @@ impl Transaction {
         &mut self,
         then: impl FnOnce(Option<(u64, &mut Vec<Change>)>),
     ) -> Result<Publication, CommitError> {
+        // Transactions on nodes publish one after the other; one that has the whole document has nobody beside it.
+        let shared = self.nodes.is_some().then(|| self.held.store.clone());
+        let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
         if let Err(error) = self.check() {
             then(None);
             return Err(error);
@@ -482,7 +501,14 @@ impl Transaction {
     }
 
     /// Whether it can be published. From here on the lock cannot be taken away from it.
-    fn check(&self) -> Result<(), CommitError> {
+    fn check(&mut self) -> Result<(), CommitError> {
+        self.validate()?;
+        if let (Some(receipt), true) = (&self.receipt, self.nodes.is_some())
+            && self.store().receipt(&receipt.key).is_some()
+        {
+            let key = receipt.key.clone();
+            return Err(CommitError::Repeated { key });
+        }
         if let Some(schema) = self.store().schema() {
             schema.check(self.base(), &self.overlay, self.changes())?;
         }
@@ -534,15 +560,23 @@ impl Transaction {
 }
 
 impl View for Transaction {
+    #[inline]
     fn node(&self, id: &NodeId) -> Option<&Node> {
+        if let Some(nodes) = &self.nodes {
+            self.note_read(nodes, id);
+        }
         self.overlay.node(id)
     }
 
     fn root(&self) -> Option<&NodeId> {
+        if let Some(nodes) = &self.nodes {
+            self.note_read_of_root(nodes);
+        }
         self.overlay.root()
     }
 
     fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_> {
+        self.note_read_of_all();
         self.overlay.nodes()
     }
 

@@ -1,5 +1,6 @@
 //! Transactions as lists of operations: data that is run in one go, whole or not at all.
 
+mod declare;
 mod desk;
 pub mod dsl;
 mod edit;
@@ -9,6 +10,7 @@ mod history;
 mod hooks;
 mod manager;
 mod operation;
+mod retry;
 mod run;
 mod script;
 
@@ -20,4 +22,5 @@ pub use manager::{TransactionManager, TransactionResult};
 pub use operation::{
     Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
 };
+pub use retry::{Transient, retry};
 pub use script::{ScriptError, parse_operations};

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
-use super::{TransactionError, edit};
+use super::{TransactionError, declare, edit};
 use crate::document::{Change, Node, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, ExecutedOperation, Transaction};
@@ -80,7 +80,7 @@ impl Runner<'_> {
                 self.step(name, |transaction| Ok(transaction.select(None)?))
             }
             Operation::IfUnchanged { version } => {
-                self.step(name, |transaction| match transaction.base().version() {
+                self.step(name, |transaction| match transaction.version() {
                     found if found == version => Ok(()),
                     found => Err(OperationError::VersionConflict {
                         expected: version,
@@ -103,6 +103,12 @@ impl Runner<'_> {
             },
         };
         let before = self.transaction.changes().len();
+        if let Err(cause) = self
+            .transaction
+            .claim(|needs| declare::on(needs, &id, &operation))
+        {
+            return Err(self.failed(name, Some(id), cause.into()));
+        }
         match edit::apply(self.transaction, &id, operation) {
             Ok(()) => {
                 self.done(name, Some(id), before);

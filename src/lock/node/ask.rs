@@ -1,0 +1,179 @@
+//! Asking for nodes, and waiting for them.
+
+use std::convert::Infallible;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
+use crate::lock::request::{Outcome, Request};
+use crate::lock::state::{AskedNodes, HowToWait, Moment, State};
+use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
+use crate::time::Deadline;
+
+/// A limit on waiting with when it will have passed: the same for all that one request has to wait for.
+type Limit = Option<(Duration, Deadline)>;
+
+impl FifoLock {
+    /// Locks nodes, all or none, after a wait if need be. All of them stand in their lines from one moment on.
+    #[inline(always)]
+    pub(crate) fn grant_nodes(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        if let Some(token) = &options.cancel
+            && token.is_cancelled()
+        {
+            return Err(self.refuse_cancelled(asker.owner));
+        }
+        let shared = &*self.0;
+        if shared.word.is_free() {
+            let mut state = shared.state.lock();
+            if shared.is_free(&state) {
+                return Ok(shared.take(&mut state, asker, Some(scope)));
+            }
+        }
+        self.grant_nodes_in_line(asker, options, &scope, tree)
+    }
+
+    #[inline(never)]
+    fn grant_nodes_in_line(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+    ) -> Result<Grant, LockError> {
+        let (grant, waited) =
+            self.ask_in_step(asker, options, None, |state, now, how, request| {
+                state.narrow(tree);
+                state.ask_for_nodes(request, scope.with_intentions(tree), how, now)
+            })?;
+        match self.follow(grant, asker, options, scope, tree, waited) {
+            Ok(()) => Ok(grant),
+            Err(error) => {
+                self.part_from_grant(grant.id());
+                Err(error)
+            }
+        }
+    }
+
+    /// Locks more nodes for somebody who has some, all or none. What it had it keeps in any case.
+    pub(crate) fn extend_nodes(
+        &self,
+        grant: Grant,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+    ) -> Result<(), LockError> {
+        if let Some(token) = &options.cancel
+            && token.is_cancelled()
+        {
+            return Err(self.refuse_cancelled(asker.owner));
+        }
+        let waited = self.extend(grant, asker, options, scope, tree, None)?;
+        self.follow(grant, asker, options, scope, tree, waited)
+    }
+
+    fn extend(
+        &self,
+        grant: Grant,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+        limit: Option<Limit>,
+    ) -> Result<Option<Limit>, LockError> {
+        let asked = self.ask_in_step(asker, options, limit, |state, now, how, request| {
+            state.ask_for_more(grant, scope, tree, request, how, now)
+        });
+        asked.map(|(_, waited)| waited)
+    }
+
+    /// Locks what has come to stand above the nodes while they were waited for. What stands there afterwards cannot be
+    /// moved by others: for that they need what is locked now.
+    fn follow(
+        &self,
+        grant: Grant,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        scope: &Scope,
+        tree: &dyn Tree,
+        mut waited: Option<Limit>,
+    ) -> Result<(), LockError> {
+        // Without a wait the place of each was looked up in the step that locked it.
+        while let Some(limit) = waited {
+            let covered = self.0.step(|state, _| {
+                let set = scope.with_intentions(tree);
+                state.covers(grant, &set)
+            });
+            if covered {
+                break;
+            }
+            waited = self.extend(grant, asker, options, scope, tree, Some(limit))?;
+        }
+        Ok(())
+    }
+
+    /// Takes a step that asks for nodes, and waits if need be. Returns with the grant the limit of the wait, if there was one.
+    fn ask_in_step(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+        limit: Option<Limit>,
+        ask: impl FnOnce(
+            &mut State,
+            Moment,
+            HowToWait,
+            Arc<Request<Infallible>>,
+        ) -> Result<AskedNodes, LockError>,
+    ) -> Result<(Grant, Option<Limit>), LockError> {
+        let shared = &self.0;
+        let request = Arc::new(Request::new(asker, None));
+        let asked = shared.step(|state, now| {
+            let limit = limit.unwrap_or_else(|| shared.deadline(options.limit(state.wait_limit)));
+            let at_once = options
+                .limit(state.wait_limit)
+                .is_some_and(|limit| limit.is_zero());
+            let how = HowToWait {
+                at_once,
+                bound: options.queue_bound,
+                priority: options.priority,
+            };
+            Ok(match ask(state, now, how, Arc::clone(&request))? {
+                AskedNodes::Granted(grant) => Ok(grant),
+                AskedNodes::Waits(stand) => Err(shared.wait_as(state, stand, limit)),
+            })
+        });
+        let wait = match asked? {
+            Ok(grant) => return Ok((grant, None)),
+            Err(wait) => wait,
+        };
+        let limit = wait.deadline;
+        match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
+            Outcome::Granted(grant) => Ok((grant, Some(limit))),
+            Outcome::Failed(error) => Err(*error),
+            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::Done(never) => match never {},
+        }
+    }
+
+    /// Who has which nodes locked.
+    pub(crate) fn node_holders(&self) -> Vec<NodeHolder> {
+        self.0.step(|state, now| state.node_holders(now.at))
+    }
+
+    /// Who waits for which nodes.
+    pub(crate) fn node_waiters(&self) -> Vec<NodeWaiter> {
+        self.0.step(|state, now| state.node_waiters(now.at))
+    }
+
+    /// Figures of the locks on nodes.
+    pub(crate) fn node_stats(&self) -> NodeLockStats {
+        self.0.step(|state, _| state.node_stats())
+    }
+}

@@ -1,0 +1,122 @@
+//! What a request for nodes saw when it failed.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use crate::id::{LockId, NodeId, OwnerId};
+use crate::lock::CallSite;
+use crate::lock::info::{Millis, millis};
+use crate::queue::LockMode;
+
+/// The node for which a request waited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct NodeWait {
+    /// The node; `None` for the document itself.
+    pub node: Option<NodeId>,
+    /// In which mode it was to be locked.
+    pub mode: LockMode,
+}
+
+impl fmt::Display for NodeWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", Thing(self.node.as_ref()), self.mode)
+    }
+}
+
+struct Thing<'a>(Option<&'a NodeId>);
+
+impl fmt::Display for Thing<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(id) => write!(f, "node {id}"),
+            None => f.write_str("the document"),
+        }
+    }
+}
+
+/// A circle of owners of which each waits for the next, and the last for the first.
+///
+/// The first is the one whose request was refused, because it would have closed the circle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Deadlock {
+    /// The circle.
+    pub links: Vec<DeadlockLink>,
+}
+
+/// One owner of a [`Deadlock`], and why it waits for the next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DeadlockLink {
+    /// Its lock.
+    pub lock_id: LockId,
+    /// Who it is.
+    pub owner_id: OwnerId,
+    /// What it does, if it said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<SmolStr>,
+    /// Where in the program it asked for its lock.
+    pub call_site: CallSite,
+    /// What it waits for.
+    pub waits_for: NodeWait,
+    /// In which mode it has that locked already, if it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has: Option<LockMode>,
+    /// In which mode the next has it locked; `None` if the next waits for it as well, and asked before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_by_next: Option<LockMode>,
+    /// How long it has waited, by the store's clock. Zero for the one that was refused.
+    #[serde(serialize_with = "millis::duration")]
+    pub waiting_for: Duration,
+    /// How long it has held its locks.
+    #[serde(serialize_with = "millis::duration")]
+    pub held_for: Duration,
+}
+
+impl Deadlock {
+    /// Whether it is about one node that two owners have locked shared and both want to themselves.
+    pub(in crate::lock) fn is_of_upgrades(&self) -> bool {
+        match &*self.links {
+            [one, other] => {
+                one.waits_for.node == other.waits_for.node
+                    && one.has.is_some()
+                    && other.has.is_some()
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Deadlock {
+    /// `lock-1-x of ann waits for node 1:4 (exclusive), which lock-2-x of bob has (exclusive) and waits since 2ms for …`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nexts = self.links.iter().cycle().skip(1);
+        for (nth, (link, next)) in self.links.iter().zip(nexts).enumerate() {
+            if nth == 0 {
+                write!(
+                    f,
+                    "{} of {} waits for {}",
+                    link.lock_id, link.owner_id, link.waits_for
+                )?;
+            } else {
+                let since = Millis(link.waiting_for);
+                write!(f, " and waits since {since} for {}", link.waits_for)?;
+            }
+            write!(f, ", which {} of {}", next.lock_id, next.owner_id)?;
+            match link.held_by_next {
+                Some(mode) => write!(f, " has ({mode})")?,
+                None => f.write_str(" asked for before")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Deadlock {}

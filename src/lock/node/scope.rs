@@ -1,0 +1,148 @@
+//! Which nodes are to be locked, and how.
+
+use smallvec::SmallVec;
+
+use crate::id::NodeId;
+use crate::queue::{LockMode, Rights};
+
+/// Something that can be locked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Granule {
+    /// All nodes, and which of them is the root.
+    Document,
+    Node(NodeId),
+}
+
+impl Granule {
+    pub(crate) fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Document => None,
+            Self::Node(id) => Some(id),
+        }
+    }
+}
+
+/// Where each node stands, as last published.
+pub(crate) trait Tree {
+    /// Calls `visit` with each node above `id`. None for a node that does not exist.
+    fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId));
+}
+
+/// A set of nodes with the modes in which they are to be locked.
+///
+/// A mode is for the node alone, or for the node with all below it; see [`LockMode`]. What is named twice is locked in both
+/// modes. A node that does not exist yet can be named too: that keeps others from creating one with this id.
+///
+/// ```
+/// use doclock::{LockMode, NodeId, Scope};
+///
+/// let scope = Scope::new().read("title").write_subtree("section");
+/// let same = Scope::from([
+///     (NodeId::from("title"), LockMode::NodeShared),
+///     (NodeId::from("section"), LockMode::Exclusive),
+/// ]);
+/// assert_eq!(scope, same);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct Scope(SmallVec<[(Granule, Rights); 1]>);
+
+impl Scope {
+    /// No node.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node in a mode.
+    pub fn lock(mut self, id: impl Into<NodeId>, mode: LockMode) -> Self {
+        self.add(Granule::Node(id.into()), mode.into());
+        self
+    }
+
+    /// Adds the reading of a node alone.
+    pub fn read(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::NodeShared)
+    }
+
+    /// Adds the writing of a node alone: its type, attributes, text, marks and list of children.
+    pub fn write(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::NodeExclusive)
+    }
+
+    /// Adds the reading of a node and all below it.
+    pub fn read_subtree(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::Shared)
+    }
+
+    /// Adds the writing of a node and all below it.
+    pub fn write_subtree(self, id: impl Into<NodeId>) -> Self {
+        self.lock(id, LockMode::Exclusive)
+    }
+
+    /// Whether it names nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The nodes with their modes, in the order in which they were named.
+    pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, LockMode)> {
+        let nodes = self.0.iter();
+        nodes.filter_map(|(granule, rights)| Some((granule.node()?, rights.mode())))
+    }
+
+    pub(crate) fn add(&mut self, granule: Granule, rights: Rights) {
+        self.0.push((granule, rights));
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    pub(crate) fn parts(&self) -> &[(Granule, Rights)] {
+        &self.0
+    }
+
+    /// The whole set of locks, with the intentions on everything above: each thing once, in one order.
+    pub(in crate::lock) fn with_intentions(&self, tree: &dyn Tree) -> Vec<(Granule, Rights)> {
+        let mut set: Vec<(Granule, Rights)> = Vec::with_capacity(4 * self.0.len());
+        for (granule, rights) in &self.0 {
+            if let Granule::Node(id) = granule {
+                let intention = rights.intention();
+                set.push((Granule::Document, intention));
+                tree.each_ancestor(id, &mut |above| {
+                    set.push((Granule::Node(above.clone()), intention))
+                });
+            }
+            set.push((granule.clone(), *rights));
+        }
+        set.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        set.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.and(next.1);
+            }
+            same
+        });
+        set
+    }
+}
+
+impl<I: Into<NodeId>> FromIterator<(I, LockMode)> for Scope {
+    fn from_iter<T: IntoIterator<Item = (I, LockMode)>>(nodes: T) -> Self {
+        nodes
+            .into_iter()
+            .fold(Self::new(), |scope, (id, mode)| scope.lock(id, mode))
+    }
+}
+
+impl<I: Into<NodeId>, const N: usize> From<[(I, LockMode); N]> for Scope {
+    fn from(nodes: [(I, LockMode); N]) -> Self {
+        nodes.into_iter().collect()
+    }
+}
+
+impl<I: Into<NodeId>> From<Vec<(I, LockMode)>> for Scope {
+    fn from(nodes: Vec<(I, LockMode)>) -> Self {
+        nodes.into_iter().collect()
+    }
+}

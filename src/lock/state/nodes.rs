@@ -1,0 +1,596 @@
+//! The steps of those who lock nodes: they share the lock, and have the nodes in a table of their own.
+//!
+//! Invariants, beside those of the table:
+//!
+//! 1. A member has a share of the lock from its admission to its end, so whoever wants the whole waits for it.
+//! 2. Whoever holds the whole and has a scope is alone. No request for nodes waits in line while it holds: the first to come
+//!    narrows it.
+//! 3. A member waits for nodes if and only if the table says so.
+
+use super::*;
+use crate::lock::node::{
+    Asking, Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait,
+    NodeWaiter, Tree,
+};
+use crate::queue::{Asked, Link, Party};
+
+/// What became of a request for nodes for now.
+pub(in crate::lock) enum AskedNodes {
+    Granted(Grant),
+    Waits(Stand),
+}
+
+impl State {
+    // --- Asking ---
+
+    /// Narrows a holder who is alone, and has asked for nodes, to these.
+    pub(in crate::lock) fn narrow(&mut self, tree: &dyn Tree) {
+        if !self.held {
+            return;
+        }
+        let Some(scope) = self.holder.scope.take() else {
+            return;
+        };
+        self.held = false;
+        self.queue.exchange(&Part::Whole, &Part::Share);
+        let holder = &mut self.holder;
+        // Whoever enters has taken note of the time.
+        let since = holder
+            .since
+            .known()
+            .map(|known| known.0)
+            .unwrap_or_default();
+        let number = holder.grant.id().number;
+        let member = Member {
+            claim: std::mem::replace(&mut holder.claim, Claim::nobody()),
+            grant: Some(holder.grant),
+            since,
+            exact: holder.since.exact,
+            overdue: holder.overdue,
+            sealed: holder.sealed,
+            asking: None,
+        };
+        let nodes = self.nodes.get_or_insert_default();
+        nodes.list.insert(number, member);
+        let asked = nodes.table.ask(number, scope.with_intentions(tree));
+        debug_assert_eq!(asked, Asked::Granted, "it was alone");
+    }
+
+    /// Asks for nodes on behalf of somebody who has none yet.
+    pub(in crate::lock) fn ask_for_nodes(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        set: NodeSet,
+        how: HowToWait,
+        now: Moment,
+    ) -> Result<AskedNodes, LockError> {
+        let asker = request.asker();
+        self.refuse_reentry(&asker, now.at)?;
+        let admitted = self.queue.try_take(&Part::Share);
+        let nodes = self.nodes.get_or_insert_default();
+        let would_wait = !admitted || nodes.table.would_wait(0, &set).is_some();
+        if would_wait {
+            let refused = match how.at_once {
+                true => Err(self.would_block(&asker, now.at)),
+                false => self.reject_excess(&asker, how.bound),
+            };
+            if let Err(error) = refused {
+                if admitted {
+                    self.queue.give_back(&Part::Share);
+                }
+                return Err(error);
+            }
+        }
+        if !admitted {
+            let stand = self.join_line(request, how.priority, Some(Box::new(set)), now.at);
+            return Ok(AskedNodes::Waits(stand));
+        }
+        let number = self.next_id().number;
+        let mut claim = Claim::nobody();
+        claim.assign(&asker);
+        Ok(match self.enroll(number, claim, set, now.at) {
+            true => AskedNodes::Granted(self.grant_member(number, now.at, now)),
+            false => {
+                self.wait_for_nodes(number, request.clone(), now.at);
+                AskedNodes::Waits(Stand {
+                    number,
+                    ticket: None,
+                })
+            }
+        })
+    }
+
+    /// Asks for more nodes on behalf of somebody who has some.
+    pub(in crate::lock) fn ask_for_more(
+        &mut self,
+        grant: Grant,
+        scope: &Scope,
+        tree: &dyn Tree,
+        request: Arc<dyn Waiting>,
+        how: HowToWait,
+        now: Moment,
+    ) -> Result<AskedNodes, LockError> {
+        let id = grant.id();
+        if let Some(held) = self.holder_of(id).and_then(|holder| holder.scope.as_mut()) {
+            held.extend(scope.clone());
+            return Ok(AskedNodes::Granted(grant));
+        }
+        let number = id.number;
+        let asker = request.asker();
+        let Some(nodes) = self
+            .nodes
+            .as_mut()
+            .filter(|nodes| nodes.list.contains_key(&number))
+        else {
+            return Err(LockError::Revoked {
+                id,
+                owner: asker.owner.clone(),
+            });
+        };
+        let set = scope.with_intentions(tree);
+        if nodes.table.would_wait(number, &set).is_some() {
+            if how.at_once {
+                return Err(self.would_block(&asker, now.at));
+            }
+            self.reject_excess(&asker, how.bound)?;
+        }
+        let nodes = self.nodes.get_or_insert_default();
+        Ok(match nodes.table.ask(number, set) {
+            Asked::Granted => AskedNodes::Granted(grant),
+            Asked::Waits => {
+                self.wait_for_nodes(number, request.clone(), now.at);
+                AskedNodes::Waits(Stand {
+                    number,
+                    ticket: None,
+                })
+            }
+            Asked::Refused(circle) => return Err(self.deadlock(circle, now.at)),
+        })
+    }
+
+    /// Whether somebody has all these locked, as far as others have to know of it.
+    pub(in crate::lock) fn covers(&self, grant: Grant, set: &[(Granule, Rights)]) -> bool {
+        let alone = self.held && self.holder.grant.id() == grant.id();
+        let number = grant.id().number;
+        alone
+            || self.nodes.as_ref().is_none_or(|nodes| {
+                let mut set = set.iter();
+                set.all(|(granule, rights)| nodes.table.rights(number, granule).contain(*rights))
+            })
+    }
+
+    /// Lets in somebody who has waited in line for a share.
+    pub(super) fn admit(
+        &mut self,
+        number: u64,
+        since: Timestamp,
+        request: Arc<dyn Waiting>,
+        set: NodeSet,
+        now: Moment,
+    ) {
+        let mut claim = Claim::nobody();
+        claim.assign(&request.asker());
+        if self.enroll(number, claim, set, now.at) {
+            let grant = self.grant_member(number, since, now);
+            self.outbox
+                .push(Next::Tell(request, Outcome::Granted(grant)));
+        } else {
+            self.wait_for_nodes(number, request, since);
+        }
+    }
+
+    /// Makes somebody a member. Whether all that it asks for is granted.
+    fn enroll(&mut self, number: u64, claim: Claim, set: NodeSet, now: Timestamp) -> bool {
+        let member = Member {
+            claim,
+            grant: None,
+            since: now,
+            exact: true,
+            overdue: None,
+            sealed: false,
+            asking: None,
+        };
+        let nodes = self.nodes.get_or_insert_default();
+        nodes.list.insert(number, member);
+        match nodes.table.ask(number, set) {
+            Asked::Granted => true,
+            Asked::Waits => false,
+            Asked::Refused(_) => {
+                debug_assert!(false, "nobody waits for a party that has nothing (table)");
+                false
+            }
+        }
+    }
+
+    fn wait_for_nodes(&mut self, number: u64, request: Arc<dyn Waiting>, since: Timestamp) {
+        let nodes = self.nodes.get_or_insert_default();
+        if let Some(member) = nodes.list.get_mut(&number) {
+            member.asking = Some(Asking { request, since });
+            nodes.waiting += 1;
+        }
+    }
+
+    /// Takes note that somebody got all that it had asked for at `since`.
+    fn grant_member(&mut self, number: u64, since: Timestamp, now: Moment) -> Grant {
+        let id = self.id(number);
+        self.grants += 1;
+        let granted = Grant::new(id, FencingToken(self.grants), now.overdue.is_some());
+        let nodes = self.nodes.get_or_insert_default();
+        if now.at != since {
+            nodes.figures.wait.record(now.at - since, 1);
+        }
+        let Some(member) = nodes.list.get_mut(&number) else {
+            debug_assert!(false, "only members are granted nodes");
+            return granted;
+        };
+        if let Some(grant) = member.grant {
+            return grant;
+        }
+        nodes.figures.acquisitions += 1;
+        member.grant = Some(granted);
+        member.since = now.at;
+        member.overdue = now.overdue;
+        granted
+    }
+
+    /// Grants those whom the table has served.
+    fn grant_served(&mut self, served: impl IntoIterator<Item = Party>, now: Moment) {
+        for number in served {
+            let Some(asking) = self.stop_waiting(number) else {
+                debug_assert!(false, "who was served had asked");
+                continue;
+            };
+            let grant = self.grant_member(number, asking.since, now);
+            let verdict = Outcome::Granted(grant);
+            self.outbox.push(Next::Tell(asking.request, verdict));
+        }
+    }
+
+    fn stop_waiting(&mut self, number: u64) -> Option<Asking> {
+        let nodes = self.nodes.as_mut()?;
+        let asking = nodes.list.get_mut(&number)?.asking.take()?;
+        nodes.waiting -= 1;
+        Some(asking)
+    }
+
+    /// Takes back a request for nodes. Who had some before keeps them; who had none ends.
+    pub(super) fn withdraw_from_nodes(&mut self, number: u64, reason: Reason, now: Moment) {
+        let Some(nodes) = &self.nodes else {
+            return;
+        };
+        let first = nodes
+            .table
+            .waits_for(number)
+            .max_by_key(|(_, _, ahead)| *ahead);
+        let Some((granule, wants, ahead)) = first else {
+            return;
+        };
+        let node = NodeWait {
+            node: granule.node().cloned(),
+            mode: wants.mode(),
+        };
+        let (mut holder, mut standing) = (None, Vec::new());
+        for blocker in nodes.table.blockers(number) {
+            let Some(member) = nodes.list.get(&blocker) else {
+                continue;
+            };
+            match &member.asking {
+                None if holder.is_none() => holder = Some(self.info(blocker, member, now.at)),
+                Some(asking) if standing.len() < TimeoutEvidence::AHEAD => {
+                    standing.push(self.entry(blocker, asking, standing.len() + 1, now.at));
+                }
+                _ => {}
+            }
+        }
+        let place = ahead + 1;
+        let Some(asking) = self.stop_waiting(number) else {
+            return;
+        };
+        let stood = Stood {
+            number,
+            since: asking.since,
+            place,
+            holder,
+            node: Some(node),
+            ahead: standing,
+        };
+        self.fail(asking.request, stood, reason, now.at);
+        let nodes = self.nodes.get_or_insert_default();
+        let is_new = nodes
+            .list
+            .get(&number)
+            .is_some_and(|member| member.grant.is_none());
+        let served = nodes.table.withdraw(number);
+        self.grant_served(served, now);
+        if is_new {
+            self.leave(number, now);
+        }
+    }
+
+    // --- Ending ---
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.nodes
+            .as_ref()
+            .is_some_and(|nodes| !nodes.list.is_empty())
+    }
+
+    pub(super) fn waiting_for_nodes(&self) -> usize {
+        self.nodes.as_ref().map_or(0, |nodes| nodes.waiting)
+    }
+
+    fn member(&self, id: LockId) -> Option<&Member> {
+        let members = self.nodes.as_ref().filter(|_| id.lock == self.lock)?;
+        members.list.get(&id.number)
+    }
+
+    pub(super) fn is_member(&self, id: LockId) -> bool {
+        self.member(id).is_some()
+    }
+
+    /// Ends what a member has if `id` names it. `None` if it names no member.
+    pub(super) fn release_member(
+        &mut self,
+        id: LockId,
+        now: Moment,
+    ) -> Option<Result<Ended, ReleaseError>> {
+        if self.member(id)?.claim.transaction {
+            return Some(Err(ReleaseError::TransactionOpen { id }));
+        }
+        Some(Ok(Ended {
+            next: self.part_from_nodes(id, now),
+        }))
+    }
+
+    /// Ends what a member has. Of those to whom something goes by that, the first is returned.
+    pub(super) fn part_from_nodes(&mut self, id: LockId, now: Moment) -> Option<Next> {
+        let member = self.member(id)?;
+        let hold = now.at - member.since;
+        let nodes = self.nodes.get_or_insert_default();
+        nodes.figures.releases += 1;
+        nodes.figures.hold.record(hold, 1);
+        self.pace = (self.pace * 7 + hold) / 8;
+        self.leave(id.number, now);
+        self.outbox.pop()
+    }
+
+    /// Has a member leave with all that it has.
+    fn leave(&mut self, number: u64, now: Moment) {
+        let nodes = self.nodes.get_or_insert_default();
+        nodes.list.remove(&number);
+        let served = nodes.table.dismiss(number);
+        self.grant_served(served, now);
+        self.queue.give_back(&Part::Share);
+        let next = self.grant_next(now, None);
+        self.outbox.extend(next);
+    }
+
+    pub(super) fn seal_member(&mut self, id: LockId) -> bool {
+        if id.lock != self.lock {
+            return false;
+        }
+        let nodes = self.nodes.as_mut();
+        let member = nodes.and_then(|nodes| nodes.list.get_mut(&id.number));
+        member.map(|member| member.sealed = true).is_some()
+    }
+
+    // --- The limit on holding ---
+
+    /// The members for whom a request waits: all, for one that waits for the whole.
+    fn blocking(&self, number: u64, waits_in_line: bool) -> Vec<Party> {
+        let Some(nodes) = &self.nodes else {
+            return Vec::new();
+        };
+        match waits_in_line {
+            true => nodes.list.keys().copied().collect(),
+            false => nodes.table.blockers(number),
+        }
+    }
+
+    pub(super) fn members_overdue(&self, number: u64, waits_in_line: bool) -> Option<Deadline> {
+        let nodes = self.nodes.as_ref()?;
+        let blocking = self.blocking(number, waits_in_line);
+        let members = blocking.iter().filter_map(|number| nodes.list.get(number));
+        members.filter_map(|member| member.overdue).min()
+    }
+
+    /// Takes back what others have had for too long for whom a request waits, and tells when to look again.
+    pub(super) fn revoke_members(
+        &mut self,
+        number: u64,
+        waits_in_line: bool,
+        now: Moment,
+        has_passed: impl Fn(Deadline) -> bool,
+    ) -> Option<Deadline> {
+        for blocker in self.blocking(number, waits_in_line) {
+            let Some(member) = self
+                .nodes
+                .as_ref()
+                .and_then(|nodes| nodes.list.get(&blocker))
+            else {
+                continue;
+            };
+            if !member.sealed && member.overdue.is_some_and(&has_passed) {
+                self.revoke_member(blocker, now);
+            }
+        }
+        // Who publishes will be done before the limit passes again.
+        let next = self.members_overdue(number, waits_in_line)?;
+        Some(if has_passed(next) { now.overdue? } else { next })
+    }
+
+    fn revoke_member(&mut self, number: u64, now: Moment) {
+        let id = self.id(number);
+        let asking = self.stop_waiting(number);
+        let nodes = self.nodes.get_or_insert_default();
+        let Some(member) = nodes.list.get(&number) else {
+            return;
+        };
+        nodes.figures.revocations += 1;
+        nodes.figures.hold.record(now.at - member.since, 1);
+        let owner = member.claim.owner.clone();
+        if !member.claim.transaction {
+            self.remember_revocation(id);
+        }
+        if let Some(asking) = asking {
+            let error = LockError::Revoked { id, owner };
+            let verdict = Outcome::Failed(Box::new(error));
+            self.outbox.push(Next::Tell(asking.request, verdict));
+        }
+        self.leave(number, now);
+    }
+
+    // --- Looking ---
+
+    fn info(&self, number: u64, member: &Member, now: Timestamp) -> LockInfo {
+        let grant = member
+            .grant
+            .unwrap_or_else(|| Grant::new(self.id(number), FencingToken(0), false));
+        LockInfo {
+            at_least: !member.exact,
+            ..lock_info(grant, &member.claim, now - member.since)
+        }
+    }
+
+    fn entry(&self, number: u64, asking: &Asking, place: usize, now: Timestamp) -> QueueEntry {
+        queue_entry(
+            self.id(number),
+            &asking.request.asker(),
+            now - asking.since,
+            place,
+        )
+    }
+
+    /// The first of the members, those before others who have something.
+    pub(super) fn first_member(&self, now: Timestamp) -> Option<LockInfo> {
+        let nodes = self.nodes.as_ref()?;
+        let (number, member) = nodes
+            .list
+            .iter()
+            .min_by_key(|(_, member)| member.grant.is_none())?;
+        Some(self.info(*number, member, now))
+    }
+
+    pub(super) fn info_of_thread(&self, thread: u64, now: Timestamp) -> Option<LockInfo> {
+        let nodes = self.nodes.as_ref()?;
+        let mut members = nodes.list.iter();
+        let (number, member) = members.find(|(_, member)| member.claim.thread == thread)?;
+        Some(self.info(*number, member, now))
+    }
+
+    /// Who has which nodes.
+    pub(in crate::lock) fn node_holders(&self, now: Timestamp) -> Vec<NodeHolder> {
+        let holder = self
+            .holder()
+            .and_then(|holder| Some((holder, holder.scope.as_ref()?)));
+        let alone = holder.map(|(holder, scope)| NodeHolder {
+            holder: holder.info(now),
+            nodes: scope.nodes().map(|(id, mode)| (id.clone(), mode)).collect(),
+        });
+        let members = self.nodes.iter().flat_map(|nodes| {
+            let granted = nodes
+                .list
+                .iter()
+                .filter(|(_, member)| member.grant.is_some());
+            granted.map(|(&number, member)| NodeHolder {
+                holder: self.info(number, member, now),
+                nodes: (nodes.table.held(number))
+                    .filter_map(|(granule, rights)| Some((granule.node()?.clone(), rights.mode())))
+                    .collect(),
+            })
+        });
+        alone.into_iter().chain(members).collect()
+    }
+
+    /// Who waits for which nodes.
+    pub(in crate::lock) fn node_waiters(&self, now: Timestamp) -> Vec<NodeWaiter> {
+        let members = self.nodes.iter().flat_map(|nodes| {
+            nodes.list.iter().filter_map(move |(&number, member)| {
+                let asking = member.asking.as_ref()?;
+                let waits_for = || nodes.table.waits_for(number);
+                let place = 1 + waits_for().map(|(_, _, ahead)| ahead).max()?;
+                let behind = nodes.table.blockers(number).into_iter();
+                Some(NodeWaiter {
+                    request: self.entry(number, asking, place, now),
+                    waits_for: waits_for()
+                        .map(|(granule, wants, _)| NodeWait {
+                            node: granule.node().cloned(),
+                            mode: wants.mode(),
+                        })
+                        .collect(),
+                    behind: behind.map(|number| self.id(number)).collect(),
+                })
+            })
+        });
+        members.collect()
+    }
+
+    pub(in crate::lock) fn node_stats(&mut self) -> NodeLockStats {
+        let alone = self.held && self.holder.scope.is_some();
+        let nodes = &**self.nodes.get_or_insert_default();
+        let figures = &nodes.figures;
+        let granted = nodes.list.values().filter(|member| member.grant.is_some());
+        NodeLockStats {
+            total_acquisitions: figures.acquisitions,
+            total_releases: figures.releases,
+            total_timeouts: figures.timeouts,
+            total_cancellations: figures.cancellations,
+            total_rejections: figures.rejections,
+            total_refusals: figures.refusals,
+            total_revocations: figures.revocations,
+            total_deadlocks: nodes.deadlocks,
+            total_upgrade_conflicts: nodes.upgrade_conflicts,
+            wait: figures.wait_summary(),
+            hold: figures.hold_summary(),
+            holders: granted.count() + usize::from(alone),
+            waiting: nodes.waiting,
+            entries: nodes.table.len(),
+        }
+    }
+
+    fn deadlock(&mut self, circle: Vec<Link<Granule>>, now: Timestamp) -> LockError {
+        let nodes = self.nodes.get_or_insert_default();
+        let links = circle.into_iter().filter_map(|link| {
+            let member = nodes.list.get(&link.party)?;
+            let waited = |asking: &Asking| now - asking.since;
+            let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
+            Some(DeadlockLink {
+                lock_id: LockId {
+                    number: link.party,
+                    lock: self.lock,
+                },
+                owner_id: member.claim.owner.clone(),
+                label: member.claim.label.clone(),
+                call_site: member.claim.call_site.into(),
+                waits_for: NodeWait {
+                    node: link.key.node().cloned(),
+                    mode: link.wants.mode(),
+                },
+                has: mode(link.has),
+                held_by_next: mode(link.next_has),
+                waiting_for: member.asking.as_ref().map_or(Duration::ZERO, waited),
+                held_for: now - member.since,
+            })
+        });
+        let deadlock = Deadlock {
+            links: links.collect(),
+        };
+        nodes.deadlocks += 1;
+        if deadlock.is_of_upgrades() {
+            nodes.upgrade_conflicts += 1;
+            return LockError::UpgradeConflict(Box::new(deadlock));
+        }
+        LockError::Deadlock(Box::new(deadlock))
+    }
+
+    #[cfg(loom)]
+    pub(super) fn member_who_waits(&self, owner: &OwnerId) -> Option<Stand> {
+        let mut members = self.nodes.as_ref()?.list.iter();
+        let waits = |member: &Member| member.asking.is_some() && member.claim.owner == *owner;
+        let (&number, _) = members.find(|(_, member)| waits(member))?;
+        Some(Stand {
+            number,
+            ticket: None,
+        })
+    }
+}

@@ -1,0 +1,205 @@
+//! How a transaction on nodes locks as it goes, and how it is validated in the end.
+
+use std::collections::HashMap;
+use std::panic::Location;
+
+use foldhash::fast::FixedState;
+
+use super::Needs;
+use super::reads::Reads;
+use crate::document::{EditError, Overlay, Snapshot, View};
+use crate::id::NodeId;
+use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope};
+use crate::queue::Rights;
+use crate::store::{CommitError, Transaction};
+use crate::sync::Mutex;
+
+/// What a transaction is, beside all else, if it has not the whole document to itself.
+#[derive(Debug)]
+pub(in crate::store) struct OnNodes {
+    /// What it has locked, without the intentions.
+    locked: HashMap<Granule, Rights, FixedState>,
+    reads: Mutex<Reads>,
+    /// Why it could not lock something. It cannot be committed any more.
+    failed: Option<LockError>,
+    options: AcquireOptions,
+    thread: u64,
+    call_site: &'static Location<'static>,
+}
+
+impl OnNodes {
+    pub(super) fn new(scope: &Scope, thread: u64, call_site: &'static Location<'static>) -> Self {
+        let mut nodes = Self {
+            locked: HashMap::default(),
+            reads: Mutex::default(),
+            failed: None,
+            options: AcquireOptions::new(),
+            thread,
+            call_site,
+        };
+        nodes.note(scope);
+        nodes
+    }
+
+    pub(super) fn waiting_as(self, options: AcquireOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    fn note(&mut self, scope: &Scope) {
+        for (granule, rights) in scope.parts() {
+            let locked = self.locked.entry(granule.clone()).or_default();
+            *locked = locked.and(*rights);
+        }
+    }
+
+    /// Whether something is locked, by itself or with something above it, or is there for this transaction alone.
+    fn covers(&self, overlay: &Overlay, granule: &Granule, rights: Rights) -> bool {
+        let has = |granule: &Granule| {
+            let locked = self.locked.get(granule);
+            locked.is_some_and(|locked| locked.contain(rights))
+        };
+        let Granule::Node(id) = granule else {
+            return has(granule);
+        };
+        let is_new = || overlay.contains(id) && !overlay.base().contains(id);
+        let with_all_below = |above: &NodeId| {
+            let locked = self.locked.get(&Granule::Node(above.clone()));
+            locked.is_some_and(|locked| locked.extends_below().contain(rights))
+        };
+        has(granule)
+            || is_new()
+            || overlay
+                .ancestors(id)
+                .any(|above| with_all_below(above.id()))
+    }
+}
+
+impl Transaction {
+    /// Locks what is needed for a change. Nothing, unless the transaction is on nodes.
+    #[inline]
+    pub(crate) fn claim(
+        &mut self,
+        needs: impl for<'a> Fn(Needs<'a, Overlay>) -> Needs<'a, Overlay>,
+    ) -> Result<(), EditError> {
+        match self.nodes {
+            None => Ok(()),
+            Some(_) => self.claim_nodes(&needs),
+        }
+    }
+
+    fn claim_nodes(
+        &mut self,
+        needs: &dyn for<'a> Fn(Needs<'a, Overlay>) -> Needs<'a, Overlay>,
+    ) -> Result<(), EditError> {
+        loop {
+            let scope = needs(Needs::new(&self.overlay)).into_scope();
+            // Where something stands may have been different before it was locked.
+            if !self.lock_more(&scope)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Locks what is not locked yet of a scope, and tells whether that was anything.
+    fn lock_more(&mut self, scope: &Scope) -> Result<bool, EditError> {
+        let Some(nodes) = &mut self.nodes else {
+            return Ok(false);
+        };
+        let overlay = &self.overlay;
+        let mut missing = Scope::new();
+        for (granule, rights) in scope.parts() {
+            if !nodes.covers(overlay, granule, *rights) {
+                missing.add(granule.clone(), *rights);
+            }
+        }
+        let Some((first, _)) = missing.parts().first() else {
+            return Ok(false);
+        };
+        let asker = Asker {
+            owner: &self.owner,
+            label: None,
+            call_site: nodes.call_site,
+            thread: nodes.thread,
+            transaction: true,
+        };
+        let store = &self.held.store;
+        let lock = store.fifo();
+        if nodes.failed.is_none() {
+            let extended =
+                lock.extend_nodes(self.held.grant, &asker, &nodes.options, &missing, store);
+            nodes.failed = extended.err();
+        }
+        if let Some(error) = &nodes.failed {
+            return Err(EditError::NotLocked {
+                id: first.node().cloned(),
+                transient: error.is_transient(),
+            });
+        }
+        nodes.note(&missing);
+        // What was locked before is there as it was; what was locked now has to be seen as it is.
+        self.overlay.advance(store.snapshot());
+        Ok(true)
+    }
+
+    /// Why the transaction could not lock a node, to be told to whoever submitted it.
+    pub(crate) fn take_lock_error(&mut self) -> Option<LockError> {
+        self.nodes.as_mut()?.failed.take()
+    }
+
+    /// Why the transaction could not lock a node. If there is an answer, the transaction cannot be committed.
+    pub fn lock_error(&self) -> Option<&LockError> {
+        self.nodes.as_ref()?.failed.as_ref()
+    }
+
+    /// Notes that a node was looked at.
+    pub(in crate::store) fn note_read(&self, nodes: &OnNodes, id: &NodeId) {
+        if let Some(found) = self.overlay.untouched(id) {
+            nodes.reads.lock().node(id, found);
+        }
+    }
+
+    pub(in crate::store) fn note_read_of_root(&self, nodes: &OnNodes) {
+        if !self.overlay.sets_root() {
+            nodes.reads.lock().root(self.overlay.base().root());
+        }
+    }
+
+    /// The version of the document that it sees, which is not to change before it is committed.
+    pub(crate) fn version(&self) -> u64 {
+        self.note_read_of_all();
+        self.overlay.base().version()
+    }
+
+    /// Notes that everything was looked at.
+    pub(in crate::store) fn note_read_of_all(&self) {
+        if let Some(nodes) = &self.nodes {
+            nodes.reads.lock().all(self.overlay.base().version());
+        }
+    }
+
+    /// Moves the transaction on to the last version, if all that it read and wrote is there as it was. To be called
+    /// while nobody else can publish.
+    pub(in crate::store) fn validate(&mut self) -> Result<(), CommitError> {
+        let Some(nodes) = &mut self.nodes else {
+            return Ok(());
+        };
+        if let Some(error) = nodes.failed.take() {
+            return Err(CommitError::NotLocked(Box::new(error)));
+        }
+        let current: Snapshot = self.held.store.snapshot();
+        let conflict = |node| CommitError::Conflict {
+            node,
+            version: current.version(),
+        };
+        if let Some(node) = nodes.reads.lock().outdated(&current) {
+            return Err(conflict(node));
+        }
+        if current.version() != self.overlay.base().version() {
+            if let Some(id) = self.overlay.overtaken(&current) {
+                return Err(conflict(Some(id.clone())));
+            }
+            self.overlay.advance(current);
+        }
+        Ok(())
+    }
+}

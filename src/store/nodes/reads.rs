@@ -1,0 +1,69 @@
+//! What a transaction on nodes has read without a lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+
+use crate::document::{Node, Snapshot, View, same};
+use crate::id::NodeId;
+
+/// Each node as it was first seen. What is seen again has to be the same, then and when the transaction is committed: so all
+/// reads are as if they had been made at the moment of the commit (validation as in Kung and Robinson, *On Optimistic Methods
+/// for Concurrency Control*, 1981).
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    nodes: HashMap<NodeId, Option<Arc<Node>>, FixedState>,
+    root: Option<Option<NodeId>>,
+    /// The version that was read as a whole.
+    version: Option<u64>,
+    /// Something was seen that is not as it was seen before.
+    torn: Option<Torn>,
+}
+
+/// What was not the same any more. `None` if it is not about one node.
+type Torn = Option<NodeId>;
+
+impl Reads {
+    pub(super) fn node(&mut self, id: &NodeId, found: Option<&Arc<Node>>) {
+        match self.nodes.get(id) {
+            None => drop(self.nodes.insert(id.clone(), found.cloned())),
+            Some(seen) if same(seen.as_ref(), found) => {}
+            Some(_) => self.torn = Some(Some(id.clone())),
+        }
+    }
+
+    pub(super) fn root(&mut self, found: Option<&NodeId>) {
+        match &self.root {
+            None => self.root = Some(found.cloned()),
+            Some(seen) if seen.as_ref() == found => {}
+            Some(_) => self.torn = Some(None),
+        }
+    }
+
+    pub(super) fn all(&mut self, version: u64) {
+        if *self.version.get_or_insert(version) != version {
+            self.torn = Some(None);
+        }
+    }
+
+    /// What is not in `current` as it was read.
+    pub(super) fn outdated(&self, current: &Snapshot) -> Option<Torn> {
+        if self.torn.is_some() {
+            return self.torn.clone();
+        }
+        let whole = self
+            .version
+            .is_some_and(|version| version != current.version());
+        let root = self
+            .root
+            .as_ref()
+            .is_some_and(|root| root.as_ref() != current.root());
+        if whole || root {
+            return Some(None);
+        }
+        let mut nodes = self.nodes.iter();
+        let changed = nodes.find(|(id, seen)| !same(seen.as_ref(), current.shared(id)));
+        changed.map(|(id, _)| Some(id.clone()))
+    }
+}

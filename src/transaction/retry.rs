@@ -1,0 +1,119 @@
+//! Trying again what failed by an unlucky meeting with others.
+
+use std::error::Error;
+
+use super::{OperationError, TransactionError};
+use crate::document::EditError;
+use crate::lock::LockError;
+use crate::store::CommitError;
+
+/// Runs code, again from its start as long as it fails by an [unlucky meeting](Transient) with others, at most `attempts` times
+/// in all and at least once. Returns what came of the last time.
+///
+/// A transaction on nodes that fails in this way was rolled back whole, so it is safe to run it again. The code has to begin
+/// it anew, and should drop it before it returns, as it does with `?`.
+///
+/// ```
+/// use doclock::{DataStore, NodeSpec, Scope, View, retry};
+///
+/// let store = DataStore::new();
+/// let mut transaction = store.begin("setup")?;
+/// let counter = transaction.create(NodeSpec::new("counter").with_text("0"))?;
+/// transaction.commit()?;
+///
+/// let count = |by: u32| -> Result<_, Box<dyn std::error::Error>> {
+///     let mut transaction = store.begin_on("ann", Scope::new())?;
+///     let count: u32 = transaction.text_of(&counter)?.parse()?;
+///     transaction.set_text(&counter, (count + by).to_string())?;
+///     Ok(transaction.commit()?)
+/// };
+/// retry(5, || count(1))?;
+/// assert_eq!(store.snapshot().text_of(&counter)?, "1");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// That of the last attempt.
+pub fn retry<T, E: Transient>(
+    attempts: u32,
+    mut code: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    for _ in 1..attempts {
+        match code() {
+            Err(error) if error.is_transient() => {}
+            outcome => return outcome,
+        }
+    }
+    code()
+}
+
+/// An error of which it can be told whether the same may well succeed if it is tried again from the start: a deadlock, or a
+/// node that was changed by others between being read and the commit.
+pub trait Transient {
+    /// Whether it may.
+    fn is_transient(&self) -> bool;
+}
+
+impl Transient for LockError {
+    fn is_transient(&self) -> bool {
+        self.is_transient()
+    }
+}
+
+impl Transient for EditError {
+    fn is_transient(&self) -> bool {
+        self.is_transient()
+    }
+}
+
+impl Transient for CommitError {
+    fn is_transient(&self) -> bool {
+        self.is_transient()
+    }
+}
+
+impl Transient for TransactionError {
+    fn is_transient(&self) -> bool {
+        self.is_transient()
+    }
+}
+
+impl TransactionError {
+    /// Whether the same may well succeed if it is tried again from the start, because it failed by an unlucky meeting with
+    /// others.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Lock(error) => error.is_transient(),
+            Self::Commit(error) => error.is_transient(),
+            Self::Operation { cause, .. } => match cause {
+                OperationError::Edit(error) => error.is_transient(),
+                _ => false,
+            },
+            Self::Join(_) | Self::Refused { .. } | Self::HookPanicked { .. } => false,
+        }
+    }
+}
+
+/// As the error of this crate that is in the box, if one is.
+fn is_transient(error: &(dyn Error + 'static)) -> bool {
+    fn of<E: Error + Transient + 'static>(error: &(dyn Error + 'static)) -> bool {
+        error.downcast_ref().is_some_and(E::is_transient)
+    }
+    of::<TransactionError>(error)
+        || of::<LockError>(error)
+        || of::<EditError>(error)
+        || of::<CommitError>(error)
+}
+
+impl Transient for Box<dyn Error> {
+    fn is_transient(&self) -> bool {
+        is_transient(&**self)
+    }
+}
+
+impl Transient for Box<dyn Error + Send + Sync> {
+    fn is_transient(&self) -> bool {
+        is_transient(&**self)
+    }
+}
