@@ -1,0 +1,478 @@
+//! Transactions on nodes: what they see, what they lock, and when they may not commit (NODE LOCKS 3, 6).
+
+use std::sync::{Arc, Barrier};
+use std::thread;
+
+use doclock::{
+    AcquireOptions, CommitError, DataStore, EditError, LockError, NodeSpec, NodeType, Schema,
+    Scope, StoreOptions, Transaction, TransactionError, TransactionManager, View, dsl::*,
+};
+
+use super::{blocked, document, node, take};
+
+fn on(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> Transaction {
+    let options = AcquireOptions::new().no_wait().unbound();
+    store.begin_on_as(owner, scope, options).unwrap()
+}
+
+fn text(store: &DataStore, id: &str) -> String {
+    store.snapshot().text_of(&node(id)).unwrap()
+}
+
+#[test]
+fn node_locks_06_two_transactions_on_two_nodes_commit_side_by_side() {
+    let store = document();
+    let events = store.subscribe(8);
+    let mut ann = on(&store, "ann", Scope::new().write("a1"));
+    let mut bob = on(&store, "bob", Scope::new().write("b1"));
+    ann.set_text(&node("a1"), "Ann").unwrap();
+    bob.set_text(&node("b1"), "Bob").unwrap();
+    assert_eq!(
+        text(&store, "a1"),
+        "a1",
+        "outside, nothing has happened yet"
+    );
+    let bob = bob.commit().unwrap();
+    let ann = ann.commit().unwrap();
+    assert_eq!(
+        (bob.version, ann.version),
+        (2, 3),
+        "in the order of the commits"
+    );
+    assert_eq!(
+        (text(&store, "a1"), text(&store, "b1")),
+        ("Ann".into(), "Bob".into())
+    );
+    let told: Vec<_> = events
+        .receiver()
+        .try_iter()
+        .map(|event| event.commit.version)
+        .collect();
+    assert_eq!(told, [2, 3]);
+}
+
+/// What a change needs beyond the scope it locks by itself.
+#[test]
+fn node_locks_03_a_change_locks_what_it_needs() {
+    type Edit = fn(&mut Transaction) -> Result<(), EditError>;
+    let edits: &[(&str, Edit, &[&str], &[&str])] = &[
+        (
+            "text",
+            |it| it.set_text(&node("a1"), "x"),
+            &["a1"],
+            &["a", "a2"],
+        ),
+        (
+            "insert",
+            |it| it.insert(NodeSpec::new("p"), &node("a"), None).map(drop),
+            &["a"],
+            &["a1", "b"],
+        ),
+        (
+            "delete",
+            |it| it.delete(&node("a1")),
+            &["a", "a1"],
+            &["a2", "b"],
+        ),
+        (
+            "move",
+            |it| it.move_node(&node("a1"), &node("b"), 0),
+            &["a", "a1", "b"],
+            &["a2", "b1", "root"],
+        ),
+        (
+            "split",
+            |it| {
+                it.split_node(
+                    &node("a1"),
+                    doclock::Cut {
+                        text: 1,
+                        children: 0,
+                    },
+                    None,
+                )
+                .map(drop)
+            },
+            &["a", "a1"],
+            &["a2"],
+        ),
+        (
+            "join",
+            |it| it.join_nodes(&node("a1"), &node("a2")),
+            &["a", "a1", "a2"],
+            &["b", "root"],
+        ),
+        (
+            "split a section",
+            |it| {
+                it.split_node(
+                    &node("a"),
+                    doclock::Cut {
+                        text: 0,
+                        children: 1,
+                    },
+                    None,
+                )
+                .map(drop)
+            },
+            &["root", "a", "a1", "a2"],
+            &["b"],
+        ),
+        (
+            "new with an id",
+            |it| it.create(NodeSpec::new("p").with_id("n")).map(drop),
+            &["n"],
+            &["a", "root"],
+        ),
+    ];
+    for (name, edit, locked, free) in edits {
+        let store = document();
+        // So that it is not alone, and locks by node.
+        let other = take(&store, "other", Scope::new().write("elsewhere"));
+        let mut transaction = on(&store, "ann", Scope::new());
+        edit(&mut transaction).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for id in *locked {
+            assert!(blocked(&store, Scope::new().read(*id)), "{name} locks {id}");
+        }
+        for id in *free {
+            assert!(
+                !blocked(&store, Scope::new().write(*id)),
+                "{name} leaves {id} alone"
+            );
+        }
+        transaction
+            .commit()
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        drop(other);
+        assert_eq!(store.node_locks().stats().entries, 0, "{name}");
+    }
+}
+
+#[test]
+fn node_locks_06_a_new_root_waits_for_another_new_root_alone() {
+    let store = document();
+    let mut ann = on(&store, "ann", Scope::new().write("a1"));
+    ann.set_text(&node("a1"), "x").unwrap();
+    let mut bob = on(&store, "bob", Scope::new());
+    bob.create(NodeSpec::new("document").with_id("other root"))
+        .unwrap();
+    bob.set_root(&node("other root")).unwrap();
+    let mut carl = on(&store, "carl", Scope::new());
+    let refused = carl.set_root(None);
+    assert!(
+        matches!(refused, Err(EditError::NotLocked { id: None, .. })),
+        "{refused:?}"
+    );
+    assert!(matches!(
+        carl.lock_error(),
+        Some(LockError::WouldBlock { .. })
+    ));
+    bob.commit().unwrap();
+    ann.commit().unwrap();
+    assert_eq!(store.snapshot().root(), Some(&node("other root")));
+}
+
+#[test]
+fn node_locks_06_what_was_read_without_a_lock_is_looked_at_again_by_the_commit() {
+    let store = document();
+    let mut ann = on(&store, "ann", Scope::new().write("a1"));
+    let seen = ann.text_of(&node("b1")).unwrap();
+    let mut bob = on(&store, "bob", Scope::new().write("b1"));
+    bob.set_text(&node("b1"), "changed").unwrap();
+    bob.commit().unwrap();
+    ann.set_text(&node("a1"), seen).unwrap();
+    let error = ann.commit().unwrap_err();
+    let CommitError::Conflict {
+        node: Some(id),
+        version: 2,
+        ..
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(id, &node("b1"));
+    assert!(error.is_transient());
+    assert_eq!(text(&store, "a1"), "a1", "rolled back whole");
+    assert!(!store.is_locked());
+}
+
+/// The same, with a lock: then the writer has to wait.
+#[test]
+fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
+    let store = document();
+    let mut ann = on(&store, "ann", Scope::new().write("a1").read("b1"));
+    let seen = ann.text_of(&node("b1")).unwrap();
+    assert!(blocked(&store, Scope::new().write("b1")));
+    ann.set_text(&node("a1"), seen).unwrap();
+    ann.commit().unwrap();
+    assert_eq!(text(&store, "a1"), "b1");
+}
+
+/// Neither a node that is not there, nor the root, nor all nodes, nor the version may change under who has seen them.
+#[test]
+fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_again() {
+    type Read = fn(&Transaction);
+    let reads: [(&str, Read); 4] = [
+        ("absence", |it| assert!(!it.contains(&node("late")))),
+        ("children", |it| {
+            assert_eq!(it.node(&node("a")).unwrap().children().len(), 2)
+        }),
+        ("all", |it| assert_eq!(it.nodes().count(), 7)),
+        ("below", |it| {
+            assert_eq!(it.descendants(&node("root")).count(), 7)
+        }),
+    ];
+    for (name, read) in reads {
+        let store = document();
+        let mut ann = on(&store, "ann", Scope::new().write("b1"));
+        read(&ann);
+        let mut bob = on(&store, "bob", Scope::new().write("a"));
+        bob.insert(NodeSpec::new("p").with_id("late"), &node("a"), None)
+            .unwrap();
+        bob.commit().unwrap();
+        ann.set_text(&node("b1"), "x").unwrap();
+        let error = ann.commit().unwrap_err();
+        assert!(
+            matches!(error, CommitError::Conflict { .. }),
+            "{name}: {error}"
+        );
+    }
+}
+
+/// A transaction that reads one thing twice, with a lock taken in between that moves it on, must not have seen two states.
+#[test]
+fn node_locks_06_nothing_is_seen_in_two_states() {
+    let store = document();
+    let mut ann = on(&store, "ann", Scope::new());
+    assert_eq!(ann.text_of(&node("b1")).unwrap(), "b1");
+    let set = |to: &str| {
+        let mut bob = on(&store, "bob", Scope::new().write("b1"));
+        bob.set_text(&node("b1"), to).unwrap();
+        bob.commit().unwrap();
+    };
+    set("other");
+    ann.set_text(&node("a1"), "x").unwrap();
+    assert_eq!(
+        ann.text_of(&node("b1")).unwrap(),
+        "other",
+        "it has moved on with its lock"
+    );
+    // As it was first seen, by value.
+    set("b1");
+    assert!(matches!(ann.commit(), Err(CommitError::Conflict { .. })));
+}
+
+/// Two that read what the other writes cannot both commit: one of them would be out of date, whichever is called first.
+#[test]
+fn node_locks_06_write_skew_is_refused() {
+    let store = document();
+    let mut ann = on(&store, "ann", Scope::new().write("a1"));
+    let mut bob = on(&store, "bob", Scope::new().write("b1"));
+    let (for_ann, for_bob) = (
+        ann.text_of(&node("b1")).unwrap(),
+        bob.text_of(&node("a1")).unwrap(),
+    );
+    ann.set_text(&node("a1"), for_ann).unwrap();
+    bob.set_text(&node("b1"), for_bob).unwrap();
+    ann.commit().unwrap();
+    assert!(matches!(bob.commit(), Err(CommitError::Conflict { .. })));
+    assert_eq!(
+        (text(&store, "a1"), text(&store, "b1")),
+        ("b1".into(), "b1".into())
+    );
+}
+
+#[test]
+fn node_locks_06_two_new_nodes_of_one_id_cannot_both_be() {
+    let store = document();
+    let generated = store.generate_id().unwrap();
+    let mut ann = on(&store, "ann", Scope::new());
+    let mut bob = on(&store, "bob", Scope::new());
+    ann.create(NodeSpec::new("p").with_id(generated.clone()))
+        .unwrap();
+    bob.create(NodeSpec::new("p").with_id(generated.clone()))
+        .unwrap();
+    ann.commit().unwrap();
+    assert!(
+        matches!(bob.commit(), Err(CommitError::Conflict { node: Some(id), .. }) if id == generated)
+    );
+}
+
+#[test]
+fn node_locks_06_a_savepoint_survives_moving_on() {
+    let store = document();
+    let mut ann = on(&store, "ann", Scope::new().write("a1"));
+    ann.set_text(&node("a1"), "kept").unwrap();
+    let savepoint = ann.savepoint();
+    let mut bob = on(&store, "bob", Scope::new());
+    bob.create(NodeSpec::new("document").with_id("new"))
+        .unwrap();
+    bob.set_root(&node("new")).unwrap();
+    bob.commit().unwrap();
+    ann.set_text(&node("a2"), "undone").unwrap();
+    ann.rollback_to(savepoint).unwrap();
+    ann.commit().unwrap();
+    assert_eq!(
+        (text(&store, "a1"), text(&store, "a2")),
+        ("kept".into(), "a2".into())
+    );
+    assert_eq!(
+        store.snapshot().root(),
+        Some(&node("new")),
+        "what others did stays"
+    );
+}
+
+/// A failed lock leaves a transaction that can only be rolled back, and the cause says why.
+#[test]
+fn node_locks_04_after_a_failed_lock_a_transaction_cannot_be_committed() {
+    let store = document();
+    let _other = take(&store, "other", Scope::new().write("b1"));
+    let mut ann = on(&store, "ann", Scope::new().write("a1"));
+    ann.set_text(&node("a1"), "lost").unwrap();
+    let error = ann.set_text(&node("b1"), "x").unwrap_err();
+    assert_eq!(error.to_string(), "node b1 could not be locked");
+    assert!(ann.set_text(&node("a2"), "x").is_err(), "nor can it go on");
+    assert!(matches!(ann.commit(), Err(CommitError::NotLocked(_))));
+    assert_eq!(text(&store, "a1"), "a1");
+    assert!(!blocked(&store, Scope::new().write("a1")));
+}
+
+#[test]
+fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
+    let store = document();
+    let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
+    let _other = take(&store, "other", Scope::new().write_subtree("b"));
+    // While a whole section is locked by somebody else.
+    let done = manager
+        .execute([
+            insert_text(0, ">").on("a1"),
+            add_child(text_node("paragraph", "new").with_id("a3"), None).on("a"),
+            set_text("also new").on("a3"),
+        ])
+        .unwrap();
+    assert_eq!((done.version, text(&store, "a1")), (2, ">a1".into()));
+    let options = AcquireOptions::new().no_wait();
+    let error = manager
+        .execute_with([set_text("x").on("b2")], options.clone())
+        .unwrap_err();
+    assert!(
+        matches!(error, TransactionError::Lock(LockError::WouldBlock { .. })),
+        "{error}"
+    );
+    // What code wants shows when it runs.
+    let code = op(|transaction: &mut Transaction| transaction.set_text(&"b2".into(), "x"));
+    let error = manager
+        .execute_with([set_text("x").on("a1"), code], options)
+        .unwrap_err();
+    assert!(
+        matches!(error, TransactionError::Lock(LockError::WouldBlock { .. })),
+        "{error}"
+    );
+    assert_eq!(text(&store, "a1"), ">a1", "rolled back whole");
+}
+
+/// Lists that name the same nodes in different orders, beside lists with code that locks as it goes and global ones: nobody is
+/// refused, because lists are tried again, and every increment is there in the end.
+#[test]
+fn node_locks_06_nothing_is_lost_between_lists_code_and_global_transactions() {
+    const THREADS: usize = 6;
+    let rounds = if cfg!(debug_assertions) { 100 } else { 1_000 };
+    let store = document();
+    let start = Arc::new(Barrier::new(THREADS));
+    let threads = (0..THREADS).map(|nth| {
+        let (store, start) = (store.clone(), start.clone());
+        thread::spawn(move || {
+            let manager = TransactionManager::for_owner(store, "worker");
+            let manager = if nth == 0 {
+                manager
+            } else {
+                manager.with_node_locks(1_000)
+            };
+            start.wait();
+            for round in 0..rounds {
+                let mut ids = ["a1", "a2", "b1", "b2"];
+                ids.rotate_left((nth + round) % 4);
+                let add = move |transaction: &mut Transaction| -> Result<(), EditError> {
+                    for id in &ids[..2] {
+                        let len = transaction
+                            .node(&node(id))
+                            .map_or(0, |node| node.text().len());
+                        transaction.insert_text(&node(id), len, "+")?;
+                    }
+                    Ok(())
+                };
+                let list = match nth % 2 {
+                    0 => ids[..2]
+                        .iter()
+                        .map(|id| insert_text(0, "+").on(*id))
+                        .collect(),
+                    _ => vec![op(add)],
+                };
+                manager.execute(list).unwrap();
+            }
+        })
+    });
+    threads
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    let texts = ["a1", "a2", "b1", "b2"].map(|id| text(&store, id));
+    let count: usize = texts.iter().map(|text| text.matches('+').count()).sum();
+    assert_eq!(count, THREADS * rounds * 2);
+    assert_eq!(store.version(), 1 + (THREADS * rounds) as u64);
+    let stats = store.node_locks().stats();
+    assert_eq!((stats.entries, stats.holders, stats.waiting), (0, 0, 0));
+}
+
+#[test]
+fn node_locks_06_of_several_with_one_key_one_is_carried_out() {
+    let store = document();
+    let start = Arc::new(Barrier::new(4));
+    let threads = (0..4).map(|nth| {
+        let (store, start) = (store.clone(), start.clone());
+        thread::spawn(move || {
+            let manager = TransactionManager::for_owner(store, "payer").with_node_locks(3);
+            // On different nodes, so that nothing else keeps them apart.
+            let list = [insert_text(0, "!").on(["a1", "a2", "b1", "b2"][nth])];
+            start.wait();
+            manager
+                .execute_once("invoice 7", list, AcquireOptions::new())
+                .unwrap()
+        })
+    });
+    let results: Vec<_> = threads
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(|it| it.join().unwrap())
+        .collect();
+    let first = results.iter().filter(|result| !result.repeated).count();
+    assert_eq!((first, store.version()), (1, 2));
+    assert!(results.iter().all(|result| result.version == 2));
+}
+
+/// Each by itself would leave a pair that the schema knows; both would not.
+#[test]
+fn node_locks_06_a_schema_holds_for_what_two_commits_come_to() {
+    let pair = NodeType::new().content("one two | two one | one one");
+    let schema = Schema::builder()
+        .node("pair", pair)
+        .node("one", NodeType::new())
+        .node("two", NodeType::new())
+        .build()
+        .unwrap();
+    let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    let mut transaction = store.begin("setup").unwrap();
+    let halves = ["left", "right"].map(|id| NodeSpec::new("one").with_id(id));
+    transaction
+        .create(NodeSpec::new("pair").with_children(halves))
+        .unwrap();
+    transaction.commit().unwrap();
+    let mut ann = on(&store, "ann", Scope::new().write("left"));
+    let mut bob = on(&store, "bob", Scope::new().write("right"));
+    ann.set_type(&node("left"), "two").unwrap();
+    bob.set_type(&node("right"), "two").unwrap();
+    ann.commit().unwrap();
+    assert!(matches!(bob.commit(), Err(CommitError::Schema(_))));
+    assert_eq!(store.snapshot().node(&node("right")).unwrap().kind(), "one");
+}
