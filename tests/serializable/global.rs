@@ -1,5 +1,7 @@
 //! Transactions under the global lock, and clients that go around it.
 
+use std::thread;
+
 use doclock::View;
 
 use crate::checker::Level;
@@ -52,6 +54,7 @@ fn read_all(view: &impl View, ops: &mut [Op]) {
 fn reads_from_before_the_transaction_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {
         let stale = lists.store.snapshot();
+        thread::yield_now();
         let Ok(mut transaction) = lists.store.begin("stale") else {
             return Outcome::Aborted;
         };
@@ -86,6 +89,7 @@ fn a_read_modify_write_in_two_transactions_is_caught() {
         };
         let text = appended(&first, key, value);
         first.rollback();
+        thread::yield_now();
         let Ok(mut second) = lists.store.begin("second") else {
             return Outcome::Aborted;
         };
