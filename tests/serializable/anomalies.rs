@@ -69,9 +69,9 @@ fn a_read_of_what_was_rolled_back_is_found() {
         value: 1,
         writer: 0,
     };
-    assert_eq!(found(&history(["!x+1", "x:1"], "x:")), [aborted.clone()]);
     let among_others = found(&history(["!x+1", "x:1", "x+2"], "x:2"));
     assert!(among_others.contains(&aborted));
+    assert_eq!(found(&history(["!x+1", "x:1"], "x:")), [aborted]);
 }
 
 #[test]
@@ -116,6 +116,22 @@ fn a_lost_append_is_found() {
     );
     let seen = history(["x+1", "x:1", "x+2"], "x:2");
     assert!(found(&seen).contains(&lost(1)));
+}
+
+#[test]
+fn an_append_to_another_list_is_lost_to_its_own() {
+    let (reader, key, value, writer) = (Reader::Last, X, 1, 0);
+    let moved = history(["y+1"], "x:1 y:");
+    let own = X + 1;
+    let lost = Anomaly::LostAppend {
+        writer,
+        key: own,
+        value,
+    };
+    assert_eq!(
+        found(&moved),
+        [Anomaly::Unwritten { reader, key, value }, lost]
+    );
 }
 
 #[test]
@@ -197,13 +213,13 @@ fn the_worst_class_and_the_shortest_cycle_are_given() {
         [
             "a: b+1",
             "b: a+2", // G2 of two
-            "x+3 y+4",
-            "y+5 z+6",
-            "z+7 x+8", // G0 of three
+            "d+3 e+4",
+            "e+5 f+6",
+            "f+7 d+8", // G0 of three
             "p+9 q+10",
             "q+11 p+12", // G0 of two
         ],
-        "a:2 b:1 x:8,3 y:4,5 z:6,7 p:9,12 q:11,10",
+        "a:2 b:1 d:8,3 e:4,5 f:6,7 p:9,12 q:11,10",
     );
     let expected = (Class::G0, false, vec![5, 6]);
     assert_eq!(class(&several, Level::Serializable), expected);
