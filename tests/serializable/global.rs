@@ -11,7 +11,7 @@ use crate::lists::{
     Lists, append, appended, assert_caught, assert_serializable, finish, node, perform, read,
 };
 
-fn globally_locked(lists: &Lists, plan: &mut Plan) -> Outcome {
+pub(crate) fn globally_locked(lists: &Lists, plan: &mut Plan) -> Outcome {
     let Ok(mut transaction) = lists.store.begin(format!("thread {}", plan.process)) else {
         return Outcome::Aborted;
     };
@@ -19,13 +19,13 @@ fn globally_locked(lists: &Lists, plan: &mut Plan) -> Outcome {
     finish(transaction, plan)
 }
 
-fn only_reads(plan: &Plan) -> bool {
+pub(crate) fn only_reads(plan: &Plan) -> bool {
     let mut ops = plan.ops.iter();
     ops.all(|op| matches!(op, Op::Read { .. }))
 }
 
 #[test]
-fn globally_locked_transactions_are_serializable() {
+pub(crate) fn globally_locked_transactions_are_serializable() {
     assert_serializable(Level::Strict, globally_locked);
 }
 
@@ -40,7 +40,7 @@ fn a_snapshot_is_a_transaction_that_only_reads() {
     });
 }
 
-fn read_all(view: &impl View, ops: &mut [Op]) {
+pub(crate) fn read_all(view: &impl View, ops: &mut [Op]) {
     for op in ops {
         if let Op::Read { key, observed } = op {
             *observed = read(view, *key);

@@ -18,4 +18,5 @@ mod written;
 
 mod anomalies;
 mod global;
+mod nodes;
 mod random;
