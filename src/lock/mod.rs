@@ -13,6 +13,7 @@ mod info;
 mod node;
 mod options;
 mod request;
+mod shared;
 mod state;
 mod stats;
 mod tempo;
@@ -31,8 +32,9 @@ pub use options::AcquireOptions;
 pub use stats::{DurationSummary, LockStats};
 
 pub(crate) use batch::BatchLimit;
-pub(crate) use fifo::{Answer, LockSettings};
+pub(crate) use fifo::Answer;
 pub(crate) use request::{Asker, Errand};
+pub(crate) use shared::LockSettings;
 
 use crate::id::{FencingToken, LockId};
 

@@ -2,9 +2,14 @@
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 
+mod asking;
+mod holder;
+mod nodes;
+mod revoking;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::error::{CancelEvidence, TimeoutEvidence};
 use super::node::{Granule, Members, NodeWait, Scope};
@@ -18,21 +23,17 @@ use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{Cursor, Divisible, Part, Priority, Queue, Rights, Ticket};
 use crate::time::{Deadline, Timestamp};
 
+pub(super) use asking::HowToWait;
+use asking::{Stood, Waiter, queue_entry};
+use holder::{Holder, Joined, lock_info};
+pub(super) use nodes::AskedNodes;
+
 /// The present, for steps after which somebody else may hold the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) at: Timestamp,
     /// When a hold that begins now has lasted too long.
     pub(super) overdue: Option<Deadline>,
-}
-
-struct Waiter {
-    /// Of its id; the other part is the lock's.
-    number: u64,
-    since: Timestamp,
-    request: Arc<dyn Waiting>,
-    /// What it wants, if not the whole.
-    nodes: Option<Box<NodeSet>>,
 }
 
 /// Nodes with all that has to be locked above them.
@@ -45,75 +46,6 @@ pub(super) struct Stand {
     number: u64,
     /// In the line for the lock. After that, and without, it waits for nodes.
     ticket: Option<Ticket>,
-}
-
-#[derive(Debug)]
-struct Holder {
-    grant: Grant,
-    claim: Claim,
-    since: Since,
-    /// When others may take the lock away.
-    overdue: Option<Deadline>,
-    /// It publishes, and cannot be revoked until it is done.
-    sealed: bool,
-    /// The transaction that was begun under a grant which it does not own.
-    joined: Option<Joined>,
-    /// If it asked for nodes only, and is alone: which. It is narrowed to them when somebody else asks for nodes.
-    scope: Option<Scope>,
-}
-
-/// When a hold began. Plain fields, each written to its place at once, like [`Claim::assign`].
-#[derive(Clone, Copy, Debug)]
-struct Since {
-    at: Timestamp,
-    /// For how many holds this one stands in the figures; zero says that nobody has looked at the clock yet.
-    weight: u64,
-    /// Whether it began at that moment, and not at some time before.
-    exact: bool,
-}
-
-impl Since {
-    #[inline(always)]
-    fn begin(&mut self, measured: Option<Measured>) {
-        self.exact = measured.is_some();
-        self.weight = 0;
-        if let Some(Measured { at, weight }) = measured {
-            self.at = at;
-            self.weight = weight;
-        }
-    }
-
-    /// When it began, as far as is known, and for how many holds it stands.
-    fn known(self) -> Option<(Timestamp, u64)> {
-        (self.weight > 0).then_some((self.at, self.weight))
-    }
-
-    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
-    fn observe(&mut self, now: Timestamp) {
-        if self.weight == 0 {
-            (self.at, self.weight) = (now, 1);
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Joined {
-    /// Whose thread would wait for itself if it asked for the lock, whoever acquired it.
-    thread: u64,
-    /// The grant's owner is gone; the lock is released when the transaction ends.
-    last: bool,
-}
-
-/// How a request stood that is about to fail.
-struct Stood {
-    number: u64,
-    part: Part,
-    since: Timestamp,
-    place: usize,
-    /// Who has what it waits for, if not the holder of the whole.
-    holder: Option<LockInfo>,
-    node: Option<NodeWait>,
-    ahead: Vec<QueueEntry>,
 }
 
 /// What is to be done once the mutex is free again, by whoever had it.
@@ -166,9 +98,6 @@ pub(super) struct State {
 
 /// Of so many waiters a dump makes notes at a time.
 const PAGE: usize = 32;
-
-/// So many revoked grants are remembered, to be told apart from ids that never were.
-const REMEMBERED: usize = 256;
 
 impl State {
     pub(super) fn new(lock: u32, overtaking: u32, tempo: Tempo) -> Self {
@@ -343,150 +272,6 @@ impl State {
         })
     }
 
-    // --- Asking ---
-
-    /// Refuses a request that would wait for its own thread.
-    pub(super) fn refuse_reentry(
-        &mut self,
-        asker: &Asker<'_>,
-        part: Part,
-        now: Timestamp,
-    ) -> Result<(), LockError> {
-        let holder = if asker.thread == 0 {
-            None
-        } else if self.held {
-            let held = self.holder.is_held_by(asker.thread);
-            held.then(|| self.holder.info(now))
-        } else {
-            self.info_of_thread(asker.thread, now)
-        };
-        let Some(holder) = holder else {
-            return Ok(());
-        };
-        self.recorder_of(part).refusals += 1;
-        Err(LockError::Reentrant {
-            owner: asker.owner.clone(),
-            holder: Box::new(holder),
-        })
-    }
-
-    /// Rejects a request that finds the line full.
-    pub(super) fn reject_excess(
-        &mut self,
-        asker: &Asker<'_>,
-        part: Part,
-        bound: Option<usize>,
-    ) -> Result<(), LockError> {
-        let bound = [bound, self.queue_bound].into_iter().flatten().min();
-        let waiting = self.queue.len() + self.waiting_for_nodes();
-        match bound {
-            Some(bound) if waiting >= bound => {
-                self.recorder_of(part).rejections += 1;
-                Err(LockError::QueueFull {
-                    owner: asker.owner.clone(),
-                    waiting,
-                    bound,
-                })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn would_block(&self, asker: &Asker<'_>, now: Timestamp) -> LockError {
-        LockError::WouldBlock {
-            owner: asker.owner.clone(),
-            holder: Box::new(self.holder_info(now)),
-            waiting: self.queue.len(),
-        }
-    }
-
-    pub(super) fn join_line(
-        &mut self,
-        request: Arc<dyn Waiting>,
-        priority: Priority,
-        nodes: Option<Box<NodeSet>>,
-        now: Timestamp,
-    ) -> Stand {
-        let number = self.next_id().number;
-        let part = match nodes {
-            None => Part::Whole,
-            Some(_) => Part::Share,
-        };
-        let waiter = Waiter {
-            number,
-            since: now,
-            request,
-            nodes,
-        };
-        let ticket = Some(self.queue.join(part, priority, waiter));
-        Stand { number, ticket }
-    }
-
-    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when it waits no longer,
-    /// because it was granted or withdrawn before: then that outcome counts.
-    pub(super) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Moment) {
-        let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
-        let (Some(ticket), Some(ahead)) = (stand.ticket, place) else {
-            return self.withdraw_from_nodes(stand.number, reason, now);
-        };
-        let listed = match reason {
-            Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
-            Reason::Cancelled => 0,
-        };
-        let ahead_of_it = self.entries(now.at).take(listed).collect();
-        let Some(waiter) = self.queue.withdraw(ticket) else {
-            return;
-        };
-        let stood = Stood {
-            number: waiter.number,
-            part: match waiter.nodes {
-                None => Part::Whole,
-                Some(_) => Part::Share,
-            },
-            since: waiter.since,
-            place: ahead + 1,
-            holder: None,
-            node: None,
-            ahead: ahead_of_it,
-        };
-        self.fail(waiter.request, stood, reason, now.at);
-        // Those behind it may fit where it did not.
-        let next = self.grant_next(now, None);
-        self.outbox.extend(next);
-    }
-
-    /// Tells a waiter that it failed, for a reason that came from outside.
-    fn fail(&mut self, request: Arc<dyn Waiting>, stood: Stood, reason: Reason, now: Timestamp) {
-        let id = self.id(stood.number);
-        let waited = now - stood.since;
-        let owner = request.asker().owner.clone();
-        let error = match reason {
-            Reason::Expired(limit) => LockError::Timeout(Box::new(TimeoutEvidence {
-                id,
-                owner,
-                limit,
-                // The limit went by another clock than the figures.
-                waited: waited.max(limit),
-                place: stood.place,
-                holder: stood.holder.unwrap_or_else(|| self.holder_info(now)),
-                ahead: stood.ahead,
-                node: stood.node,
-            })),
-            Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
-                owner,
-                waited,
-                stood: Some((id, stood.place)),
-            })),
-        };
-        let figures = self.recorder_of(stood.part);
-        match reason {
-            Reason::Expired(_) => figures.timeouts += 1,
-            Reason::Cancelled => figures.cancellations += 1,
-        }
-        let verdict = Outcome::Failed(Box::new(error));
-        self.outbox.push(Next::Tell(request, verdict));
-    }
-
     // --- Ending ---
 
     /// Ends the grant if `id` names it.
@@ -580,74 +365,6 @@ impl State {
         }
     }
 
-    // --- The limit on holding ---
-
-    /// Takes the lock from a holder that has held for too long, if the one who asks waits for it. Tells when the present
-    /// holder will have.
-    pub(super) fn revoke_overdue(
-        &mut self,
-        stand: Stand,
-        now: Moment,
-        has_passed: impl Fn(Deadline) -> bool,
-    ) -> (Option<Next>, Option<Deadline>) {
-        let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
-        if !self.held {
-            return (
-                None,
-                self.revoke_members(stand.number, place.is_some(), now, has_passed),
-            );
-        }
-        if place.is_none() {
-            // Who asks has been granted the lock, and need not keep an eye on the holder any more.
-            return (None, None);
-        }
-        let overdue = self.holder.overdue;
-        if !overdue.is_some_and(has_passed) {
-            return (None, overdue);
-        }
-        if self.holder.sealed {
-            return (None, now.overdue);
-        }
-        if self.holder.is_released_by_id() {
-            self.remember_revocation(self.holder.grant.id());
-        }
-        self.recorder().revocations += 1;
-        (self.vacate(now, None), now.overdue)
-    }
-
-    /// Keeps what the release of a grant is to be told.
-    fn remember_revocation(&mut self, id: LockId) {
-        if self.revoked.len() == REMEMBERED {
-            self.revoked.pop_front();
-        }
-        self.revoked.push_back(id);
-    }
-
-    /// Whether a grant was taken back. To be told to its holder once.
-    fn learn_of_revocation(&mut self, id: LockId) -> bool {
-        let at = self.revoked.iter().position(|&revoked| revoked == id);
-        at.and_then(|at| self.revoked.remove(at)).is_some()
-    }
-
-    /// From here on the grant is not taken back until the transaction under it is over. `false` when it was already.
-    pub(super) fn seal(&mut self, id: LockId) -> bool {
-        match self.holder_of(id) {
-            Some(holder) => {
-                holder.sealed = true;
-                true
-            }
-            None => self.seal_member(id),
-        }
-    }
-
-    /// When the first of those whom a request waits for will have held for too long.
-    pub(super) fn overdue(&self, stand: Stand) -> Option<Deadline> {
-        match self.holder() {
-            Some(holder) => holder.overdue,
-            None => self.members_overdue(stand.number, stand.ticket.is_some()),
-        }
-    }
-
     // --- Looking ---
 
     /// The holder; of those who share the lock the first.
@@ -722,96 +439,6 @@ impl State {
 pub(super) struct Ended {
     pub(super) next: Option<Next>,
 }
-
-impl Waiter {
-    fn entry(&self, lock: u32, place: usize, now: Timestamp) -> QueueEntry {
-        let id = LockId {
-            number: self.number,
-            lock,
-        };
-        queue_entry(id, &self.request.asker(), now - self.since, place)
-    }
-}
-
-fn queue_entry(id: LockId, asker: &Asker<'_>, wait_time: Duration, place: usize) -> QueueEntry {
-    QueueEntry {
-        lock_id: id,
-        owner_id: asker.owner.clone(),
-        wait_time,
-        place,
-        label: asker.label.cloned(),
-        call_site: asker.call_site.into(),
-    }
-}
-
-fn lock_info(grant: Grant, claim: &Claim, held_for: Duration) -> LockInfo {
-    LockInfo {
-        lock_id: grant.id(),
-        owner_id: claim.owner.clone(),
-        fencing_token: grant.token,
-        acquired_at: SystemTime::now()
-            .checked_sub(held_for)
-            .unwrap_or(SystemTime::UNIX_EPOCH),
-        held_for,
-        at_least: false,
-        label: claim.label.clone(),
-        call_site: claim.call_site.into(),
-    }
-}
-
-impl Holder {
-    fn nobody() -> Self {
-        Self {
-            grant: Grant::none(),
-            claim: Claim::nobody(),
-            since: Since {
-                at: Timestamp::default(),
-                weight: 0,
-                exact: false,
-            },
-            overdue: None,
-            sealed: false,
-            joined: None,
-            scope: None,
-        }
-    }
-
-    fn is_held_by(&self, thread: u64) -> bool {
-        let joined = self.joined.map(|joined| joined.thread);
-        self.claim.thread == thread || joined == Some(thread)
-    }
-
-    /// Whether somebody is to release it beside the transaction under it, which learns of a revocation on its own.
-    fn is_released_by_id(&self) -> bool {
-        let is_left = self.joined.is_some_and(|joined| joined.last);
-        !self.claim.transaction && !is_left
-    }
-
-    fn has_transaction(&self) -> bool {
-        self.claim.transaction || self.joined.is_some()
-    }
-
-    fn info(&self, now: Timestamp) -> LockInfo {
-        let since = self.since.known().map_or(now, |(since, _)| since);
-        LockInfo {
-            at_least: !self.since.exact,
-            ..lock_info(self.grant, &self.claim, now - since)
-        }
-    }
-}
-
-/// How a request for nodes is to wait, if it has to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HowToWait {
-    /// Not at all.
-    pub(super) at_once: bool,
-    pub(super) bound: Option<usize>,
-    pub(super) priority: Priority,
-}
-
-mod nodes;
-
-pub(super) use nodes::AskedNodes;
 
 #[cfg(test)]
 mod tests;

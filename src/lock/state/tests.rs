@@ -2,6 +2,7 @@
 
 use std::panic::Location;
 
+use super::revoking::REMEMBERED;
 use super::*;
 use crate::lock::LockSettings;
 use crate::time::ManualClock;

@@ -1,0 +1,213 @@
+//! What all handles of a lock have in common: its word and its state, and how the two are kept in step.
+
+use std::time::Duration;
+
+use super::Grant;
+use super::batch::BatchLimit;
+use super::node::Scope;
+use super::request::Asker;
+use super::state::{Moment, Next, Stand, State};
+use super::tempo::Measured;
+use super::wait::{self, Line, Reason, Wait};
+use super::word::{Held, Word};
+use crate::id::LockId;
+#[cfg(loom)]
+use crate::id::OwnerId;
+use crate::sync::{Mutex, MutexGuard};
+use crate::time::{Clock, Deadline};
+
+/// How a lock starts out.
+#[derive(Clone, Debug)]
+pub(crate) struct LockSettings {
+    pub(crate) clock: Clock,
+    pub(crate) wait_limit: Option<Duration>,
+    pub(crate) hold_limit: Option<Duration>,
+    pub(crate) queue_bound: Option<usize>,
+    pub(crate) overtaking: u32,
+    pub(crate) batch: BatchLimit,
+}
+
+impl LockSettings {
+    pub(crate) const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(5);
+}
+
+impl Default for LockSettings {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            wait_limit: Some(Self::DEFAULT_WAIT_LIMIT),
+            hold_limit: None,
+            queue_bound: None,
+            overtaking: 64,
+            batch: BatchLimit::default(),
+        }
+    }
+}
+
+pub(super) struct Shared {
+    pub(super) word: Word,
+    pub(super) state: Mutex<State>,
+    /// Which lock this is, in its ids.
+    pub(super) lock: u32,
+    pub(super) clock: Clock,
+    pub(super) batch: BatchLimit,
+}
+
+impl Shared {
+    /// A limit with when it will have passed.
+    pub(super) fn deadline(&self, limit: Option<Duration>) -> Option<(Duration, Deadline)> {
+        limit.and_then(|limit| Some((limit, self.clock.deadline(limit)?)))
+    }
+
+    /// How a request waits that stands there.
+    pub(super) fn wait_as(
+        &self,
+        state: &State,
+        stand: Stand,
+        deadline: Option<(Duration, Deadline)>,
+    ) -> Wait<Stand> {
+        Wait {
+            ticket: stand,
+            deadline,
+            alarm: state.overdue(stand),
+            looks: wait::looks(state.pace, deadline.map(|(limit, _)| limit)),
+        }
+    }
+
+    /// The state with the holder pinned: nobody changes the word until the mutex is free again.
+    pub(super) fn enter(&self) -> (MutexGuard<'_, State>, Moment) {
+        let mut state = self.state.lock();
+        if let Some(held) = state.shown
+            && !held.pinned
+        {
+            if self.word.pin() {
+                let pinned = true;
+                state.shown = Some(Held { pinned, ..held });
+            } else {
+                state.shown = None;
+                state.settle();
+            }
+        }
+        // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else did.
+        let now = Moment {
+            at: self.clock.now(),
+            overdue: state
+                .hold_limit
+                .and_then(|limit| self.clock.deadline(limit)),
+        };
+        state.observe(now.at);
+        (state, now)
+    }
+
+    /// Takes a step, and tells whom it concerns beside the caller when the mutex is free again.
+    pub(super) fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+        let (mut state, now) = self.enter();
+        let result = step(&mut state, now);
+        let held = state.held();
+        if held != state.shown {
+            self.show(&mut state, held);
+        }
+        if !state.outbox.is_empty() {
+            let outbox = std::mem::take(&mut state.outbox);
+            drop(state);
+            outbox.into_iter().for_each(Next::deliver);
+        }
+        result
+    }
+
+    #[inline(always)]
+    pub(super) fn show(&self, state: &mut State, held: Option<Held>) {
+        state.shown = held;
+        self.word.set(held);
+    }
+
+    /// Whether nobody holds, and nobody can before the mutex is free again.
+    #[inline(always)]
+    pub(super) fn is_free(&self, state: &State) -> bool {
+        match state.shown {
+            None => true,
+            Some(held) => !held.pinned && self.word.is_free(),
+        }
+    }
+
+    /// Takes a step that may hand the lock on, and wakes whom that concerns when the mutex is free again.
+    pub(super) fn hand_on(&self, step: impl FnOnce(&mut State, Moment) -> Option<Next>) {
+        if let Some(next) = self.step(step) {
+            next.deliver();
+        }
+    }
+
+    /// Takes the lock for a claim. Nobody holds it.
+    #[inline(always)]
+    pub(super) fn take(&self, state: &mut State, asker: &Asker<'_>, scope: Option<Scope>) -> Grant {
+        state.settle();
+        let (measured, overdue) = match state.hold_limit {
+            None => (state.tempo.measure(&self.clock), None),
+            Some(limit) => (
+                Some(Measured::once(self.clock.now())),
+                self.clock.deadline(limit),
+            ),
+        };
+        let grant = state.take(asker, scope, measured, overdue);
+        let held = Held {
+            number: grant.id().number,
+            transaction: asker.transaction,
+            pinned: measured.is_some(),
+        };
+        self.show(state, Some(held));
+        grant
+    }
+
+    /// Ends a hold for which nobody waits and which nobody measures.
+    #[inline(always)]
+    pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
+        id.lock == self.lock && self.word.release(id, transaction)
+    }
+
+    /// Takes the lock from who has held it for too long, and tells when the present holder will have.
+    pub(super) fn revoke_if(
+        &self,
+        stand: Stand,
+        has_passed: impl Fn(Deadline) -> bool,
+    ) -> Option<Deadline> {
+        let (next, alarm) = self.step(|state, now| state.revoke_overdue(stand, now, has_passed));
+        if let Some(next) = next {
+            next.deliver();
+        }
+        alarm
+    }
+
+    /// Lets the wait limit of `owner` pass: the very code that a waiter runs when its deadline comes.
+    #[cfg(loom)]
+    pub(super) fn expire(&self, owner: &OwnerId) {
+        let stand = self.state.lock().stand_of(owner);
+        if let Some(stand) = stand {
+            self.withdraw(stand, Reason::Expired(Duration::ZERO));
+        }
+    }
+
+    /// Lets the limit on holding pass for whoever keeps the first from the lock that waits for it.
+    #[cfg(loom)]
+    pub(super) fn expire_hold(&self) {
+        let stand = self.state.lock().first_stand();
+        if let Some(stand) = stand {
+            self.revoke_if(stand, |_| true);
+        }
+    }
+}
+
+impl Line for Shared {
+    type Ticket = Stand;
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn withdraw(&self, stand: Stand, reason: Reason) {
+        self.step(|state, now| state.withdraw(stand, reason, now));
+    }
+
+    fn revoke(&self, stand: Stand) -> Option<Deadline> {
+        self.revoke_if(stand, |overdue| self.clock.until(overdue).is_none())
+    }
+}

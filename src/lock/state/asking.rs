@@ -1,0 +1,211 @@
+//! Asking for a lock, and leaving its line without one.
+
+use std::time::Duration;
+
+use super::*;
+
+pub(super) struct Waiter {
+    /// Of its id; the other part is the lock's.
+    pub(super) number: u64,
+    pub(super) since: Timestamp,
+    pub(super) request: Arc<dyn Waiting>,
+    /// What it wants, if not the whole.
+    pub(super) nodes: Option<Box<NodeSet>>,
+}
+
+/// How a request for nodes is to wait, if it has to.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lock) struct HowToWait {
+    /// Not at all.
+    pub(in crate::lock) at_once: bool,
+    pub(in crate::lock) bound: Option<usize>,
+    pub(in crate::lock) priority: Priority,
+}
+
+/// How a request stood that is about to fail.
+pub(super) struct Stood {
+    pub(super) number: u64,
+    pub(super) part: Part,
+    pub(super) since: Timestamp,
+    pub(super) place: usize,
+    /// Who has what it waits for, if not the holder of the whole.
+    pub(super) holder: Option<LockInfo>,
+    pub(super) node: Option<NodeWait>,
+    pub(super) ahead: Vec<QueueEntry>,
+}
+
+impl State {
+    /// Refuses a request that would wait for its own thread.
+    pub(in crate::lock) fn refuse_reentry(
+        &mut self,
+        asker: &Asker<'_>,
+        part: Part,
+        now: Timestamp,
+    ) -> Result<(), LockError> {
+        let holder = if asker.thread == 0 {
+            None
+        } else if self.held {
+            let held = self.holder.is_held_by(asker.thread);
+            held.then(|| self.holder.info(now))
+        } else {
+            self.info_of_thread(asker.thread, now)
+        };
+        let Some(holder) = holder else {
+            return Ok(());
+        };
+        self.recorder_of(part).refusals += 1;
+        Err(LockError::Reentrant {
+            owner: asker.owner.clone(),
+            holder: Box::new(holder),
+        })
+    }
+
+    /// Rejects a request that finds the line full.
+    pub(in crate::lock) fn reject_excess(
+        &mut self,
+        asker: &Asker<'_>,
+        part: Part,
+        bound: Option<usize>,
+    ) -> Result<(), LockError> {
+        let bound = [bound, self.queue_bound].into_iter().flatten().min();
+        let waiting = self.queue.len() + self.waiting_for_nodes();
+        match bound {
+            Some(bound) if waiting >= bound => {
+                self.recorder_of(part).rejections += 1;
+                Err(LockError::QueueFull {
+                    owner: asker.owner.clone(),
+                    waiting,
+                    bound,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::lock) fn would_block(&self, asker: &Asker<'_>, now: Timestamp) -> LockError {
+        LockError::WouldBlock {
+            owner: asker.owner.clone(),
+            holder: Box::new(self.holder_info(now)),
+            waiting: self.queue.len(),
+        }
+    }
+
+    pub(in crate::lock) fn join_line(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        priority: Priority,
+        nodes: Option<Box<NodeSet>>,
+        now: Timestamp,
+    ) -> Stand {
+        let number = self.next_id().number;
+        let part = match nodes {
+            None => Part::Whole,
+            Some(_) => Part::Share,
+        };
+        let waiter = Waiter {
+            number,
+            since: now,
+            request,
+            nodes,
+        };
+        let ticket = Some(self.queue.join(part, priority, waiter));
+        Stand { number, ticket }
+    }
+
+    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when it waits no longer,
+    /// because it was granted or withdrawn before: then that outcome counts.
+    pub(in crate::lock) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Moment) {
+        let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
+        let (Some(ticket), Some(ahead)) = (stand.ticket, place) else {
+            return self.withdraw_from_nodes(stand.number, reason, now);
+        };
+        let listed = match reason {
+            Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
+            Reason::Cancelled => 0,
+        };
+        let ahead_of_it = self.entries(now.at).take(listed).collect();
+        let Some(waiter) = self.queue.withdraw(ticket) else {
+            return;
+        };
+        let stood = Stood {
+            number: waiter.number,
+            part: match waiter.nodes {
+                None => Part::Whole,
+                Some(_) => Part::Share,
+            },
+            since: waiter.since,
+            place: ahead + 1,
+            holder: None,
+            node: None,
+            ahead: ahead_of_it,
+        };
+        self.fail(waiter.request, stood, reason, now.at);
+        // Those behind it may fit where it did not.
+        let next = self.grant_next(now, None);
+        self.outbox.extend(next);
+    }
+
+    /// Tells a waiter that it failed, for a reason that came from outside.
+    pub(super) fn fail(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        stood: Stood,
+        reason: Reason,
+        now: Timestamp,
+    ) {
+        let id = self.id(stood.number);
+        let waited = now - stood.since;
+        let owner = request.asker().owner.clone();
+        let error = match reason {
+            Reason::Expired(limit) => LockError::Timeout(Box::new(TimeoutEvidence {
+                id,
+                owner,
+                limit,
+                // The limit went by another clock than the figures.
+                waited: waited.max(limit),
+                place: stood.place,
+                holder: stood.holder.unwrap_or_else(|| self.holder_info(now)),
+                ahead: stood.ahead,
+                node: stood.node,
+            })),
+            Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
+                owner,
+                waited,
+                stood: Some((id, stood.place)),
+            })),
+        };
+        let figures = self.recorder_of(stood.part);
+        match reason {
+            Reason::Expired(_) => figures.timeouts += 1,
+            Reason::Cancelled => figures.cancellations += 1,
+        }
+        let verdict = Outcome::Failed(Box::new(error));
+        self.outbox.push(Next::Tell(request, verdict));
+    }
+}
+
+impl Waiter {
+    pub(super) fn entry(&self, lock: u32, place: usize, now: Timestamp) -> QueueEntry {
+        let id = LockId {
+            number: self.number,
+            lock,
+        };
+        queue_entry(id, &self.request.asker(), now - self.since, place)
+    }
+}
+
+pub(super) fn queue_entry(
+    id: LockId,
+    asker: &Asker<'_>,
+    wait_time: Duration,
+    place: usize,
+) -> QueueEntry {
+    QueueEntry {
+        lock_id: id,
+        owner_id: asker.owner.clone(),
+        wait_time,
+        place,
+        label: asker.label.cloned(),
+        call_site: asker.call_site.into(),
+    }
+}
