@@ -11,6 +11,7 @@ mod fifo;
 mod guard;
 mod info;
 mod options;
+mod parker;
 mod request;
 mod state;
 mod stats;
