@@ -58,7 +58,7 @@
 //! | room | what it holds |
 //! |---|---|
 //! | `queue` | the line in which everything waits: pure, first in first out for each [`Priority`] |
-//! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors |
+//! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors; [`InFlightLimiter`] |
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
 //! | `store` | [`DataStore`], [`Transaction`], [`Commit`], [`Subscription`] and [`Filter`] |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
@@ -93,8 +93,10 @@ pub use document::{
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
-    AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError,
-    LockDump, LockError, LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released,
+    AcquireOptions, Aimd, Call, CallEvidence, CallSite, CancelEvidence, CancelToken,
+    DurationSummary, FifoLock, InFlightLimiter, JoinError, KeySnapshot, LimiterError,
+    LimiterFigures, LimiterKey, LimiterOptions, LimiterSnapshot, Load, LockDump, LockError,
+    LockGuard, LockInfo, LockStats, Permit, QueueEntry, ReleaseError, Released, Signal,
     TimeoutEvidence,
 };
 #[cfg(feature = "markdown")]

@@ -10,6 +10,7 @@ mod error;
 mod fifo;
 mod guard;
 mod info;
+mod limiter;
 mod options;
 mod parker;
 mod request;
@@ -25,6 +26,10 @@ pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvide
 pub use fifo::{FifoLock, Released};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
+pub use limiter::{
+    Aimd, Call, CallEvidence, InFlightLimiter, KeySnapshot, LimiterError, LimiterFigures,
+    LimiterKey, LimiterOptions, LimiterSnapshot, Load, Permit, Signal,
+};
 pub use options::AcquireOptions;
 pub use stats::{DurationSummary, LockStats};
 
