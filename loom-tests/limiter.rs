@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use doclock::{Call, CancelToken, InFlightLimiter, LimiterError, LimiterOptions};
 use loom::thread::{self, JoinHandle};
 
-use crate::model::{Seen, check_all};
+use crate::model::check_all;
 
 type Limiter = InFlightLimiter<&'static str>;
 
@@ -60,113 +60,108 @@ fn at_rest(limiter: &Limiter) {
     assert_eq!(snapshot.total.latency.count, snapshot.total.acquired);
 }
 
-/// Two wait for the one slot that comes back, and one of them is withdrawn.
-fn withdrawal(seen: &Seen, withdraw: impl FnOnce(&Limiter, &CancelToken) + 'static) {
-    let (limiter, record) = (limiter(1), Record::default());
-    let token = CancelToken::new();
-    let held = limiter.acquire("k").unwrap();
-    let call = Call::to("k").cancel_token(&token);
-    let gone = spawn(&limiter, &record, |limiter, record| {
-        record.run(limiter, "gone", call, 1, 1)
-    });
-    let stays = spawn(&limiter, &record, |limiter, record| {
-        record.run(limiter, "stays", Call::to("k"), 1, 1)
-    });
-    let other = spawn(&limiter, &record, move |limiter, _| withdraw(limiter, &token));
-    drop(held);
-    let gone = gone.join().unwrap();
-    stays.join().unwrap().unwrap();
-    other.join().unwrap();
-    at_rest(&limiter);
+/// What became of two who waited for a slot that came back.
+fn outcome(
+    limiter: &Limiter,
+    record: &Record,
+    ends: [Result<(), LimiterError>; 2],
+) -> &'static str {
+    at_rest(limiter);
+    let ran = ends.iter().filter(|end| end.is_ok()).count() as u64;
     let total = limiter.snapshot().total;
-    let left = total.cancelled + total.timed_out;
-    assert_eq!((total.acquired, left), (3 - left, u64::from(gone.is_err())));
-    assert_eq!(record.names().contains(&"gone"), gone.is_ok());
-    seen.note(match gone {
-        Ok(()) => "ran",
-        Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
-        Err(LimiterError::Cancelled { .. }) => "cancelled",
-        Err(LimiterError::Timeout { .. }) => "timed out",
-        Err(other) => panic!("{other}"),
-    });
+    assert_eq!(total.acquired, 1 + ran);
+    assert_eq!(total.cancelled + total.timed_out, 2 - ran);
+    assert_eq!(record.names().len() as u64, ran, "who left never runs");
+    match ends.into_iter().find_map(Result::err) {
+        None => "both ran",
+        Some(LimiterError::Timeout { .. }) => "timed out",
+        Some(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+        Some(LimiterError::Cancelled { .. }) => "cancelled",
+        Some(other) => panic!("{other}"),
+    }
 }
 
 #[test]
 fn limiter_slot_return_against_cancel() {
-    let outcomes = ["ran", "cancelled", "refused"];
-    check_all("slot return against cancel", Some(2), outcomes, |seen| {
-        withdrawal(seen, |_, token| token.cancel());
+    let outcomes = ["both ran", "cancelled", "refused"];
+    check_all("slot return against cancel", Some(4), outcomes, |seen| {
+        let (limiter, record) = (limiter(1), Record::default());
+        let token = CancelToken::new();
+        let held = limiter.acquire("k").unwrap();
+        let calls = [
+            ("a", Call::to("k").cancel_token(&token)),
+            ("b", Call::to("k")),
+        ];
+        let callers = calls.map(|(name, call)| {
+            spawn(&limiter, &record, move |limiter, record| {
+                record.run(limiter, name, call, 1, 1)
+            })
+        });
+        let canceller = thread::spawn(move || token.cancel());
+        drop(held);
+        let ends = callers.map(|caller| caller.join().unwrap());
+        canceller.join().unwrap();
+        assert!(ends[1].is_ok());
+        seen.note(outcome(&limiter, &record, ends));
     });
 }
 
 #[test]
 fn limiter_slot_return_against_expiry() {
-    let outcomes = ["ran", "timed out"];
-    check_all("slot return against expiry", Some(2), outcomes, |seen| {
-        // Of whoever is first in line: if it is the one that stays, it is not this model's.
-        withdrawal_of_first(seen);
+    let outcomes = ["both ran", "timed out"];
+    check_all("slot return against expiry", Some(4), outcomes, |seen| {
+        let (limiter, record) = (limiter(1), Record::default());
+        let held = limiter.acquire("k").unwrap();
+        let callers = ["a", "b"].map(|name| {
+            spawn(&limiter, &record, move |limiter, record| {
+                record.run(limiter, name, Call::to("k"), 1, 1)
+            })
+        });
+        // Of whoever is first in line, if anybody is.
+        let timer = spawn(&limiter, &record, |limiter, _| limiter.expire(&"k", 1));
+        drop(held);
+        let ends = callers.map(|caller| caller.join().unwrap());
+        timer.join().unwrap();
+        seen.note(outcome(&limiter, &record, ends));
     });
-}
-
-/// Two wait for the one slot that comes back, and the limit of the first of them passes.
-fn withdrawal_of_first(seen: &Seen) {
-    let (limiter, record) = (limiter(1), Record::default());
-    let held = limiter.acquire("k").unwrap();
-    let callers = ["a", "b"].map(|name| {
-        spawn(&limiter, &record, move |limiter, record| {
-            record.run(limiter, name, Call::to("k"), 1, 1)
-        })
-    });
-    let timer = spawn(&limiter, &record, |limiter, _| limiter.expire(&"k", 1));
-    drop(held);
-    let ends = callers.map(|caller| caller.join().unwrap());
-    timer.join().unwrap();
-    at_rest(&limiter);
-    let ran = ends.iter().filter(|end| end.is_ok()).count() as u64;
-    let total = limiter.snapshot().total;
-    assert_eq!((total.acquired, total.timed_out), (1 + ran, 2 - ran));
-    assert_eq!(record.names().len() as u64, ran);
-    for end in ends {
-        match end {
-            Ok(()) | Err(LimiterError::Timeout { .. }) => {}
-            Err(other) => panic!("{other}"),
-        }
-    }
-    seen.note(if ran == 2 { "ran" } else { "timed out" });
 }
 
 #[test]
 fn limiter_heavy_head_of_line_against_a_light_call() {
-    let outcomes = ["heavy first", "light first"];
-    check_all("heavy head against a light call", Some(2), outcomes, |seen| {
-        let (limiter, record) = (limiter(2), Record::default());
-        let held = limiter.acquire("k").unwrap();
-        let heavy = spawn(&limiter, &record, |limiter, record| {
-            record.run(limiter, "heavy", Call::to("k"), 2, 2)
-        });
-        let light = spawn(&limiter, &record, |limiter, record| {
-            let behind = limiter.load(&"k").queued > 0;
-            let before = record.names().len();
-            record.run(limiter, "light", Call::to("k"), 1, 2).unwrap();
-            // Whoever finds the heavy one in line does not overtake it.
-            assert!(!behind || record.names()[before..].starts_with(&["heavy"]) || before > 0);
-        });
-        drop(held);
-        heavy.join().unwrap().unwrap();
-        light.join().unwrap();
-        at_rest(&limiter);
-        seen.note(match record.names()[..] {
-            ["heavy", "light"] => "heavy first",
-            ["light", "heavy"] => "light first",
-            ref other => panic!("{other:?}"),
-        });
-    });
+    let outcomes = ["heavy in line first", "heavy first", "light first"];
+    check_all(
+        "heavy head of line against a light call",
+        None,
+        outcomes,
+        |seen| {
+            let (limiter, record) = (limiter(2), Record::default());
+            let held = limiter.acquire("k").unwrap();
+            let heavy = spawn(&limiter, &record, |limiter, record| {
+                record.run(limiter, "heavy", Call::to("k"), 2, 2)
+            });
+            let light = spawn(&limiter, &record, |limiter, record| {
+                let behind = limiter.load(&"k").queued > 0;
+                record.run(limiter, "light", Call::to("k"), 1, 2).unwrap();
+                behind
+            });
+            drop(held);
+            heavy.join().unwrap().unwrap();
+            let behind = light.join().unwrap();
+            at_rest(&limiter);
+            seen.note(match record.names()[..] {
+                ["heavy", "light"] if behind => "heavy in line first",
+                ["heavy", "light"] => "heavy first",
+                ["light", "heavy"] if !behind => "light first",
+                ref other => panic!("{other:?}: it overtook who was in line"),
+            });
+        },
+    );
 }
 
 #[test]
 fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
-    let outcomes = ["heavy ran", "heavy gone"];
-    check_all("cancel of a heavy head", Some(2), outcomes, |seen| {
+    let outcomes = ["cancelled", "refused", "heavy ran"];
+    check_all("cancel of a heavy head of line", None, outcomes, |seen| {
         let (limiter, record) = (limiter(2), Record::default());
         let token = CancelToken::new();
         let held = limiter.acquire("k").unwrap();
@@ -178,15 +173,16 @@ fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
             record.run(limiter, "light", Call::to("k"), 1, 2)
         });
         let canceller = thread::spawn(move || token.cancel());
-        // The slot that is held never comes back while the light one waits, unless the heavy one goes.
-        canceller.join().unwrap();
+        // The slot that is held does not come back before the light one ran, so it has to go on when the heavy one leaves.
         light.join().unwrap().unwrap();
         drop(held);
+        canceller.join().unwrap();
         let heavy = heavy.join().unwrap();
         at_rest(&limiter);
         seen.note(match heavy {
             Ok(()) => "heavy ran",
-            Err(LimiterError::Cancelled { .. }) => "heavy gone",
+            Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+            Err(LimiterError::Cancelled { .. }) => "cancelled",
             Err(other) => panic!("{other}"),
         });
     });
@@ -195,7 +191,7 @@ fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
 #[test]
 fn limiter_two_keys_under_the_global_limit() {
     let outcomes = ["a, b", "b, a"];
-    check_all("two keys under the global limit", Some(2), outcomes, |seen| {
+    check_all("two keys under the global limit", None, outcomes, |seen| {
         let options = LimiterOptions::new(1).global_limit(1).wait_limit(None);
         let limiter: Limiter = InFlightLimiter::with_options(options);
         let record = Record::default();
@@ -206,7 +202,9 @@ fn limiter_two_keys_under_the_global_limit() {
             })
         });
         drop(held);
-        callers.map(|caller| caller.join().unwrap().unwrap());
+        for caller in callers {
+            caller.join().unwrap().unwrap();
+        }
         at_rest(&limiter);
         seen.note(match record.names()[..] {
             ["a", "b"] => "a, b",
