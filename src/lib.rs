@@ -125,6 +125,8 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/limiter.md")]
+    struct Limiter;
     #[doc = include_str!("../docs/schema.md")]
     struct Schema;
     #[cfg(feature = "markdown")]
