@@ -130,7 +130,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// ```
     /// use doclock::{Call, InFlightLimiter};
     ///
-    /// let limiter = InFlightLimiter::new(4);
+    /// let limiter: InFlightLimiter<&str> = InFlightLimiter::new(4);
     /// let answer = limiter.run(Call::to("inventory").weight(2), |signal| match signal.is_cancelled() {
     ///     true => "never mind",
     ///     false => "12 in stock",
