@@ -11,6 +11,7 @@
 
 mod delegation;
 mod editor;
+mod limiter;
 mod lock;
 mod model;
 mod priorities;

@@ -58,7 +58,7 @@
 //! | room | what it holds |
 //! |---|---|
 //! | `queue` | the line in which everything waits: pure, first in first out for each [`Priority`] |
-//! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors |
+//! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors; [`InFlightLimiter`] |
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
 //! | `store` | [`DataStore`], [`Transaction`], [`Commit`], [`Subscription`] and [`Filter`] |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
@@ -93,10 +93,11 @@ pub use document::{
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
-    AcquireOptions, CallSite, CancelEvidence, CancelToken, Deadlock, DeadlockLink, DurationSummary,
-    FifoLock, JoinError, LockDump, LockError, LockGuard, LockInfo, LockStats, NodeHolder,
-    NodeLockStats, NodeWait, NodeWaiter, QueueEntry, ReleaseError, Released, Scope,
-    TimeoutEvidence,
+    AcquireOptions, Aimd, Call, CallEvidence, CallSite, CancelEvidence, CancelToken, Deadlock,
+    DeadlockLink, DurationSummary, FifoLock, InFlightLimiter, JoinError, KeySnapshot, LimiterError,
+    LimiterFigures, LimiterKey, LimiterOptions, LimiterSnapshot, Load, LockDump, LockError,
+    LockGuard, LockInfo, LockStats, NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Permit,
+    QueueEntry, ReleaseError, Released, Scope, Signal, TimeoutEvidence,
 };
 #[cfg(feature = "markdown")]
 pub use markdown::{from_markdown, to_markdown};
@@ -124,6 +125,8 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/limiter.md")]
+    struct Limiter;
     #[doc = include_str!("../docs/schema.md")]
     struct Schema;
     #[cfg(feature = "markdown")]

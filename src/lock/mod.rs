@@ -10,8 +10,10 @@ mod error;
 mod fifo;
 mod guard;
 mod info;
+mod limiter;
 mod node;
 mod options;
+mod parker;
 mod request;
 mod shared;
 mod state;
@@ -26,6 +28,10 @@ pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvide
 pub use fifo::{FifoLock, Released};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
+pub use limiter::{
+    Aimd, Call, CallEvidence, InFlightLimiter, KeySnapshot, LimiterError, LimiterFigures,
+    LimiterKey, LimiterOptions, LimiterSnapshot, Load, Permit, Signal,
+};
 pub use node::{Deadlock, DeadlockLink, NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Scope};
 pub(crate) use node::{Granule, Tree};
 pub use options::AcquireOptions;

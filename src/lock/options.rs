@@ -38,11 +38,21 @@ pub struct AcquireOptions {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum WaitLimit {
+pub(super) enum WaitLimit {
     /// What the lock is set to when the request is made.
     #[default]
     OfTheLock,
     Of(Option<Duration>),
+}
+
+impl WaitLimit {
+    /// The limit itself, where the lock is set to this.
+    pub(super) fn or(self, of_the_lock: Option<Duration>) -> Option<Duration> {
+        match self {
+            Self::OfTheLock => of_the_lock,
+            Self::Of(limit) => limit,
+        }
+    }
 }
 
 impl AcquireOptions {
@@ -121,10 +131,7 @@ impl AcquireOptions {
 
     /// The limit on waiting, where the lock's own is this.
     pub(super) fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
-        match self.wait {
-            WaitLimit::OfTheLock => of_the_lock,
-            WaitLimit::Of(limit) => limit,
-        }
+        self.wait.or(of_the_lock)
     }
 
     pub(crate) fn hands_over(&self) -> bool {

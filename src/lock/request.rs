@@ -6,14 +6,15 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use smol_str::SmolStr;
 
+use super::parker::{Parker, Waiter};
 use super::{Grant, LockError};
 use crate::id::OwnerId;
 use crate::sync::{Condvar, Hint, Mutex};
-use crate::time::{Clock, Deadline, Pause, TimeListener};
+use crate::time::{Clock, Deadline, TimeListener};
 
 /// Who asks, as the caller says it.
 #[derive(Clone, Copy, Debug)]
@@ -199,39 +200,33 @@ impl<W: Errand> Request<W> {
 
     /// Leaves word. Returns whether the waiter sleeps.
     fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
-        let mut slot = self.slot.lock();
-        debug_assert!(slot.outcome.is_none(), "told twice");
-        slot.outcome = Some(outcome);
-        let asleep = self.asleep.load(Ordering::Relaxed);
-        drop(slot);
-        self.told.give();
-        asleep
+        self.parker().leave(|slot| {
+            debug_assert!(slot.outcome.is_none(), "told twice");
+            slot.outcome = Some(outcome);
+        })
     }
 
-    /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline has passed without.
-    pub(super) fn wait_until(
+    fn parker(&self) -> Parker<'_, Slot<W>> {
+        Parker {
+            slot: &self.slot,
+            changed: &self.changed,
+            asleep: &self.asleep,
+            told: &self.told,
+        }
+    }
+}
+
+impl<W: Errand> Waiter for Request<W> {
+    type Outcome = Outcome<W::Reply>;
+
+    fn wait_until(
         &self,
         looks: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
     ) -> Option<Outcome<W::Reply>> {
-        self.told.spin(looks);
-        let mut slot = self.slot.lock();
-        loop {
-            self.asleep.store(false, Ordering::Relaxed);
-            if slot.outcome.is_some() {
-                return slot.outcome.take();
-            }
-            self.asleep.store(true, Ordering::Relaxed);
-            slot = match deadline.map(|deadline| clock.until(deadline)) {
-                None | Some(Some(Pause::UntilAdvanced)) => self.changed.wait(slot),
-                Some(Some(Pause::For(left))) => self.changed.wait_for(slot, left),
-                Some(None) => {
-                    self.asleep.store(false, Ordering::Relaxed);
-                    return None;
-                }
-            };
-        }
+        let take = |slot: &mut Slot<W>| slot.outcome.take();
+        self.parker().wait_until(looks, clock, deadline, take)
     }
 }
 
@@ -278,10 +273,7 @@ impl<W: Errand> Waiting for Request<W> {
 }
 
 impl<W: Errand> TimeListener for Request<W> {
-    /// Wakes the waiter to look at its clock again. Passing through the mutex closes the gap between its last
-    /// look and its sleep.
     fn time_advanced(&self) {
-        drop(self.slot.lock());
-        self.changed.notify_one();
+        self.parker().look_again();
     }
 }

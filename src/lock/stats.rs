@@ -46,6 +46,20 @@ impl Samples {
         self.histogram.saturating_record_n(nanos, weight);
     }
 
+    /// How many samples there are.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes in all samples of another.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.total = self.total.saturating_add(other.total);
+        self.max = self.max.max(other.max);
+        let added = self.histogram.add(&other.histogram);
+        debug_assert!(added.is_ok(), "both have the same bounds");
+    }
+
     /// The distribution of `count` samples: these, scaled to the number of all that were not `zero`.
     pub(super) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
         let measured = count - zeros;
@@ -266,5 +280,19 @@ mod tests {
             let error = found.as_secs_f64() * 1e6 / micros - 1.0;
             assert!((0.0..0.01).contains(&error), "{found:?} for {micros} µs");
         }
+    }
+
+    #[test]
+    fn samples_that_were_added_count_like_their_own() {
+        let (mut odd, mut even, mut all) = <(Samples, Samples, Samples)>::default();
+        for micros in 1..=100 {
+            let part = if micros % 2 == 0 { &mut even } else { &mut odd };
+            for samples in [part, &mut all] {
+                samples.record(Duration::from_micros(micros), 1);
+            }
+        }
+        odd.add(&even);
+        assert_eq!(odd.count(), 100);
+        assert_eq!(odd.summary(100, 0), all.summary(100, 0));
     }
 }

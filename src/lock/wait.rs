@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::CancelToken;
-use super::request::{Errand, Outcome, Request};
+use super::parker::Waiter;
 use crate::time::{Clock, Deadline};
 
 /// A line as seen by those who wait in it.
@@ -65,14 +65,14 @@ pub(super) fn looks(pace: Duration, limit: Option<Duration>) -> u32 {
 /// Holds that last longer than this make it no matter whether threads sleep and are woken in between.
 const LONG: Duration = Duration::from_micros(15);
 
-/// Waits until the request is told what became of it, which happens exactly once: who gives up withdraws it and waits for
-/// word of that, so that a grant which races it counts.
-pub(super) fn wait<L: Line, W: Errand>(
+/// Waits until the waiter is told what became of its request, which happens exactly once: who gives up withdraws it and waits
+/// for word of that, so that a grant which races it counts.
+pub(super) fn wait<L: Line, W: Waiter>(
     line: &Arc<L>,
-    request: &Arc<Request<W>>,
+    waiter: &Arc<W>,
     cancel: Option<&CancelToken>,
     mut wait: Wait<L::Ticket>,
-) -> Outcome<W::Reply> {
+) -> W::Outcome {
     let ticket = wait.ticket;
     let _attached = cancel.map(|token| {
         let line = Arc::clone(line);
@@ -80,13 +80,13 @@ pub(super) fn wait<L: Line, W: Errand>(
     });
     let clock = line.clock();
     if wait.deadline.is_some() || wait.alarm.is_some() {
-        let listener = Arc::downgrade(request);
+        let listener = Arc::downgrade(waiter);
         clock.listen(listener);
     }
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);
         let first = [deadline, wait.alarm].into_iter().flatten().min();
-        if let Some(outcome) = request.wait_until(wait.looks, clock, first) {
+        if let Some(outcome) = waiter.wait_until(wait.looks, clock, first) {
             return outcome;
         }
         wait.looks = 0;

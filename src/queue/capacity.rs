@@ -76,3 +76,52 @@ impl Capacity for Divisible {
         }
     }
 }
+
+/// So many slots, of which a request takes one or several.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    limit: usize,
+    taken: usize,
+}
+
+impl Slots {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, taken: 0 }
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Sets the limit. Below what is taken, nothing fits until enough was given back.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    pub(crate) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    pub(crate) fn fits(&self, weight: usize) -> bool {
+        let sum = self.taken.checked_add(weight);
+        sum.is_some_and(|sum| sum <= self.limit)
+    }
+}
+
+impl Capacity for Slots {
+    /// The weight: how many slots.
+    type Demand = usize;
+
+    fn take(&mut self, weight: &usize) -> bool {
+        let fits = self.fits(*weight);
+        if fits {
+            self.taken += weight;
+        }
+        fits
+    }
+
+    fn give_back(&mut self, weight: &usize) {
+        debug_assert!(*weight <= self.taken, "given back more than was taken");
+        self.taken = self.taken.saturating_sub(*weight);
+    }
+}

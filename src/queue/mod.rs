@@ -32,7 +32,7 @@ mod table;
 
 #[cfg(test)]
 pub(crate) use capacity::Exclusive;
-pub(crate) use capacity::{Capacity, Divisible, Part};
+pub(crate) use capacity::{Capacity, Divisible, Part, Slots};
 use line::Line;
 pub(crate) use line::{Cursor, Ticket};
 pub use mode::LockMode;
@@ -97,6 +97,22 @@ impl<C: Capacity, T> Queue<C, T> {
         let capacity = &mut self.capacity;
         let granted = self.line.pop_if(|head| capacity.take(&head.demand));
         granted.map(|waiting| waiting.request)
+    }
+
+    /// What the line stands in front of.
+    pub(crate) fn capacity(&self) -> &C {
+        &self.capacity
+    }
+
+    /// As [`Queue::capacity`]. What makes room for the head is followed by draining [`Queue::next`], as ever.
+    pub(crate) fn capacity_mut(&mut self) -> &mut C {
+        &mut self.capacity
+    }
+
+    /// What the head of the line demands.
+    pub(crate) fn head(&self) -> Option<&C::Demand> {
+        let (_, waiting) = self.line.iter().next()?;
+        Some(&waiting.demand)
     }
 
     /// How many wait.

@@ -6,29 +6,7 @@ use proptest::sample::Index;
 use super::gaps::Gaps;
 use super::lane::Lane;
 use super::steps::counted;
-use super::{Capacity, Cursor, Exclusive, Priority, Queue, Ticket};
-
-/// So many may hold at once, for demands that differ.
-#[derive(Debug)]
-struct Slots {
-    free: usize,
-}
-
-impl Capacity for Slots {
-    type Demand = usize;
-
-    fn take(&mut self, demand: &usize) -> bool {
-        let fits = *demand <= self.free;
-        if fits {
-            self.free -= demand;
-        }
-        fits
-    }
-
-    fn give_back(&mut self, demand: &usize) {
-        self.free += demand;
-    }
-}
+use super::{Cursor, Exclusive, Priority, Queue, Slots, Ticket};
 
 #[derive(Clone, Debug)]
 enum Call {
@@ -151,7 +129,7 @@ proptest! {
         overtaking in prop_oneof![0..6u32, Just(u32::MAX)],
         free in 3..6usize,
     ) {
-        let mut queue = Queue::new(Slots { free }, overtaking);
+        let mut queue = Queue::new(Slots::new(free), overtaking);
         let mut reference = Reference { overtaking: overtaking as usize, free, ..Reference::default() };
         let mut holders = Vec::new();
         let mut tickets: Vec<(Request, Ticket)> = Vec::new();

@@ -8,7 +8,6 @@ mod transactions;
 mod waits;
 
 #[path = "../common/mod.rs"]
-#[allow(dead_code)]
 mod common;
 
 use std::thread::{self, JoinHandle};

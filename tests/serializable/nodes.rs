@@ -61,13 +61,13 @@ fn until_done(mut attempt: impl FnMut() -> Option<Outcome>) -> Outcome {
 }
 
 fn on_declared_nodes(lists: &Lists, plan: &mut Plan) -> Outcome {
-    let outcome = carry_out(lists, plan, declared(plan), |it, key| read(it, key));
+    let outcome = carry_out(lists, plan, declared(plan), read);
     outcome.expect("with all nodes locked before, nothing can come in between")
 }
 
 /// Locks what it writes when it writes it, and nothing that it reads.
 fn as_it_goes(lists: &Lists, plan: &mut Plan) -> Outcome {
-    until_done(|| carry_out(lists, plan, Scope::new(), |it, key| read(it, key)))
+    until_done(|| carry_out(lists, plan, Scope::new(), read))
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! What taking and giving back a slot costs where one is free.
+//!
+//! Each call to a downstream pays this, so it must be small beside any call that leaves the process. A
+//! semaphore measures nothing; a limiter has to know how long each call took, which is two readings of a clock.
+
+use doclock::{InFlightLimiter, LimiterOptions};
+use tokio::sync::Semaphore;
+
+use crate::Result;
+use crate::measure::{interleaved, timed};
+use crate::report::{Report, Unit};
+
+const SUITE: &str = "limiter";
+
+/// Enough that reading the clock does not count, short enough to take turns often.
+const PAIRS: u32 = 500_000;
+
+const ABOUT: &str =
+    "Acquire and release one of eight free slots from one thread, in batches of 500,000.";
+
+/// Whatever has slots.
+trait Subject {
+    fn name(&self) -> &'static str;
+
+    /// What its price buys.
+    fn note(&self) -> &'static str;
+
+    /// Acquires and releases so many times.
+    fn run(&mut self, pairs: u32) -> Result;
+}
+
+struct Limiter {
+    name: &'static str,
+    note: &'static str,
+    limiter: InFlightLimiter<&'static str>,
+}
+
+impl Limiter {
+    fn new(name: &'static str, note: &'static str, options: LimiterOptions<&'static str>) -> Self {
+        let limiter = InFlightLimiter::with_options(options);
+        Self {
+            name,
+            note,
+            limiter,
+        }
+    }
+}
+
+impl Subject for Limiter {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn note(&self) -> &'static str {
+        self.note
+    }
+
+    fn run(&mut self, pairs: u32) -> Result {
+        for _ in 0..pairs {
+            drop(self.limiter.acquire("payments")?);
+        }
+        Ok(())
+    }
+}
+
+struct Plain(Semaphore);
+
+impl Subject for Plain {
+    fn name(&self) -> &'static str {
+        "tokio Semaphore"
+    }
+
+    fn note(&self) -> &'static str {
+        "try_acquire; one count, measures nothing"
+    }
+
+    fn run(&mut self, pairs: u32) -> Result {
+        for _ in 0..pairs {
+            drop(self.0.try_acquire()?);
+        }
+        Ok(())
+    }
+}
+
+/// What one would write by hand to know the latency.
+struct Clocked {
+    semaphore: Semaphore,
+    clock: quanta::Clock,
+    total: u64,
+}
+
+impl Subject for Clocked {
+    fn name(&self) -> &'static str {
+        "tokio Semaphore + clock"
+    }
+
+    fn note(&self) -> &'static str {
+        "try_acquire, and the time from there to the release, summed up"
+    }
+
+    fn run(&mut self, pairs: u32) -> Result {
+        for _ in 0..pairs {
+            let permit = self.semaphore.try_acquire()?;
+            let began = self.clock.raw();
+            let ended = std::hint::black_box(&self.clock).raw();
+            self.total += self.clock.delta_as_nanos(began, ended);
+            drop(permit);
+        }
+        std::hint::black_box(self.total);
+        Ok(())
+    }
+}
+
+/// doclock's forms come first, their first being the one that ratios compare.
+fn subjects() -> Vec<Box<dyn Subject>> {
+    let named = LimiterOptions::new(1).limit("payments", 8);
+    let both = LimiterOptions::new(1).limit("payments", 8).global_limit(16);
+    vec![
+        Box::new(Limiter::new(
+            "doclock limiter",
+            "a key configured by name; limits, fairness, percentiles",
+            named,
+        )),
+        Box::new(Limiter::new(
+            "doclock limiter, global limit",
+            "the same under a global limit",
+            both,
+        )),
+        Box::new(Limiter::new(
+            "doclock limiter, any key",
+            "a key that nothing is said of: made and dropped each time",
+            LimiterOptions::new(8),
+        )),
+        Box::new(Clocked {
+            semaphore: Semaphore::new(8),
+            clock: quanta::Clock::new(),
+            total: 0,
+        }),
+        Box::new(Plain(Semaphore::new(8))),
+    ]
+}
+
+pub fn run(rounds: usize, report: &Report) -> Result {
+    let mut subjects = subjects();
+    let notes: Vec<_> = subjects.iter().map(|s| (s.name(), s.note())).collect();
+    report.heading(SUITE, ABOUT, &notes)?;
+    let spreads = interleaved(rounds, &mut subjects, |_, subject| {
+        let time = timed(|| subject.run(PAIRS))?;
+        Ok(Some(time.as_secs_f64() * 1e9 / f64::from(PAIRS)))
+    })?;
+    let names = subjects.iter().map(|subject| subject.name());
+    report.case(SUITE, "free slot", Unit::NsPerPair, names.zip(spreads))
+}

@@ -1,0 +1,215 @@
+//! Races for the slots of a limiter.
+
+use std::sync::{Arc, Mutex};
+
+use doclock::{Call, CancelToken, InFlightLimiter, LimiterError, LimiterOptions};
+use loom::thread::{self, JoinHandle};
+
+use crate::model::check_all;
+
+type Limiter = InFlightLimiter<&'static str>;
+
+fn limiter(slots: usize) -> Limiter {
+    InFlightLimiter::with_options(LimiterOptions::new(slots).wait_limit(None))
+}
+
+/// What runs at present, and what ran, in that order. Not loom's: it only records.
+#[derive(Clone, Default)]
+struct Record(Arc<Mutex<(usize, Vec<&'static str>)>>);
+
+impl Record {
+    /// Runs a call of some weight; never more than `slots` are taken meanwhile.
+    fn run(
+        &self,
+        limiter: &Limiter,
+        name: &'static str,
+        call: Call<&'static str>,
+        weight: usize,
+        slots: usize,
+    ) -> Result<(), LimiterError> {
+        limiter.run(call.weight(weight), |_| {
+            {
+                let (taken, names) = &mut *self.0.lock().unwrap();
+                *taken += weight;
+                names.push(name);
+                assert!(*taken <= slots, "{taken} of {slots} slots taken");
+            }
+            thread::yield_now();
+            self.0.lock().unwrap().0 -= weight;
+        })
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().1.clone()
+    }
+}
+
+fn spawn<T: 'static>(
+    limiter: &Limiter,
+    record: &Record,
+    code: impl FnOnce(&Limiter, &Record) -> T + 'static,
+) -> JoinHandle<T> {
+    let (limiter, record) = (limiter.clone(), record.clone());
+    thread::spawn(move || code(&limiter, &record))
+}
+
+fn at_rest(limiter: &Limiter) {
+    let snapshot = limiter.snapshot();
+    assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));
+    assert!(snapshot.keys.is_empty(), "an idle key is kept");
+    assert_eq!(snapshot.total.latency.count, snapshot.total.acquired);
+}
+
+/// What became of two who waited for a slot that came back.
+fn outcome(
+    limiter: &Limiter,
+    record: &Record,
+    ends: [Result<(), LimiterError>; 2],
+) -> &'static str {
+    at_rest(limiter);
+    let ran = ends.iter().filter(|end| end.is_ok()).count() as u64;
+    let total = limiter.snapshot().total;
+    assert_eq!(total.acquired, 1 + ran);
+    assert_eq!(total.cancelled + total.timed_out, 2 - ran);
+    assert_eq!(record.names().len() as u64, ran, "who left never runs");
+    match ends.into_iter().find_map(Result::err) {
+        None => "both ran",
+        Some(LimiterError::Timeout { .. }) => "timed out",
+        Some(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+        Some(LimiterError::Cancelled { .. }) => "cancelled",
+        Some(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn limiter_slot_return_against_cancel() {
+    let outcomes = ["both ran", "cancelled", "refused"];
+    check_all("slot return against cancel", Some(4), outcomes, |seen| {
+        let (limiter, record) = (limiter(1), Record::default());
+        let token = CancelToken::new();
+        let held = limiter.acquire("k").unwrap();
+        let calls = [
+            ("a", Call::to("k").cancel_token(&token)),
+            ("b", Call::to("k")),
+        ];
+        let callers = calls.map(|(name, call)| {
+            spawn(&limiter, &record, move |limiter, record| {
+                record.run(limiter, name, call, 1, 1)
+            })
+        });
+        let canceller = thread::spawn(move || token.cancel());
+        drop(held);
+        let ends = callers.map(|caller| caller.join().unwrap());
+        canceller.join().unwrap();
+        assert!(ends[1].is_ok());
+        seen.note(outcome(&limiter, &record, ends));
+    });
+}
+
+#[test]
+fn limiter_slot_return_against_expiry() {
+    let outcomes = ["both ran", "timed out"];
+    check_all("slot return against expiry", Some(4), outcomes, |seen| {
+        let (limiter, record) = (limiter(1), Record::default());
+        let held = limiter.acquire("k").unwrap();
+        let callers = ["a", "b"].map(|name| {
+            spawn(&limiter, &record, move |limiter, record| {
+                record.run(limiter, name, Call::to("k"), 1, 1)
+            })
+        });
+        // Of whoever is first in line, if anybody is.
+        let timer = spawn(&limiter, &record, |limiter, _| limiter.expire(&"k", 1));
+        drop(held);
+        let ends = callers.map(|caller| caller.join().unwrap());
+        timer.join().unwrap();
+        seen.note(outcome(&limiter, &record, ends));
+    });
+}
+
+#[test]
+fn limiter_heavy_head_of_line_against_a_light_call() {
+    let outcomes = ["heavy in line first", "heavy first", "light first"];
+    check_all(
+        "heavy head of line against a light call",
+        None,
+        outcomes,
+        |seen| {
+            let (limiter, record) = (limiter(2), Record::default());
+            let held = limiter.acquire("k").unwrap();
+            let heavy = spawn(&limiter, &record, |limiter, record| {
+                record.run(limiter, "heavy", Call::to("k"), 2, 2)
+            });
+            let light = spawn(&limiter, &record, |limiter, record| {
+                let behind = limiter.load(&"k").queued > 0;
+                record.run(limiter, "light", Call::to("k"), 1, 2).unwrap();
+                behind
+            });
+            drop(held);
+            heavy.join().unwrap().unwrap();
+            let behind = light.join().unwrap();
+            at_rest(&limiter);
+            seen.note(match record.names()[..] {
+                ["heavy", "light"] if behind => "heavy in line first",
+                ["heavy", "light"] => "heavy first",
+                ["light", "heavy"] if !behind => "light first",
+                ref other => panic!("{other:?}: it overtook who was in line"),
+            });
+        },
+    );
+}
+
+#[test]
+fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
+    let outcomes = ["cancelled", "refused", "heavy ran"];
+    check_all("cancel of a heavy head of line", None, outcomes, |seen| {
+        let (limiter, record) = (limiter(2), Record::default());
+        let token = CancelToken::new();
+        let held = limiter.acquire("k").unwrap();
+        let call = Call::to("k").cancel_token(&token);
+        let heavy = spawn(&limiter, &record, |limiter, record| {
+            record.run(limiter, "heavy", call, 2, 2)
+        });
+        let light = spawn(&limiter, &record, |limiter, record| {
+            record.run(limiter, "light", Call::to("k"), 1, 2)
+        });
+        let canceller = thread::spawn(move || token.cancel());
+        // The slot that is held does not come back before the light one ran, so it has to go on when the heavy one leaves.
+        light.join().unwrap().unwrap();
+        drop(held);
+        canceller.join().unwrap();
+        let heavy = heavy.join().unwrap();
+        at_rest(&limiter);
+        seen.note(match heavy {
+            Ok(()) => "heavy ran",
+            Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+            Err(LimiterError::Cancelled { .. }) => "cancelled",
+            Err(other) => panic!("{other}"),
+        });
+    });
+}
+
+#[test]
+fn limiter_two_keys_under_the_global_limit() {
+    let outcomes = ["a, b", "b, a"];
+    check_all("two keys under the global limit", None, outcomes, |seen| {
+        let options = LimiterOptions::new(1).global_limit(1).wait_limit(None);
+        let limiter: Limiter = InFlightLimiter::with_options(options);
+        let record = Record::default();
+        let held = limiter.acquire("a").unwrap();
+        let callers = ["a", "b"].map(|key| {
+            spawn(&limiter, &record, move |limiter, record| {
+                record.run(limiter, key, Call::to(key), 1, 1)
+            })
+        });
+        drop(held);
+        for caller in callers {
+            caller.join().unwrap().unwrap();
+        }
+        at_rest(&limiter);
+        seen.note(match record.names()[..] {
+            ["a", "b"] => "a, b",
+            ["b", "a"] => "b, a",
+            ref other => panic!("{other:?}"),
+        });
+    });
+}

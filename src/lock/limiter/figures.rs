@@ -1,0 +1,173 @@
+//! What a limiter counts and measures, and how it shows.
+
+use std::fmt::{self, Debug};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::lock::stats::{DurationSummary, Samples};
+
+/// Counts and samples of one key, or of several.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) acquired: u64,
+    pub(super) rejected: u64,
+    pub(super) declined: u64,
+    pub(super) timed_out: u64,
+    pub(super) cancelled: u64,
+    pub(super) cancelled_running: u64,
+    /// Of those that waited.
+    pub(super) wait: Samples,
+    pub(super) latency: Samples,
+}
+
+impl Figures {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.acquired += other.acquired;
+        self.rejected += other.rejected;
+        self.declined += other.declined;
+        self.timed_out += other.timed_out;
+        self.cancelled += other.cancelled;
+        self.cancelled_running += other.cancelled_running;
+        self.wait.add(&other.wait);
+        self.latency.add(&other.latency);
+    }
+
+    pub(super) fn show(&self) -> LimiterFigures {
+        LimiterFigures {
+            acquired: self.acquired,
+            rejected: self.rejected,
+            declined: self.declined,
+            timed_out: self.timed_out,
+            cancelled: self.cancelled,
+            cancelled_running: self.cancelled_running,
+            wait: self
+                .wait
+                .summary(self.acquired, self.acquired - self.wait.count()),
+            latency: self.latency.summary(self.latency.count(), 0),
+        }
+    }
+}
+
+/// What was counted and measured since the limiter was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimiterFigures {
+    /// Calls that were granted their slots.
+    pub acquired: u64,
+    /// Calls turned away at once because the line was full.
+    pub rejected: u64,
+    /// Calls that were not to wait and found no free slot.
+    pub declined: u64,
+    /// Calls whose wait limit passed before they were granted.
+    pub timed_out: u64,
+    /// Calls that were cancelled before they were granted.
+    pub cancelled: u64,
+    /// Granted calls that had been cancelled by the time they returned their slots.
+    pub cancelled_running: u64,
+    /// Wait of the granted calls, from asking to grant; zero for those granted at once.
+    pub wait: DurationSummary,
+    /// Latency of the calls that ended, from grant to the return of their slots.
+    pub latency: DurationSummary,
+}
+
+/// One key at the moment of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeySnapshot<K> {
+    /// The key.
+    pub key: K,
+    /// How many slots it has at present.
+    pub limit: usize,
+    /// How many of them are taken.
+    pub in_flight: usize,
+    /// How many calls wait.
+    pub queued: usize,
+    /// Its own figures, if it was configured by name.
+    pub figures: Option<LimiterFigures>,
+}
+
+/// The figures of a limiter and its state, all of one moment.
+///
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LimiterSnapshot<K> {
+    /// How many slots are taken in all.
+    pub in_flight: usize,
+    /// How many may be, if that is limited.
+    pub global_limit: Option<usize>,
+    /// How many calls wait in all.
+    pub queued: usize,
+    /// The figures of all calls.
+    pub total: LimiterFigures,
+    /// The keys that were configured by name, in that order, then the others that are in use, in no particular order.
+    pub keys: Vec<KeySnapshot<K>>,
+}
+
+impl<K: PartialEq> LimiterSnapshot<K> {
+    /// A key, if it is in use or was configured by name.
+    pub fn key(&self, key: &K) -> Option<&KeySnapshot<K>> {
+        self.keys.iter().find(|snapshot| snapshot.key == *key)
+    }
+}
+
+impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}",
+            "key",
+            "in flight",
+            "queued",
+            "acquired",
+            "rejected",
+            "declined",
+            "timed out",
+            "cancelled",
+            "p50",
+            "p99"
+        )?;
+        for key in &self.keys {
+            let slots = format!("{}/{}", key.in_flight, key.limit);
+            let name = format!("{:?}", key.key);
+            row(f, &name, &slots, key.queued, key.figures.as_ref())?;
+        }
+        let slots = match self.global_limit {
+            Some(limit) => format!("{}/{limit}", self.in_flight),
+            None => self.in_flight.to_string(),
+        };
+        row(f, "all", &slots, self.queued, Some(&self.total))
+    }
+}
+
+fn row(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    slots: &str,
+    queued: usize,
+    figures: Option<&LimiterFigures>,
+) -> fmt::Result {
+    write!(f, "\n{name:<16}{slots:>10}{queued:>8}")?;
+    let Some(figures) = figures else {
+        return Ok(());
+    };
+    write!(
+        f,
+        "{:>10}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}",
+        figures.acquired,
+        figures.rejected,
+        figures.declined,
+        figures.timed_out,
+        figures.cancelled,
+        short(figures.latency.p50),
+        short(figures.latency.p99),
+    )
+}
+
+fn short(duration: Duration) -> String {
+    format!("{duration:.1?}")
+}

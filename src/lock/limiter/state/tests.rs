@@ -1,0 +1,393 @@
+//! The pure state under random calls: against a reference that keeps vectors, and against its invariants one by one.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+use crate::lock::limiter::Aimd;
+use crate::time::ManualClock;
+
+const MS: Duration = Duration::from_millis(1);
+const KEYS: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Ask(usize, usize),
+    Try(usize, usize),
+    /// Withdraw one of all that ever waited.
+    Leave(Index, bool),
+    Return(Index),
+    Pass(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0..KEYS, 1..5usize).prop_map(|(key, weight)| Step::Ask(key, weight)),
+        1 => (0..KEYS, 1..5usize).prop_map(|(key, weight)| Step::Try(key, weight)),
+        3 => (any::<Index>(), any::<bool>()).prop_map(|(which, expired)| Step::Leave(which, expired)),
+        5 => any::<Index>().prop_map(Step::Return),
+        1 => (1..40u64).prop_map(Step::Pass),
+    ];
+    prop::collection::vec(step, 0..300)
+}
+
+/// What a call is known by: in the order of asking.
+type Number = usize;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Asked {
+    number: Number,
+    key: usize,
+    weight: usize,
+}
+
+/// A limiter and what became of every call to it.
+struct Subject {
+    state: State<usize, Asked>,
+    clock: ManualClock,
+    holders: Vec<(Asked, Granted)>,
+    places: Vec<(Asked, Place)>,
+    /// In the order of the grants, those granted at once left out.
+    served: Vec<Asked>,
+    left: Vec<Asked>,
+}
+
+impl Subject {
+    fn new(rules: &[Rule], global_limit: Option<usize>) -> Self {
+        let keys = rules.iter().copied().enumerate().collect();
+        Self {
+            // The last key is not configured by name.
+            state: State::new(3, global_limit, keys),
+            clock: ManualClock::new(),
+            holders: Vec::new(),
+            places: Vec::new(),
+            served: Vec::new(),
+            left: Vec::new(),
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.clock().now()
+    }
+
+    /// Whether the call got slots at once; `None` where it never can.
+    fn ask(&mut self, asked: Asked, wait: bool) -> Option<bool> {
+        let now = self.now();
+        let id = self.state.enter(&asked.key, asked.weight).ok()?;
+        let granted = self.state.try_take(id, asked.weight, || now);
+        match granted {
+            Some(granted) => self.holders.push((asked, granted)),
+            None if wait => {
+                let place = self.state.join(id, asked.weight, now, asked);
+                self.places.push((asked, place));
+            }
+            None => self.state.leave(id),
+        }
+        Some(granted.is_some())
+    }
+
+    fn leave(&mut self, place: Place, expired: bool) {
+        let reason = match expired {
+            true => Reason::Expired(Duration::ZERO),
+            false => Reason::Cancelled,
+        };
+        let next = self.state.withdraw(place, reason, self.now());
+        self.hear(next);
+    }
+
+    fn give_back(&mut self, which: usize) -> Asked {
+        let (asked, granted) = self.holders.remove(which);
+        let next = self.state.give_back(granted, self.now(), true, false);
+        self.hear(next);
+        asked
+    }
+
+    fn hear(&mut self, next: Next<Asked>) {
+        for (asked, verdict) in next {
+            match verdict {
+                Ok(granted) => {
+                    self.served.push(asked);
+                    self.holders.push((asked, granted));
+                }
+                Err(_) => self.left.push(asked),
+            }
+        }
+    }
+
+    fn waiting(&self, key: usize) -> Vec<Asked> {
+        let entry = self
+            .state
+            .ids
+            .get(&key)
+            .and_then(|&id| self.state.entries.get(id));
+        let waiters = entry.into_iter().flat_map(|entry| entry.queue.waiting());
+        waiters.map(|(_, waiter)| waiter.request).collect()
+    }
+
+    fn taken(&self, key: Option<usize>) -> usize {
+        let of_key = |asked: &Asked| key.is_none_or(|key| asked.key == key);
+        let holders = self.holders.iter().filter(|(asked, _)| of_key(asked));
+        holders.map(|(asked, _)| asked.weight).sum()
+    }
+
+    /// What the invariants of the module say, where they can be told from outside.
+    fn check(&self, global_limit: usize, served_before: usize) {
+        let total = self.taken(None);
+        assert!(
+            total <= global_limit,
+            "{total} of {global_limit} taken in all"
+        );
+        assert_eq!(self.state.turns.capacity().taken(), total);
+        let mut ready = 0;
+        for key in 0..KEYS {
+            let load = self.state.load(&key);
+            let taken = self.taken(Some(key));
+            let waiting = self.waiting(key);
+            assert_eq!((load.in_flight, load.queued), (taken, waiting.len()));
+            if self.served[served_before..]
+                .iter()
+                .any(|asked| asked.key == key)
+            {
+                assert!(taken <= load.limit, "{taken} of {} taken", load.limit);
+            }
+            let used = taken > 0 || !waiting.is_empty();
+            let kept = self.state.ids.contains_key(&key);
+            assert!(kept == used || key + 1 < KEYS, "an idle key is not kept");
+            assert!(waiting.is_sorted_by_key(|asked| asked.number));
+            ready += usize::from(
+                waiting
+                    .first()
+                    .is_some_and(|head| taken + head.weight <= load.limit),
+            );
+        }
+        assert_eq!(
+            self.state.turns.len(),
+            ready,
+            "who fits its own limit is in turn"
+        );
+        if let Some(first) = self.state.turns.head() {
+            assert!(
+                total + first > global_limit,
+                "who fits both limits does not wait"
+            );
+        }
+        assert_eq!(self.state.ids.len(), self.state.entries.len());
+    }
+}
+
+/// The same by vectors.
+#[derive(Default)]
+struct Reference {
+    limits: Vec<usize>,
+    global_limit: usize,
+    taken: Vec<usize>,
+    waiting: Vec<Vec<Asked>>,
+    /// The keys in turn, with the weights of their heads.
+    ring: Vec<(usize, usize)>,
+    served: Vec<Asked>,
+}
+
+impl Reference {
+    fn fits(&self, key: usize, weight: usize) -> bool {
+        self.taken[key] + weight <= self.limits[key]
+    }
+
+    fn fits_all(&self, weight: usize) -> bool {
+        self.taken.iter().sum::<usize>() + weight <= self.global_limit
+    }
+
+    fn ask(&mut self, asked: Asked, wait: bool) -> Option<bool> {
+        let Asked { key, weight, .. } = asked;
+        if weight > self.limits[key].min(self.global_limit) {
+            return None;
+        }
+        let free = self.waiting[key].is_empty() && self.ring.is_empty();
+        let granted = free && self.fits(key, weight) && self.fits_all(weight);
+        if granted {
+            self.taken[key] += weight;
+        } else if wait {
+            self.waiting[key].push(asked);
+            self.settle(key);
+        }
+        Some(granted)
+    }
+
+    /// After something changed about a key.
+    fn settle(&mut self, mut key: usize) {
+        loop {
+            let head = self.waiting[key].first().map(|head| head.weight);
+            let wish = head.filter(|&weight| self.fits(key, weight));
+            let has = self.ring.iter().find(|(in_turn, _)| *in_turn == key);
+            if has.map(|(_, weight)| *weight) != wish {
+                self.ring.retain(|(in_turn, _)| *in_turn != key);
+                self.ring.extend(wish.map(|weight| (key, weight)));
+            }
+            match self.ring.first() {
+                Some(&(first, weight)) if self.fits_all(weight) => {
+                    self.ring.remove(0);
+                    self.served.push(self.waiting[first].remove(0));
+                    self.taken[first] += weight;
+                    key = first;
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+fn limits() -> impl Strategy<Value = [usize; KEYS - 1]> {
+    [1..6usize, 1..6usize, 1..6usize]
+}
+
+fn globals() -> impl Strategy<Value = Option<usize>> {
+    prop_oneof![1 => Just(None), 4 => (1..9usize).prop_map(Some)]
+}
+
+proptest! {
+    #[test]
+    fn the_state_behaves_as_vectors_would(
+        steps in steps(),
+        limits in limits(),
+        global_limit in globals(),
+    ) {
+        let mut subject = Subject::new(&limits.map(Rule::Fixed), global_limit);
+        let global_limit = global_limit.unwrap_or(usize::MAX);
+        let mut reference = Reference {
+            limits: limits.into_iter().chain([3]).collect(),
+            global_limit,
+            taken: vec![0; KEYS],
+            waiting: vec![Vec::new(); KEYS],
+            ..Reference::default()
+        };
+        for (number, step) in steps.into_iter().enumerate() {
+            let served = subject.served.len();
+            match step {
+                Step::Ask(key, weight) | Step::Try(key, weight) => {
+                    let wait = matches!(step, Step::Ask(..));
+                    let asked = Asked { number, key, weight };
+                    prop_assert_eq!(subject.ask(asked, wait), reference.ask(asked, wait));
+                }
+                Step::Leave(which, expired) if !subject.places.is_empty() => {
+                    let &(asked, place) = which.get(&subject.places);
+                    subject.leave(place, expired);
+                    let line = &mut reference.waiting[asked.key];
+                    if let Some(at) = line.iter().position(|other| *other == asked) {
+                        line.remove(at);
+                        prop_assert_eq!(subject.left.last(), Some(&asked));
+                        reference.settle(asked.key);
+                    }
+                }
+                Step::Return(which) if !subject.holders.is_empty() => {
+                    let Asked { key, weight, .. } = subject.give_back(which.index(subject.holders.len()));
+                    reference.taken[key] -= weight;
+                    reference.settle(key);
+                }
+                Step::Pass(millis) => subject.clock.advance(MS * millis as u32),
+                Step::Leave(..) | Step::Return(_) => {}
+            }
+            prop_assert_eq!(&subject.served, &reference.served);
+            for key in 0..KEYS {
+                prop_assert_eq!(subject.waiting(key), &reference.waiting[key][..]);
+            }
+            subject.check(global_limit, served);
+        }
+    }
+
+    #[test]
+    fn the_invariants_hold_while_limits_move(
+        steps in steps(),
+        start in 4..8usize,
+        global_limit in globals(),
+    ) {
+        let rules = Aimd::new(10 * MS).between(4, 9).start(start).backoff(50);
+        let mut subject = Subject::new(&[Rule::Adaptive(rules); KEYS - 1], global_limit);
+        for (number, step) in steps.into_iter().enumerate() {
+            let served = subject.served.len();
+            match step {
+                Step::Ask(key, weight) => {
+                    subject.ask(Asked { number, key, weight }, true);
+                }
+                Step::Try(key, weight) => {
+                    subject.ask(Asked { number, key, weight }, false);
+                }
+                Step::Leave(which, expired) if !subject.places.is_empty() => {
+                    subject.leave(which.get(&subject.places).1, expired);
+                }
+                Step::Return(which) if !subject.holders.is_empty() => {
+                    subject.give_back(which.index(subject.holders.len()));
+                }
+                Step::Pass(millis) => subject.clock.advance(MS * millis as u32),
+                Step::Leave(..) | Step::Return(_) => {}
+            }
+            subject.check(global_limit.unwrap_or(usize::MAX), served);
+        }
+        // Whoever waits is served in the end.
+        while !subject.holders.is_empty() {
+            let served = subject.served.len();
+            subject.give_back(0);
+            subject.check(global_limit.unwrap_or(usize::MAX), served);
+        }
+        prop_assert!((0..KEYS).all(|key| subject.waiting(key).is_empty()));
+    }
+}
+
+/// A subject whose slots are all taken by one call to the last key.
+fn held_up(limits: [usize; KEYS - 1], global_limit: usize) -> Subject {
+    let mut subject = Subject::new(&limits.map(Rule::Fixed), Some(global_limit));
+    for number in 0..global_limit.min(3) {
+        subject.ask(
+            Asked {
+                number,
+                key: KEYS - 1,
+                weight: 1,
+            },
+            false,
+        );
+    }
+    subject
+}
+
+/// Ends one call after the other, the earliest first, and says whose calls were served in which order.
+fn served(subject: &mut Subject) -> Vec<(usize, usize)> {
+    while !subject.holders.is_empty() {
+        subject.holders.sort_by_key(|(asked, _)| asked.number);
+        subject.give_back(0);
+    }
+    let served = subject.served.iter();
+    served.map(|asked| (asked.key, asked.number)).collect()
+}
+
+#[test]
+fn limiter_07_the_bound_between_keys_is_reached_and_not_exceeded() {
+    for others in 1..KEYS - 1 {
+        let mut subject = held_up([4, 4, 4], 1);
+        let mut number = 10;
+        let mut ask = |subject: &mut Subject, key| {
+            number += 1;
+            let asked = Asked {
+                number,
+                key,
+                weight: 1,
+            };
+            assert_eq!(subject.ask(asked, true), Some(false));
+            number
+        };
+        for _ in 0..10 {
+            for other in 1..=others {
+                ask(&mut subject, other);
+            }
+        }
+        // At place 3 of its own line, and behind all that others asked.
+        let last = [0; 3].map(|key| ask(&mut subject, key))[2];
+        let order = served(&mut subject);
+        let before = order.iter().take_while(|&&(_, number)| number != last);
+        for other in 1..=others {
+            let overtakers = before.clone().filter(|(key, _)| *key == other);
+            assert_eq!(
+                overtakers.count(),
+                3,
+                "one of each other key for each place"
+            );
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The promises of the limiter, by number.
+
+mod ends;
+mod figures;
+mod grants;
+mod weights;
+
+use std::sync::Mutex;
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use doclock::{
+    Call, CallEvidence, InFlightLimiter, LimiterError, LimiterOptions, ManualClock, Permit,
+};
+
+const MS: Duration = Duration::from_millis(1);
+
+type Limiter = InFlightLimiter<&'static str>;
+
+/// A limiter on a clock that the test moves.
+fn timed(options: LimiterOptions<&'static str>) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let limiter = InFlightLimiter::with_options(options.clock(clock.clock()));
+    (limiter, clock)
+}
+
+/// Returns once exactly this many calls wait for a key.
+fn until_queued(limiter: &Limiter, key: &'static str, count: usize) {
+    while limiter.load(&key).queued != count {
+        thread::yield_now();
+    }
+}
+
+fn patient(key: &'static str) -> Call<&'static str> {
+    Call::to(key).no_wait_limit()
+}
+
+/// What ran, in that order.
+#[derive(Default)]
+struct Started(Mutex<Vec<&'static str>>);
+
+impl Started {
+    fn note(&self, name: &'static str) {
+        self.0.lock().unwrap().push(name);
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// Runs a call in a thread of its own, and returns once it waits.
+    fn line_up<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        limiter: &'scope Limiter,
+        key: &'static str,
+        name: &'static str,
+        call: Call<&'static str>,
+    ) -> ScopedJoinHandle<'scope, Result<(), LimiterError>> {
+        let queued = limiter.load(&key).queued;
+        let caller = scope.spawn(move || limiter.run(call, |_| self.note(name)));
+        until_queued(limiter, key, queued + 1);
+        caller
+    }
+}
+
+fn busy(result: Result<Permit<&'static str>, LimiterError>) -> CallEvidence {
+    match result {
+        Err(LimiterError::Busy { call }) => *call,
+        other => panic!("expected a busy limiter, found {other:?}"),
+    }
+}
+
+/// Nothing is in flight and nobody waits; idle keys without a name of their own are not kept.
+fn at_rest(limiter: &Limiter, configured: usize) {
+    let snapshot = limiter.snapshot();
+    assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));
+    assert_eq!(snapshot.keys.len(), configured);
+    assert_eq!(snapshot.total.latency.count, snapshot.total.acquired);
+}
