@@ -93,9 +93,10 @@ pub use document::{
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
-    AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, FifoLock, JoinError,
-    LockDump, LockError, LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released,
-    TimeoutEvidence,
+    AcquireOptions, CallSite, CancelEvidence, CancelToken, DurationSummary, Execution,
+    ExecutionError, FifoLock, JoinError, KeyedLock, KeyedOptions, KeyedStats, LockDump, LockError,
+    LockGuard, LockInfo, LockStats, QueueEntry, ReleaseError, Released, TaskPanic, TimeoutEvidence,
+    Turn,
 };
 #[cfg(feature = "markdown")]
 pub use markdown::{from_markdown, to_markdown};

@@ -7,11 +7,14 @@ mod batch;
 mod cancel;
 mod dump;
 mod error;
+mod evidence;
 mod fifo;
 mod guard;
 mod info;
+mod keyed;
 mod options;
 mod request;
+mod since;
 mod state;
 mod stats;
 mod tempo;
@@ -24,6 +27,7 @@ pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvide
 pub use fifo::{FifoLock, Released};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
+pub use keyed::{Execution, ExecutionError, KeyedLock, KeyedOptions, KeyedStats, TaskPanic, Turn};
 pub use options::AcquireOptions;
 pub use stats::{DurationSummary, LockStats};
 

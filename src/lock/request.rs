@@ -187,7 +187,7 @@ impl<W: Errand> Request<W> {
     }
 
     /// Leaves word. Returns whether the waiter sleeps.
-    fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
+    pub(super) fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
         let mut slot = self.slot.lock();
         debug_assert!(slot.outcome.is_none(), "told twice");
         slot.outcome = Some(outcome);

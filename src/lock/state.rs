@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use super::error::{CancelEvidence, TimeoutEvidence};
 use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
+use super::since::Since;
 use super::stats::{LockStats, Recorder};
 use super::tempo::{Measured, Tempo};
 use super::wait::Reason;
@@ -43,40 +44,6 @@ struct Holder {
     sealed: bool,
     /// The transaction that was begun under a grant which it does not own.
     joined: Option<Joined>,
-}
-
-/// When a hold began. Plain fields, each written to its place at once, like [`Claim::assign`].
-#[derive(Clone, Copy, Debug)]
-struct Since {
-    at: Timestamp,
-    /// For how many holds this one stands in the figures; zero says that nobody has looked at the clock yet.
-    weight: u64,
-    /// Whether it began at that moment, and not at some time before.
-    exact: bool,
-}
-
-impl Since {
-    #[inline(always)]
-    fn begin(&mut self, measured: Option<Measured>) {
-        self.exact = measured.is_some();
-        self.weight = 0;
-        if let Some(Measured { at, weight }) = measured {
-            self.at = at;
-            self.weight = weight;
-        }
-    }
-
-    /// When it began, as far as is known, and for how many holds it stands.
-    fn known(self) -> Option<(Timestamp, u64)> {
-        (self.weight > 0).then_some((self.at, self.weight))
-    }
-
-    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
-    fn observe(&mut self, now: Timestamp) {
-        if self.weight == 0 {
-            (self.at, self.weight) = (now, 1);
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -607,11 +574,7 @@ impl Holder {
         Self {
             grant: Grant::none(),
             claim: Claim::nobody(),
-            since: Since {
-                at: Timestamp::default(),
-                weight: 0,
-                exact: false,
-            },
+            since: Since::default(),
             overdue: None,
             sealed: false,
             joined: None,
