@@ -34,7 +34,9 @@ const SUITES: [(&str, Suite); 7] = [
     (CONTENDED, |options, report| {
         contended::run(options.rounds, &options.contended, report)
     }),
-    ("faces", |options, report| faces::run(rounds(options), report)),
+    ("faces", |options, report| {
+        faces::run(rounds(options), report)
+    }),
     ("transaction", |options, report| {
         transaction::run(rounds(options), report)
     }),

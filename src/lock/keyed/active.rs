@@ -41,7 +41,7 @@ impl<K, V> Active<'_, K, V> {
         bound: Option<usize>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        let waiting = self.entry.waiting();
+        let waiting = self.entry.holder.waiting();
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(LockError::WouldBlock {
                 owner: asker.owner.clone(),
@@ -69,7 +69,12 @@ impl<K, V> Active<'_, K, V> {
         let number = waiter.number;
         let generation = self.book.there.arrive();
         let turn = Turn { waiter, generation };
-        let ticket = self.entry.lines().turns.join((), Priority::Normal, turn);
+        let ticket = self
+            .entry
+            .holder
+            .lines()
+            .turns
+            .join((), Priority::Normal, turn);
         (Stand::Turn(spot, ticket), Hold { spot, number })
     }
 
@@ -77,7 +82,12 @@ impl<K, V> Active<'_, K, V> {
     pub(super) fn join_task(&mut self, request: Arc<dyn Joiner<V>>, now: Timestamp) -> Stand {
         self.book.counts.joins += 1;
         let waiter = self.waiter(request, now);
-        let ticket = self.entry.lines().joins.join((), Priority::Normal, waiter);
+        let ticket = self
+            .entry
+            .holder
+            .lines()
+            .joins
+            .join((), Priority::Normal, waiter);
         Stand::Join(self.entry.spot, ticket)
     }
 
@@ -99,7 +109,7 @@ impl<K, V> Active<'_, K, V> {
 
     /// Who waits for a turn, in order.
     pub(super) fn queue(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
-        let places = self.entry.waiters().zip(1..);
+        let places = self.entry.holder.waiters().zip(1..);
         places.map(move |(waiter, place)| waiter.entry(self.book.lock, place, now))
     }
 }

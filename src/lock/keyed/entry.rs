@@ -42,19 +42,20 @@ pub(super) enum Stand {
     },
 }
 
+/// Small, because it is moved into the table and out of it; the rest lies in a box that is used again.
 pub(super) struct Entry<K, V> {
     pub(super) spot: Spot,
     pub(super) key: K,
-    pub(super) holder: Holder,
-    /// Since somebody had to wait. Kept until the key is idle, because tickets name places in these queues.
-    pub(super) lines: Option<Box<Lines<V>>>,
+    pub(super) holder: Box<Holder<V>>,
 }
 
-pub(super) struct Holder {
+pub(super) struct Holder<V> {
     pub(super) number: u64,
     pub(super) generation: u64,
     pub(super) claim: Claim,
     pub(super) since: Since,
+    /// Since somebody had to wait. Kept until the key is idle, because tickets name places in these queues.
+    pub(super) lines: Option<Box<Lines<V>>>,
 }
 
 /// The two lines at a key. Both stand before its holder; whom the end of its task lets pass differs: the first of those who
@@ -75,7 +76,41 @@ pub(super) struct Waiter<R: ?Sized> {
     pub(super) request: Arc<R>,
 }
 
-impl<K, V> Entry<K, V> {
+impl<V> Holder<V> {
+    pub(super) fn nobody() -> Self {
+        Self {
+            number: 0,
+            generation: 0,
+            claim: Claim::nobody(),
+            since: Since::default(),
+            lines: None,
+        }
+    }
+
+    /// Makes it whoever asks. Every field is written to its place at once, see [`Claim::assign`].
+    #[inline(always)]
+    pub(super) fn begin(
+        &mut self,
+        number: u64,
+        generation: u64,
+        asker: &Asker<'_>,
+        measured: Option<Measured>,
+    ) {
+        self.number = number;
+        self.generation = generation;
+        self.claim.assign(asker);
+        self.since.begin(measured);
+    }
+
+    /// Leaves nothing in memory that has a size of its own.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        if self.lines.is_some() {
+            self.lines = None;
+        }
+        self.claim.forget();
+    }
+
     pub(super) fn lines(&mut self) -> &mut Lines<V> {
         self.lines.get_or_insert_with(Box::default)
     }
@@ -88,33 +123,6 @@ impl<K, V> Entry<K, V> {
     pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter<dyn Waiting>> {
         let turns = self.lines.iter().flat_map(|lines| lines.turns.waiting());
         turns.map(|(_, turn)| &turn.waiter)
-    }
-}
-
-/// The claim of whoever asks. Made in its place rather than written over, because most keys are held once.
-#[inline(always)]
-pub(super) fn claim(asker: &Asker<'_>) -> Claim {
-    Claim {
-        owner: asker.owner.clone(),
-        label: asker.label.cloned(),
-        call_site: asker.call_site,
-        thread: asker.thread,
-        transaction: false,
-    }
-}
-
-impl Holder {
-    /// Makes it the one who was next in line.
-    pub(super) fn take_over(
-        &mut self,
-        waiter: &Waiter<dyn Waiting>,
-        generation: u64,
-        now: Timestamp,
-    ) {
-        self.number = waiter.number;
-        self.generation = generation;
-        self.claim.assign(&waiter.request.asker());
-        self.since.begin(Some(Measured::once(now)));
     }
 
     pub(super) fn info(&self, lock: u32, now: Timestamp) -> LockInfo {

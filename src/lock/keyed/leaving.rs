@@ -89,8 +89,12 @@ impl<K, V> Shard<K, V> {
     /// Who has to go before this one does; `None` when it no longer waits.
     fn place(&self, stand: Stand) -> Option<usize> {
         match stand {
-            Stand::Turn(spot, ticket) => self.find(spot)?.lines.as_ref()?.turns.place(ticket),
-            Stand::Join(spot, ticket) => self.find(spot)?.lines.as_ref()?.joins.place(ticket),
+            Stand::Turn(spot, ticket) => {
+                self.find(spot)?.holder.lines.as_ref()?.turns.place(ticket)
+            }
+            Stand::Join(spot, ticket) => {
+                self.find(spot)?.holder.lines.as_ref()?.joins.place(ticket)
+            }
             Stand::Drain { ticket, .. } => self.book.drains.as_ref()?.place(ticket),
         }
     }
@@ -112,7 +116,7 @@ impl<K, V> Shard<K, V> {
         let mut active = self.active(spot)?;
         Some(View {
             place,
-            waiting: active.entry.waiting(),
+            waiting: active.entry.holder.waiting(),
             ahead: active.queue(now).take(listed).collect(),
             holder: active.current(now),
         })
@@ -122,14 +126,14 @@ impl<K, V> Shard<K, V> {
     fn take_out(&mut self, stand: Stand) -> Option<(Waiter<dyn Waiting>, Vec<Next>)> {
         match stand {
             Stand::Turn(spot, ticket) => {
-                let turns = &mut self.active(spot)?.entry.lines.as_mut()?.turns;
+                let turns = &mut self.active(spot)?.entry.holder.lines.as_mut()?.turns;
                 let Turn { waiter, generation } = turns.withdraw(ticket)?;
                 let last = self.book.there.leave(generation);
                 let told = if last { self.book.pass() } else { Vec::new() };
                 Some((waiter, told))
             }
             Stand::Join(spot, ticket) => {
-                let joins = &mut self.active(spot)?.entry.lines.as_mut()?.joins;
+                let joins = &mut self.active(spot)?.entry.holder.lines.as_mut()?.joins;
                 let waiter = joins.withdraw(ticket)?;
                 let request: Arc<dyn Waiting> = waiter.request;
                 let (number, since) = (waiter.number, waiter.since);

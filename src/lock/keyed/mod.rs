@@ -187,7 +187,9 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
         Q: Eq + Hash + ?Sized,
     {
         let (hash, shard) = self.0.look_up(key);
-        shard.find_key(hash, key).map_or(0, |entry| entry.waiting())
+        shard
+            .find_key(hash, key)
+            .map_or(0, |entry| entry.holder.waiting())
     }
 
     /// Who waits for their turn at a key, in order.

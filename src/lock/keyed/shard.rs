@@ -11,22 +11,23 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
 use super::active::Active;
-use super::entry::{Entry, Hold, Holder, Spot, Stand, Turn, Waiter, claim};
+use super::entry::{Entry, Hold, Holder, Spot, Stand, Turn, Waiter};
 use super::execution::{Ended, Joiner};
 use super::generations::{Generations, Gone};
 use super::stats::Counts;
 use crate::id::{FencingToken, LockId};
 use crate::lock::error::CancelEvidence;
 use crate::lock::request::{Asker, Outcome, Waiting};
-use crate::lock::since::Since;
 use crate::lock::state::Next;
-use crate::lock::tempo::Tempo;
+use crate::lock::tempo::{Measured, Tempo};
 use crate::lock::{Grant, LockError};
 use crate::queue::{Priority, Queue};
 use crate::time::{Clock, Timestamp};
 
 pub(super) struct Shard<K, V> {
     entries: HashTable<Entry<K, V>>,
+    /// Of the key that was idle last, to be used for the next.
+    spare: Option<Box<Holder<V>>>,
     pub(super) book: Book,
 }
 
@@ -48,22 +49,21 @@ pub(super) struct Book {
 
 /// What the end of a hold leaves to be done when the mutex is free again.
 pub(super) struct Parting<K, V> {
-    /// The entry of a key that is idle. Dropping a key is code of users.
-    pub(super) gone: Option<Entry<K, V>>,
+    /// The key, if it is idle. Dropping it is code of users.
+    pub(super) gone: Option<K>,
     /// How long it was held, and for how many holds that stands.
     pub(super) held: Option<(Duration, u64)>,
     /// What is only there where somebody waited.
-    pub(super) waited: Option<Waited<V>>,
-    /// Who waited for all who were there once, of whom this was the last.
-    pub(super) passed: Vec<Next>,
+    pub(super) waited: Option<Box<Waited<V>>>,
 }
 
 pub(super) struct Waited<V> {
     /// How long the next holder did.
     pub(super) wait: Option<Duration>,
-    pub(super) next: Option<Next>,
+    /// The next holder comes first, then those who waited for all who were there once, of whom this was the last.
+    pub(super) told: Vec<Next>,
+    /// Who joined, and what.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
-    /// What they joined.
     pub(super) task: Ended,
 }
 
@@ -74,6 +74,7 @@ impl<K, V> Shard<K, V> {
     pub(super) fn new(lock: u32, index: usize, shards: usize, tempo: Tempo) -> Self {
         Self {
             entries: HashTable::new(),
+            spare: None,
             book: Book {
                 lock,
                 index,
@@ -86,6 +87,11 @@ impl<K, V> Shard<K, V> {
                 counts: Counts::default(),
             },
         }
+    }
+
+    #[cold]
+    fn nobody() -> Box<Holder<V>> {
+        Box::new(Holder::nobody())
     }
 
     // --- Asking ---
@@ -118,20 +124,12 @@ impl<K, V> Shard<K, V> {
         let number = book.next_number();
         let began = number;
         let spot = Spot { hash, began };
-        let mut since = Since::default();
-        since.begin(book.tempo.measure(clock));
         book.counts.acquisitions += 1;
-        vacant.insert(Entry {
-            spot,
-            key,
-            holder: Holder {
-                number,
-                generation: book.there.arrive(),
-                claim: claim(asker),
-                since,
-            },
-            lines: None,
-        });
+        let generation = book.there.arrive();
+        let measured = book.tempo.measure(clock);
+        let mut holder = self.spare.take().unwrap_or_else(Self::nobody);
+        holder.begin(number, generation, asker, measured);
+        vacant.insert(Entry { spot, key, holder });
         Ok(Hold { spot, number })
     }
 
@@ -188,11 +186,11 @@ impl<K, V> Shard<K, V> {
     pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<Parting<K, V>> {
         let is_spot = |entry: &Entry<K, V>| entry.spot == hold.spot;
         let mut found = self.entries.find_entry(hold.spot.hash, is_spot).ok()?;
-        let book = &mut self.book;
-        let Entry { holder, lines, .. } = found.get_mut();
+        let holder = &mut *found.get_mut().holder;
         if holder.number != hold.number {
             return None;
         }
+        let book = &mut self.book;
         book.counts.releases += 1;
         // Whoever waits has looked when the hold began, so this is known where it matters.
         let measured = holder.since.known().map(|known| (known, clock.now()));
@@ -200,46 +198,30 @@ impl<K, V> Shard<K, V> {
         if let Some((held, _)) = held {
             book.pace = (book.pace * 7 + held) / 8;
         }
-        let last = book.there.leave(holder.generation);
-        let waited = lines.as_mut().map(|lines| {
+        let is_last = book.there.leave(holder.generation);
+        let mut waited = None;
+        let mut is_idle = true;
+        if is_last || holder.lines.is_some() {
             let now = measured.map_or_else(Timestamp::default, |(_, now)| now);
-            let task = Ended {
-                id: book.id(hold.number),
-                owner: holder.claim.owner.clone(),
-                label: holder.claim.label.clone(),
-            };
-            let joiners = lines.part();
-            let mut wait = None;
-            let next = lines.hand_over().map(|Turn { waiter, generation }| {
-                wait = Some(now - waiter.since);
-                holder.take_over(&waiter, generation, now);
-                let grant = holder.grant(book.lock);
-                Next::Tell(waiter.request, Outcome::Granted(grant))
-            });
-            Waited {
-                wait,
-                next,
-                joiners,
-                task,
-            }
-        });
-        let is_handed_over = waited.as_ref().is_some_and(|waited| waited.next.is_some());
-        let gone = if is_handed_over {
-            book.counts.acquisitions += 1;
-            None
-        } else {
-            Some(found.remove().0)
-        };
-        if gone.is_some() {
-            self.fit();
+            let news = book.part(holder, now, is_last);
+            is_idle = news.wait.is_none();
+            waited = Some(news);
         }
-        let passed = if last { self.book.pass() } else { Vec::new() };
-        Some(Parting {
-            gone,
-            held,
-            waited,
-            passed,
-        })
+        let mut gone = None;
+        if is_idle {
+            let (Entry { key, holder, .. }, _) = found.remove();
+            self.keep(holder);
+            self.fit();
+            gone = Some(key);
+        }
+        Some(Parting { gone, held, waited })
+    }
+
+    /// Keeps what can be used again.
+    #[inline(always)]
+    fn keep(&mut self, mut holder: Box<Holder<V>>) {
+        holder.clear();
+        self.spare = Some(holder);
     }
 
     /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or three quarters of them to go,
@@ -315,8 +297,37 @@ impl Book {
         LockId { number, lock }
     }
 
-    /// Who waited for those who are gone now.
+    /// Hands a key on, and parts with those who waited for its holder to be done.
     #[cold]
+    fn part<V>(&mut self, holder: &mut Holder<V>, now: Timestamp, is_last: bool) -> Box<Waited<V>> {
+        let mut news = Box::new(Waited {
+            wait: None,
+            told: Vec::new(),
+            joiners: Vec::new(),
+            task: Ended {
+                id: self.id(holder.number),
+                owner: holder.claim.owner.clone(),
+                label: holder.claim.label.clone(),
+            },
+        });
+        if let Some(lines) = &mut holder.lines {
+            news.joiners = lines.part();
+            if let Some(Turn { waiter, generation }) = lines.hand_over() {
+                self.counts.acquisitions += 1;
+                news.wait = Some(now - waiter.since);
+                let asker = waiter.request.asker();
+                holder.begin(waiter.number, generation, &asker, Some(Measured::once(now)));
+                let granted = Outcome::Granted(holder.grant(self.lock));
+                news.told.push(Next::Tell(waiter.request, granted));
+            }
+        }
+        if is_last {
+            news.told.extend(self.pass());
+        }
+        news
+    }
+
+    /// Who waited for those who are gone now.
     pub(super) fn pass(&mut self) -> Vec<Next> {
         let mut told = Vec::new();
         if let Some(drains) = &mut self.drains {

@@ -51,7 +51,7 @@ struct Apart<T>(T);
 pub(super) struct Place<K, V> {
     pub(super) hold: Hold,
     /// What comes before it.
-    pub(super) waits: Option<Waits<K, V>>,
+    pub(super) waits: Option<Box<Waits<K, V>>>,
 }
 
 /// A place in line for a turn, with its limit.
@@ -174,7 +174,7 @@ impl<K, V> Shared<K, V> {
         let (stand, hold) = active.join_line(request.clone(), now);
         let looks = wait::looks(active.book.pace, limit);
         let standing = Standing::new(self, stand, request, looks);
-        let waits = Some(Waits { standing, deadline });
+        let waits = Some(Box::new(Waits { standing, deadline }));
         Ok(Place { hold, waits })
     }
 
@@ -226,17 +226,12 @@ impl<K, V> Shared<K, V> {
         }
     }
 
-    /// Does what is left to be done, with no mutex held: first comes who holds the key now.
+    /// Does what is left to be done, with no mutex held.
     #[inline(always)]
     fn part(&self, parting: Parting<K, V>, ending: &Ending<'_, V>) {
-        let Parting {
-            gone,
-            held,
-            waited,
-            passed,
-        } = parting;
-        if held.is_some() || waited.is_some() || !passed.is_empty() {
-            self.tell(held, waited, passed, ending);
+        let Parting { gone, held, waited } = parting;
+        if held.is_some() || waited.is_some() {
+            self.tell(held, waited, ending);
         }
         drop(gone);
     }
@@ -245,21 +240,15 @@ impl<K, V> Shared<K, V> {
     fn tell(
         &self,
         held: Option<(Duration, u64)>,
-        waited: Option<Waited<V>>,
-        passed: Vec<Next>,
+        waited: Option<Box<Waited<V>>>,
         ending: &Ending<'_, V>,
     ) {
-        let mut wait = None;
-        let mut joined = None;
-        if let Some(waited) = waited {
-            wait = waited.wait;
-            waited.next.into_iter().for_each(Next::deliver);
-            joined = Some((waited.task, waited.joiners));
-        }
-        passed.into_iter().for_each(Next::deliver);
-        if held.is_some() || wait.is_some() {
-            self.figures.lock().record(held, wait);
-        }
+        let wait = waited.as_ref().and_then(|waited| waited.wait);
+        let joined = waited.map(|waited| {
+            waited.told.into_iter().for_each(Next::deliver);
+            (waited.task, waited.joiners)
+        });
+        self.figures.lock().record(held, wait);
         if let Some((task, joiners)) = joined {
             for joiner in joiners {
                 joiner.share(&task, ending);

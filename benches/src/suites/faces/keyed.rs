@@ -8,7 +8,7 @@ use std::thread;
 use super::SUITE;
 use crate::Result;
 use crate::measure::{interleaved, timed};
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::report::{Report, Unit};
 
 /// Enough that reading the clock does not count, short enough to take turns often.
@@ -76,7 +76,7 @@ const CASES: [Case; 4] = [
         threads: THREADS,
         pairs: PAIRS,
         keys: |round, thread, pairs| {
-            let mut random = Random::new(round as u64 * THREADS + thread);
+            let mut random = SplitMix(round as u64 * THREADS + thread);
             Box::new((0..pairs).map(move |_| random.below(KEYS as usize) as u64))
         },
     },
