@@ -94,10 +94,11 @@ pub use document::{
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use lock::{
     AcquireOptions, Aimd, Call, CallEvidence, CallSite, CancelEvidence, CancelToken, Deadlock,
-    DeadlockLink, DurationSummary, FifoLock, InFlightLimiter, JoinError, KeySnapshot, LimiterError,
-    LimiterFigures, LimiterKey, LimiterOptions, LimiterSnapshot, Load, LockDump, LockError,
-    LockGuard, LockInfo, LockStats, NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Permit,
-    QueueEntry, ReleaseError, Released, Scope, Signal, TimeoutEvidence,
+    DeadlockLink, DurationSummary, Execution, ExecutionError, FifoLock, InFlightLimiter, JoinError,
+    KeySnapshot, KeyedLock, KeyedOptions, KeyedStats, LimiterError, LimiterFigures, LimiterKey,
+    LimiterOptions, LimiterSnapshot, Load, LockDump, LockError, LockGuard, LockInfo, LockStats,
+    NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Permit, QueueEntry, ReleaseError, Released,
+    Scope, Signal, TaskPanic, TimeoutEvidence, Turn,
 };
 #[cfg(feature = "markdown")]
 pub use markdown::{from_markdown, to_markdown};

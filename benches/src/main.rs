@@ -17,13 +17,13 @@ use std::process::ExitCode;
 
 use options::{Contended, Options};
 use report::Report;
-use suites::{contended, document, limiter, lock, replay, text, transaction};
+use suites::{contended, document, faces, limiter, lock, replay, text, transaction};
 
 /// Errors only end the run, so any of them will do.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|limiter|contended|transaction|text|document|replay|all [--json] [--rounds N]
+usage: doclock-bench lock|limiter|contended|faces|transaction|text|document|replay|all [--json] [--rounds N]
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]";
 
 /// A suite measures all its subjects for some rounds and hands its rows to the report.
@@ -36,6 +36,9 @@ const SUITES: [(&str, Suite); 7] = [
     }),
     (CONTENDED, |options, report| {
         contended::run(options.rounds, &options.contended, report)
+    }),
+    ("faces", |options, report| {
+        faces::run(rounds(options), report)
     }),
     ("transaction", |options, report| {
         transaction::run(rounds(options), report)

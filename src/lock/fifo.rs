@@ -362,11 +362,7 @@ impl FifoLock {
 
     pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: Part) -> LockError {
         self.0.state.lock().recorder_of(part).cancellations += 1;
-        LockError::Cancelled(Box::new(CancelEvidence {
-            owner: owner.clone(),
-            waited: Duration::ZERO,
-            stood: None,
-        }))
+        LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
     }
 
     /// Lets the wait limit of `owner` pass: the very code that a waiter runs when its deadline comes.

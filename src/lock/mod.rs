@@ -7,15 +7,18 @@ mod batch;
 mod cancel;
 mod dump;
 mod error;
+mod evidence;
 mod fifo;
 mod guard;
 mod info;
+mod keyed;
 mod limiter;
 mod node;
 mod options;
 mod parker;
 mod request;
 mod shared;
+mod since;
 mod state;
 mod stats;
 mod tempo;
@@ -28,6 +31,7 @@ pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvide
 pub use fifo::{FifoLock, Released};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
+pub use keyed::{Execution, ExecutionError, KeyedLock, KeyedOptions, KeyedStats, TaskPanic, Turn};
 pub use limiter::{
     Aimd, Call, CallEvidence, InFlightLimiter, KeySnapshot, LimiterError, LimiterFigures,
     LimiterKey, LimiterOptions, LimiterSnapshot, Load, Permit, Signal,

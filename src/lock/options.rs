@@ -56,6 +56,17 @@ impl WaitLimit {
 }
 
 impl AcquireOptions {
+    /// [`AcquireOptions::new`], as a constant.
+    pub(super) const PLAIN: Self = Self {
+        wait: WaitLimit::OfTheLock,
+        cancel: None,
+        queue_bound: None,
+        label: None,
+        unbound: false,
+        hand_over: false,
+        priority: Priority::Normal,
+    };
+
     /// The lock's own settings, nothing added.
     pub fn new() -> Self {
         Self::default()

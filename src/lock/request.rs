@@ -72,6 +72,15 @@ impl Claim {
         self.thread = asker.thread;
         self.transaction = asker.transaction;
     }
+
+    /// Lets go of what it keeps elsewhere in memory.
+    #[inline(always)]
+    pub(super) fn forget(&mut self) {
+        self.owner = OwnerId::default();
+        if self.label.is_some() {
+            self.label = None;
+        }
+    }
 }
 
 /// Work under a lock that need not be done by the thread that asks: whoever holds the lock can do it when it is its turn.
@@ -199,7 +208,7 @@ impl<W: Errand> Request<W> {
     }
 
     /// Leaves word. Returns whether the waiter sleeps.
-    fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
+    pub(super) fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
         self.parker().leave(|slot| {
             debug_assert!(slot.outcome.is_none(), "told twice");
             slot.outcome = Some(outcome);

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::{CancelEvidence, TimeoutEvidence};
+use super::error::TimeoutEvidence;
 use super::node::{Granule, Members, NodeWait, Scope};
 use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
 use super::stats::{LockStats, Recorder};
@@ -24,8 +24,8 @@ use crate::queue::{Cursor, Divisible, Part, Priority, Queue, Rights, Ticket};
 use crate::time::{Deadline, Timestamp};
 
 pub(super) use asking::HowToWait;
-use asking::{Stood, Waiter, queue_entry};
-use holder::{Holder, Joined, lock_info};
+use asking::{Stood, Waiter};
+use holder::{Holder, Joined};
 pub(super) use nodes::AskedNodes;
 
 /// The present, for steps after which somebody else may hold the lock.

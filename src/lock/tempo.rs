@@ -15,6 +15,8 @@ pub(super) struct Tempo {
     always: bool,
     /// How many are still to go without.
     unmeasured: u32,
+    /// Taken again within this time, the lock is in a hurry.
+    within: Duration,
     /// How many times in succession the lock was taken quickly.
     quick: u32,
     last: Timestamp,
@@ -37,15 +39,21 @@ impl Measured {
 impl Tempo {
     /// In a run, one hold is measured.
     pub(super) const RUN: u32 = 64;
-    /// Taken again within this time, the lock is in a hurry.
+    /// Taken again within this time, a lock is in a hurry.
     const QUICK: Duration = Duration::from_micros(2);
     /// As often in succession, it is believed.
     const BELIEVED: u32 = 64;
 
     pub(super) fn new(clock: &Clock) -> Self {
+        Self::of_a_share(clock, 1)
+    }
+
+    /// Of one of so many shares of a lock, which is taken as many times less often than the whole.
+    pub(super) fn of_a_share(clock: &Clock, shares: u32) -> Self {
         Self {
             always: clock.is_manual(),
             unmeasured: 0,
+            within: Self::QUICK * shares,
             quick: 0,
             last: Timestamp::default(),
         }
@@ -75,7 +83,7 @@ impl Tempo {
     fn measured(&mut self, at: Timestamp) -> Measured {
         let hurried = self.quick >= Self::BELIEVED;
         let grants = if hurried { Self::RUN } else { 1 };
-        self.quick = match at - self.last < Self::QUICK * grants {
+        self.quick = match at - self.last < self.within * grants {
             true => (self.quick + 1).min(Self::BELIEVED),
             false => 0,
         };
@@ -186,6 +194,18 @@ mod tests {
             assert_eq!(taken.after(NANO), Some(1));
         }
         assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
+    }
+
+    #[test]
+    fn a_share_of_a_lock_is_in_a_hurry_when_the_whole_would_be() {
+        let mut taken = Taken::new();
+        taken.tempo = Tempo::of_a_share(&Clock::system(), 8);
+        let quick = 8 * Tempo::QUICK - NANO;
+        assert_eq!(taken.after(Duration::from_secs(1)), Some(1));
+        for _ in 1..Tempo::BELIEVED {
+            assert_eq!(taken.after(quick), Some(1));
+        }
+        assert_eq!(taken.after(quick), Some(u64::from(Tempo::RUN)));
     }
 
     #[test]

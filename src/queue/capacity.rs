@@ -13,13 +13,11 @@ pub(crate) trait Capacity {
 }
 
 /// One holder at a time.
-#[cfg(test)]
 #[derive(Debug, Default)]
 pub(crate) struct Exclusive {
     held: bool,
 }
 
-#[cfg(test)]
 impl Capacity for Exclusive {
     type Demand = ();
 

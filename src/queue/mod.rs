@@ -30,9 +30,7 @@ mod priority;
 mod steps;
 mod table;
 
-#[cfg(test)]
-pub(crate) use capacity::Exclusive;
-pub(crate) use capacity::{Capacity, Divisible, Part, Slots};
+pub(crate) use capacity::{Capacity, Divisible, Exclusive, Part, Slots};
 use line::Line;
 pub(crate) use line::{Cursor, Ticket};
 pub use mode::LockMode;

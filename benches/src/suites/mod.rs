@@ -3,6 +3,7 @@
 
 pub mod contended;
 pub mod document;
+pub mod faces;
 pub mod limiter;
 pub mod lock;
 pub mod replay;

@@ -1,8 +1,7 @@
 //! Asking for a lock, and leaving its line without one.
 
-use std::time::Duration;
-
 use super::*;
+use crate::lock::evidence::Withdrawn;
 
 pub(super) struct Waiter {
     /// Of its id; the other part is the lock's.
@@ -153,27 +152,16 @@ impl State {
         reason: Reason,
         now: Timestamp,
     ) {
-        let id = self.id(stood.number);
-        let waited = now - stood.since;
-        let owner = request.asker().owner.clone();
-        let error = match reason {
-            Reason::Expired(limit) => LockError::Timeout(Box::new(TimeoutEvidence {
-                id,
-                owner,
-                limit,
-                // The limit went by another clock than the figures.
-                waited: waited.max(limit),
-                place: stood.place,
-                holder: stood.holder.unwrap_or_else(|| self.holder_info(now)),
-                ahead: stood.ahead,
-                node: stood.node,
-            })),
-            Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
-                owner,
-                waited,
-                stood: Some((id, stood.place)),
-            })),
+        let withdrawn = Withdrawn {
+            id: self.id(stood.number),
+            owner: request.asker().owner.clone(),
+            waited: now - stood.since,
+            place: stood.place,
+            ahead: stood.ahead,
+            node: stood.node,
         };
+        let holder = || stood.holder.unwrap_or_else(|| self.holder_info(now));
+        let error = withdrawn.because(reason, holder);
         let figures = self.recorder_of(stood.part);
         match reason {
             Reason::Expired(_) => figures.timeouts += 1,
@@ -190,22 +178,6 @@ impl Waiter {
             number: self.number,
             lock,
         };
-        queue_entry(id, &self.request.asker(), now - self.since, place)
-    }
-}
-
-pub(super) fn queue_entry(
-    id: LockId,
-    asker: &Asker<'_>,
-    wait_time: Duration,
-    place: usize,
-) -> QueueEntry {
-    QueueEntry {
-        lock_id: id,
-        owner_id: asker.owner.clone(),
-        wait_time,
-        place,
-        label: asker.label.cloned(),
-        call_site: asker.call_site.into(),
+        QueueEntry::of(id, &self.request.asker(), now - self.since, place)
     }
 }

@@ -14,10 +14,7 @@ impl State {
         let grant = member
             .grant
             .unwrap_or_else(|| Grant::new(self.id(number), FencingToken(0), false));
-        LockInfo {
-            at_least: !member.exact,
-            ..lock_info(grant, &member.claim, now - member.since)
-        }
+        LockInfo::of(grant, &member.claim, now - member.since, member.exact)
     }
 
     pub(in crate::lock::state) fn entry(
@@ -27,7 +24,7 @@ impl State {
         place: usize,
         now: Timestamp,
     ) -> QueueEntry {
-        queue_entry(
+        QueueEntry::of(
             self.id(number),
             &asking.request.asker(),
             now - asking.since,

@@ -1,0 +1,14 @@
+//! What the other faces of the line cost, beside crates that do the same.
+//!
+//! Each face has a folder with its subjects, and a section here.
+
+mod keyed;
+
+use crate::Result;
+use crate::report::Report;
+
+const SUITE: &str = "faces";
+
+pub fn run(rounds: usize, report: &Report) -> Result {
+    keyed::run(rounds, report)
+}

@@ -1,0 +1,69 @@
+//! doclock's keyed lock, as it is called without further ado and with an owner.
+
+use doclock::{AcquireOptions, KeyedLock, OwnerId};
+
+use super::Subject;
+use crate::Result;
+
+#[derive(Default)]
+pub struct Keyed {
+    lock: KeyedLock<u64>,
+}
+
+impl Subject for Keyed {
+    fn name(&self) -> &'static str {
+        "doclock"
+    }
+
+    fn note(&self) -> &'static str {
+        "execute_exclusive: first in, first out per key, joinable, figures"
+    }
+
+    fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result {
+        for key in keys {
+            self.lock.execute_exclusive(&key, || *count += 1)?;
+        }
+        Ok(())
+    }
+
+    fn kept(&self) -> usize {
+        self.lock.active_keys_count()
+    }
+}
+
+pub struct Named {
+    lock: KeyedLock<u64>,
+    owner: OwnerId,
+}
+
+impl Default for Named {
+    fn default() -> Self {
+        Self {
+            lock: KeyedLock::new(),
+            owner: OwnerId::from("benchmark"),
+        }
+    }
+}
+
+impl Subject for Named {
+    fn name(&self) -> &'static str {
+        "doclock (owner, label)"
+    }
+
+    fn note(&self) -> &'static str {
+        "the same for an owner who says what for: execute_exclusive_with"
+    }
+
+    fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result {
+        for key in keys {
+            let options = AcquireOptions::new().label("counting");
+            self.lock
+                .execute_exclusive_with(&key, &self.owner, options, || *count += 1)?;
+        }
+        Ok(())
+    }
+
+    fn kept(&self) -> usize {
+        self.lock.active_keys_count()
+    }
+}

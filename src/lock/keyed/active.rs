@@ -1,0 +1,115 @@
+//! What can be done about a key that somebody holds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::entry::{Entry, Hold, Stand, Turn, Waiter};
+use super::execution::Joiner;
+use super::shard::Book;
+use crate::lock::request::{Asker, Waiting};
+use crate::lock::{LockError, LockInfo, QueueEntry};
+use crate::queue::Priority;
+use crate::time::Timestamp;
+
+pub(super) struct Active<'a, K, V> {
+    pub(super) entry: &'a mut Entry<K, V>,
+    pub(super) book: &'a mut Book,
+}
+
+impl<K, V> Active<'_, K, V> {
+    /// Refuses one who would wait for the thread that asks.
+    pub(super) fn refuse_reentry(
+        &mut self,
+        asker: &Asker<'_>,
+        now: Timestamp,
+    ) -> Result<(), LockError> {
+        if self.entry.holder.claim.thread != asker.thread {
+            return Ok(());
+        }
+        self.book.counts.refusals += 1;
+        Err(LockError::Reentrant {
+            owner: asker.owner.clone(),
+            holder: Box::new(self.current(now)),
+        })
+    }
+
+    /// Refuses one that may not wait, or that finds the line full.
+    pub(super) fn refuse_waiting(
+        &mut self,
+        asker: &Asker<'_>,
+        limit: Option<Duration>,
+        bound: Option<usize>,
+        now: Timestamp,
+    ) -> Result<(), LockError> {
+        let waiting = self.entry.holder.waiting();
+        if limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(LockError::WouldBlock {
+                owner: asker.owner.clone(),
+                holder: Box::new(self.current(now)),
+                waiting,
+            });
+        }
+        match bound {
+            Some(bound) if waiting >= bound => {
+                self.book.counts.rejections += 1;
+                Err(LockError::QueueFull {
+                    owner: asker.owner.clone(),
+                    waiting,
+                    bound,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Joins the line for a turn.
+    pub(super) fn join_line(&mut self, request: Arc<dyn Waiting>, now: Timestamp) -> (Stand, Hold) {
+        let spot = self.entry.spot;
+        let waiter = self.waiter(request, now);
+        let number = waiter.number;
+        let generation = self.book.there.arrive();
+        let turn = Turn { waiter, generation };
+        let ticket = self
+            .entry
+            .holder
+            .lines()
+            .turns
+            .join((), Priority::Normal, turn);
+        (Stand::Turn(spot, ticket), Hold { spot, number })
+    }
+
+    /// Joins those who wait for the result of the task that is executed.
+    pub(super) fn join_task(&mut self, request: Arc<dyn Joiner<V>>, now: Timestamp) -> Stand {
+        self.book.counts.joins += 1;
+        let waiter = self.waiter(request, now);
+        let ticket = self
+            .entry
+            .holder
+            .lines()
+            .joins
+            .join((), Priority::Normal, waiter);
+        Stand::Join(self.entry.spot, ticket)
+    }
+
+    /// Somebody who waits for the holder, whose hold is measured from here on.
+    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: Timestamp) -> Waiter<R> {
+        self.entry.holder.since.observe(now);
+        Waiter {
+            number: self.book.next_number(),
+            since: now,
+            request,
+        }
+    }
+
+    /// Who holds the key. The hold is measured from here on.
+    pub(super) fn current(&mut self, now: Timestamp) -> LockInfo {
+        self.entry.holder.since.observe(now);
+        self.entry.holder.info(self.book.lock, now)
+    }
+
+    /// Who waits for a turn, in order.
+    pub(super) fn queue(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
+        let places = self.entry.holder.waiters().zip(1..);
+        places.map(move |(waiter, place)| waiter.entry(self.book.lock, place, now))
+    }
+}

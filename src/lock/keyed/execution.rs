@@ -1,0 +1,237 @@
+//! Sharing the result of a task that somebody else executes.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use smol_str::SmolStr;
+
+use super::shared::Standing;
+use crate::id::{LockId, OwnerId};
+use crate::lock::request::{Errand, Outcome, Request, Waiting};
+use crate::lock::{AcquireOptions, Grant, LockError};
+
+/// A task that is being executed, to be joined: [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
+///
+/// Whoever has this gets the result, however late it asks for it. Dropping it leaves the task as it is.
+#[must_use = "it is joined with `join`"]
+pub struct Execution<K, V: Send + 'static> {
+    pub(super) standing: Standing<K, V, Join<V>>,
+    pub(super) id: LockId,
+    pub(super) owner: OwnerId,
+}
+
+impl<K, V: Send + 'static> Execution<K, V> {
+    /// The id of the grant under which the task is executed.
+    pub fn id(&self) -> LockId {
+        self.id
+    }
+
+    /// Who executes it.
+    pub fn owner(&self) -> &OwnerId {
+        &self.owner
+    }
+}
+
+impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
+    /// Waits until the task ends, and returns a clone of its result.
+    ///
+    /// Blocks until then, or until the lock's wait limit has passed; of a result and a limit that race, the result wins. All
+    /// who joined get their clones, which the executing thread makes before it returns from its call, after it has handed the
+    /// key on.
+    ///
+    /// # Errors
+    ///
+    /// [`ExecutionError`]: the task panicked, or was never executed; the wait ended first; or the calling thread executes
+    /// the task itself.
+    ///
+    /// # Panics
+    ///
+    /// If cloning the result panics, that goes on here, and nowhere else.
+    ///
+    /// ```
+    /// use doclock::{ExecutionError, KeyedLock};
+    /// use std::sync::Barrier;
+    /// use std::thread;
+    ///
+    /// let tokens: KeyedLock<String, u32> = KeyedLock::new();
+    /// let (has_begun, may_end) = (Barrier::new(2), Barrier::new(2));
+    /// thread::scope(|threads| {
+    ///     threads.spawn(|| {
+    ///         tokens.execute_exclusive("service", || {
+    ///             has_begun.wait();
+    ///             may_end.wait();
+    ///             4711
+    ///         })
+    ///     });
+    ///     has_begun.wait();
+    ///     // Somebody refreshes this token already.
+    ///     let refresh = tokens.current_execution("service").expect("it may not end yet");
+    ///     may_end.wait();
+    ///     assert_eq!(refresh.join()?, 4711);
+    ///     Ok::<(), ExecutionError>(())
+    /// })?;
+    /// # Ok::<(), ExecutionError>(())
+    /// ```
+    pub fn join(self) -> Result<V, ExecutionError> {
+        self.join_with(AcquireOptions::new())
+    }
+
+    /// As [`join`](Self::join), with a limit or a cancel token of its own. A limit begins with this call, and without a wait
+    /// ([`no_wait`](AcquireOptions::no_wait)) it looks whether the result is there. Whoever joins stands in no line, so
+    /// bounds and priorities do not matter.
+    ///
+    /// # Errors
+    ///
+    /// As [`join`](Self::join).
+    pub fn join_with(self, options: AcquireOptions) -> Result<V, ExecutionError> {
+        let Self {
+            standing,
+            id,
+            owner,
+        } = self;
+        standing.refuse_self()?;
+        let deadline = standing.deadline(&options);
+        match standing.wait(deadline, options.cancel.as_ref()) {
+            Outcome::Done(result) => result,
+            Outcome::Failed(error) => Err(ExecutionError::Lock(*error)),
+            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::Granted(_) => {
+                debug_assert!(false, "whoever joins asks for no grant");
+                Err(ExecutionError::Abandoned { id, owner })
+            }
+        }
+    }
+}
+
+impl<K, V: Send + 'static> fmt::Debug for Execution<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution")
+            .field("id", &self.id)
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why joining a task gave no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecutionError {
+    /// The task panicked. The panic itself goes on in the thread that executed it.
+    #[error(transparent)]
+    Panicked(Box<TaskPanic>),
+    /// The task was not executed: its [`Turn`](super::Turn) was dropped.
+    #[error("Task {id} of {owner} was never executed: its turn was dropped")]
+    Abandoned {
+        /// The grant of the turn.
+        id: LockId,
+        /// Who had reserved it.
+        owner: OwnerId,
+    },
+    /// Waiting for it ended before the task did.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+}
+
+/// A task that panicked, as told to those who had joined it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskPanic {
+    /// The grant under which it was executed.
+    pub id: LockId,
+    /// Who executed it.
+    pub owner: OwnerId,
+    /// What it was for, if the owner said.
+    pub label: Option<SmolStr>,
+    /// The message of the panic, if it had one.
+    pub message: Option<String>,
+}
+
+impl fmt::Display for TaskPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Task {} of {}", self.id, self.owner)?;
+        if let Some(label) = &self.label {
+            write!(f, " ({label})")?;
+        }
+        match &self.message {
+            Some(message) => write!(f, " panicked: {message}"),
+            None => f.write_str(" panicked"),
+        }
+    }
+}
+
+impl std::error::Error for TaskPanic {}
+
+/// How a task ended.
+pub(super) enum Ending<'a, V> {
+    Done(&'a V),
+    Panicked(&'a (dyn Any + Send)),
+    Abandoned,
+}
+
+/// The task that ended.
+pub(super) struct Ended {
+    pub(super) id: LockId,
+    pub(super) owner: OwnerId,
+    pub(super) label: Option<SmolStr>,
+}
+
+impl Ended {
+    fn panicked(&self, payload: &(dyn Any + Send)) -> ExecutionError {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
+        ExecutionError::Panicked(Box::new(TaskPanic {
+            id: self.id,
+            owner: self.owner.clone(),
+            label: self.label.clone(),
+            message: text.map(str::to_owned),
+        }))
+    }
+
+    fn abandoned(&self) -> ExecutionError {
+        ExecutionError::Abandoned {
+            id: self.id,
+            owner: self.owner.clone(),
+        }
+    }
+}
+
+/// What is asked for by whoever joins: nothing to be done, and a result all the same.
+pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
+
+impl<V: Send + 'static> Errand for Join<V> {
+    type Reply = Result<V, ExecutionError>;
+
+    fn is_brief(&self) -> bool {
+        match self.0 {}
+    }
+
+    fn run(self, _: Grant) -> Self::Reply {
+        match self.0 {}
+    }
+}
+
+/// A request that gets the result. It brings along how that is cloned, so that only those who join need know.
+pub(super) trait Joiner<V>: Waiting {
+    /// To be called once, and without any lock's mutex.
+    fn share(&self, task: &Ended, ending: &Ending<'_, V>);
+}
+
+impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
+    fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
+        let outcome = match ending {
+            // What a clone that panics leaves behind is seen by nobody.
+            Ending::Done(value) => match catch_unwind(AssertUnwindSafe(|| V::clone(value))) {
+                Ok(value) => Outcome::Done(Ok(value)),
+                Err(payload) => Outcome::Panicked(payload),
+            },
+            Ending::Panicked(payload) => Outcome::Done(Err(task.panicked(*payload))),
+            Ending::Abandoned => Outcome::Done(Err(task.abandoned())),
+        };
+        if self.leave(outcome) {
+            self.wake();
+        }
+    }
+}

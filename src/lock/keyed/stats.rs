@@ -1,0 +1,151 @@
+//! Figures of a keyed lock.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::lock::DurationSummary;
+use crate::lock::stats::Samples;
+
+/// What one shard counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) acquisitions: u64,
+    pub(super) releases: u64,
+    pub(super) joins: u64,
+    pub(super) timeouts: u64,
+    pub(super) cancellations: u64,
+    pub(super) rejections: u64,
+    pub(super) refusals: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.acquisitions += other.acquisitions;
+        self.releases += other.releases;
+        self.joins += other.joins;
+        self.timeouts += other.timeouts;
+        self.cancellations += other.cancellations;
+        self.rejections += other.rejections;
+        self.refusals += other.refusals;
+    }
+}
+
+/// What was measured, of all keys. Made when there is something to be kept: it is larger than all the rest.
+#[derive(Debug, Default)]
+pub(super) struct Figures(Option<Box<Measured>>);
+
+#[derive(Debug, Default)]
+struct Measured {
+    waits: u64,
+    wait: Samples,
+    hold: Samples,
+}
+
+impl Figures {
+    pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) {
+        let measured = self.0.get_or_insert_default();
+        if let Some((held, weight)) = held {
+            measured.hold.record(held, weight);
+        }
+        if let Some(wait) = wait {
+            measured.waits += 1;
+            measured.wait.record(wait, 1);
+        }
+    }
+
+    /// The distributions of waits and of holds.
+    pub(super) fn summaries(&self, counts: &Counts) -> [DurationSummary; 2] {
+        let Some(measured) = &self.0 else {
+            let zeros = |count| DurationSummary {
+                count,
+                ..DurationSummary::default()
+            };
+            return [zeros(counts.acquisitions), zeros(counts.releases)];
+        };
+        let grants = counts.acquisitions.max(measured.waits);
+        [
+            measured.wait.summary(grants, grants - measured.waits),
+            measured.hold.summary(counts.releases, 0),
+        ]
+    }
+}
+
+/// The figures of a [`KeyedLock`](super::KeyedLock) and its size, over all keys.
+///
+/// The keys lie in shards, which are looked at one after the other: what happens meanwhile is in the figures of some and not of
+/// others. Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct KeyedStats {
+    /// Turns that began.
+    pub total_acquisitions: u64,
+    /// Turns that ended, whether or not their task panicked.
+    pub total_releases: u64,
+    /// Requests to share the result of a running task.
+    pub total_joins: u64,
+    /// Requests that gave up when their wait limit passed, of whatever kind.
+    pub total_timeouts: u64,
+    /// Requests that a token withdrew or refused, of whatever kind.
+    pub total_cancellations: u64,
+    /// Requests turned away from a full line.
+    pub total_rejections: u64,
+    /// Requests refused because they would have waited for their own thread.
+    pub total_refusals: u64,
+    /// Wait of the turns that began, from asking to grant; zero for those granted at once.
+    pub wait: DurationSummary,
+    /// How long keys were held for one task.
+    ///
+    /// Every hold is measured, unless the keys of its shard are taken again and again at a rate that comes to one in two
+    /// microseconds for all shards together: then one in 64 is, and stands for all of them. One that somebody had to wait
+    /// for or looked at is measured in any case, from that moment on.
+    pub hold: DurationSummary,
+    /// How many keys are active.
+    pub active_keys: usize,
+    /// How many requests wait for their turn, at whatever key.
+    pub queue_length: usize,
+    /// For how many active keys there is room without allocating. Follows `active_keys` down when most of it is unused.
+    pub capacity: usize,
+}
+
+impl fmt::Display for KeyedStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            ("acquisitions", self.total_acquisitions),
+            ("releases", self.total_releases),
+            ("joins", self.total_joins),
+            ("timeouts", self.total_timeouts),
+            ("cancellations", self.total_cancellations),
+            ("rejections", self.total_rejections),
+            ("refusals", self.total_refusals),
+            ("active keys", self.active_keys as u64),
+            ("waiting now", self.queue_length as u64),
+        ];
+        for (name, count) in counts {
+            writeln!(f, "{name:<14}{count:>12}")?;
+        }
+        write!(f, "{:<14}", "")?;
+        for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
+            write!(f, "{name:>12}")?;
+        }
+        for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
+            write!(f, "\n{name:<14}")?;
+            let DurationSummary {
+                mean,
+                p50,
+                p95,
+                p99,
+                p999,
+                max,
+                ..
+            } = *summary;
+            for duration in [mean, p50, p95, p99, p999, max] {
+                write!(f, "{:>12}", format!("{duration:.1?}"))?;
+            }
+        }
+        Ok(())
+    }
+}

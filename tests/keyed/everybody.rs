@@ -1,0 +1,221 @@
+//! KEYED 4: waiting for all who are there.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use doclock::LockError;
+
+use crate::*;
+
+/// Waits for all in a thread of its own; returns when it does.
+fn waiting_for_all(lock: &Lock, options: AcquireOptions) -> JoinHandle<Result<(), LockError>> {
+    let token = CancelToken::new();
+    let options = options.cancel_token(&token);
+    let lock = lock.clone();
+    let thread = thread::spawn(move || lock.wait_for_all_existing_tasks_with("closing", options));
+    until_waiting_with(&token, 1);
+    thread
+}
+
+#[test]
+fn keyed_04_waits_for_what_is_executed_and_what_waits_and_for_nothing_later() {
+    let lock = Lock::new();
+    assert_eq!(lock.wait_for_all_existing_tasks(), Ok(()));
+    let ann = running(&lock, "ann", "first");
+    let bob = running(&lock, "bob", "first");
+    let (end, ending) = channel();
+    let second = queued(&lock, "ann", "second", plain(), move || recv(&ending));
+    let all = waiting_for_all(&lock, plain());
+
+    // What comes now is not waited for: at the same key, and at another.
+    let (end_later, ending) = channel();
+    let later = queued(&lock, "ann", "later", plain(), move || recv(&ending));
+    let cid = running(&lock, "cid", "later");
+
+    // Nor does it stand in line for anybody.
+    assert_eq!(lock.queue_length("ann"), 2);
+    assert_eq!(bob.end(0), Ok(0));
+    assert_eq!(ann.end(1), Ok(1));
+    until(|| lock.current("ann").unwrap().owner_id.as_str() == "second");
+    assert!(!all.is_finished());
+    end.send(2).unwrap();
+    assert_eq!(all.join().unwrap(), Ok(()));
+    assert!(second.join().is_ok());
+    assert!(lock.is_active_key("ann") && lock.is_active_key("cid"));
+
+    end_later.send(3).unwrap();
+    assert_eq!(later.join().unwrap(), Ok(3));
+    assert_eq!(cid.end(4), Ok(4));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_04_several_wait_each_for_what_it_found() {
+    let lock = Lock::new();
+    let first = lock.reserve("ann").unwrap();
+    let for_first = waiting_for_all(&lock, plain());
+    let second = lock.reserve("ann").unwrap();
+    let for_both = waiting_for_all(&lock, plain());
+    let also_for_both = waiting_for_all(&lock, plain());
+    assert_eq!(first.execute(|| 1), Ok(1));
+    assert_eq!(for_first.join().unwrap(), Ok(()));
+    assert!(!for_both.is_finished() && !also_for_both.is_finished());
+    assert_eq!(second.execute(|| 2), Ok(2));
+    assert_eq!(for_both.join().unwrap(), Ok(()));
+    assert_eq!(also_for_both.join().unwrap(), Ok(()));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_04_whoever_gives_up_is_not_waited_for() {
+    let (lock, clock) = timed();
+    let holder = lock.reserve("ann").unwrap();
+    let late = queued(&lock, "ann", "late", plain().wait_limit(MS), || 1);
+    let given_up = lock.reserve("ann").unwrap();
+    let all = waiting_for_all(&lock, plain());
+    let later = lock.reserve("ann").unwrap();
+    clock.advance(MS);
+    timeout_of(late.join().unwrap());
+    drop(holder);
+    assert!(!all.is_finished());
+    drop(given_up);
+    assert_eq!(all.join().unwrap(), Ok(()));
+    drop(later);
+    at_rest(&lock);
+
+    // Nor is it when it leaves from in front of nobody.
+    let held = lock.reserve("ann").unwrap();
+    let behind = lock.reserve("ann").unwrap();
+    let all = waiting_for_all(&lock, plain());
+    drop(behind);
+    drop(held);
+    assert_eq!(all.join().unwrap(), Ok(()));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_04_a_task_that_panics_has_ended() {
+    let lock = Lock::new();
+    let (go, goes) = channel::<u32>();
+    let (begun, has_begun) = channel();
+    let torn = spawn(&lock, "ann", "torn", plain(), move || {
+        begun.send(()).unwrap();
+        recv(&goes);
+        panic!("torn")
+    });
+    recv(&has_begun);
+    let all = waiting_for_all(&lock, plain());
+    go.send(0).unwrap();
+    assert!(torn.join().is_err());
+    assert_eq!(all.join().unwrap(), Ok(()));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_04_a_task_that_would_wait_for_itself_is_refused_at_once() {
+    let lock = Lock::new();
+    let other = lock.reserve("bob").unwrap();
+    let result = lock.execute_exclusive("ann", || match lock.wait_for_all_existing_tasks() {
+        Err(LockError::Reentrant { .. }) => 1,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(result, Ok(1));
+    // The refused one waits nowhere any more.
+    drop(other);
+    assert_eq!(lock.wait_for_all_existing_tasks(), Ok(()));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_04_waiting_for_all_has_limits_and_can_be_cancelled() {
+    let (lock, clock) = timed();
+    let holder = running(&lock, "ann", "holder");
+    let waiter = queued(&lock, "ann", "waiter", plain(), || 2);
+    let all = waiting_for_all(&lock, plain().wait_limit(9 * MS));
+    clock.advance(8 * MS);
+    assert!(!all.is_finished());
+    clock.advance(MS);
+    let evidence = timeout_of(all.join().unwrap());
+    assert_eq!((evidence.owner.as_str(), evidence.place), ("closing", 2));
+    assert_eq!(evidence.holder.owner_id.as_str(), "holder");
+    assert_eq!(evidence.holder.held_for, 9 * MS);
+
+    let token = CancelToken::new();
+    let options = plain().cancel_token(&token);
+    let cancelled = {
+        let lock = lock.clone();
+        thread::spawn(move || lock.wait_for_all_existing_tasks_with("closing", options))
+    };
+    until_waiting_with(&token, 1);
+    token.cancel();
+    assert!(matches!(
+        cancelled.join().unwrap(),
+        Err(LockError::Cancelled(_))
+    ));
+
+    let eager = lock.wait_for_all_existing_tasks_with("closing", plain().no_wait());
+    assert!(matches!(
+        eager,
+        Err(LockError::WouldBlock { waiting: 1, .. })
+    ));
+    assert_eq!(holder.end(0), Ok(0));
+    assert_eq!(waiter.join().unwrap(), Ok(2));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_04_a_shutdown_ends_when_all_that_were_taken_in_are_done() {
+    let lock: KeyedLock<u32> = KeyedLock::new();
+    let done = AtomicU32::new(0);
+    thread::scope(|threads| {
+        for message in 0..40 {
+            let turn = lock.reserve(&(message % 5)).unwrap();
+            let done = &done;
+            threads.spawn(move || {
+                turn.execute(|| {
+                    done.fetch_add(1, Ordering::SeqCst);
+                })
+            });
+        }
+        lock.wait_for_all_existing_tasks().unwrap();
+        assert_eq!(done.load(Ordering::SeqCst), 40);
+        assert_eq!(lock.active_keys_count(), 0);
+    });
+}
+
+/// Eight threads come and go while another waits for all, again and again: it sees all that was there, and it always ends.
+#[test]
+fn keyed_04_waiting_for_all_among_many_who_come_and_go() {
+    let rounds = if cfg!(debug_assertions) { 200 } else { 5_000 };
+    let lock: KeyedLock<u32> = KeyedLock::new();
+    let stop = AtomicU32::new(0);
+    thread::scope(|threads| {
+        for nth in 0..8 {
+            let (lock, stop) = (&lock, &stop);
+            threads.spawn(move || {
+                let mut key = nth;
+                while stop.load(Ordering::Relaxed) == 0 {
+                    key = (key + 1) % 11;
+                    lock.execute_exclusive(&key, || ()).unwrap();
+                }
+            });
+        }
+        for round in 0..rounds {
+            let before = AtomicU32::new(0);
+            let turns = [round % 11, (round + 1) % 11].map(|key| lock.reserve(&key).unwrap());
+            thread::scope(|threads| {
+                for turn in turns {
+                    let before = &before;
+                    threads.spawn(move || {
+                        turn.execute(|| {
+                            before.fetch_add(1, Ordering::SeqCst);
+                        })
+                    });
+                }
+                lock.wait_for_all_existing_tasks().unwrap();
+                assert_eq!(before.load(Ordering::SeqCst), 2);
+            });
+        }
+        stop.store(1, Ordering::Relaxed);
+    });
+    assert_eq!(lock.active_keys_count(), 0);
+}

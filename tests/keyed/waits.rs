@@ -1,0 +1,326 @@
+//! KEYED 1: waits that end without a turn.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use doclock::{AcquireOptions, CancelToken, KeyedLock, KeyedOptions, LockError};
+
+use crate::*;
+
+#[test]
+fn keyed_01_a_wait_limit_passes_never_early_and_says_who_was_before() {
+    let (lock, clock) = timed();
+    let holder = running(&lock, "ann", "holder");
+    clock.advance(7 * MS);
+    let ahead = queued(&lock, "ann", "ahead", plain().label("report"), || 1);
+    clock.advance(3 * MS);
+    let limited = plain().wait_limit(100 * MS).label("autosave");
+    let waiter = queued(&lock, "ann", "waiter", limited, || 2);
+    let behind = queued(&lock, "ann", "behind", plain(), || 3);
+    clock.advance(99 * MS);
+    assert!(!waiter.is_finished());
+    assert_eq!(lock.queue_length("ann"), 3);
+    clock.advance(MS);
+    let evidence = timeout_of(waiter.join().unwrap());
+    assert_eq!((evidence.owner.as_str(), evidence.place), ("waiter", 2));
+    assert_eq!((evidence.limit, evidence.waited), (100 * MS, 100 * MS));
+    assert_eq!(evidence.holder.owner_id.as_str(), "holder");
+    assert_eq!(evidence.holder.held_for, 110 * MS);
+    let [first] = &evidence.ahead[..] else {
+        panic!("{evidence}")
+    };
+    assert_eq!((first.owner_id.as_str(), first.place), ("ahead", 1));
+    assert_eq!(first.wait_time, 103 * MS);
+    assert!(
+        evidence
+            .to_string()
+            .contains("place 2 in line behind lock-")
+    );
+
+    // Nobody else is disturbed.
+    assert_eq!(lock.queue_length("ann"), 2);
+    assert_eq!(holder.end(0), Ok(0));
+    assert_eq!(ahead.join().unwrap(), Ok(1));
+    assert_eq!(behind.join().unwrap(), Ok(3));
+    at_rest(&lock);
+    let stats = lock.stats();
+    assert_eq!((stats.total_timeouts, stats.total_acquisitions), (1, 3));
+    assert_eq!((stats.hold.max, stats.wait.max), (110 * MS, 103 * MS));
+}
+
+#[test]
+fn keyed_01_the_limit_of_the_lock_counts_unless_a_request_has_its_own() {
+    let clock = ManualClock::new();
+    let options = KeyedOptions::new().clock(clock.clock()).wait_limit(5 * MS);
+    let lock = Lock::with_options(options);
+    let holder = running(&lock, "ann", "holder");
+    let limited = queued(&lock, "ann", "limited", plain(), || 1);
+    let patient = queued(&lock, "ann", "patient", plain().no_wait_limit(), || 2);
+    clock.advance(5 * MS);
+    assert_eq!(timeout_of(limited.join().unwrap()).limit, 5 * MS);
+    assert_eq!(lock.queue_length("ann"), 1);
+    assert_eq!(holder.end(0), Ok(0));
+    assert_eq!(patient.join().unwrap(), Ok(2));
+    at_rest(&lock);
+}
+
+/// Limits that pass about when the turn comes: a grant counts, and nothing leaks either way.
+#[test]
+fn keyed_01_a_grant_that_races_the_limit_wins() {
+    let rounds = if cfg!(debug_assertions) {
+        2_000
+    } else {
+        100_000
+    };
+    let lock: KeyedLock<u8> = KeyedLock::new();
+    let done = AtomicU64::new(0);
+    let errors = AtomicU64::new(0);
+    thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                for round in 0..rounds {
+                    let limit = Duration::from_nanos(round % 3_000);
+                    let options = plain().wait_limit(limit);
+                    let task = || {
+                        done.fetch_add(1, Ordering::Relaxed);
+                    };
+                    match lock.execute_exclusive_with(&1, "racer", options, task) {
+                        Ok(()) => {}
+                        Err(LockError::Timeout(_) | LockError::WouldBlock { .. }) => {
+                            errors.fetch_add(1, Ordering::Relaxed);
+                        }
+                        Err(other) => panic!("{other}"),
+                    }
+                }
+            });
+        }
+    });
+    let done = done.into_inner();
+    assert_eq!(done + errors.into_inner(), 3 * rounds);
+    let stats = lock.stats();
+    assert_eq!(
+        (stats.total_acquisitions, stats.total_releases),
+        (done, done)
+    );
+    assert_eq!((stats.active_keys, stats.queue_length), (0, 0));
+}
+
+#[test]
+fn keyed_01_cancelling_in_mid_line_disturbs_nobody() {
+    let lock = Lock::new();
+    let notes = Notes::default();
+    let holder = running(&lock, "ann", "holder");
+    let token = CancelToken::new();
+    let waiting: Vec<_> = (0..30)
+        .map(|nth| {
+            let options = match nth % 3 {
+                1 => plain().cancel_token(&token),
+                _ => plain(),
+            };
+            let notes = notes.clone();
+            queued(&lock, "ann", "waiter", options, move || notes.note(nth))
+        })
+        .collect();
+    until_waiting_with(&token, 10);
+    token.cancel();
+    assert_eq!(lock.queue_length("ann"), 20);
+    assert_eq!(holder.end(0), Ok(0));
+    for (nth, thread) in waiting.into_iter().enumerate() {
+        match thread.join().unwrap() {
+            Ok(_) => assert_ne!(nth % 3, 1),
+            Err(LockError::Cancelled(evidence)) => {
+                assert_eq!((nth % 3, evidence.owner.as_str()), (1, "waiter"));
+                assert!(evidence.stood.is_some());
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(
+        notes
+            .all()
+            .into_iter()
+            .eq((0..30).filter(|nth| nth % 3 != 1))
+    );
+    until_waiting_with(&token, 0);
+    at_rest(&lock);
+
+    // A token that was cancelled before refuses at once.
+    let options = plain().cancel_token(&token);
+    let refused = lock.execute_exclusive_with("bob", "late", options, || 1);
+    assert!(matches!(refused, Err(LockError::Cancelled(evidence)) if evidence.stood.is_none()));
+    assert_eq!(lock.stats().total_cancellations, 11);
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_01_not_to_wait_fails_whenever_somebody_is_there() {
+    let lock = Lock::new();
+    let eager = || lock.execute_exclusive_with("ann", "eager", plain().no_wait(), || 1);
+    assert_eq!(eager(), Ok(1));
+    let holder = running(&lock, "ann", "holder");
+    match eager() {
+        Err(LockError::WouldBlock {
+            owner,
+            holder,
+            waiting,
+        }) => {
+            assert_eq!(
+                (owner.as_str(), holder.owner_id.as_str()),
+                ("eager", "holder")
+            );
+            assert_eq!(waiting, 0);
+        }
+        other => panic!("{other:?}"),
+    }
+    let reserved = lock.reserve_with("ann", "eager", plain().no_wait());
+    assert!(matches!(reserved, Err(LockError::WouldBlock { .. })));
+    assert_eq!(
+        lock.execute_exclusive_with("bob", "eager", plain().no_wait(), || 2),
+        Ok(2)
+    );
+    assert_eq!(holder.end(0), Ok(0));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_01_a_full_line_rejects_at_once() {
+    let lock = Lock::with_options(KeyedOptions::new().queue_bound(2));
+    let holder = running(&lock, "ann", "holder");
+    let waiting: Vec<_> = (0..2)
+        .map(|nth| queued(&lock, "ann", "waiter", plain(), move || nth))
+        .collect();
+    for (options, allowed) in [
+        (plain(), 2),
+        (plain().queue_bound(1), 1),
+        (plain().queue_bound(9), 2),
+    ] {
+        match lock.execute_exclusive_with("ann", "excess", options, || 9) {
+            Err(LockError::QueueFull { waiting, bound, .. }) => {
+                assert_eq!((waiting, bound), (2, allowed));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // Each key has a line of its own.
+    assert_eq!(lock.execute_exclusive("bob", || 1), Ok(1));
+    assert_eq!(holder.end(0), Ok(0));
+    for (nth, thread) in (0..).zip(waiting) {
+        assert_eq!(thread.join().unwrap(), Ok(nth));
+    }
+    assert_eq!(lock.stats().total_rejections, 3);
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_01_asking_again_for_the_own_key_is_refused_at_once() {
+    let lock = Lock::new();
+    let outer = lock.execute_exclusive_with("ann", "outer", plain().label("transfer"), || {
+        // Even without a limit, and even if it claims not to be tied to its thread.
+        let inner = plain().no_wait_limit().unbound();
+        match lock.execute_exclusive_with("ann", "inner", inner, || 0) {
+            Err(LockError::Reentrant { owner, holder }) => {
+                assert_eq!(
+                    (owner.as_str(), holder.owner_id.as_str()),
+                    ("inner", "outer")
+                );
+                assert_eq!(holder.label.as_deref(), Some("transfer"));
+                assert_eq!(holder.call_site.file, file!());
+            }
+            other => panic!("{other:?}"),
+        }
+        // Another key is another line.
+        lock.execute_exclusive("bob", || 2).unwrap()
+    });
+    assert_eq!(outer, Ok(2));
+    assert_eq!(lock.stats().total_refusals, 1);
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_01_a_reserved_turn_has_its_limit_from_the_reservation() {
+    let (lock, clock) = timed();
+    let holder = running(&lock, "ann", "holder");
+    let limited = || plain().wait_limit(10 * MS);
+    let late = lock.reserve_with("ann", "late", limited()).unwrap();
+    let in_time = lock.reserve_with("ann", "in time", limited()).unwrap();
+    clock.advance(10 * MS);
+    // Its time is over before it begins to wait.
+    let evidence = timeout_of(late.execute(|| 1));
+    assert_eq!((evidence.place, evidence.waited), (1, 10 * MS));
+    // A turn that has come stays one.
+    assert_eq!(holder.end(0), Ok(0));
+    clock.advance(10 * MS);
+    assert_eq!(in_time.execute(|| 2), Ok(2));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_01_a_reserved_turn_can_be_cancelled_until_it_has_come() {
+    let lock = Lock::new();
+    let token = CancelToken::new();
+    let options = || AcquireOptions::new().cancel_token(&token);
+    let come = lock.reserve_with("ann", "come", options()).unwrap();
+    let waits = lock.reserve_with("ann", "waits", options()).unwrap();
+    token.cancel();
+    assert!(matches!(waits.execute(|| 1), Err(LockError::Cancelled(_))));
+    assert_eq!(come.execute(|| 2), Ok(2));
+    at_rest(&lock);
+}
+
+#[test]
+fn keyed_01_priorities_do_not_change_the_order() {
+    use doclock::Priority;
+    let lock = Lock::new();
+    let notes = Notes::default();
+    let holder = running(&lock, "ann", "holder");
+    let waiting: Vec<_> = [
+        (0, Priority::Low),
+        (1, Priority::High),
+        (2, Priority::Normal),
+    ]
+    .map(|(nth, priority)| {
+        let notes = notes.clone();
+        let options = plain().priority(priority);
+        queued(&lock, "ann", "waiter", options, move || notes.note(nth))
+    })
+    .into();
+    holder.end(0).unwrap();
+    waiting
+        .into_iter()
+        .for_each(|thread| drop(thread.join().unwrap()));
+    assert_eq!(notes.all(), [0, 1, 2]);
+}
+
+#[test]
+fn keyed_01_dropping_the_lock_strands_nobody() {
+    let lock = Lock::new();
+    let gate = Arc::new(Barrier::new(2));
+    let holder = {
+        let gate = Arc::clone(&gate);
+        let begun = Arc::new(Barrier::new(2));
+        let (begins, lock) = (Arc::clone(&begun), lock.clone());
+        let holder = thread::spawn(move || {
+            lock.execute_exclusive("ann", || {
+                begins.wait();
+                gate.wait();
+                1
+            })
+        });
+        begun.wait();
+        holder
+    };
+    let waiters: Vec<_> = (0..3)
+        .map(|nth| queued(&lock, "ann", "waiter", plain(), move || nth))
+        .collect();
+    let turn = lock.reserve("ann").unwrap();
+    let joined = lock.clone();
+    drop(lock);
+    drop(joined);
+    gate.wait();
+    assert_eq!(holder.join().unwrap(), Ok(1));
+    for (nth, waiter) in (0..).zip(waiters) {
+        assert_eq!(waiter.join().unwrap(), Ok(nth));
+    }
+    assert_eq!(turn.execute(|| 9), Ok(9));
+}
