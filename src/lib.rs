@@ -124,6 +124,8 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/node-locks.md")]
+    struct NodeLocks;
     #[doc = include_str!("../docs/schema.md")]
     struct Schema;
     #[cfg(feature = "markdown")]
