@@ -46,12 +46,10 @@ pub enum LockError {
     #[error("Lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
     /// A request for more nodes came from somebody from whom all was taken back, because it was held for too long.
-    #[error("Lock {id} of owner {owner} was revoked: it was held for too long")]
+    #[error("Lock {id} was revoked before more nodes were locked: it was held for too long")]
     Revoked {
         /// The grant.
         id: LockId,
-        /// Who had it.
-        owner: OwnerId,
     },
     /// The asking thread holds the lock itself and would wait for itself.
     #[error("Lock requested again by its holding thread for owner {owner}: {holder}")]
@@ -89,7 +87,8 @@ pub struct TimeoutEvidence {
     pub holder: LockInfo,
     /// Who stood ahead, from the head of the line on; at most [`TimeoutEvidence::AHEAD`] of them.
     pub ahead: Vec<QueueEntry>,
-    /// For which node it waited; of several, for that with the longest line. `None` for the whole lock.
+    /// For which node it waited; of several, for that with the longest line. `None` if it stood in the line before the
+    /// whole lock.
     pub node: Option<NodeWait>,
 }
 

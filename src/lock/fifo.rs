@@ -18,6 +18,7 @@ use super::{
     QueueEntry, ReleaseError, Scope,
 };
 use crate::id::{LockId, OwnerId, random_session};
+use crate::queue::Part;
 use crate::sync::{Mutex, MutexGuard, thread_number};
 use crate::time::{Clock, Deadline, Timestamp};
 
@@ -170,7 +171,9 @@ impl FifoLock {
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
         match &options.cancel {
-            Some(token) if token.is_cancelled() => Err(self.refuse_cancelled(asker.owner)),
+            Some(token) if token.is_cancelled() => {
+                Err(self.refuse_cancelled(asker.owner, Part::Whole))
+            }
             _ => Ok(self.try_take(asker)),
         }
     }
@@ -224,11 +227,11 @@ impl FifoLock {
             return Ok(Answer::Granted(grant, request.take_work()));
         }
         let limit = options.limit(state.wait_limit);
-        state.refuse_reentry(asker, now.at)?;
+        state.refuse_reentry(asker, Part::Whole, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(state.would_block(asker, now.at));
         }
-        state.reject_excess(asker, options.queue_bound)?;
+        state.reject_excess(asker, Part::Whole, options.queue_bound)?;
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = shared.deadline(limit);
         let stand = state.join_line(request.clone(), options.priority, None, now.at);
@@ -393,8 +396,8 @@ impl FifoLock {
         !grant.limited || self.0.step(|state, _| state.seal(grant.id()))
     }
 
-    pub(super) fn refuse_cancelled(&self, owner: &OwnerId) -> LockError {
-        self.0.state.lock().figures.cancellations += 1;
+    pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: Part) -> LockError {
+        self.0.state.lock().recorder_of(part).cancellations += 1;
         LockError::Cancelled(Box::new(CancelEvidence {
             owner: owner.clone(),
             waited: Duration::ZERO,

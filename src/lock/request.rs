@@ -29,7 +29,7 @@ pub(crate) struct Asker<'a> {
 
 /// Who asks, as the lock keeps it, in the part that is the same before and after the grant.
 #[derive(Clone, Debug)]
-pub(super) struct Claim {
+pub(crate) struct Claim {
     pub(super) owner: OwnerId,
     pub(super) label: Option<SmolStr>,
     pub(super) call_site: &'static Location<'static>,
@@ -45,6 +45,17 @@ impl Claim {
             call_site: Location::caller(),
             thread: 0,
             transaction: false,
+        }
+    }
+
+    /// Whoever asks, if it asks again.
+    pub(crate) fn asker(&self) -> Asker<'_> {
+        Asker {
+            owner: &self.owner,
+            label: self.label.as_ref(),
+            call_site: self.call_site,
+            thread: self.thread,
+            transaction: self.transaction,
         }
     }
 

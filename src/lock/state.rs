@@ -107,6 +107,7 @@ struct Joined {
 /// How a request stood that is about to fail.
 struct Stood {
     number: u64,
+    part: Part,
     since: Timestamp,
     place: usize,
     /// Who has what it waits for, if not the holder of the whole.
@@ -225,7 +226,15 @@ impl State {
     fn recorder(&mut self) -> &mut Recorder {
         match self.holder.scope {
             None => &mut self.figures,
-            Some(_) => &mut self.nodes.get_or_insert_default().figures,
+            Some(_) => self.recorder_of(Part::Share),
+        }
+    }
+
+    /// The figures of those who want the whole, or of those who want nodes.
+    pub(super) fn recorder_of(&mut self, part: Part) -> &mut Recorder {
+        match part {
+            Part::Whole => &mut self.figures,
+            Part::Share => &mut self.nodes.get_or_insert_default().figures,
         }
     }
 
@@ -340,6 +349,7 @@ impl State {
     pub(super) fn refuse_reentry(
         &mut self,
         asker: &Asker<'_>,
+        part: Part,
         now: Timestamp,
     ) -> Result<(), LockError> {
         let holder = if asker.thread == 0 {
@@ -353,7 +363,7 @@ impl State {
         let Some(holder) = holder else {
             return Ok(());
         };
-        self.figures.refusals += 1;
+        self.recorder_of(part).refusals += 1;
         Err(LockError::Reentrant {
             owner: asker.owner.clone(),
             holder: Box::new(holder),
@@ -364,13 +374,14 @@ impl State {
     pub(super) fn reject_excess(
         &mut self,
         asker: &Asker<'_>,
+        part: Part,
         bound: Option<usize>,
     ) -> Result<(), LockError> {
         let bound = [bound, self.queue_bound].into_iter().flatten().min();
         let waiting = self.queue.len() + self.waiting_for_nodes();
         match bound {
             Some(bound) if waiting >= bound => {
-                self.figures.rejections += 1;
+                self.recorder_of(part).rejections += 1;
                 Err(LockError::QueueFull {
                     owner: asker.owner.clone(),
                     waiting,
@@ -428,6 +439,10 @@ impl State {
         };
         let stood = Stood {
             number: waiter.number,
+            part: match waiter.nodes {
+                None => Part::Whole,
+                Some(_) => Part::Share,
+            },
             since: waiter.since,
             place: ahead + 1,
             holder: None,
@@ -445,7 +460,6 @@ impl State {
         let id = self.id(stood.number);
         let waited = now - stood.since;
         let owner = request.asker().owner.clone();
-        let for_nodes = stood.node.is_some();
         let error = match reason {
             Reason::Expired(limit) => LockError::Timeout(Box::new(TimeoutEvidence {
                 id,
@@ -464,10 +478,7 @@ impl State {
                 stood: Some((id, stood.place)),
             })),
         };
-        let figures = match &mut self.nodes {
-            Some(nodes) if for_nodes => &mut nodes.figures,
-            _ => &mut self.figures,
-        };
+        let figures = self.recorder_of(stood.part);
         match reason {
             Reason::Expired(_) => figures.timeouts += 1,
             Reason::Cancelled => figures.cancellations += 1,

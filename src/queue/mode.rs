@@ -151,6 +151,7 @@ impl Rights {
 }
 
 impl From<LockMode> for Rights {
+    #[inline]
     fn from(mode: LockMode) -> Self {
         Self(match mode {
             LockMode::IntentionShared => Self::READ_BELOW,

@@ -201,8 +201,8 @@ impl Entry {
     }
 
     fn tidy(&mut self) {
-        let done = |waits: &Box<Waits>| waits.line.is_empty() && waits.upgrades.is_empty();
-        if self.waits.as_ref().is_some_and(done) {
+        let waits = self.waits.as_deref();
+        if waits.is_some_and(|waits| waits.line.is_empty() && waits.upgrades.is_empty()) {
             self.waits = None;
         }
     }

@@ -14,7 +14,7 @@ use super::{DataStore, Held, Lease, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::{
-    AcquireOptions, Asker, Grant, LockError, NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree,
+    AcquireOptions, Grant, LockError, NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree,
 };
 use crate::queue::LockMode;
 
@@ -146,6 +146,7 @@ impl NodeLocks {
     /// [`LockError`], as [`DataStore::lock`]. A thread that has nodes locked cannot take a second guard, because it might
     /// wait for itself: it [extends](NodeGuard::extend) the one that it has.
     #[track_caller]
+    #[inline]
     pub fn lock(
         &self,
         owner: impl Into<OwnerId>,
@@ -183,7 +184,7 @@ impl NodeLocks {
     ///
     /// As [`lock`](Self::lock).
     #[track_caller]
-    #[inline]
+    #[inline(always)]
     pub fn lock_with(
         &self,
         owner: impl Into<OwnerId>,
@@ -191,20 +192,13 @@ impl NodeLocks {
         options: AcquireOptions,
     ) -> Result<NodeGuard, LockError> {
         let owner = owner.into();
-        let call_site = Location::caller();
-        let asker = options.asker(&owner, call_site, false);
-        let thread = asker.thread;
+        let asker = options.asker(&owner, Location::caller(), false);
         let store = &self.0;
-        let grant = store
-            .0
-            .lock
-            .grant_nodes(&asker, &options, scope.into(), store)?;
+        let lock = &store.0.lock;
+        let grant = lock.grant_nodes(&asker, &options, scope.into(), store)?;
         Ok(NodeGuard {
             store: store.clone(),
             grant,
-            owner,
-            thread,
-            call_site,
         })
     }
 
@@ -222,12 +216,13 @@ impl NodeLocks {
         self.lock_with(owner, scope, AcquireOptions::new().no_wait())
     }
 
-    /// Who has which nodes locked.
+    /// Who has which nodes locked, in the order in which they asked. Others go on meanwhile, however many they are, so the
+    /// list is not of one moment: 32 owners are.
     pub fn holders(&self) -> Vec<NodeHolder> {
         self.0.0.lock.node_holders()
     }
 
-    /// Who waits for which nodes, and for whom. Those who wait for the global lock first are not among them.
+    /// Who waits for which nodes, and for whom, noted down as the [holders](Self::holders) are. Those who wait for the global lock first are not among them.
     pub fn waiters(&self) -> Vec<NodeWaiter> {
         self.0.0.lock.node_waiters()
     }
@@ -245,9 +240,6 @@ impl NodeLocks {
 pub struct NodeGuard {
     store: DataStore,
     grant: Grant,
-    owner: OwnerId,
-    thread: u64,
-    call_site: &'static Location<'static>,
 }
 
 impl NodeGuard {
@@ -300,15 +292,15 @@ impl NodeGuard {
         scope: impl Into<Scope>,
         options: &AcquireOptions,
     ) -> Result<(), LockError> {
-        let asker = Asker {
-            owner: &self.owner,
-            label: None,
-            call_site: self.call_site,
-            thread: self.thread,
-            transaction: false,
-        };
         let lock = &self.store.0.lock;
-        lock.extend_nodes(self.grant, &asker, options, &scope.into(), &self.store)
+        let claim = lock.claim_of(self.grant)?;
+        lock.extend_nodes(
+            self.grant,
+            &claim.asker(),
+            options,
+            &scope.into(),
+            &self.store,
+        )
     }
 }
 
@@ -323,7 +315,6 @@ impl fmt::Debug for NodeGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NodeGuard")
             .field("id", &self.id())
-            .field("owner", &self.owner)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

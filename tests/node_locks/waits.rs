@@ -250,3 +250,84 @@ fn node_locks_01_figures_count_requests_and_their_times() {
         "the setup's: others count on their own"
     );
 }
+
+/// As many as there are, whatever a page takes, each once and in the order of asking.
+#[test]
+fn node_locks_01_all_holders_and_waiters_are_listed() {
+    let store = document();
+    let guards: Vec<_> = (0..100)
+        .map(|nth| {
+            take(
+                &store,
+                &format!("{nth}"),
+                Scope::new().write(format!("9:{nth}").as_str()),
+            )
+        })
+        .collect();
+    let locks = store.node_locks();
+    let owners: Vec<_> = locks
+        .holders()
+        .into_iter()
+        .map(|it| it.holder.owner_id)
+        .collect();
+    let expected: Vec<_> = (0..100)
+        .map(|nth| doclock::OwnerId::from(nth.to_string()))
+        .collect();
+    assert_eq!(owners, expected);
+    let waiting: Vec<_> = (0..40)
+        .map(|_| ask(&store, "ann", Scope::new().write("9:0")))
+        .collect();
+    let waiters = locks.waiters();
+    let places: Vec<_> = waiters.iter().map(|waiter| waiter.request.place).collect();
+    assert_eq!(places, (1..=40).collect::<Vec<_>>());
+    assert_eq!((waiters[0].behind.len(), waiters[39].behind.len()), (1, 40));
+    let line = waiters[1].to_string();
+    assert!(
+        line.contains(" for node 9:0 (node exclusive) behind lock-"),
+        "{line}"
+    );
+    drop(guards);
+    waiting
+        .into_iter()
+        .for_each(|it| drop(it.join().unwrap().unwrap()));
+}
+
+/// Refusals of every kind count where the request was for nodes, and not where it was for the whole.
+#[test]
+fn node_locks_01_refusals_count_on_their_own() {
+    let (store, _) = timed_with(StoreOptions::new().queue_bound(0));
+    let locks = store.node_locks();
+    let guard = locks.lock("ann", Scope::new().write("a1")).unwrap();
+    assert!(
+        locks.lock("ann", Scope::new()).is_err(),
+        "by its own thread"
+    );
+    let rejected = locks.lock_with("bob", Scope::new().write("a1"), patient().unbound());
+    assert!(matches!(rejected, Err(LockError::QueueFull { .. })));
+    let token = CancelToken::new();
+    token.cancel();
+    assert!(
+        locks
+            .lock_with("bob", Scope::new(), patient().cancel_token(&token))
+            .is_err()
+    );
+    drop(guard);
+    let stats = locks.stats();
+    assert_eq!(
+        (
+            stats.total_refusals,
+            stats.total_rejections,
+            stats.total_cancellations
+        ),
+        (1, 1, 1)
+    );
+    let whole = store.lock_stats();
+    assert_eq!(
+        (
+            whole.total_refusals,
+            whole.total_rejections,
+            whole.total_cancellations
+        ),
+        (0, 0, 0)
+    );
+}

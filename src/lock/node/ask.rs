@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
-use crate::lock::request::{Outcome, Request};
+use crate::lock::request::{Claim, Outcome, Request};
 use crate::lock::state::{AskedNodes, HowToWait, Moment, State};
 use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
+use crate::queue::{Part, Party};
 use crate::time::Deadline;
 
 /// A limit on waiting with when it will have passed: the same for all that one request has to wait for.
@@ -27,7 +28,7 @@ impl FifoLock {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
-            return Err(self.refuse_cancelled(asker.owner));
+            return Err(self.refuse_cancelled(asker.owner, Part::Share));
         }
         let shared = &*self.0;
         if shared.word.is_free() {
@@ -61,6 +62,11 @@ impl FifoLock {
         }
     }
 
+    /// Who has this grant on nodes.
+    pub(crate) fn claim_of(&self, grant: Grant) -> Result<Claim, LockError> {
+        self.0.step(|state, _| state.claim_of(grant.id()))
+    }
+
     /// Locks more nodes for somebody who has some, all or none. What it had it keeps in any case.
     pub(crate) fn extend_nodes(
         &self,
@@ -73,7 +79,7 @@ impl FifoLock {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
-            return Err(self.refuse_cancelled(asker.owner));
+            return Err(self.refuse_cancelled(asker.owner, Part::Share));
         }
         let waited = self.extend(grant, asker, options, scope, tree, None)?;
         self.follow(grant, asker, options, scope, tree, waited)
@@ -162,14 +168,30 @@ impl FifoLock {
         }
     }
 
-    /// Who has which nodes locked.
+    /// Who has which nodes locked. Others go on meanwhile, however many they are.
     pub(crate) fn node_holders(&self) -> Vec<NodeHolder> {
-        self.0.step(|state, now| state.node_holders(now.at))
+        self.by_pages(|state, after, now| state.node_holders(after, now.at))
     }
 
-    /// Who waits for which nodes.
+    /// Who waits for which nodes, likewise.
     pub(crate) fn node_waiters(&self) -> Vec<NodeWaiter> {
-        self.0.step(|state, now| state.node_waiters(now.at))
+        self.by_pages(|state, after, now| state.node_waiters(after, now.at))
+    }
+
+    fn by_pages<T>(
+        &self,
+        page: impl Fn(&State, Option<Party>, Moment) -> (Vec<T>, Option<Party>),
+    ) -> Vec<T> {
+        let mut all = Vec::new();
+        let mut after = None;
+        loop {
+            let (listed, last) = self.0.step(|state, now| page(state, after, now));
+            all.extend(listed);
+            if last.is_none() {
+                return all;
+            }
+            after = last;
+        }
     }
 
     /// Figures of the locks on nodes.

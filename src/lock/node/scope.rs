@@ -49,32 +49,38 @@ pub struct Scope(SmallVec<[(Granule, Rights); 1]>);
 
 impl Scope {
     /// No node.
+    #[inline]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a node in a mode.
+    #[inline]
     pub fn lock(mut self, id: impl Into<NodeId>, mode: LockMode) -> Self {
         self.add(Granule::Node(id.into()), mode.into());
         self
     }
 
     /// Adds the reading of a node alone.
+    #[inline]
     pub fn read(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeShared)
     }
 
     /// Adds the writing of a node alone: its type, attributes, text, marks and list of children.
+    #[inline]
     pub fn write(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeExclusive)
     }
 
     /// Adds the reading of a node and all below it.
+    #[inline]
     pub fn read_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Shared)
     }
 
     /// Adds the writing of a node and all below it.
+    #[inline]
     pub fn write_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Exclusive)
     }
@@ -90,6 +96,7 @@ impl Scope {
         nodes.filter_map(|(granule, rights)| Some((granule.node()?, rights.mode())))
     }
 
+    #[inline]
     pub(crate) fn add(&mut self, granule: Granule, rights: Rights) {
         self.0.push((granule, rights));
     }

@@ -7,6 +7,8 @@
 //!    narrows it.
 //! 3. A member waits for nodes if and only if the table says so.
 
+use std::ops::Bound;
+
 use super::*;
 use crate::lock::node::{
     Asking, Deadlock, DeadlockLink, Granule, Member, NodeHolder, NodeLockStats, NodeWait,
@@ -65,14 +67,14 @@ impl State {
         now: Moment,
     ) -> Result<AskedNodes, LockError> {
         let asker = request.asker();
-        self.refuse_reentry(&asker, now.at)?;
+        self.refuse_reentry(&asker, Part::Share, now.at)?;
         let admitted = self.queue.try_take(&Part::Share);
         let nodes = self.nodes.get_or_insert_default();
         let would_wait = !admitted || nodes.table.would_wait(0, &set).is_some();
         if would_wait {
             let refused = match how.at_once {
                 true => Err(self.would_block(&asker, now.at)),
-                false => self.reject_excess(&asker, how.bound),
+                false => self.reject_excess(&asker, Part::Share, how.bound),
             };
             if let Err(error) = refused {
                 if admitted {
@@ -122,17 +124,14 @@ impl State {
             .as_mut()
             .filter(|nodes| nodes.list.contains_key(&number))
         else {
-            return Err(LockError::Revoked {
-                id,
-                owner: asker.owner.clone(),
-            });
+            return Err(LockError::Revoked { id });
         };
         let set = scope.with_intentions(tree);
         if nodes.table.would_wait(number, &set).is_some() {
             if how.at_once {
                 return Err(self.would_block(&asker, now.at));
             }
-            self.reject_excess(&asker, how.bound)?;
+            self.reject_excess(&asker, Part::Share, how.bound)?;
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
@@ -146,6 +145,17 @@ impl State {
             }
             Asked::Refused(circle) => return Err(self.deadlock(circle, now.at)),
         })
+    }
+
+    /// Who has this grant on nodes.
+    pub(in crate::lock) fn claim_of(&mut self, id: LockId) -> Result<Claim, LockError> {
+        if let Some(holder) = self.holder_of(id) {
+            return Ok(holder.claim.clone());
+        }
+        match self.member(id) {
+            Some(member) => Ok(member.claim.clone()),
+            None => Err(LockError::Revoked { id }),
+        }
     }
 
     /// Whether somebody has all these locked, as far as others have to know of it.
@@ -288,6 +298,7 @@ impl State {
         };
         let stood = Stood {
             number,
+            part: Part::Share,
             since: asking.since,
             place,
             holder,
@@ -428,12 +439,11 @@ impl State {
         };
         nodes.figures.revocations += 1;
         nodes.figures.hold.record(now.at - member.since, 1);
-        let owner = member.claim.owner.clone();
         if !member.claim.transaction {
             self.remember_revocation(id);
         }
         if let Some(asking) = asking {
-            let error = LockError::Revoked { id, owner };
+            let error = LockError::Revoked { id };
             let verdict = Outcome::Failed(Box::new(error));
             self.outbox.push(Next::Tell(asking.request, verdict));
         }
@@ -478,51 +488,78 @@ impl State {
         Some(self.info(*number, member, now))
     }
 
-    /// Who has which nodes.
-    pub(in crate::lock) fn node_holders(&self, now: Timestamp) -> Vec<NodeHolder> {
-        let holder = self
-            .holder()
-            .and_then(|holder| Some((holder, holder.scope.as_ref()?)));
-        let alone = holder.map(|(holder, scope)| NodeHolder {
-            holder: holder.info(now),
-            nodes: scope.nodes().map(|(id, mode)| (id.clone(), mode)).collect(),
-        });
-        let members = self.nodes.iter().flat_map(|nodes| {
-            let granted = nodes
-                .list
-                .iter()
-                .filter(|(_, member)| member.grant.is_some());
-            granted.map(|(&number, member)| NodeHolder {
+    /// Who has which nodes, of the next few members, and the last of them if there may be more.
+    pub(in crate::lock) fn node_holders(
+        &self,
+        after: Option<Party>,
+        now: Timestamp,
+    ) -> (Vec<NodeHolder>, Option<Party>) {
+        if let Some(holder) = self.holder() {
+            let scope = holder.scope.as_ref();
+            let alone = scope.map(|scope| NodeHolder {
+                holder: holder.info(now),
+                nodes: scope.nodes().map(|(id, mode)| (id.clone(), mode)).collect(),
+            });
+            return (alone.into_iter().collect(), None);
+        }
+        self.page_of_members(after, |nodes, number, member| {
+            member.grant?;
+            let held = nodes.table.held(number);
+            let held =
+                held.filter_map(|(granule, rights)| Some((granule.node()?.clone(), rights.mode())));
+            Some(NodeHolder {
                 holder: self.info(number, member, now),
-                nodes: (nodes.table.held(number))
-                    .filter_map(|(granule, rights)| Some((granule.node()?.clone(), rights.mode())))
-                    .collect(),
+                nodes: held.collect(),
             })
-        });
-        alone.into_iter().chain(members).collect()
+        })
     }
 
-    /// Who waits for which nodes.
-    pub(in crate::lock) fn node_waiters(&self, now: Timestamp) -> Vec<NodeWaiter> {
-        let members = self.nodes.iter().flat_map(|nodes| {
-            nodes.list.iter().filter_map(move |(&number, member)| {
-                let asking = member.asking.as_ref()?;
-                let waits_for = || nodes.table.waits_for(number);
-                let place = 1 + waits_for().map(|(_, _, ahead)| ahead).max()?;
-                let behind = nodes.table.blockers(number).into_iter();
-                Some(NodeWaiter {
-                    request: self.entry(number, asking, place, now),
-                    waits_for: waits_for()
-                        .map(|(granule, wants, _)| NodeWait {
-                            node: granule.node().cloned(),
-                            mode: wants.mode(),
-                        })
-                        .collect(),
-                    behind: behind.map(|number| self.id(number)).collect(),
-                })
+    /// Who waits for which nodes, likewise.
+    pub(in crate::lock) fn node_waiters(
+        &self,
+        after: Option<Party>,
+        now: Timestamp,
+    ) -> (Vec<NodeWaiter>, Option<Party>) {
+        self.page_of_members(after, |nodes, number, member| {
+            let asking = member.asking.as_ref()?;
+            let waits_for = || nodes.table.waits_for(number);
+            let place = 1 + waits_for().map(|(_, _, ahead)| ahead).max()?;
+            let node = |granule: &Granule, wants: Rights| NodeWait {
+                node: granule.node().cloned(),
+                mode: wants.mode(),
+            };
+            let behind = nodes.table.blockers(number).into_iter();
+            Some(NodeWaiter {
+                request: self.entry(number, asking, place, now),
+                waits_for: waits_for()
+                    .map(|(granule, wants, _)| node(granule, wants))
+                    .collect(),
+                behind: behind.map(|number| self.id(number)).collect(),
             })
-        });
-        members.collect()
+        })
+    }
+
+    fn page_of_members<T>(
+        &self,
+        after: Option<Party>,
+        describe: impl Fn(&Members, Party, &Member) -> Option<T>,
+    ) -> (Vec<T>, Option<Party>) {
+        let Some(nodes) = &self.nodes else {
+            return (Vec::new(), None);
+        };
+        let rest = nodes.list.range((
+            after.map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Unbounded,
+        ));
+        let page: Vec<_> = rest.take(PAGE).collect();
+        let last = page
+            .last()
+            .map(|(number, _)| **number)
+            .filter(|_| page.len() == PAGE);
+        let described = page
+            .into_iter()
+            .filter_map(|(&number, member)| describe(nodes, number, member));
+        (described.collect(), last)
     }
 
     pub(in crate::lock) fn node_stats(&mut self) -> NodeLockStats {

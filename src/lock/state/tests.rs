@@ -42,7 +42,7 @@ impl Taken {
             transaction: false,
         };
         let measured = weight.map(|weight| Measured { at, weight });
-        self.state.take(&asker, measured, overdue).id()
+        self.state.take(&asker, None, measured, overdue).id()
     }
 
     /// Somebody looks.
@@ -130,7 +130,11 @@ fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
     let id = taken.take(Some(1));
     taken.clock.advance(2 * MS);
     let now = taken.now();
-    let (next, alarm) = taken.state.revoke_overdue(now, |_| true);
+    let nobody = Stand {
+        number: 0,
+        ticket: None,
+    };
+    let (next, alarm) = taken.state.revoke_overdue(nobody, now, |_| true);
     assert!(next.is_none() && alarm.is_none());
     assert_eq!(taken.look().lock_id, id);
 }

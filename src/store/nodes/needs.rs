@@ -119,10 +119,8 @@ impl<'v, V: View> Needs<'v, V> {
                 }
             }
             Change::RemoveSubtree { at, nodes } => {
-                let top = nodes.first().map(|node| node.id());
-                let removed = top.map(|id| id.clone());
-                if let Some(id) = removed {
-                    self = self.subtree(&id);
+                if let Some(top) = nodes.first() {
+                    self = self.subtree(top.id());
                 }
                 match at {
                     Some(at) => self.node(&at.parent),

@@ -1,0 +1,168 @@
+//! What can be wrong with a history.
+
+use std::fmt;
+
+use crate::history::{Key, Value};
+
+/// Evidence that a history is not that of transactions one after another. Transactions are named by their place in the
+/// history.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Anomaly {
+    #[error("{reader} saw {value} in list {key}, which nobody appended to it")]
+    Unwritten {
+        reader: Reader,
+        key: Key,
+        value: Value,
+    },
+    /// G1a.
+    #[error("{reader} saw {value} in list {key}, of transaction {writer}, which was rolled back")]
+    AbortedRead {
+        reader: Reader,
+        key: Key,
+        value: Value,
+        writer: usize,
+    },
+    /// G1b.
+    #[error(
+        "{reader} saw list {key} in the middle of transaction {writer}: up to {value}, to which that appended more"
+    )]
+    IntermediateRead {
+        reader: Reader,
+        key: Key,
+        value: Value,
+        writer: usize,
+    },
+    #[error("{reader} saw {value} twice in list {key}")]
+    Duplicate {
+        reader: Reader,
+        key: Key,
+        value: Value,
+    },
+    #[error("{reader} saw {found} at place {place} of list {key}, where {longest} saw {expected}")]
+    IncompatibleOrders {
+        reader: Reader,
+        longest: Reader,
+        key: Key,
+        /// The first place, counted from zero, where they differ.
+        place: usize,
+        found: Value,
+        expected: Value,
+    },
+    #[error(
+        "transaction {writer} was committed, and the {value} that it appended to list {key} is gone"
+    )]
+    LostAppend {
+        writer: usize,
+        key: Key,
+        value: Value,
+    },
+    #[error("transaction {writer} appended {value} to list {key} before {next}, which comes first")]
+    Reordered {
+        writer: usize,
+        key: Key,
+        value: Value,
+        next: Value,
+    },
+    /// A read that contradicts what the transaction itself read and appended.
+    #[error(
+        "operation {operation} of transaction {transaction} read of list {key} what does not follow from its own \
+         operations before"
+    )]
+    Internal {
+        transaction: usize,
+        operation: usize,
+        key: Key,
+    },
+    #[error(transparent)]
+    Cycle(#[from] Cycle),
+}
+
+/// Who saw a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    Transaction(usize),
+    /// The read of all lists after all transactions.
+    Last,
+}
+
+impl fmt::Display for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Transaction(number) => write!(f, "transaction {number}"),
+            Self::Last => f.write_str("the last read"),
+        }
+    }
+}
+
+/// Transactions of which each must come before the next, and the last before the first.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) struct Cycle {
+    pub(crate) class: Class,
+    /// Whether it takes the order in time to close it: then it speaks against strict serializability alone.
+    pub(crate) real_time: bool,
+    pub(crate) edges: Vec<Edge>,
+}
+
+/// The phenomena of Adya: the least that contain the cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Writes alone.
+    G0,
+    /// Writes, and reads of what was written.
+    G1c,
+    /// Exactly one read of what was then overwritten.
+    GSingle,
+    /// Several of these.
+    G2,
+}
+
+/// Transaction `from` comes before transaction `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Edge {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) why: Dependency,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dependency {
+    /// `to` appended the value behind one of `from`.
+    WriteWrite { key: Key, value: Value },
+    /// `to` saw the list up to the value, which is of `from`.
+    WriteRead { key: Key, value: Value },
+    /// `to` appended the value right behind what `from` saw.
+    ReadWrite { key: Key, value: Value },
+    /// `to` was begun after `from` was over.
+    RealTime,
+}
+
+impl fmt::Display for Cycle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_time = if self.real_time { " in real time" } else { "" };
+        write!(f, "{:?} cycle{in_time}: ", self.class)?;
+        for (nth, edge) in self.edges.iter().enumerate() {
+            let between = if nth == 0 { "" } else { "; " };
+            write!(f, "{between}{edge}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, to, why } = self;
+        write!(f, "{from} before {to} ")?;
+        match why {
+            Dependency::WriteWrite { key, value } => {
+                write!(f, "(ww), whose {value} is behind its own in list {key}")
+            }
+            Dependency::WriteRead { key, value } => {
+                write!(f, "(wr), which saw its {value} in list {key}")
+            }
+            Dependency::ReadWrite { key, value } => {
+                write!(f, "(rw), whose {value} in list {key} it did not see")
+            }
+            Dependency::RealTime => f.write_str("(rt), which began after it was over"),
+        }
+    }
+}
