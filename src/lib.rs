@@ -6,8 +6,9 @@
 //!
 //! # Trade-offs
 //!
-//! - **One writer at a time, in strict order.** Two transactions never run beside each other, even where they would
-//!   not meet. What you get for it: no conflicts, no retries, no deadlocks, and an order that everybody sees.
+//! - **One writer at a time, in strict order.** Two transactions do not run beside each other, even where they would
+//!   not meet. What you get for it: no conflicts, no retries, no deadlocks, and an order that everybody sees. Those that need
+//!   only a part of the document can [lock nodes](DataStore::begin_on) and run side by side, at the price of all three.
 //! - **In memory.** A process that ends takes its documents with it. [`Commit`]s are data, to be written wherever you
 //!   like.
 //! - **Threads, not tasks.** Waiting blocks the thread that waits.
@@ -57,10 +58,10 @@
 //!
 //! | room | what it holds |
 //! |---|---|
-//! | `queue` | the line in which everything waits: pure, first in first out for each [`Priority`] |
-//! | `lock` | [`FifoLock`], its guard, cancellation, statistics, errors; [`InFlightLimiter`] |
+//! | `queue` | the line in which everything waits: pure, first in first out for each [`Priority`]; [`LockMode`] |
+//! | `lock` | [`FifoLock`], its guard, [`Scope`], [`Deadlock`], cancellation, statistics, errors; [`KeyedLock`]; [`InFlightLimiter`] |
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
-//! | `store` | [`DataStore`], [`Transaction`], [`Commit`], [`Subscription`] and [`Filter`] |
+//! | `store` | [`DataStore`], [`Transaction`], [`NodeLocks`], [`Commit`], [`Subscription`] and [`Filter`] |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
 //! | `markdown` | from Markdown and back, with the feature of that name |
 //!
@@ -128,6 +129,8 @@ mod pages {
     struct Hooks;
     #[doc = include_str!("../docs/limiter.md")]
     struct Limiter;
+    #[doc = include_str!("../docs/node-locks.md")]
+    struct NodeLocks;
     #[doc = include_str!("../docs/schema.md")]
     struct Schema;
     #[cfg(feature = "markdown")]

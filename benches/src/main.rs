@@ -29,7 +29,7 @@ usage: doclock-bench lock|limiter|contended|faces|transaction|text|document|repl
 /// A suite measures all its subjects for some rounds and hands its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
-const SUITES: [(&str, Suite); 7] = [
+const SUITES: [(&str, Suite); 8] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
     ("limiter", |options, report| {
         limiter::run(rounds(options), report)

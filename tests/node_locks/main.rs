@@ -4,6 +4,7 @@ mod deadlocks;
 mod ends;
 mod modes;
 mod order;
+mod review;
 mod transactions;
 mod waits;
 

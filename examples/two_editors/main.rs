@@ -1,0 +1,77 @@
+//! Two editors in two sections of one document at once, and what happens when they get into each other's way.
+//!
+//! ```text
+//! cargo run --release --example two_editors -- [--work MS]
+//! ```
+//!
+//! Ann and Bob each rewrite a section: first with that section locked, then under the lock on the whole document. A timeline
+//! shows who held what from when to when. Then each of them goes on, by code and without saying so beforehand, to the section
+//! that the other is at. One of them is refused, told who holds and who waits for what, and tries again.
+//!
+//! Ends with 0 if everything came out as it should, with 1 if not, with 2 if the input was bad.
+
+#![expect(
+    unreachable_pub,
+    reason = "in a program, nothing is public further than this"
+)]
+
+mod args;
+mod circle;
+mod document;
+mod overlap;
+mod timeline;
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use args::Command;
+use doclock::{DataStore, to_markdown};
+use overlap::Locking;
+
+/// What goes wrong in a thread goes on in another.
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let command = match args::parse(lexopt::Parser::from_env()) {
+        Ok(command) => command,
+        Err(reason) => return complain(&reason, 2),
+    };
+    let shown = match command {
+        Command::Help => io::stdout().write_all(args::HELP.as_bytes()),
+        Command::Run { work } => match show(work) {
+            Ok(text) => io::stdout().write_all(text.as_bytes()),
+            Err(error) => return complain(&error.to_string(), 1),
+        },
+    };
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error.to_string(), 1),
+    }
+}
+
+fn complain(reason: &str, code: u8) -> ExitCode {
+    let line = reason.replace(char::is_control, " ");
+    eprintln!("two_editors: {line}");
+    ExitCode::from(code)
+}
+
+/// Everything that there is to see.
+fn show(work: Duration) -> Result<String, Failure> {
+    let store = DataStore::new();
+    let root = document::fill(&store)?;
+    let on_nodes = overlap::run(&store, Locking::Section, work)?;
+    let on_whole = overlap::run(&store, Locking::Document, work)?;
+    let met = circle::run(&store)?;
+    let stats = store.node_locks().stats();
+    if (stats.holders, stats.waiting, stats.entries) != (0, 0, 0) {
+        return Err(format!("somebody holds or waits still:\n{stats}").into());
+    }
+    Ok(format!(
+        "{}\n{met}\nthe document now, version {}\n\n{}",
+        timeline::compare(&on_nodes, &on_whole),
+        store.version(),
+        to_markdown(&store.snapshot(), &root)?,
+    ))
+}

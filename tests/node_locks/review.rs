@@ -1,0 +1,263 @@
+//! Bugs that a review found, one test each.
+
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use doclock::{
+    AcquireOptions, CancelToken, CommitError, DataStore, LockError, LockMode, NodeGuard, NodeSpec,
+    Priority, Scope, StoreOptions, check,
+};
+
+use super::{ask, ask_with, document, node, patient, take, timed, timed_with, until_waiting};
+
+fn ends<T>(thread: &JoinHandle<T>) -> bool {
+    let limit = Instant::now() + Duration::from_secs(3);
+    while !thread.is_finished() && Instant::now() < limit {
+        thread::yield_now();
+    }
+    thread.is_finished()
+}
+
+/// A guard's nodes are released by id while the guard waits for more: the waiter has to be told.
+#[test]
+fn releasing_by_id_ends_the_wait_for_more_nodes() {
+    let store = document();
+    let locks = store.node_locks();
+    let mut ann = take(&store, "ann", Scope::new().write("a1"));
+    let id = ann.id();
+    let bob = take(&store, "bob", Scope::new().write("b1"));
+    let waits = thread::spawn(move || ann.lock("b1", LockMode::NodeExclusive));
+    until_waiting(&locks, 1);
+    store.release_lock(id).unwrap();
+    drop(bob);
+    assert!(ends(&waits), "told by nobody; {:?}", locks.stats());
+    assert_eq!(locks.stats().waiting, 0);
+}
+
+/// Ann makes a node with an id that Bob makes too, Bob commits, Ann locks something more and commits.
+#[test]
+fn a_lock_taken_in_between_does_not_hide_that_two_made_one_node() {
+    let store = document();
+    let id = store.generate_id().unwrap();
+    let mut ann = store
+        .begin_on_as("ann", Scope::new(), patient().unbound())
+        .unwrap();
+    ann.create(NodeSpec::new("p").with_id(id.clone()).with_text("Ann"))
+        .unwrap();
+    let mut bob = store
+        .begin_on_as("bob", Scope::new(), patient().unbound())
+        .unwrap();
+    bob.insert(NodeSpec::new("p").with_id(id.clone()), &node("b"), None)
+        .unwrap();
+    bob.commit().unwrap();
+    ann.set_text(&node("a1"), "x").unwrap();
+    let outcome = ann.commit();
+    assert_eq!(check(&store.snapshot()), Ok(()));
+    assert!(
+        matches!(outcome, Err(CommitError::Conflict { .. })),
+        "{outcome:?}"
+    );
+}
+
+/// Who goes before one that wants the whole, and fits beside the holders, is granted at once.
+#[test]
+fn a_request_for_nodes_that_goes_before_the_whole_is_granted_beside_the_holders() {
+    let store = document();
+    let ann = take(&store, "ann", Scope::new().write("a1"));
+    let whole = {
+        let store = store.clone();
+        thread::spawn(move || store.lock_with("whole", patient()).map(drop))
+    };
+    while store.queue_length() != 1 {
+        thread::yield_now();
+    }
+    let bob = {
+        let store = store.clone();
+        let options = patient().priority(Priority::High);
+        thread::spawn(move || {
+            let locks = store.node_locks();
+            locks
+                .lock_with("bob", Scope::new().write("b1"), options)
+                .map(drop)
+        })
+    };
+    let ended = ends(&bob);
+    drop(ann);
+    bob.join().unwrap().unwrap();
+    whole.join().unwrap().unwrap();
+    assert!(ended, "the head of the line fits, and waits");
+}
+
+/// The one in the way had not got all that it asked for when the wait for it began.
+#[test]
+fn a_limit_on_holding_holds_for_who_is_granted_later() {
+    let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
+    let carl = take(&store, "carl", Scope::new().write("b1"));
+    let bob = ask(&store, "bob", Scope::new().write("a1").write("b1"));
+    let waits = ask(&store, "ann", Scope::new().write("a1"));
+    drop(carl);
+    let bob: NodeGuard = bob.join().unwrap().unwrap();
+    clock.advance(Duration::from_secs(2));
+    let ended = ends(&waits);
+    drop(bob);
+    waits.join().unwrap().unwrap();
+    assert!(ended, "nobody looked at the limit of the one in the way");
+}
+
+#[test]
+fn who_would_block_is_the_one_in_the_way() {
+    let store = document();
+    let _carl = take(&store, "carl", Scope::new().write("b2"));
+    let _ann = take(&store, "ann", Scope::new().write("b1"));
+    let options = AcquireOptions::new().no_wait().unbound();
+    let refused = store
+        .node_locks()
+        .lock_with("bob", Scope::new().write("b1"), options);
+    let Err(LockError::WouldBlock { holder, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(holder.owner_id.as_str(), "ann");
+}
+
+/// Ann has what Bob wants, and waits for something else herself.
+#[test]
+fn a_timeout_names_the_holder_also_if_that_waits_itself() {
+    let (store, clock) = timed();
+    let _dora = take(&store, "dora", Scope::new().write("a2"));
+    let mut ann = take(&store, "ann", Scope::new().write("a1"));
+    let carl = take(&store, "carl", Scope::new().write("b1"));
+    let locks = store.node_locks();
+    let ann = thread::spawn(move || {
+        ann.extend_with(Scope::new().write("b1"), &patient())
+            .unwrap();
+        ann
+    });
+    until_waiting(&locks, 1);
+    let limit = AcquireOptions::new().wait_limit(Duration::from_millis(100));
+    let bob = ask_with(&store, "bob", Scope::new().write("a1"), limit);
+    clock.advance(Duration::from_millis(100));
+    let Err(LockError::Timeout(evidence)) = bob.join().unwrap() else {
+        panic!("expected a timeout");
+    };
+    drop(carl);
+    drop(ann.join().unwrap());
+    assert_eq!(evidence.holder.owner_id.as_str(), "ann", "{evidence}");
+}
+
+#[test]
+fn the_figures_of_nodes_count_rejections_refusals_and_cancellations() {
+    let (store, _) = timed_with(StoreOptions::new().queue_bound(0));
+    let locks = store.node_locks();
+    let _carl = take(&store, "carl", Scope::new().write("b1"));
+    let full = locks.lock_with("bob", Scope::new().write("b1"), patient());
+    assert!(matches!(full, Err(LockError::QueueFull { .. })), "{full:?}");
+    let guard = locks.lock("ann", Scope::new().write("a1")).unwrap();
+    assert!(locks.lock("ann", Scope::new().write("a2")).is_err());
+    drop(guard);
+    let token = CancelToken::new();
+    token.cancel();
+    let options = AcquireOptions::new().cancel_token(&token);
+    assert!(locks.lock_with("ann", Scope::new(), options).is_err());
+    let stats = locks.stats();
+    assert_eq!(
+        (
+            stats.total_rejections,
+            stats.total_refusals,
+            stats.total_cancellations
+        ),
+        (1, 1, 1)
+    );
+}
+
+/// A wide set that gives up must not keep the mutex for the square of its size.
+#[test]
+fn a_wide_set_that_is_withdrawn_costs_no_more_than_asking_for_it() {
+    let store = document();
+    let _holder = take(&store, "holder", Scope::new().write("z"));
+    let wide = |count: usize| {
+        let scope: Scope = (0..count)
+            .map(|nth| (format!("n{nth}"), LockMode::NodeExclusive))
+            .chain([("z".to_owned(), LockMode::NodeExclusive)])
+            .collect();
+        let token = CancelToken::new();
+        let waiting = ask_with(&store, "wide", scope, patient().cancel_token(&token));
+        let began = Instant::now();
+        token.cancel();
+        assert!(waiting.join().unwrap().is_err());
+        began.elapsed()
+    };
+    let (some, more) = (wide(1_000), wide(16_000));
+    assert!(more < 64 * some, "{some:?} for 1000, {more:?} for 16000");
+}
+
+/// What a guard was refused it has not got, also if the node was moved meanwhile.
+#[test]
+fn a_set_asked_for_while_its_node_moves_deadlocks_with_nobody() {
+    let store = document();
+    // Moves a1 from a to b.
+    let mut mover = store
+        .begin_on_as("mover", Scope::new(), patient().unbound())
+        .unwrap();
+    let _other = take(&store, "other", Scope::new().write("elsewhere"));
+    mover.move_node(&node("a"), &node("b"), None).unwrap();
+    // a1 is granted at once, the intention on a waits.
+    let ann = ask(&store, "ann", Scope::new().write("a1"));
+    // Behind Ann for a1, behind the mover for b.
+    let bob = ask(&store, "bob", Scope::new().write_subtree("b").write("a1"));
+    mover.commit().unwrap();
+    let ann = ann.join().unwrap();
+    let refused = ann.as_ref().err().map(ToString::to_string);
+    drop(ann);
+    drop(bob.join().unwrap());
+    assert_eq!(refused, None, "{:?}", store.node_locks().stats());
+}
+
+#[test]
+fn an_id_of_the_store_s_own_form_can_be_kept_for_oneself() {
+    let store = DataStore::new();
+    let id = store.generate_id().unwrap();
+    let _ann = take(&store, "ann", Scope::new().write(id.clone()));
+    let options = AcquireOptions::new().no_wait().unbound();
+    let mut bob = store.begin_on_as("bob", Scope::new(), options).unwrap();
+    assert!(bob.create(NodeSpec::new("p").with_id(id)).is_err());
+}
+
+/// What was computed from an outdated read fails before the commit can say so, and `retry` gives up.
+#[test]
+fn an_edit_computed_from_an_outdated_read_can_be_tried_again() {
+    let store = document();
+    let mut ann = store
+        .begin_on_as("ann", Scope::new(), patient().unbound())
+        .unwrap();
+    let len = doclock::View::text_of(&ann, &node("a1")).unwrap().len();
+    let mut bob = store
+        .begin_on_as("bob", Scope::new(), patient().unbound())
+        .unwrap();
+    bob.set_text(&node("a1"), "").unwrap();
+    bob.commit().unwrap();
+    let error = ann.insert_text(&node("a1"), len, "!").unwrap_err();
+    assert!(error.is_transient(), "{error}");
+}
+
+#[test]
+fn a_stale_id_is_not_taken_for_a_free_lock_while_others_hold_nodes() {
+    let store = document();
+    let guard = take(&store, "ann", Scope::new().write("a1"));
+    let id = guard.id();
+    drop(guard);
+    let _one = take(&store, "one", Scope::new().write("a1"));
+    let _other = take(&store, "other", Scope::new().write("b1"));
+    let released = store.release_lock(id);
+    assert!(released.is_err(), "{released:?}, with holders");
+}
+
+#[test]
+fn fencing_tokens_rise_on_each_node() {
+    let store = document();
+    let mut ann = take(&store, "ann", Scope::new().write("a1"));
+    let bob = take(&store, "bob", Scope::new().write("b1"));
+    let before = bob.fencing_token();
+    drop(bob);
+    ann.lock("b1", LockMode::NodeExclusive).unwrap();
+    assert!(ann.fencing_token() > before);
+}
