@@ -17,20 +17,23 @@ use std::process::ExitCode;
 
 use options::{Contended, Options};
 use report::Report;
-use suites::{contended, document, lock, replay, text, transaction};
+use suites::{contended, document, lock, node_locks, replay, text, transaction};
 
 /// Errors only end the run, so any of them will do.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|contended|transaction|text|document|replay|all [--json] [--rounds N]
+usage: doclock-bench lock|node-locks|contended|transaction|text|document|replay|all [--json] [--rounds N]
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]";
 
 /// A suite measures all its subjects for some rounds and hands its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
-const SUITES: [(&str, Suite); 6] = [
+const SUITES: [(&str, Suite); 7] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
+    ("node-locks", |options, report| {
+        node_locks::run(rounds(options), report)
+    }),
     (CONTENDED, |options, report| {
         contended::run(options.rounds, &options.contended, report)
     }),

@@ -4,6 +4,7 @@
 pub mod contended;
 pub mod document;
 pub mod lock;
+pub mod node_locks;
 pub mod replay;
 pub mod text;
 pub mod transaction;
