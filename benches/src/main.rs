@@ -17,13 +17,13 @@ use std::process::ExitCode;
 
 use options::{Contended, Options};
 use report::Report;
-use suites::{contended, document, faces, limiter, lock, replay, text, transaction};
+use suites::{contended, document, faces, lock, node_locks, replay, text, transaction};
 
 /// Errors only end the run, so any of them will do.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|limiter|contended|faces|transaction|text|document|replay|all [--json] [--rounds N]
+usage: doclock-bench lock|node-locks|contended|faces|transaction|text|document|replay|all [--json] [--rounds N]
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]";
 
 /// A suite measures all its subjects for some rounds and hands its rows to the report.
@@ -31,8 +31,8 @@ type Suite = fn(&Options, &Report) -> Result;
 
 const SUITES: [(&str, Suite); 8] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
-    ("limiter", |options, report| {
-        limiter::run(rounds(options), report)
+    ("node-locks", |options, report| {
+        node_locks::run(rounds(options), report)
     }),
     (CONTENDED, |options, report| {
         contended::run(options.rounds, &options.contended, report)

@@ -100,7 +100,7 @@ fn a_limit_on_holding_holds_for_who_is_granted_later() {
     clock.advance(Duration::from_secs(2));
     let ended = ends(&waits);
     drop(bob);
-    waits.join().unwrap().unwrap();
+    drop(waits.join().unwrap().unwrap());
     assert!(ended, "nobody looked at the limit of the one in the way");
 }
 

@@ -3,6 +3,7 @@
 //! Each face has a folder with its subjects, and a section here.
 
 mod keyed;
+mod limiter;
 
 use crate::Result;
 use crate::report::Report;
@@ -10,5 +11,6 @@ use crate::report::Report;
 const SUITE: &str = "faces";
 
 pub fn run(rounds: usize, report: &Report) -> Result {
-    keyed::run(rounds, report)
+    keyed::run(rounds, report)?;
+    limiter::run(rounds, report)
 }

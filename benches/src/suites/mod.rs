@@ -4,8 +4,8 @@
 pub mod contended;
 pub mod document;
 pub mod faces;
-pub mod limiter;
 pub mod lock;
+pub mod node_locks;
 pub mod replay;
 pub mod text;
 pub mod transaction;

@@ -6,11 +6,10 @@
 use doclock::{InFlightLimiter, LimiterOptions};
 use tokio::sync::Semaphore;
 
+use super::SUITE;
 use crate::Result;
 use crate::measure::{interleaved, timed};
 use crate::report::{Report, Unit};
-
-const SUITE: &str = "limiter";
 
 /// Enough that reading the clock does not count, short enough to take turns often.
 const PAIRS: u32 = 500_000;
