@@ -13,6 +13,8 @@ mod delegation;
 mod editor;
 mod lock;
 mod model;
+mod node_commits;
+mod node_locks;
 mod priorities;
 mod revocation;
 mod site;
