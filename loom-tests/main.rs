@@ -14,6 +14,8 @@ mod editor;
 mod limiter;
 mod lock;
 mod model;
+mod node_commits;
+mod node_locks;
 mod priorities;
 mod revocation;
 mod site;

@@ -405,10 +405,11 @@ impl State {
     #[cfg(loom)]
     pub(super) fn first_stand(&self) -> Option<Stand> {
         let first = self.queue.waiting().next();
-        first.map(|(ticket, waiter)| Stand {
+        let in_line = first.map(|(ticket, waiter)| Stand {
             number: waiter.number,
             ticket: Some(ticket),
-        })
+        });
+        in_line.or_else(|| self.member_who_waits(|_| true))
     }
 
     #[cfg(loom)]
@@ -420,7 +421,7 @@ impl State {
                 number: waiter.number,
                 ticket: Some(ticket),
             }),
-            None => self.member_who_waits(owner),
+            None => self.member_who_waits(|other| other == owner),
         }
     }
 

@@ -451,9 +451,9 @@ impl State {
     }
 
     #[cfg(loom)]
-    pub(super) fn member_who_waits(&self, owner: &OwnerId) -> Option<Stand> {
+    pub(super) fn member_who_waits(&self, is_meant: impl Fn(&OwnerId) -> bool) -> Option<Stand> {
         let mut members = self.nodes.as_ref()?.list.iter();
-        let waits = |member: &Member| member.asking.is_some() && member.claim.owner == *owner;
+        let waits = |member: &Member| member.asking.is_some() && is_meant(&member.claim.owner);
         let (&number, _) = members.find(|(_, member)| waits(member))?;
         Some(Stand {
             number,

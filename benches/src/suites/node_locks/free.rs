@@ -29,9 +29,9 @@ struct Subject {
     run: Box<dyn FnMut(u32) -> Result>,
 }
 
-fn subject(name: &'static str, run: impl FnMut(u32) -> Result + 'static) -> Box<Subject> {
+fn subject(name: &'static str, run: impl FnMut(u32) -> Result + 'static) -> Subject {
     let run = Box::new(run);
-    Box::new(Subject { name, run })
+    Subject { name, run }
 }
 
 pub fn run(rounds: usize, report: &Report) -> Result {
@@ -85,7 +85,7 @@ fn case(
     name: &str,
     times: u32,
     unit: Unit,
-    mut subjects: Vec<Box<Subject>>,
+    mut subjects: Vec<Subject>,
     rounds: usize,
     report: &Report,
 ) -> Result {
@@ -108,7 +108,7 @@ fn place(ids: Ids, beside: bool) -> Result<(DataStore, NodeId, Option<NodeGuard>
     Ok((store, paragraphs.swap_remove(20), other.transpose()?))
 }
 
-fn doclock(name: &'static str, ids: Ids, beside: bool) -> Result<Box<Subject>> {
+fn doclock(name: &'static str, ids: Ids, beside: bool) -> Result<Subject> {
     let (store, id, other) = place(ids, beside)?;
     Ok(subject(name, move |pairs| {
         let _other = &other;
@@ -120,7 +120,7 @@ fn doclock(name: &'static str, ids: Ids, beside: bool) -> Result<Box<Subject>> {
     }))
 }
 
-fn kept(name: &'static str, beside: bool) -> Result<Box<Subject>> {
+fn kept(name: &'static str, beside: bool) -> Result<Subject> {
     let (store, id, other) = place(Ids::Generated, beside)?;
     let (locks, owner) = (store.node_locks(), OwnerId::from("ann"));
     Ok(subject(name, move |pairs| {
@@ -132,7 +132,7 @@ fn kept(name: &'static str, beside: bool) -> Result<Box<Subject>> {
     }))
 }
 
-fn global(name: &'static str) -> Box<Subject> {
+fn global(name: &'static str) -> Subject {
     let store = DataStore::new();
     subject(name, move |pairs| {
         for _ in 0..pairs {
@@ -142,7 +142,7 @@ fn global(name: &'static str) -> Box<Subject> {
     })
 }
 
-fn lockable(beside: bool) -> Box<Subject> {
+fn lockable(beside: bool) -> Subject {
     let pool = LockPool::new();
     subject("lockable LockPool", move |pairs| {
         let _other = beside.then(|| pool.blocking_lock(2_u64));
@@ -162,7 +162,7 @@ fn edits(
         &NodeId,
     ) -> std::result::Result<Transaction, doclock::LockError>
     + 'static,
-) -> Result<Box<Subject>> {
+) -> Result<Subject> {
     let (store, id, other) = place(Ids::Generated, beside)?;
     let owner = OwnerId::from("ann");
     Ok(subject(name, move |transactions| {
@@ -183,7 +183,7 @@ fn lists(
     name: &'static str,
     beside: bool,
     locking: impl Fn(TransactionManager) -> TransactionManager,
-) -> Result<Box<Subject>> {
+) -> Result<Subject> {
     let (store, id, other) = place(Ids::Generated, beside)?;
     let manager = locking(TransactionManager::for_owner(store, "ann"));
     Ok(subject(name, move |transactions| {

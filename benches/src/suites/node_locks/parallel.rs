@@ -79,13 +79,11 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     Ok(())
 }
 
-fn subjects() -> Vec<Box<Subject>> {
-    let subject = |name, client, edits| {
-        Box::new(Subject {
-            name,
-            client,
-            edits,
-        })
+fn subjects() -> Vec<Subject> {
+    let subject = |name, client, edits| Subject {
+        name,
+        client,
+        edits,
     };
     vec![
         subject("doclock (begin)", by_hand, true),

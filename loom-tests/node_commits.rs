@@ -1,0 +1,322 @@
+//! Races of transactions on nodes, and of the limit on holding with them.
+
+use std::time::Duration;
+
+use doclock::{
+    CommitError, DataStore, ManualClock, NodeId, NodeSpec, Scope, StoreOptions, Transaction, View,
+};
+
+use crate::model::check_all;
+use crate::node_locks::{at_rest, spawn, take};
+use crate::site::AGES;
+
+/// With an empty node of each name, in version 1.
+fn store_with<const N: usize>(options: StoreOptions, names: [&str; N]) -> DataStore {
+    let store = DataStore::with_options(options.lock_timeout(None));
+    let mut transaction = store.begin("setup").unwrap();
+    for name in names {
+        transaction
+            .create(NodeSpec::new("text").with_id(name))
+            .unwrap();
+    }
+    transaction.commit().unwrap();
+    store
+}
+
+fn node(name: &str) -> NodeId {
+    name.into()
+}
+
+/// How many letters there are. One more with each version.
+fn look(store: &DataStore) -> usize {
+    let snapshot = store.snapshot();
+    let letters: usize = snapshot.nodes().map(|node| node.text().len()).sum();
+    assert_eq!(
+        letters as u64 + 1,
+        snapshot.version(),
+        "all or nothing of each commit"
+    );
+    letters
+}
+
+fn append(transaction: &mut Transaction, to: &str, letter: &str) {
+    let len = transaction.node(&node(to)).unwrap().text().len();
+    transaction.insert_text(&node(to), len, letter).unwrap();
+}
+
+/// Adds a letter to a node, and whether that was published. If not, it was revoked.
+fn write(store: &DataStore, letter: &str, to: &str) -> bool {
+    let transaction = store.begin_on(letter, Scope::new().write(to)).unwrap();
+    publish(transaction, letter, to)
+}
+
+fn write_whole(store: &DataStore, letter: &str, to: &str) -> bool {
+    publish(store.begin(letter).unwrap(), letter, to)
+}
+
+fn publish(mut transaction: Transaction, letter: &str, to: &str) -> bool {
+    append(&mut transaction, to, letter);
+    match transaction.commit() {
+        Ok(_) => true,
+        Err(CommitError::Revoked { .. }) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn text(store: &DataStore, of: &str) -> String {
+    store.snapshot().text_of(&node(of)).unwrap()
+}
+
+/// The letters in any order, each once.
+fn letters(text: &str) -> String {
+    let mut letters: Vec<char> = text.chars().collect();
+    letters.sort_unstable();
+    letters.into_iter().collect()
+}
+
+#[test]
+fn node_commits_are_one_version_each_and_none_is_lost() {
+    let outcomes = ["a before c", "c before a"];
+    check_all("nodes: commits on two nodes", Some(2), outcomes, |seen| {
+        let store = store_with(StoreOptions::new(), ["one", "two"]);
+        let events = store.subscribe(8);
+        let others = [("b", "two"), ("c", "one")]
+            .map(|(letter, to)| spawn(&store, move |store| write(store, letter, to)));
+        let found = look(&store);
+        assert!(write(&store, "a", "one"));
+        assert!(look(&store) > found);
+        for other in others {
+            assert!(other.join().unwrap());
+        }
+        assert_eq!((look(&store), text(&store, "two").as_str()), (3, "b"));
+        let versions = events
+            .receiver()
+            .try_iter()
+            .map(|event| event.commit.version);
+        assert!(
+            versions.eq(2..=4),
+            "events come in the order of the commits"
+        );
+        at_rest(&store, 3);
+        seen.note(match text(&store, "one").as_str() {
+            "ac" => "a before c",
+            "ca" => "c before a",
+            other => panic!("{other}"),
+        });
+    });
+}
+
+#[test]
+fn node_commits_beside_one_of_the_whole() {
+    let outcomes = ["whole first", "whole second", "whole last"];
+    check_all(
+        "nodes: commits against one of the whole",
+        Some(2),
+        outcomes,
+        |seen| {
+            let store = store_with(StoreOptions::new(), ["one", "two"]);
+            let others = [("a", "one"), ("b", "two")]
+                .map(|(letter, to)| spawn(&store, move |store| write(store, letter, to)));
+            let mut whole = store.begin("c").unwrap();
+            let found = look(&store);
+            append(&mut whole, "one", "c");
+            assert_eq!(look(&store), found, "nobody publishes beside it");
+            whole.commit().unwrap();
+            for other in others {
+                assert!(other.join().unwrap());
+            }
+            assert_eq!(look(&store), 3);
+            assert_eq!(letters(&text(&store, "one")), "ac");
+            at_rest(&store, 2);
+            seen.note(["whole first", "whole second", "whole last"][found]);
+        },
+    );
+}
+
+/// What a transaction read, and what it wrote: one letter more than it read.
+struct Step {
+    version: u64,
+    read: (&'static str, String),
+    written: (&'static str, String),
+}
+
+/// Reads one node without a lock and writes what it found to another, with a letter more. Not repeated when it fails.
+fn copy(store: &DataStore, from: &'static str, to: &'static str) -> Option<Step> {
+    let mut transaction = store.begin_on(from, Scope::new().write(to)).unwrap();
+    let found = transaction.text_of(&node(from)).unwrap();
+    let written = format!("{found}{}", &to[..1]);
+    transaction.set_text(&node(to), &*written).unwrap();
+    match transaction.commit() {
+        Ok(committed) => Some(Step {
+            version: committed.version,
+            read: (from, found),
+            written: (to, written),
+        }),
+        Err(CommitError::Conflict { node: Some(id), .. }) => {
+            assert_eq!(id, node(from));
+            None
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn node_commits_are_as_if_one_had_come_after_the_other() {
+    let outcomes = ["all committed", "one refused", "two refused"];
+    check_all("nodes: write skew", Some(2), outcomes, |seen| {
+        let names = ["one", "two", "3rd"];
+        let store = store_with(StoreOptions::new(), names);
+        // Each reads what the next writes.
+        let others = [("two", "one"), ("3rd", "two")]
+            .map(|(from, to)| spawn(&store, move |store| copy(store, from, to)));
+        let own = copy(&store, "one", "3rd");
+        let others = others.map(|other| other.join().unwrap());
+        let mut steps: Vec<Step> = others.into_iter().chain([own]).flatten().collect();
+        steps.sort_by_key(|step| step.version);
+        assert!(
+            steps
+                .iter()
+                .map(|step| step.version)
+                .eq(2..=store.version())
+        );
+        let mut document = names.map(|name| (name, String::new()));
+        for step in &steps {
+            let at = |name| document.iter().position(|it| it.0 == name).unwrap();
+            let (read, written) = (at(step.read.0), at(step.written.0));
+            assert_eq!(document[read], step.read, "read as of its commit");
+            document[written].1.clone_from(&step.written.1);
+        }
+        for (name, expected) in document {
+            assert_eq!(text(&store, name), expected);
+        }
+        at_rest(&store, 3);
+        seen.note(match steps.len() {
+            3 => "all committed",
+            2 => "one refused",
+            1 => "two refused",
+            _ => panic!("the first to be committed has read the last state"),
+        });
+    });
+}
+
+fn limited() -> StoreOptions {
+    StoreOptions::new().hold_limit(AGES)
+}
+
+/// Three who write to one node, of whom one may be revoked. What was published is there, each once, and nothing else.
+fn revocation(
+    name: &str,
+    a: fn(&DataStore, &str, &str) -> bool,
+    b: fn(&DataStore, &str, &str) -> bool,
+) {
+    let outcomes = ["all published", "a revoked", "another revoked"];
+    check_all(name, Some(2), outcomes, move |seen| {
+        let store = store_with(limited(), ["n"]);
+        let others = [("b", b), ("c", write as fn(&DataStore, &str, &str) -> bool)]
+            .map(|(letter, write)| spawn(&store, move |store| write(store, letter, "n")));
+        let timer = spawn(&store, DataStore::expire_hold);
+        let a = a(&store, "a", "n");
+        let [b, c] = others.map(|other| other.join().unwrap());
+        timer.join().unwrap();
+        let published = [("a", a), ("b", b), ("c", c)];
+        let expected: String = published.iter().filter(|it| it.1).map(|it| it.0).collect();
+        assert_eq!(letters(&text(&store, "n")), expected);
+        look(&store);
+        let whole = store.lock_stats();
+        let revoked = whole.total_revocations + store.node_locks().stats().total_revocations;
+        let ended = whole.total_releases + whole.total_revocations;
+        assert_eq!(whole.total_acquisitions, ended);
+        at_rest(&store, 4 - whole.total_acquisitions);
+        assert_eq!(revoked, 3 - expected.len() as u64);
+        seen.note(match (a, b && c) {
+            (true, true) => "all published",
+            (false, true) => "a revoked",
+            _ => "another revoked",
+        });
+    });
+}
+
+#[test]
+fn node_commits_come_before_a_revocation_or_not_at_all() {
+    revocation("nodes: revoke against commit", write, write);
+}
+
+#[test]
+fn node_commits_come_before_a_revocation_for_the_whole_or_not_at_all() {
+    revocation(
+        "nodes: revoke for the whole against commit",
+        write,
+        write_whole,
+    );
+}
+
+/// On a clock that the model moves, so that the waiters take their own way through the limit.
+fn timed() -> (DataStore, ManualClock) {
+    let clock = ManualClock::new();
+    let options = StoreOptions::new().clock(clock.clock()).hold_limit(LIMIT);
+    (DataStore::with_options(options.lock_timeout(None)), clock)
+}
+
+const LIMIT: Duration = Duration::from_millis(1);
+
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        loom::thread::yield_now();
+    }
+}
+
+/// Whoever of those that wait sees it first: after the one that got in by that, the limit passes for that one.
+#[test]
+fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
+    check_all(
+        "nodes: a passed hold limit, for the whole",
+        Some(2),
+        ["revoked"],
+        |seen| {
+            let (store, clock) = timed();
+            let slow = ["n", "m"].map(|id| take(&store, "slow", Scope::new().write(id)));
+            let asking = ["b", "c"]
+                .map(|owner| spawn(&store, move |store| store.acquire_lock(owner).unwrap()));
+            until(|| store.queue_length() == 2);
+            clock.advance(LIMIT);
+            until(|| store.queue_length() == 1);
+            clock.advance(LIMIT);
+            let [b, c] = asking.map(|asking| asking.join().unwrap());
+            let released = [b, c].map(|id| store.release_lock(id).is_ok());
+            assert!(released[0] != released[1], "one was revoked");
+            drop(slow);
+            let stats = at_rest(&store, 2);
+            assert_eq!(stats.total_revocations, 2);
+            seen.note("revoked");
+        },
+    );
+}
+
+/// Somebody who has a node and waits for another cannot be revoked until it has both; who waits for it knows when.
+#[test]
+fn node_holders_are_revoked_who_had_to_wait_themselves() {
+    check_all(
+        "nodes: a passed hold limit, for a node",
+        Some(2),
+        ["revoked"],
+        |seen| {
+            let (store, clock) = timed();
+            let locks = store.node_locks();
+            let holder = take(&store, "holder", Scope::new().write("n"));
+            let asks =
+                |owner, set: Scope| spawn(&store, move |store| store.node_locks().lock(owner, set));
+            let slow = asks("slow", Scope::new().write("n").write("m"));
+            until(|| locks.stats().waiting == 1);
+            let last = asks("last", Scope::new().write("m"));
+            until(|| locks.stats().waiting == 2);
+            drop(holder);
+            let slow = slow.join().unwrap().unwrap();
+            clock.advance(LIMIT);
+            drop(last.join().unwrap().unwrap());
+            drop(slow);
+            let stats = at_rest(&store, 3);
+            assert_eq!(stats.total_revocations, 1);
+            seen.note("revoked");
+        },
+    );
+}
