@@ -37,9 +37,9 @@ impl Spread {
 /// Lets the subjects take turns for `rounds` rounds. `turn` is given the round (from 0) and
 /// returns its figure, or `None` where a subject sits that turn out; a subject that never takes
 /// part has no spread.
-pub fn interleaved<S: ?Sized>(
+pub fn interleaved<S>(
     rounds: usize,
-    subjects: &mut [Box<S>],
+    subjects: &mut [S],
     turn: impl FnMut(usize, &mut S) -> Result<Option<f64>>,
 ) -> Result<Vec<Option<Spread>>> {
     let figures = take_turns(rounds, subjects, turn)?;
@@ -47,9 +47,9 @@ pub fn interleaved<S: ?Sized>(
 }
 
 /// As [`interleaved`], for turns that find more than one figure: all that each subject found.
-pub fn take_turns<S: ?Sized, T>(
+pub fn take_turns<S, T>(
     rounds: usize,
-    subjects: &mut [Box<S>],
+    subjects: &mut [S],
     mut turn: impl FnMut(usize, &mut S) -> Result<Option<T>>,
 ) -> Result<Vec<Vec<T>>> {
     let count = subjects.len();

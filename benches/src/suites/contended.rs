@@ -91,7 +91,7 @@ pub fn run(rounds: Option<usize>, options: &Contended, report: &Report) -> Resul
         let length = Length::calibrated(micros)?;
         for &threads in threads {
             let trials = take_turns(rounds, &mut subjects, |_, subject| {
-                trial::run(subject, threads, length, span).map(Some)
+                trial::run(&mut **subject, threads, length, span).map(Some)
             })?;
             let names = subjects.iter().map(|subject| subject.name());
             let case = Case::new(length, threads, names.zip(trials).collect());

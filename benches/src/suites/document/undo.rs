@@ -99,7 +99,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         ("redo", "doclock (redo)", Direction::Redo),
     ];
     for (case, name, direction) in cases {
-        let mut directions = [Box::new(direction), Box::new(Direction::Keystroke)];
+        let mut directions = [direction, Direction::Keystroke];
         let spreads = interleaved(rounds, &mut directions, |_, direction| {
             let time = history.time(*direction)?;
             Ok(Some(time.as_secs_f64() * 1e9 / (ROWS * ROW) as f64))

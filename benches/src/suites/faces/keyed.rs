@@ -94,7 +94,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     report.heading(SUITE, ABOUT, &notes)?;
     for case in &CASES {
         let spreads = interleaved(rounds, &mut subjects, |round, subject| {
-            let time = timed(|| case.run(subject, round))?;
+            let time = timed(|| case.run(&**subject, round))?;
             Ok(Some(time.as_secs_f64() * 1e9 / case.pairs as f64))
         })?;
         let names = subjects.iter().map(|subject| subject.name());

@@ -97,7 +97,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         ))?;
         let mut subjects = subjects()?;
         let found = take_turns(rounds, &mut subjects, |round, subject| {
-            trial(subject, least, round as u64).map(Some)
+            trial(&**subject, least, round as u64).map(Some)
         })?;
         for (subject, trials) in subjects.iter().zip(&found) {
             row(case, subject.name(), trials, report)?;
