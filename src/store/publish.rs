@@ -16,7 +16,7 @@ pub(crate) struct Published {
 }
 
 /// Something that must hold in the moment in which a transaction is published, and that appears in that moment.
-pub(crate) trait Term: Send {
+pub(crate) trait Term: Send + Sync {
     /// Whether it holds. Nobody publishes between this and [`fulfil`](Term::fulfil).
     fn check(&self, published: &Published) -> Result<(), CommitError>;
 
@@ -82,6 +82,8 @@ impl DataStore {
         let _before;
         let mut published = self.0.published.lock();
         published.check(terms)?;
+        // Leases need no lock, so some may have been taken or renewed in between.
+        next.keep_leases_of(&published.snapshot);
         _before = std::mem::replace(&mut published.snapshot, next);
         _forgotten = published.accompany(receipt, terms);
         Ok(version)
