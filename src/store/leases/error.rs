@@ -8,7 +8,7 @@ use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
 use crate::time::Timestamp;
 
-/// Why something was not leased, not renewed, not released. Nothing is different then.
+/// Why something was not leased, not renewed, not released, or cannot be required. Nothing is different then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError {
@@ -18,6 +18,9 @@ pub enum LeaseError {
     /// The lease has ended: it has expired, or was released.
     #[error(transparent)]
     Lost(Box<LeaseLost>),
+    /// The lease that a transaction requires is of another store.
+    #[error("the lease is of another store than the transaction")]
+    OtherStore,
     /// A lease was to be on nothing.
     #[error("a lease is on one target at least")]
     NoTargets,
