@@ -81,6 +81,7 @@ enum Step {
     Commit {
         which: Index,
         nodes: usize,
+        pass: u64,
     },
     Pass(u64),
 }
@@ -92,8 +93,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(targets, owner, nanos)| Step::Lease { targets, owner, nanos }),
         4 => (any::<Index>(), nanos()).prop_map(|(which, nanos)| Step::Renew { which, nanos }),
         3 => any::<Index>().prop_map(Step::Release),
-        2 => (any::<Index>(), prop_oneof![0..2usize, Just(70)])
-            .prop_map(|(which, nodes)| Step::Commit { which, nodes }),
+        2 => (any::<Index>(), prop_oneof![0..2usize, Just(70)], 0..20u64)
+            .prop_map(|(which, nodes, pass)| Step::Commit { which, nodes, pass }),
         3 => (1..25u64).prop_map(Step::Pass),
     ];
     prop::collection::vec(step, 1..200)
@@ -114,96 +115,98 @@ struct Pair {
 
 impl Pair {
     fn step(&mut self, step: Step) {
-        let Self {
-            store,
-            clock,
-            plain,
-        } = self;
         match step {
-            Step::Pass(nanos) => {
-                clock.advance(Duration::from_nanos(nanos));
-                plain.now += nanos;
-            }
+            Step::Pass(nanos) => self.pass(nanos),
             Step::Lease {
                 targets,
                 owner,
                 nanos,
-            } => {
-                let mut targets: Vec<_> = targets.into_iter().map(target).collect();
-                let owner = format!("o{owner}");
-                let outcome = store.lease(targets.clone(), &*owner, Duration::from_nanos(nanos));
-                targets.sort();
-                targets.dedup();
-                match outcome {
-                    Ok(lease) => {
-                        assert!(
-                            targets
-                                .iter()
-                                .all(|target| plain.excluding(target).is_empty())
-                        );
-                        let ends = plain.now + nanos;
-                        plain.leases.push(PlainLease {
-                            targets,
-                            owner,
-                            ends,
-                        });
-                        assert_eq!(lease.fencing_token().get(), plain.leases.len() as u64);
-                    }
-                    Err(LeaseError::Conflict(holder)) => plain.confirm(&holder, &targets),
-                    Err(LeaseError::NoDuration) => assert_eq!(nanos, 0),
-                    Err(other) => panic!("{other}"),
-                }
-            }
+            } => self.lease(targets.into_iter().map(target).collect(), owner, nanos),
             Step::Renew { which, nanos } => {
-                let Some(token) = self.pick(which) else {
-                    return;
-                };
-                let (now, duration) = (self.plain.now, Duration::from_nanos(nanos));
-                let outcome = self
-                    .store
-                    .lease_by_token(token.into())
-                    .map(|mut lease| lease.renew(duration));
-                let plain = &mut self.plain.leases[token as usize - 1];
-                assert_eq!(outcome.is_some(), plain.ends > now);
-                match outcome {
-                    Some(Ok(())) => plain.ends = now + nanos,
-                    Some(Err(error)) => assert_eq!((error, nanos), (LeaseError::NoDuration, 0)),
-                    None => {}
-                }
+                self.pick(which, |pair, token| pair.renew(token, nanos))
             }
-            Step::Release(which) => {
-                let Some(token) = self.pick(which) else {
-                    return;
-                };
-                if let Some(lease) = self.store.lease_by_token(token.into()) {
-                    lease.release().unwrap();
-                    self.plain.leases[token as usize - 1].ends = 0;
-                }
-            }
-            Step::Commit { which, nodes } => {
-                let Some(token) = self.pick(which) else {
-                    return;
-                };
-                let mut transaction = self.store.begin("writer").unwrap();
-                let required = transaction.require_token(token.into());
-                for _ in 0..nodes {
-                    transaction.create(NodeSpec::new("entry")).unwrap();
-                }
-                let outcome = transaction.commit();
-                let lasts = self.plain.lease(token).ends > self.plain.now;
-                assert_eq!((required.is_ok(), outcome.is_ok()), (lasts, lasts));
-                if let Err(error) = outcome {
-                    assert!(matches!(error, CommitError::LeaseLost(_)));
-                }
+            Step::Release(which) => self.pick(which, Self::release),
+            Step::Commit { which, nodes, pass } => {
+                self.pick(which, |pair, token| pair.commit(token, nodes, pass));
             }
         }
         self.compare();
     }
 
-    /// One of the last twenty tokens, so that many of them last still.
-    fn pick(&self, which: Index) -> Option<u64> {
+    fn pass(&mut self, nanos: u64) {
+        self.clock.advance(Duration::from_nanos(nanos));
+        self.plain.now += nanos;
+    }
+
+    fn lease(&mut self, mut targets: Vec<LeaseTarget>, owner: u8, nanos: u64) {
+        let (plain, owner) = (&mut self.plain, format!("o{owner}"));
+        let duration = Duration::from_nanos(nanos);
+        let outcome = self.store.lease(targets.clone(), &*owner, duration);
+        targets.sort();
+        targets.dedup();
+        match outcome {
+            Ok(lease) => {
+                let free = |target| plain.excluding(target).is_empty();
+                assert!(targets.iter().all(free));
+                let ends = plain.now + nanos;
+                plain.leases.push(PlainLease {
+                    targets,
+                    owner,
+                    ends,
+                });
+                assert_eq!(lease.fencing_token().get(), plain.leases.len() as u64);
+            }
+            Err(LeaseError::Conflict(holder)) => plain.confirm(&holder, &targets),
+            Err(LeaseError::NoDuration) => assert_eq!(nanos, 0),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    fn renew(&mut self, token: u64, nanos: u64) {
+        let lease = self.store.lease_by_token(token.into());
+        let outcome = lease.map(|mut lease| lease.renew(Duration::from_nanos(nanos)));
+        let now = self.plain.now;
+        let plain = &mut self.plain.leases[token as usize - 1];
+        assert_eq!(outcome.is_some(), plain.ends > now);
+        match outcome {
+            Some(Ok(())) => plain.ends = now + nanos,
+            Some(Err(error)) => assert_eq!((error, nanos), (LeaseError::NoDuration, 0)),
+            None => {}
+        }
+    }
+
+    fn release(&mut self, token: u64) {
+        if let Some(lease) = self.store.lease_by_token(token.into()) {
+            lease.release().unwrap();
+            self.plain.leases[token as usize - 1].ends = 0;
+        }
+    }
+
+    /// Requires a lease, lets time pass, commits.
+    fn commit(&mut self, token: u64, nodes: usize, pass: u64) {
+        let lasts = |pair: &Self| pair.plain.lease(token).ends > pair.plain.now;
+        let mut transaction = self.store.begin("writer").unwrap();
+        let required = transaction.require_token(token.into());
+        assert_eq!(required.is_ok(), lasts(self));
+        for _ in 0..nodes {
+            transaction.create(NodeSpec::new("entry")).unwrap();
+        }
+        self.pass(pass);
+        if required.is_ok() {
+            match transaction.commit() {
+                Ok(_) => assert!(lasts(self)),
+                Err(CommitError::LeaseLost(_)) => assert!(!lasts(self)),
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+
+    /// Does something with one of the last twenty tokens, of which many last still.
+    fn pick(&mut self, which: Index, then: impl FnOnce(&mut Self, u64)) {
         let count = self.plain.leases.len();
-        (count > 0).then(|| (count - which.index(count.min(20))) as u64)
+        if count > 0 {
+            then(self, (count - which.index(count.min(20))) as u64);
+        }
     }
 
     fn compare(&self) {
@@ -239,7 +242,7 @@ impl Pair {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(60))]
 
     #[test]
     fn lease_03_random_leases_are_as_in_a_plain_list(steps in steps()) {

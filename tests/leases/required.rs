@@ -83,11 +83,15 @@ fn lease_02_a_renewal_counts_for_what_is_open_already() {
 fn lease_02_of_several_leases_each_has_to_last() {
     let (store, clock) = timed();
     let long = store.lease("ann", "teller", 9 * SECOND).unwrap();
-    let short = store.lease("bob", "teller", SECOND).unwrap();
-    for order in [[&long, &short], [&short, &long]] {
+    for short_first in [false, true] {
+        let short = store.lease("bob", "teller", SECOND).unwrap();
+        let order = match short_first {
+            false => [&long, &short],
+            true => [&short, &long],
+        };
         let mut transaction = store.begin("teller").unwrap();
         for lease in order {
-            let _ = transaction.require(lease);
+            transaction.require(lease).unwrap();
         }
         transaction.create(NodeSpec::new("entry")).unwrap();
         clock.advance(SECOND);
@@ -99,20 +103,19 @@ fn lease_02_of_several_leases_each_has_to_last() {
 }
 
 #[test]
-fn lease_02_an_ended_lease_is_told_at_once_and_again_by_the_commit() {
+fn lease_02_an_ended_lease_is_told_at_once_and_then_nothing_is_required() {
     let (store, clock) = timed();
     let lease = store.lease("ann", "teller", SECOND).unwrap();
     clock.advance(SECOND);
     let mut transaction = store.begin("teller").unwrap();
     let told = lost(transaction.require(&lease));
     assert_eq!(told.lease, Some(lease.info()));
-    transaction.create(NodeSpec::new("entry")).unwrap();
-    refused(transaction.commit());
-
-    let mut transaction = store.begin("teller").unwrap();
     let told = lost(transaction.require_token(77.into()));
-    assert_eq!((told.fencing_token.get(), told.lease), (77, None));
-    refused(transaction.commit());
+    assert_eq!((told.fencing_token.get(), &told.lease), (77, &None));
+    let expected = "no lease with the fencing token 77 lasts any more";
+    assert_eq!(told.to_string(), expected);
+    transaction.create(NodeSpec::new("entry")).unwrap();
+    transaction.commit().unwrap();
 }
 
 #[test]
@@ -123,16 +126,24 @@ fn lease_02_a_lease_of_another_store_is_none() {
     let foreign = other.lease("ann", "teller", SECOND).unwrap();
     let mut transaction = store.begin("teller").unwrap();
     assert_eq!(transaction.require(&foreign), Err(LeaseError::OtherStore));
-    refused(transaction.commit());
 }
 
 #[test]
-fn lease_02_what_is_required_stays_so_behind_a_savepoint() {
+fn lease_02_what_was_required_behind_a_savepoint_goes_with_it() {
     let (store, clock) = timed();
-    let lease = store.lease("ann", "teller", SECOND).unwrap();
+    let before = store.lease("ann", "teller", 2 * SECOND).unwrap();
+    let behind = store.lease("bob", "teller", SECOND).unwrap();
     let mut transaction = store.begin("teller").unwrap();
+    transaction.require(&before).unwrap();
     let savepoint = transaction.savepoint();
-    transaction.require(&lease).unwrap();
+    transaction.require(&behind).unwrap();
+    transaction.rollback_to(savepoint).unwrap();
+    clock.advance(SECOND);
+    transaction.commit().unwrap();
+
+    let mut transaction = store.begin("teller").unwrap();
+    transaction.require(&before).unwrap();
+    let savepoint = transaction.savepoint();
     transaction.rollback_to(savepoint).unwrap();
     clock.advance(SECOND);
     refused(transaction.commit());

@@ -10,19 +10,16 @@ use crate::store::{CommitError, DataStore, Published, Term, Transaction};
 /// That a lease lasts still when the transaction is published.
 struct Required {
     store: DataStore,
-    token: FencingToken,
-    /// To be able to say what was lost, if it was known when it was asked for.
-    holding: Option<Arc<Holding>>,
+    holding: Arc<Holding>,
 }
 
 impl Required {
     fn lost(&self, published: &Published) -> Option<LeaseLost> {
         let now = self.store.0.lock.now();
         let leases = published.snapshot.held();
-        match (leases.live(self.token, now), &self.holding) {
-            (Some(_), _) => None,
-            (None, Some(holding)) => Some(LeaseLost::new(holding, leases, now)),
-            (None, None) => Some(LeaseLost::unknown(self.token)),
+        match leases.live(self.holding.token, now) {
+            Some(_) => None,
+            None => Some(LeaseLost::new(&self.holding, leases, now)),
         }
     }
 }
@@ -42,8 +39,8 @@ impl Transaction {
     /// commit is refused with [`CommitError::LeaseLost`], also if it changed nothing. Never waits.
     ///
     /// Whoever takes over what the lease was on has done so before that moment, and the commit is refused, or after it, and sees
-    /// what was committed. Several leases can be required. What is required stays so, also if a savepoint before it is
-    /// returned to.
+    /// what was committed. Several leases can be required. What was required since a savepoint is not any more when that is returned
+    /// to.
     ///
     /// ```
     /// use doclock::{CommitError, DataStore, ManualClock, NodeSpec, StoreOptions};
@@ -69,40 +66,33 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Lost`]: it has ended already. [`LeaseError::OtherStore`]: it is of another store. The commit will be refused.
+    /// [`LeaseError::Lost`]: it has ended already. [`LeaseError::OtherStore`]: it is of another store. Nothing is required then.
     pub fn require(&mut self, lease: &Lease) -> Result<(), LeaseError> {
-        let holding = Some(Arc::clone(&lease.holding));
-        if Arc::ptr_eq(&lease.store.0, &self.store().0) {
-            return self.require_holding(lease.fencing_token(), holding);
+        if !Arc::ptr_eq(&lease.store.0, &self.store().0) {
+            // Numbers of two stores agree by chance.
+            return Err(LeaseError::OtherStore);
         }
-        // Numbers of two stores agree by chance; no lease has this one.
-        let _ = self.require_holding(FencingToken(0), holding);
-        Err(LeaseError::OtherStore)
+        let required = Required {
+            store: lease.store.clone(),
+            holding: Arc::clone(&lease.holding),
+        };
+        let lost = required.lost(&self.store().0.published.lock());
+        if let Some(lost) = lost {
+            return Err(lost.into());
+        }
+        self.on_terms(Box::new(required));
+        Ok(())
     }
 
     /// As [`require`](Self::require), for whoever knows only the token.
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Lost`]: there is no such lease, or it has ended. The commit will be refused.
+    /// [`LeaseError::Lost`]: there is no such lease, or it has ended. Nothing is required then.
     pub fn require_token(&mut self, token: FencingToken) -> Result<(), LeaseError> {
-        let lease = self.store().lease_by_token(token);
-        self.require_holding(token, lease.map(|lease| lease.holding))
-    }
-
-    fn require_holding(
-        &mut self,
-        token: FencingToken,
-        holding: Option<Arc<Holding>>,
-    ) -> Result<(), LeaseError> {
-        let required = Required {
-            store: self.store().clone(),
-            token,
-            holding,
-        };
-        let lost = required.lost(&self.store().0.published.lock());
-        // Also if it is lost already: whoever goes on in spite of the error is refused by the commit.
-        self.on_terms(Box::new(required));
-        lost.map_or(Ok(()), |lost| Err(lost.into()))
+        match self.store().lease_by_token(token) {
+            Some(lease) => self.require(&lease),
+            None => Err(LeaseLost::unknown(token).into()),
+        }
     }
 }
