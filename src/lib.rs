@@ -128,6 +128,8 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/leases.md")]
+    struct Leases;
     #[doc = include_str!("../docs/limiter.md")]
     struct Limiter;
     #[doc = include_str!("../docs/node-locks.md")]
