@@ -143,96 +143,128 @@ fn node_locks_of_two_upgrades_one_fails_at_once_and_one_is_granted() {
     );
 }
 
+/// Who has released all that it had. Only a record, as [`Place`] is.
+#[derive(Clone, Default)]
+struct Gone(Arc<Mutex<Vec<&'static str>>>);
+
+impl Gone {
+    fn note(&self, owner: &'static str) {
+        self.0.lock().unwrap().push(owner);
+    }
+
+    fn until_now(&self) -> Vec<&'static str> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
 /// Asks for a second node while it has one, and says whether that was granted.
 fn ask_across(
     mut guard: NodeGuard,
+    owner: &'static str,
     for_node: &'static str,
     place: &Place,
-    [own, other]: [&AtomicBool; 2],
+    gone: &Gone,
 ) -> Result<(), LockError> {
-    let other_is_gone = other.load(SeqCst);
+    let gone_before = gone.until_now();
     let asked = guard.lock(for_node, NodeExclusive);
     match &asked {
         Ok(()) => assert!(!place.visit(NodeExclusive)),
         Err(LockError::Deadlock(circle)) => {
-            assert!(!other_is_gone, "no circle without the other");
-            assert!(circle.links.iter().all(|link| link.has.is_none()));
-            let held = |mode| mode == Some(NodeExclusive);
-            assert!(circle.links.iter().all(|link| held(link.held_by_next)));
+            let links = &circle.links;
+            assert_eq!(links[0].owner_id.as_str(), owner);
+            let is_there = |name: &str| !gone_before.contains(&name);
+            assert!(links.iter().all(|link| is_there(link.owner_id.as_str())));
+            // Lines alone make no circle.
+            assert!(links.iter().any(|link| link.held_by_next.is_some()));
+            let mut owners: Vec<_> = links.iter().map(|link| &link.owner_id).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            assert!(owners.len() == links.len() && links.len() > 1);
         }
         Err(LockError::Revoked { .. }) => {}
         Err(other) => panic!("{other}"),
     }
     drop(guard);
-    own.store(true, SeqCst);
+    gone.note(owner);
     asked
 }
 
-/// `a` has one node and asks for that of `b`, and the other way round, while a third does something.
+/// `a` has one node and asks for another; `b` has that, or gets it, and asks for the first.
 fn circle(
     store: &DataStore,
-    third: impl FnOnce(&NodeGuard) -> Option<JoinHandle<()>>,
+    gone: &Gone,
+    a: NodeGuard,
+    b: impl FnOnce(&DataStore) -> NodeGuard + 'static,
 ) -> [Result<(), LockError>; 2] {
-    let a = take(store, "a", Scope::new().write("one"));
-    let b = take(store, "b", Scope::new().write("two"));
-    let third = third(&b);
-    let gone = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-    let places = [(); 2].map(|()| Place::default());
-    let across = {
-        let (gone, place) = (gone.clone(), places[0].clone());
-        thread::spawn(move || ask_across(b, "one", &place, [&gone[1], &gone[0]]))
+    let [one, two] = [(); 2].map(|()| Place::default());
+    let b = {
+        let gone = gone.clone();
+        spawn(store, move |store| {
+            ask_across(b(store), "b", "one", &one, &gone)
+        })
     };
-    let a = ask_across(a, "two", &places[1], [&gone[0], &gone[1]]);
-    let b = across.join().unwrap();
-    third.into_iter().for_each(|third| third.join().unwrap());
-    [a, b]
+    let a = ask_across(a, "a", "two", &two, gone);
+    [a, b.join().unwrap()]
 }
 
 #[test]
 fn node_locks_a_circle_is_refused_and_nothing_else_is() {
-    let outcomes = ["a refused", "b refused", "no circle"];
+    // Both, if each would wait for the third, who asked before and waits for both.
+    let outcomes = ["a refused", "b refused", "both refused", "no circle"];
     check_all("nodes: circle against release", Some(3), outcomes, |seen| {
-        let store = patient();
-        let asked = circle(&store, |_| {
-            let set = Scope::new().write("two").write("one");
-            let both = move |store: &DataStore| drop(store.node_locks().lock("c", set).unwrap());
-            Some(spawn(&store, both))
-        });
+        let (store, gone) = (patient(), Gone::default());
+        let a = take(&store, "a", Scope::new().write("one"));
+        let third = {
+            let gone = gone.clone();
+            spawn(&store, move |store| {
+                let set = Scope::new().write("two").write("one");
+                drop(store.node_locks().lock("c", set).unwrap());
+                gone.note("c");
+            })
+        };
+        let b = |store: &DataStore| {
+            let set = Scope::new().write("two");
+            store.node_locks().lock("b", set).unwrap()
+        };
+        let asked = circle(&store, &gone, a, b);
+        third.join().unwrap();
         let stats = at_rest(&store, 3);
-        let refused = asked.each_ref().map(Result::is_err);
+        let refused = asked.map(|asked| asked.is_err());
         let count = refused.into_iter().filter(|refused| *refused).count();
-        assert!(count <= 1);
         assert_eq!(stats.total_deadlocks, count as u64);
         seen.note(match refused {
-            [true, _] => "a refused",
-            [_, true] => "b refused",
-            _ => "no circle",
+            [true, true] => "both refused",
+            [true, false] => "a refused",
+            [false, true] => "b refused",
+            [false, false] => "no circle",
         });
     });
 }
 
 #[test]
 fn node_locks_a_release_by_id_ends_a_request_for_more() {
-    let outcomes = ["a refused", "b refused", "b released", "no circle"];
+    let outcomes = ["a refused", "b refused", "b released"];
     check_all(
         "nodes: circle against release by id",
         Some(3),
         outcomes,
         |seen| {
-            let store = patient();
-            let asked = circle(&store, |b| {
-                let id = b.id();
-                Some(spawn(&store, move |store| {
-                    drop(store.release_lock(id).unwrap())
-                }))
-            });
+            let (store, gone) = (patient(), Gone::default());
+            let a = take(&store, "a", Scope::new().write("one"));
+            let b = take(&store, "b", Scope::new().write("two"));
+            let id = b.id();
+            let third = spawn(&store, move |store| store.release_lock(id).is_ok());
+            let asked = circle(&store, &gone, a, |_| b);
+            let released = third.join().unwrap();
             let stats = at_rest(&store, 2);
             assert!(stats.total_deadlocks <= 1);
             seen.note(match asked {
                 [Err(LockError::Deadlock(_)), _] => "a refused",
                 [Ok(()), Err(LockError::Deadlock(_))] => "b refused",
-                [Ok(()), Err(LockError::Revoked { .. })] => "b released",
-                [Ok(()), Ok(())] => "no circle",
+                [Ok(()), Err(LockError::Revoked { .. })] => {
+                    assert!(released);
+                    "b released"
+                }
                 other => panic!("{other:?}"),
             });
         },
