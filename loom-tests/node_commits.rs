@@ -168,7 +168,7 @@ fn copy(store: &DataStore, from: &'static str, to: &'static str) -> Option<Step>
 #[test]
 fn node_commits_are_as_if_one_had_come_after_the_other() {
     let outcomes = ["all committed", "one refused"];
-    check_all("nodes: write skew", Some(2), outcomes, |seen| {
+    check_all("nodes: write skew", Some(3), outcomes, |seen| {
         let names = ["one", "two", "3rd"];
         let store = store_with(StoreOptions::new(), names);
         // Each reads what the next writes.
@@ -275,7 +275,7 @@ fn until(condition: impl Fn() -> bool) {
 fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
     check_all(
         "nodes: a passed hold limit, for the whole",
-        Some(2),
+        Some(3),
         ["revoked"],
         |seen| {
             let (store, clock) = timed();
@@ -302,7 +302,7 @@ fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
 fn node_holders_are_revoked_who_had_to_wait_themselves() {
     check_all(
         "nodes: a passed hold limit, for a node",
-        Some(2),
+        Some(3),
         ["revoked"],
         |seen| {
             let (store, clock) = timed();

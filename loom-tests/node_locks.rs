@@ -315,7 +315,7 @@ fn node_locks_a_subtree_excludes_what_is_below_it() {
 #[test]
 fn node_locks_follow_a_node_that_is_moved() {
     let outcomes = ["before the move", "after the move"];
-    check_all("nodes: request against a move", Some(2), outcomes, |seen| {
+    check_all("nodes: request against a move", Some(3), outcomes, |seen| {
         let (store, place) = (sections(), Place::default());
         let of_node = place.spawn_visit(&store, "b", "p", NodeExclusive);
         let of_section = {
@@ -383,7 +383,7 @@ fn node_locks_and_the_whole_exclude_each_other() {
 
 #[test]
 fn node_locks_an_entry_that_goes_takes_no_request_with_it() {
-    check_all("nodes: eviction against requests", Some(3), [], |_| {
+    check_all("nodes: eviction against requests", None, [], |_| {
         let (store, place) = (patient(), Place::default());
         // So that nobody is alone, and each has its entry.
         let beside = take(&store, "beside", Scope::new().write("m"));
@@ -514,7 +514,7 @@ fn withdrawal(seen: &Seen, options: AcquireOptions, withdraw: impl FnOnce(&DataS
 #[test]
 fn node_locks_a_request_expires_or_is_granted() {
     let outcomes = ["granted", "withdrawn"];
-    check_all("nodes: expiry against grant", Some(2), outcomes, |seen| {
+    check_all("nodes: expiry against grant", Some(3), outcomes, |seen| {
         withdrawal(seen, AcquireOptions::new(), |store| store.expire("w"));
     });
 }
@@ -522,7 +522,7 @@ fn node_locks_a_request_expires_or_is_granted() {
 #[test]
 fn node_locks_a_request_is_cancelled_or_granted() {
     let outcomes = ["granted", "withdrawn", "refused"];
-    check_all("nodes: cancel against grant", Some(2), outcomes, |seen| {
+    check_all("nodes: cancel against grant", Some(3), outcomes, |seen| {
         let token = CancelToken::new();
         let options = AcquireOptions::new().cancel_token(&token);
         withdrawal(seen, options, move |_| token.cancel());
