@@ -339,7 +339,10 @@ fn node_locks_follow_a_node_that_is_moved() {
         transaction.commit().unwrap();
         of_node.join().unwrap();
         let moved = of_section.join().unwrap();
-        at_rest(&store, 3);
+        // Who finds its node elsewhere may have to ask anew.
+        let granted = store.node_locks().stats().total_acquisitions;
+        assert!((3..=4).contains(&granted));
+        at_rest(&store, granted);
         seen.note(if moved {
             "after the move"
         } else {
