@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use doclock::LockMode::{Exclusive, NodeExclusive, NodeShared, Shared};
 use doclock::{
     AcquireOptions, CancelToken, DataStore, LockError, LockMode, NodeGuard, NodeLockStats,
-    NodeSpec, Scope, StoreOptions, View,
+    NodeSpec, Priority, Scope, StoreOptions, View,
 };
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::{self, JoinHandle};
@@ -382,6 +382,49 @@ fn node_locks_and_the_whole_exclude_each_other() {
             "nodes apart"
         });
     });
+}
+
+/// Whoever holds nodes beside it does not keep it from going before the whole.
+#[test]
+fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
+    let outcomes = ["nobody in line", "somebody in line"];
+    check_all(
+        "nodes: priority against the whole",
+        Some(3),
+        outcomes,
+        |seen| {
+            let (store, place) = (patient(), Place::default());
+            let beside = take(&store, "beside", Scope::new().write("m"));
+            let holder = take(&store, "a", Scope::new().write("n"));
+            let whole = {
+                let place = place.clone();
+                spawn(&store, move |store| {
+                    let guard = store.lock("whole").unwrap();
+                    assert!(!place.visit(Exclusive));
+                    drop(guard);
+                })
+            };
+            let high = {
+                let place = place.clone();
+                spawn(&store, move |store| {
+                    let options = AcquireOptions::new().priority(Priority::High);
+                    let set = Scope::new().write("n");
+                    let guard = store.node_locks().lock_with("high", set, options).unwrap();
+                    place.visit(NodeExclusive);
+                    drop(guard);
+                })
+            };
+            seen.note(match store.queue_length() {
+                0 => "nobody in line",
+                _ => "somebody in line",
+            });
+            drop(holder);
+            high.join().unwrap();
+            drop(beside);
+            whole.join().unwrap();
+            at_rest(&store, 3);
+        },
+    );
 }
 
 #[test]
