@@ -98,10 +98,11 @@ impl DataStore {
         if receipt.is_none() && terms.is_empty() {
             return Ok(());
         }
-        let _forgotten;
         let mut published = self.0.published.lock();
         published.check(terms)?;
-        _forgotten = published.accompany(receipt, terms);
+        let forgotten = published.accompany(receipt, terms);
+        drop(published);
+        drop(forgotten);
         Ok(())
     }
 
