@@ -11,6 +11,7 @@
 
 mod delegation;
 mod editor;
+mod leases;
 mod limiter;
 mod lock;
 mod model;

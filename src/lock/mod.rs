@@ -43,6 +43,7 @@ pub use stats::{DurationSummary, LockStats};
 
 pub(crate) use batch::BatchLimit;
 pub(crate) use fifo::Answer;
+pub(crate) use info::millis;
 pub(crate) use request::{Asker, Errand};
 pub(crate) use shared::LockSettings;
 

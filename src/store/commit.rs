@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::LeaseLost;
 use crate::document::{Change, SchemaViolation};
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{LockError, LockInfo};
@@ -118,6 +119,9 @@ pub enum CommitError {
         /// The key.
         key: SmolStr,
     },
+    /// The transaction [required](crate::Transaction::require) a lease that has ended. To be tried again under another lease.
+    #[error("not committed: {0}")]
+    LeaseLost(Box<LeaseLost>),
 }
 
 impl CommitError {
@@ -127,7 +131,9 @@ impl CommitError {
         match self {
             Self::NotLocked(error) => error.is_transient(),
             Self::Conflict { .. } => true,
-            Self::Revoked { .. } | Self::Schema(_) | Self::Repeated { .. } => false,
+            Self::Revoked { .. } | Self::Schema(_) | Self::Repeated { .. } | Self::LeaseLost(_) => {
+                false
+            }
         }
     }
 }
