@@ -13,6 +13,7 @@ pub(super) struct Figures {
     pub(super) acquired: u64,
     pub(super) rejected: u64,
     pub(super) declined: u64,
+    pub(super) too_heavy: u64,
     pub(super) timed_out: u64,
     pub(super) cancelled: u64,
     pub(super) cancelled_running: u64,
@@ -26,6 +27,7 @@ impl Figures {
         self.acquired += other.acquired;
         self.rejected += other.rejected;
         self.declined += other.declined;
+        self.too_heavy += other.too_heavy;
         self.timed_out += other.timed_out;
         self.cancelled += other.cancelled;
         self.cancelled_running += other.cancelled_running;
@@ -38,6 +40,7 @@ impl Figures {
             acquired: self.acquired,
             rejected: self.rejected,
             declined: self.declined,
+            too_heavy: self.too_heavy,
             timed_out: self.timed_out,
             cancelled: self.cancelled,
             cancelled_running: self.cancelled_running,
@@ -49,7 +52,8 @@ impl Figures {
     }
 }
 
-/// What was counted and measured since the limiter was made.
+/// What was counted and measured since the limiter was made. Each call that asked is counted once, under what became of it, and not
+/// yet while it waits; all but `acquired` and `cancelled_running` never ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -60,6 +64,8 @@ pub struct LimiterFigures {
     pub rejected: u64,
     /// Calls that were not to wait and found no free slot.
     pub declined: u64,
+    /// Calls that take more slots than there ever are.
+    pub too_heavy: u64,
     /// Calls whose wait limit passed before they were granted.
     pub timed_out: u64,
     /// Calls that were cancelled before they were granted.
@@ -104,7 +110,7 @@ pub struct LimiterSnapshot<K> {
     pub queued: usize,
     /// The figures of all calls.
     pub total: LimiterFigures,
-    /// The keys that were configured by name, in that order, then the others that are in use, in no particular order.
+    /// The keys that were configured by name, in that order, then the others that are in use, in the order in which they came into use.
     pub keys: Vec<KeySnapshot<K>>,
 }
 
@@ -119,13 +125,14 @@ impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}",
+            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
             "key",
             "in flight",
             "queued",
             "acquired",
             "rejected",
             "declined",
+            "too heavy",
             "timed out",
             "cancelled",
             "p50",
@@ -157,10 +164,11 @@ fn row(
     };
     write!(
         f,
-        "{:>10}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}",
+        "{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
         figures.acquired,
         figures.rejected,
         figures.declined,
+        figures.too_heavy,
         figures.timed_out,
         figures.cancelled,
         short(figures.latency.p50),

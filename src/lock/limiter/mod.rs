@@ -3,12 +3,13 @@
 mod adaptive;
 mod error;
 mod figures;
+mod keys;
 mod options;
 mod permit;
 mod state;
 
 use std::fmt::{self, Debug};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -16,9 +17,11 @@ use std::time::Duration;
 pub use adaptive::Aimd;
 pub use error::{CallEvidence, LimiterError, Load};
 pub use figures::{KeySnapshot, LimiterFigures, LimiterSnapshot};
+use foldhash::fast::RandomState;
+use keys::Name;
 pub use options::{Call, LimiterOptions};
 pub use permit::{Permit, Signal};
-use state::{Granted, KeyId, Left, Next, Place, State, Verdict};
+use state::{Asked, Granted, Left, Next, Place, State, Verdict};
 
 use super::parker::Mailbox;
 use super::wait::{self, Line, Reason, Wait};
@@ -27,8 +30,8 @@ use crate::time::Clock;
 
 /// What names a downstream: text, a number, an enumeration.
 ///
-/// Implemented for whatever can be one. `Eq`, `Hash`, `Clone` and `Drop` of a key run while the limiter is locked, so they must not use
-/// it. A key that is cheap to clone (`&'static str`, a number, an `Arc<str>`) is best.
+/// Implemented for whatever can be one. `Eq` and `Clone` of a key run while the limiter is locked, so they must not use it. Whatever of
+/// a key panics, no slot is lost. A key that is cheap to clone (`&'static str`, a number, an `Arc<str>`) is best.
 pub trait LimiterKey: Clone + Eq + Hash + Debug + Send + 'static {}
 
 impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
@@ -93,6 +96,7 @@ pub struct InFlightLimiter<K: LimiterKey>(Arc<Shared<K>>);
 
 struct Shared<K: LimiterKey> {
     state: Mutex<State<K, Caller>>,
+    hashing: RandomState,
     clock: Clock,
     wait_limit: Option<Duration>,
     queue_bound: Option<usize>,
@@ -109,9 +113,15 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// A limiter with limits for single keys, a global limit, and so on.
     pub fn with_options(options: LimiterOptions<K>) -> Self {
-        let state = State::new(options.default_limit, options.global_limit, options.keys);
+        let mut state = State::new(options.default_limit, options.global_limit);
+        let hashing = RandomState::default();
+        for (key, rule) in options.keys {
+            let hash = hashing.hash_one(&key);
+            state.configure(key, hash, rule);
+        }
         Self(Arc::new(Shared {
             state: Mutex::new(state),
+            hashing,
             clock: options.clock,
             wait_limit: options.wait_limit,
             queue_bound: options.queue_bound,
@@ -224,29 +234,28 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         limit: Option<Duration>,
     ) -> Result<Permit<K>, LimiterError> {
         let shared = &self.0;
+        let name = shared.name(&call.key);
         if let Some(token) = &call.cancel
             && token.is_cancelled()
         {
-            return Err(self.refuse_cancelled(&call));
+            let load = shared
+                .state
+                .lock()
+                .turn_away(name, |figures| figures.cancelled += 1);
+            let call = call.evidence(load);
+            return Err(LimiterError::Cancelled { call });
         }
         let mut state = shared.state.lock();
-        let id = match state.enter(&call.key, call.weight) {
-            Ok(id) => id,
-            Err(limit) => {
-                drop(state);
-                return Err(LimiterError::TooHeavy {
-                    key: format!("{:?}", call.key),
-                    weight: call.weight,
-                    limit,
-                });
-            }
-        };
-        let granted = match state.try_take(id, call.weight, || shared.clock.now()) {
-            Some(granted) => {
+        let granted = match state.ask(name, call.weight, || shared.clock.now()) {
+            Asked::Granted(granted) => {
                 drop(state);
                 granted
             }
-            None => self.wait(state, id, &call, limit)?,
+            Asked::NotNow => self.wait(state, name, &call, limit)?,
+            Asked::TooHeavy(limit) => {
+                drop(state);
+                return Err(call.too_heavy(limit));
+            }
         };
         Ok(Permit::new(self.clone(), granted, call.cancel))
     }
@@ -256,23 +265,21 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     fn wait(
         &self,
         mut state: MutexGuard<'_, State<K, Caller>>,
-        id: KeyId,
+        name: Name<'_, K>,
         call: &Call<K>,
         limit: Option<Duration>,
     ) -> Result<Granted, LimiterError> {
         let shared = &self.0;
         if limit.is_some_and(|limit| limit.is_zero()) {
-            state.count_declined(id);
-            let load = state.leave_with_load(id);
+            let load = state.turn_away(name, |figures| figures.declined += 1);
             drop(state);
             let call = call.evidence(load);
             return Err(LimiterError::Busy { call });
         }
-        let queued = state.load_of(id).queued;
+        let queued = state.load(name).queued;
         let bounds = [call.queue_bound, shared.queue_bound].into_iter().flatten();
         if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-            state.count_rejected(id);
-            let load = state.leave_with_load(id);
+            let load = state.turn_away(name, |figures| figures.rejected += 1);
             drop(state);
             let call = call.evidence(load);
             return Err(LimiterError::QueueFull { bound, call });
@@ -280,7 +287,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         // The deadline comes first: whoever sees the call in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let caller = Caller::new(Mailbox::new());
-        let ticket = state.join(id, call.weight, shared.clock.now(), Arc::clone(&caller));
+        let ticket = state.join(name, call.weight, shared.clock.now(), Arc::clone(&caller));
         drop(state);
         let wait = Wait {
             ticket,
@@ -291,16 +298,6 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         };
         let verdict = wait::wait(shared, &caller, call.cancel.as_ref(), wait);
         verdict.map_err(|left| call.error(left))
-    }
-
-    fn refuse_cancelled(&self, call: &Call<K>) -> LimiterError {
-        let mut state = self.0.state.lock();
-        state.count_cancelled(&call.key);
-        let load = state.load(&call.key);
-        drop(state);
-        LimiterError::Cancelled {
-            call: call.evidence(load),
-        }
     }
 
     /// Returns what a permit held.
@@ -316,7 +313,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// How busy a key is at the moment. One that nobody uses is idle under the limit that it would have.
     pub fn load(&self, key: &K) -> Load {
-        self.0.state.lock().load(key)
+        let name = self.0.name(key);
+        self.0.state.lock().load(name)
     }
 
     /// Figures and state of one moment. Others wait while it is taken, for a few microseconds for each key that was configured by
@@ -344,7 +342,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, key: &K, place: usize) {
-        let waiting = self.0.state.lock().waiting_at(key, place);
+        let waiting = self.0.state.lock().waiting_at(self.0.name(key), place);
         if let Some(place) = waiting {
             self.0.withdraw(place, Reason::Expired(Duration::ZERO));
         }
@@ -363,6 +361,15 @@ impl<K: Debug> Call<K> {
         })
     }
 
+    #[cold]
+    fn too_heavy(&self, limit: usize) -> LimiterError {
+        LimiterError::TooHeavy {
+            key: format!("{:?}", self.key),
+            weight: self.weight,
+            limit,
+        }
+    }
+
     fn error(&self, left: Left) -> LimiterError {
         let mut call = self.evidence(left.load);
         call.waited = left.waited;
@@ -376,9 +383,19 @@ impl<K: Debug> Call<K> {
 
 /// Tells callers what became of their calls. Without the mutex.
 #[inline]
-fn tell(next: Next<Caller>) {
-    for (caller, verdict) in next {
+fn tell<K>(next: Next<K, Caller>) {
+    for (caller, verdict) in next.told {
         caller.tell(verdict);
+    }
+    // Everybody knows by now, whatever the key's own code does.
+    drop(next.gone);
+}
+
+impl<K: LimiterKey> Shared<K> {
+    #[inline]
+    fn name<'a>(&self, key: &'a K) -> Name<'a, K> {
+        let hash = self.hashing.hash_one(key);
+        Name { key, hash }
     }
 }
 

@@ -11,64 +11,38 @@
 //! 4. If a key stands there, the first of these does not fit the global limit. So without one nobody stands there.
 //! 5. A key that is idle and was not configured by name is not kept.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
-use slotmap::SlotMap;
 use smallvec::SmallVec;
 
 use super::adaptive::{Adaptive, Sample};
 use super::error::Load;
 use super::figures::{Figures, KeySnapshot, LimiterSnapshot};
+use super::keys::{KeyId, KeyState, Keys, Name, Own, Turn, Waiter};
 use super::options::Rule;
 use crate::lock::wait::Reason;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::time::Timestamp;
 
-slotmap::new_key_type! {
-    /// Names a key for as long as it is in use.
-    pub(super) struct KeyId;
-}
-
 /// `T` is what the face keeps of each waiting call.
 pub(super) struct State<K, T> {
-    ids: HashMap<K, KeyId, RandomState>,
-    entries: SlotMap<KeyId, Entry<K, T>>,
+    keys: Keys<K, T>,
     /// The line of the keys in front of the global limit. A key that was served joins again at the end, which makes it a
     /// round robin.
     turns: Queue<Slots, KeyId>,
-    default_limit: usize,
     global_limit: Option<usize>,
     /// Of the keys that were not configured by name.
     others: Figures,
 }
 
-struct Entry<K, T> {
-    key: K,
-    queue: Queue<Slots, Waiter<T>>,
-    turn: Option<Turn>,
-    /// What a key has that was configured by name.
-    own: Option<Box<Own>>,
-}
-
-/// A key's place in the line of the keys, and what it demands there.
-struct Turn {
-    ticket: Ticket,
-    weight: usize,
-}
-
-#[derive(Default)]
-struct Own {
-    figures: Figures,
-    adaptive: Option<Adaptive>,
-}
-
-struct Waiter<T> {
-    weight: usize,
-    since: Timestamp,
-    request: T,
+/// What became of a call that asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Granted(Granted),
+    /// It would have to wait.
+    NotNow,
+    /// There are never more slots than this.
+    TooHeavy(usize),
 }
 
 /// Slots that were taken.
@@ -97,162 +71,161 @@ pub(super) struct Left {
 
 pub(super) type Verdict = Result<Granted, Left>;
 
-/// Who is to be told what, once the mutex is free again.
-pub(super) type Next<T> = SmallVec<[(T, Verdict); 2]>;
+/// What is left to be done once the mutex is free again.
+#[must_use]
+pub(super) struct Next<K, T> {
+    /// Who is to be told what.
+    pub(super) told: SmallVec<[(T, Verdict); 2]>,
+    /// A key that is idle now. Dropping it is code of users, so it comes last.
+    pub(super) gone: Option<K>,
+}
 
-impl<K: Clone + Eq + Hash, T> State<K, T> {
-    pub(super) fn new(
-        default_limit: usize,
-        global_limit: Option<usize>,
-        keys: Vec<(K, Rule)>,
-    ) -> Self {
+impl<K, T> Next<K, T> {
+    fn nothing() -> Self {
+        Self {
+            told: SmallVec::new(),
+            gone: None,
+        }
+    }
+}
+
+impl<K: Clone + Eq, T> State<K, T> {
+    pub(super) fn new(default_limit: usize, global_limit: Option<usize>) -> Self {
         let global = Slots::new(global_limit.unwrap_or(usize::MAX));
-        let mut state = Self {
-            ids: HashMap::default(),
-            entries: SlotMap::with_key(),
+        Self {
+            keys: Keys::new(default_limit),
             turns: Queue::new(global, 0),
-            default_limit,
             global_limit,
             others: Figures::default(),
+        }
+    }
+
+    /// Configures a key that is not there.
+    pub(super) fn configure(&mut self, key: K, hash: u64, rule: Rule) {
+        let (limit, adaptive) = match rule {
+            Rule::Fixed(limit) => (limit, None),
+            Rule::Adaptive(rules) => {
+                let adaptive = Adaptive::new(rules);
+                (adaptive.limit(), Some(adaptive))
+            }
         };
-        for (key, rule) in keys {
-            let (limit, adaptive) = match rule {
-                Rule::Fixed(limit) => (limit, None),
-                Rule::Adaptive(rules) => {
-                    let adaptive = Adaptive::new(rules);
-                    (adaptive.limit(), Some(adaptive))
-                }
-            };
-            let figures = Figures::default();
-            state.add(&key, limit, Some(Box::new(Own { figures, adaptive })));
-        }
-        state
-    }
-
-    // --- Keys ---
-
-    fn add(&mut self, key: &K, limit: usize, own: Option<Box<Own>>) -> KeyId {
-        // Both before the first is kept: cloning is code of users, and may panic.
-        let [name, listed] = [key.clone(), key.clone()];
-        let id = self.entries.insert(Entry {
-            key: name,
-            queue: Queue::new(Slots::new(limit), 0),
-            turn: None,
-            own,
-        });
-        self.ids.insert(listed, id);
-        id
-    }
-
-    /// The entry of a key for a call of this weight; the most that there ever is if that is less.
-    pub(super) fn enter(&mut self, key: &K, weight: usize) -> Result<KeyId, usize> {
-        let known = self.ids.get(key).copied();
-        let entry = known.and_then(|id| self.entries.get(id));
-        let limit = entry.map_or(self.default_limit, Entry::least_limit);
-        let most = limit.min(self.turns.capacity().limit());
-        if weight > most {
-            return Err(most);
-        }
-        Ok(known.unwrap_or_else(|| self.add(key, self.default_limit, None)))
-    }
-
-    /// Drops what is kept of a key that nobody uses.
-    pub(super) fn leave(&mut self, id: KeyId) {
-        let Some(entry) = self.entries.get(id) else {
-            return;
-        };
-        let idle = entry.queue.len() == 0 && entry.queue.capacity().taken() == 0;
-        if idle && entry.own.is_none() {
-            self.ids.remove(&entry.key);
-            self.entries.remove(id);
-        }
-    }
-
-    /// As [`State::leave`], and how busy the key was.
-    pub(super) fn leave_with_load(&mut self, id: KeyId) -> Load {
-        let load = self.load_of(id);
-        self.leave(id);
-        load
-    }
-
-    /// The figures in which a key's calls are counted.
-    fn figures_of(&mut self, id: KeyId) -> &mut Figures {
-        let entry = self.entries.get_mut(id);
-        match entry.and_then(|entry| entry.own.as_mut()) {
-            Some(own) => &mut own.figures,
-            None => &mut self.others,
-        }
+        let figures = Figures::default();
+        let own = Own { figures, adaptive };
+        self.keys.add_own(key, hash, limit, own);
     }
 
     // --- Asking ---
 
     /// Takes slots at once, if they are free and nobody waits who has a better claim.
     #[inline]
-    pub(super) fn try_take(
+    pub(super) fn ask(
         &mut self,
-        id: KeyId,
+        name: Name<'_, K>,
         weight: usize,
         now: impl FnOnce() -> Timestamp,
-    ) -> Option<Granted> {
-        let entry = self.entries.get_mut(id)?;
-        if !entry.queue.try_take(&weight) {
-            return None;
+    ) -> Asked {
+        let most = self.turns.capacity().limit();
+        let Some((key, state)) = self.keys.find_mut(name) else {
+            return self.ask_anew(name, weight, now);
+        };
+        let most = most.min(state.least_limit());
+        if weight > most {
+            state.figures(&mut self.others).too_heavy += 1;
+            return Asked::TooHeavy(most);
+        }
+        if !state.queue.try_take(&weight) {
+            return Asked::NotNow;
         }
         if !self.turns.try_take(&weight) {
             // Nobody waits for this key, so there is nobody for whom this makes room.
-            entry.queue.give_back(&weight);
-            return None;
+            state.queue.give_back(&weight);
+            return Asked::NotNow;
         }
-        entry.figures(&mut self.others).acquired += 1;
-        Some(Granted {
-            key: id,
-            weight,
-            since: now(),
-        })
+        state.figures(&mut self.others).acquired += 1;
+        let since = now();
+        Asked::Granted(Granted { key, weight, since })
     }
 
-    /// Joins the line of a key. To be called only after [`State::try_take`] has declined.
-    pub(super) fn join(&mut self, id: KeyId, weight: usize, now: Timestamp, request: T) -> Place {
-        // Asked for by its key under the same mutex, so it is there.
-        let entry = &mut self.entries[id];
+    /// As [`State::ask`], of a key that is idle and was not configured.
+    fn ask_anew(
+        &mut self,
+        name: Name<'_, K>,
+        weight: usize,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Asked {
+        let all = self.turns.capacity();
+        let most = all.limit().min(self.keys.default_limit());
+        if weight > most {
+            self.others.too_heavy += 1;
+            return Asked::TooHeavy(most);
+        }
+        if self.turns.len() > 0 || !all.fits(weight) {
+            return Asked::NotNow;
+        }
+        // Cloning is code of users, and may panic: so it comes before all else.
+        let (key, state) = self.keys.add(name.key.clone(), name.hash);
+        let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
+        debug_assert!(taken, "it fits both limits, and nobody waits");
+        self.others.acquired += 1;
+        let since = now();
+        Asked::Granted(Granted { key, weight, since })
+    }
+
+    /// Joins the line of a key. To be called only after [`State::ask`] has said [`Asked::NotNow`].
+    pub(super) fn join(
+        &mut self,
+        name: Name<'_, K>,
+        weight: usize,
+        now: Timestamp,
+        request: T,
+    ) -> Place {
         let waiter = Waiter {
             weight,
             since: now,
             request,
         };
-        let ticket = entry.queue.join(weight, Priority::Normal, waiter);
-        self.update_turn(id);
-        Place { key: id, ticket }
+        let (key, state) = match self.keys.find_mut(name) {
+            Some(known) => known,
+            None => self.keys.add(name.key.clone(), name.hash),
+        };
+        let ticket = state.queue.join(weight, Priority::Normal, waiter);
+        self.update_turn(key);
+        Place { key, ticket }
     }
 
-    pub(super) fn count_rejected(&mut self, id: KeyId) {
-        self.figures_of(id).rejected += 1;
-    }
-
-    pub(super) fn count_declined(&mut self, id: KeyId) {
-        self.figures_of(id).declined += 1;
-    }
-
-    pub(super) fn count_cancelled(&mut self, key: &K) {
-        let id = self.ids.get(key).copied().unwrap_or_default();
-        self.figures_of(id).cancelled += 1;
+    /// Counts a call that ends without having stood in line, and tells how busy its key is.
+    pub(super) fn turn_away(
+        &mut self,
+        name: Name<'_, K>,
+        count: impl FnOnce(&mut Figures),
+    ) -> Load {
+        let known = self.keys.find_mut(name);
+        count(match known {
+            Some((_, state)) => state.figures(&mut self.others),
+            None => &mut self.others,
+        });
+        self.load(name)
     }
 
     // --- Ending ---
 
     /// Takes a call out of its line; nobody is told when it no longer stands there, because it was told before.
-    pub(super) fn withdraw(&mut self, place: Place, reason: Reason, now: Timestamp) -> Next<T> {
-        let mut next = Next::new();
-        let load = self.load_of(place.key);
-        let Some(entry) = self.entries.get_mut(place.key) else {
+    pub(super) fn withdraw(&mut self, place: Place, reason: Reason, now: Timestamp) -> Next<K, T> {
+        let mut next = Next::nothing();
+        let Place { key, ticket } = place;
+        let Some(state) = self.keys.get(key) else {
             return next;
         };
-        let ahead = entry.queue.place(place.ticket);
-        let Some((ahead, waiter)) = ahead.zip(entry.queue.withdraw(place.ticket)) else {
+        let load = self.load_of(Some(state));
+        let Some(state) = self.keys.get_mut(key) else {
+            return next;
+        };
+        let ahead = state.queue.place(ticket);
+        let Some((ahead, waiter)) = ahead.zip(state.queue.withdraw(ticket)) else {
             return next;
         };
         let waited = now - waiter.since;
-        let figures = entry.figures(&mut self.others);
+        let figures = state.figures(&mut self.others);
         let waited = match reason {
             Reason::Expired(limit) => {
                 figures.timed_out += 1;
@@ -270,10 +243,13 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
             place: ahead + 1,
             load,
         };
-        next.push((waiter.request, Err(left)));
-        self.update_turn(place.key);
+        next.told.push((waiter.request, Err(left)));
+        let over = state.is_over();
+        self.update_turn(key);
         self.serve(now, &mut next);
-        self.leave(place.key);
+        if over {
+            next.gone = self.keys.remove(key);
+        }
         next
     }
 
@@ -285,29 +261,32 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
         now: Timestamp,
         whole: bool,
         cancelled: bool,
-    ) -> Next<T> {
-        let mut next = Next::new();
+    ) -> Next<K, T> {
+        let mut next = Next::nothing();
         let Granted { key, weight, since } = granted;
-        let Some(entry) = self.entries.get_mut(key) else {
+        let Some(state) = self.keys.get_mut(key) else {
             debug_assert!(false, "a key is kept while it has slots out");
             return next;
         };
-        let figures = entry.figures(&mut self.others);
+        let figures = state.figures(&mut self.others);
         figures.latency.record(now - since, 1);
         figures.cancelled_running += u64::from(cancelled);
-        entry.learn(Sample {
+        state.learn(Sample {
             began: since,
             ended: now,
             whole,
-            in_flight: entry.queue.capacity().taken(),
+            in_flight: state.queue.capacity().taken(),
         });
-        entry.queue.give_back(&weight);
+        state.queue.give_back(&weight);
+        let (over, waiting) = (state.is_over(), state.queue.len() > 0);
         self.turns.give_back(&weight);
-        if entry.queue.len() > 0 {
+        if waiting {
             self.update_turn(key);
         }
         self.serve(now, &mut next);
-        self.leave(key);
+        if over {
+            next.gone = self.keys.remove(key);
+        }
         next
     }
 
@@ -315,37 +294,37 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
 
     /// Restores invariant 3 for a key of whose line or limit something changed.
     fn update_turn(&mut self, id: KeyId) {
-        let Some(entry) = self.entries.get_mut(id) else {
+        let Some(state) = self.keys.get_mut(id) else {
             return;
         };
-        let capacity = entry.queue.capacity();
-        let head = entry.queue.head().copied();
+        let capacity = state.queue.capacity();
+        let head = state.queue.head().copied();
         let demand = head.filter(|&weight| capacity.fits(weight));
-        if entry.turn.as_ref().map(|turn| turn.weight) == demand {
+        if state.turn.as_ref().map(|turn| turn.weight) == demand {
             return;
         }
-        if let Some(turn) = entry.turn.take() {
+        if let Some(turn) = state.turn.take() {
             self.turns.withdraw(turn.ticket);
         }
-        entry.turn = demand.map(|weight| Turn {
+        state.turn = demand.map(|weight| Turn {
             ticket: self.turns.join(weight, Priority::Normal, id),
             weight,
         });
     }
 
     /// Restores invariant 4: grants to keys in turn for as long as the first fits.
-    fn serve(&mut self, now: Timestamp, next: &mut Next<T>) {
+    fn serve(&mut self, now: Timestamp, next: &mut Next<K, T>) {
         while let Some(id) = self.turns.next() {
-            let Some(entry) = self.entries.get_mut(id) else {
+            let Some(state) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while somebody waits for it");
                 continue;
             };
-            entry.turn = None;
-            let Some(waiter) = entry.queue.next() else {
+            state.turn = None;
+            let Some(waiter) = state.queue.next() else {
                 debug_assert!(false, "the head of a key's line fits its limit (3)");
                 continue;
             };
-            let figures = entry.figures(&mut self.others);
+            let figures = state.figures(&mut self.others);
             figures.acquired += 1;
             figures.wait.record(now - waiter.since, 1);
             let granted = Granted {
@@ -353,24 +332,23 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
                 weight: waiter.weight,
                 since: now,
             };
-            next.push((waiter.request, Ok(granted)));
+            next.told.push((waiter.request, Ok(granted)));
             self.update_turn(id);
         }
     }
 
     // --- Looking ---
 
-    pub(super) fn load(&self, key: &K) -> Load {
-        self.load_of(self.ids.get(key).copied().unwrap_or_default())
+    pub(super) fn load(&self, name: Name<'_, K>) -> Load {
+        self.load_of(self.keys.find(name).map(|(_, state)| state))
     }
 
-    pub(super) fn load_of(&self, id: KeyId) -> Load {
-        let entry = self.entries.get(id);
-        let slots = entry.map(|entry| entry.queue.capacity());
+    fn load_of(&self, state: Option<&KeyState<T>>) -> Load {
+        let slots = state.map(|state| state.queue.capacity());
         Load {
             in_flight: slots.map_or(0, Slots::taken),
-            limit: slots.map_or(self.default_limit, Slots::limit),
-            queued: entry.map_or(0, |entry| entry.queue.len()),
+            limit: slots.map_or(self.keys.default_limit(), Slots::limit),
+            queued: state.map_or(0, |state| state.queue.len()),
             total_in_flight: self.turns.capacity().taken(),
             global_limit: self.global_limit,
         }
@@ -379,18 +357,20 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
     pub(super) fn snapshot(&self) -> LimiterSnapshot<K> {
         let mut total = Figures::default();
         total.add(&self.others);
-        let mut keys = Vec::with_capacity(self.entries.len());
-        for entry in self.entries.values() {
-            let own = entry.own.as_ref().map(|own| &own.figures);
-            own.inspect(|figures| total.add(figures));
-            keys.push(KeySnapshot {
-                key: entry.key.clone(),
-                limit: entry.queue.capacity().limit(),
-                in_flight: entry.queue.capacity().taken(),
-                queued: entry.queue.len(),
-                figures: own.map(Figures::show),
-            });
-        }
+        let entries = self.keys.in_order().into_iter();
+        let keys: Vec<_> = entries
+            .map(|entry| {
+                let own = entry.state.own.as_ref().map(|own| &own.figures);
+                own.inspect(|figures| total.add(figures));
+                KeySnapshot {
+                    key: entry.key.clone(),
+                    limit: entry.state.queue.capacity().limit(),
+                    in_flight: entry.state.queue.capacity().taken(),
+                    queued: entry.state.queue.len(),
+                    figures: own.map(Figures::show),
+                }
+            })
+            .collect();
         LimiterSnapshot {
             in_flight: self.turns.capacity().taken(),
             global_limit: self.global_limit,
@@ -402,35 +382,11 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
 
     /// Who waits at this place of a key's line, from 1.
     #[cfg(loom)]
-    pub(super) fn waiting_at(&self, key: &K, place: usize) -> Option<Place> {
-        let key = *self.ids.get(key)?;
-        let mut waiting = self.entries.get(key)?.queue.waiting();
+    pub(super) fn waiting_at(&self, name: Name<'_, K>, place: usize) -> Option<Place> {
+        let (key, state) = self.keys.find(name)?;
+        let mut waiting = state.queue.waiting();
         let (ticket, _) = waiting.nth(place.checked_sub(1)?)?;
         Some(Place { key, ticket })
-    }
-}
-
-impl<K, T> Entry<K, T> {
-    /// How many slots there are at any time.
-    fn least_limit(&self) -> usize {
-        let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
-        adaptive.map_or(self.queue.capacity().limit(), Adaptive::least)
-    }
-
-    fn figures<'a>(&'a mut self, others: &'a mut Figures) -> &'a mut Figures {
-        match &mut self.own {
-            Some(own) => &mut own.figures,
-            None => others,
-        }
-    }
-
-    /// Has an adaptive limit follow what a call shows.
-    fn learn(&mut self, sample: Sample) {
-        let own = self.own.as_mut();
-        if let Some(adaptive) = own.and_then(|own| own.adaptive.as_mut()) {
-            adaptive.take_in(sample);
-            self.queue.capacity_mut().set_limit(adaptive.limit());
-        }
     }
 }
 
