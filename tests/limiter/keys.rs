@@ -104,6 +104,22 @@ fn a_key_that_fails_at_whichever_call_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_key_that_fails_when_its_call_is_done_with_leaves_no_slot_taken() {
+    let options = LimiterOptions::new(1).limit(Frail(0), 1);
+    let limiter = InFlightLimiter::with_options(options);
+    let ends = [0, 1].map(|key| {
+        DROPS_FAIL.set(true);
+        let end = catch_unwind(AssertUnwindSafe(|| drop(limiter.acquire(Frail(key)))));
+        DROPS_FAIL.set(false);
+        end
+    });
+    assert!(ends.iter().all(Result::is_err));
+    let snapshot = limiter.snapshot();
+    assert_eq!((snapshot.in_flight, snapshot.keys.len()), (0, 1));
+    assert_eq!(snapshot.total.acquired, 2);
+}
+
+#[test]
 fn a_key_that_fails_when_it_is_returned_does_not_cost_others_their_slots() {
     let in_hashing: fn() = || FUSE.set(Some(0));
     let in_drop: fn() = || DROPS_FAIL.set(true);

@@ -1,54 +1,122 @@
 //! What a limiter counts and measures, and how it shows.
 
 use std::fmt::{self, Debug};
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::lock::stats::{DurationSummary, Samples};
+use crate::lock::tempo::{Measured, Tempo};
+use crate::time::{Clock, Timestamp};
 
 /// Counts and samples of one key, or of several.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Figures {
-    pub(super) acquired: u64,
+    pub(super) counts: Counts,
+    /// Of those that waited.
+    wait: Samples,
+    latency: Samples,
+    /// Which calls of those that did not wait are measured.
+    tempo: Tempo,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    acquired: u64,
+    ended: u64,
     pub(super) rejected: u64,
     pub(super) declined: u64,
     pub(super) too_heavy: u64,
     pub(super) timed_out: u64,
     pub(super) cancelled: u64,
-    pub(super) cancelled_running: u64,
-    /// Of those that waited.
-    pub(super) wait: Samples,
-    pub(super) latency: Samples,
+    cancelled_running: u64,
 }
 
 impl Figures {
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(super) fn new(tempo: Tempo) -> Self {
+        Self {
+            counts: Counts::default(),
+            wait: Samples::default(),
+            latency: Samples::default(),
+            tempo,
+        }
+    }
+
+    /// Counts a call that is granted without having waited; when that was, if it is measured.
+    #[inline]
+    pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
+        self.counts.acquired += 1;
+        self.tempo.measure(clock)
+    }
+
+    /// Somebody begins to wait: from now on all are measured, until there is a hurry again.
+    pub(super) fn calm(&mut self) {
+        self.tempo.calm();
+    }
+
+    /// Counts a call that is granted after a wait.
+    pub(super) fn begin_after(&mut self, waited: Duration) {
+        self.counts.acquired += 1;
+        self.wait.record(waited, 1);
+    }
+
+    /// Counts a call that ends.
+    #[inline]
+    pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
+        self.counts.ended += 1;
+        self.counts.cancelled_running += u64::from(cancelled);
+        if let Some(Measured { at, weight }) = began {
+            self.latency.record(now - at, weight);
+        }
+    }
+
+    pub(super) fn show(&self) -> LimiterFigures {
+        let Counts {
+            acquired,
+            ended,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            cancelled_running,
+        } = self.counts;
+        LimiterFigures {
+            acquired,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            cancelled_running,
+            wait: self.wait.summary(acquired, acquired - self.wait.count()),
+            latency: self.latency.summary(ended, 0),
+        }
+    }
+
+    /// The sums of several.
+    pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::new(Tempo::steady());
+        for one in all {
+            sum.counts += one.counts;
+            sum.wait.add(&one.wait);
+            sum.latency.add(&one.latency);
+        }
+        sum
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
         self.acquired += other.acquired;
+        self.ended += other.ended;
         self.rejected += other.rejected;
         self.declined += other.declined;
         self.too_heavy += other.too_heavy;
         self.timed_out += other.timed_out;
         self.cancelled += other.cancelled;
         self.cancelled_running += other.cancelled_running;
-        self.wait.add(&other.wait);
-        self.latency.add(&other.latency);
-    }
-
-    pub(super) fn show(&self) -> LimiterFigures {
-        LimiterFigures {
-            acquired: self.acquired,
-            rejected: self.rejected,
-            declined: self.declined,
-            too_heavy: self.too_heavy,
-            timed_out: self.timed_out,
-            cancelled: self.cancelled,
-            cancelled_running: self.cancelled_running,
-            wait: self
-                .wait
-                .summary(self.acquired, self.acquired - self.wait.count()),
-            latency: self.latency.summary(self.latency.count(), 0),
-        }
     }
 }
 
@@ -75,6 +143,9 @@ pub struct LimiterFigures {
     /// Wait of the granted calls, from asking to grant; zero for those granted at once.
     pub wait: DurationSummary,
     /// Latency of the calls that ended, from grant to the return of their slots.
+    ///
+    /// Every call is measured, unless slots are taken again and again within microseconds and nobody waits: then one in 64 is,
+    /// and stands for all of them. Under an adaptive limit every call is measured in any case.
     pub latency: DurationSummary,
 }
 

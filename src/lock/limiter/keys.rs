@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 
 use super::adaptive::{Adaptive, Sample};
 use super::figures::Figures;
+use crate::lock::tempo::Measured;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::time::Timestamp;
 
@@ -62,7 +63,6 @@ pub(super) struct Turn {
     pub(super) weight: usize,
 }
 
-#[derive(Default)]
 pub(super) struct Own {
     pub(super) figures: Figures,
     pub(super) adaptive: Option<Adaptive>,
@@ -205,11 +205,18 @@ impl<T> KeyState<T> {
         }
     }
 
-    /// Has an adaptive limit follow what a call shows.
-    pub(super) fn learn(&mut self, sample: Sample) {
+    /// Has an adaptive limit follow what a call shows that returns its slots.
+    #[inline]
+    pub(super) fn learn(&mut self, began: Option<Measured>, ended: Timestamp, whole: bool) {
         let own = self.own.as_mut();
-        if let Some(adaptive) = own.and_then(|own| own.adaptive.as_mut()) {
-            adaptive.take_in(sample);
+        let adaptive = own.and_then(|own| own.adaptive.as_mut());
+        if let (Some(adaptive), Some(began)) = (adaptive, began) {
+            adaptive.take_in(Sample {
+                began: began.at,
+                ended,
+                whole,
+                in_flight: self.queue.capacity().taken(),
+            });
             self.queue.capacity_mut().set_limit(adaptive.limit());
         }
     }

@@ -20,6 +20,7 @@ pub use figures::{KeySnapshot, LimiterFigures, LimiterSnapshot};
 use foldhash::fast::RandomState;
 use keys::Name;
 pub use options::{Call, LimiterOptions};
+use permit::Held;
 pub use permit::{Permit, Signal};
 use state::{Asked, Granted, Left, Next, Place, State, Verdict};
 
@@ -113,16 +114,17 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// A limiter with limits for single keys, a global limit, and so on.
     pub fn with_options(options: LimiterOptions<K>) -> Self {
-        let mut state = State::new(options.default_limit, options.global_limit);
+        let clock = options.clock;
+        let mut state = State::new(options.default_limit, options.global_limit, &clock);
         let hashing = RandomState::default();
         for (key, rule) in options.keys {
             let hash = hashing.hash_one(&key);
-            state.configure(key, hash, rule);
+            state.configure(key, hash, rule, &clock);
         }
         Self(Arc::new(Shared {
             state: Mutex::new(state),
             hashing,
-            clock: options.clock,
+            clock,
             wait_limit: options.wait_limit,
             queue_bound: options.queue_bound,
         }))
@@ -152,8 +154,10 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         call: impl Into<Call<K>>,
         task: impl FnOnce(&Signal) -> R,
     ) -> Result<R, LimiterError> {
-        let permit = self.acquire(call)?;
-        Ok(task(permit.signal()))
+        let call = call.into();
+        let limit = call.wait.or(self.0.wait_limit);
+        let slots = Held::of(self, call, limit)?;
+        Ok(task(&slots.signal))
     }
 
     /// As [`run`](Self::run), but does not wait, whatever the call says.
@@ -175,8 +179,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         call: impl Into<Call<K>>,
         task: impl FnOnce(&Signal) -> R,
     ) -> Result<R, LimiterError> {
-        let permit = self.try_acquire(call)?;
-        Ok(task(permit.signal()))
+        let slots = Held::of(self, call.into(), Some(Duration::ZERO))?;
+        Ok(task(&slots.signal))
     }
 
     /// Acquires the slots of a call for the life of the returned permit.
@@ -201,7 +205,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     pub fn acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
         let call = call.into();
         let limit = call.wait.or(self.0.wait_limit);
-        self.acquire_within(call, limit)
+        Ok(Permit(Held::of(self.clone(), call, limit)?))
     }
 
     /// Acquires the slots of a call if they are free and nobody waits for them; never waits, and never overtakes.
@@ -224,15 +228,13 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), LimiterError>(())
     /// ```
     pub fn try_acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
-        self.acquire_within(call.into(), Some(Duration::ZERO))
+        let slots = Held::of(self.clone(), call.into(), Some(Duration::ZERO))?;
+        Ok(Permit(slots))
     }
 
+    /// Acquires slots, which whoever calls has to return.
     #[inline]
-    fn acquire_within(
-        &self,
-        call: Call<K>,
-        limit: Option<Duration>,
-    ) -> Result<Permit<K>, LimiterError> {
+    fn grant(&self, call: &Call<K>, limit: Option<Duration>) -> Result<Granted, LimiterError> {
         let shared = &self.0;
         let name = shared.name(&call.key);
         if let Some(token) = &call.cancel
@@ -241,23 +243,19 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             let load = shared
                 .state
                 .lock()
-                .turn_away(name, |figures| figures.cancelled += 1);
+                .turn_away(name, |counts| counts.cancelled += 1);
             let call = call.evidence(load);
             return Err(LimiterError::Cancelled { call });
         }
         let mut state = shared.state.lock();
-        let granted = match state.ask(name, call.weight, || shared.clock.now()) {
-            Asked::Granted(granted) => {
-                drop(state);
-                granted
-            }
-            Asked::NotNow => self.wait(state, name, &call, limit)?,
+        match state.ask(name, call.weight, &shared.clock) {
+            Asked::Granted(granted) => Ok(granted),
+            Asked::NotNow => self.wait(state, name, call, limit),
             Asked::TooHeavy(limit) => {
                 drop(state);
-                return Err(call.too_heavy(limit));
+                Err(call.too_heavy(limit))
             }
-        };
-        Ok(Permit::new(self.clone(), granted, call.cancel))
+        }
     }
 
     /// Joins the line of a key and waits.
@@ -271,7 +269,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     ) -> Result<Granted, LimiterError> {
         let shared = &self.0;
         if limit.is_some_and(|limit| limit.is_zero()) {
-            let load = state.turn_away(name, |figures| figures.declined += 1);
+            let load = state.turn_away(name, |counts| counts.declined += 1);
             drop(state);
             let call = call.evidence(load);
             return Err(LimiterError::Busy { call });
@@ -279,7 +277,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let queued = state.load(name).queued;
         let bounds = [call.queue_bound, shared.queue_bound].into_iter().flatten();
         if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-            let load = state.turn_away(name, |figures| figures.rejected += 1);
+            let load = state.turn_away(name, |counts| counts.rejected += 1);
             drop(state);
             let call = call.evidence(load);
             return Err(LimiterError::QueueFull { bound, call });
@@ -297,7 +295,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             looks: wait::looks(Duration::MAX, limit),
         };
         let verdict = wait::wait(shared, &caller, call.cancel.as_ref(), wait);
-        verdict.map_err(|left| call.error(left))
+        verdict.map_err(|left| call.error(*left))
     }
 
     /// Returns what a permit held.
@@ -305,8 +303,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     fn give_back(&self, granted: Granted, cancelled: bool) {
         let whole = !cancelled && !thread::panicking();
         let mut state = self.0.state.lock();
-        let now = self.0.clock.now();
-        let next = state.give_back(granted, now, whole, cancelled);
+        let next = state.give_back(granted, &self.0.clock, whole, cancelled);
         drop(state);
         tell(next);
     }

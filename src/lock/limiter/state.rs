@@ -15,14 +15,15 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::adaptive::{Adaptive, Sample};
+use super::adaptive::Adaptive;
 use super::error::Load;
-use super::figures::{Figures, KeySnapshot, LimiterSnapshot};
+use super::figures::{Counts, Figures, KeySnapshot, LimiterSnapshot};
 use super::keys::{KeyId, KeyState, Keys, Name, Own, Turn, Waiter};
 use super::options::Rule;
+use crate::lock::tempo::{Measured, Tempo};
 use crate::lock::wait::Reason;
 use crate::queue::{Priority, Queue, Slots, Ticket};
-use crate::time::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 /// `T` is what the face keeps of each waiting call.
 pub(super) struct State<K, T> {
@@ -36,7 +37,7 @@ pub(super) struct State<K, T> {
 }
 
 /// What became of a call that asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Asked {
     Granted(Granted),
     /// It would have to wait.
@@ -46,11 +47,12 @@ pub(super) enum Asked {
 }
 
 /// Slots that were taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     key: KeyId,
     pub(super) weight: usize,
-    since: Timestamp,
+    /// When, if that is measured.
+    began: Option<Measured>,
 }
 
 /// Names a waiting call.
@@ -69,7 +71,7 @@ pub(super) struct Left {
     pub(super) load: Load,
 }
 
-pub(super) type Verdict = Result<Granted, Left>;
+pub(super) type Verdict = Result<Granted, Box<Left>>;
 
 /// What is left to be done once the mutex is free again.
 #[must_use]
@@ -90,26 +92,26 @@ impl<K, T> Next<K, T> {
 }
 
 impl<K: Clone + Eq, T> State<K, T> {
-    pub(super) fn new(default_limit: usize, global_limit: Option<usize>) -> Self {
+    pub(super) fn new(default_limit: usize, global_limit: Option<usize>, clock: &Clock) -> Self {
         let global = Slots::new(global_limit.unwrap_or(usize::MAX));
         Self {
             keys: Keys::new(default_limit),
             turns: Queue::new(global, 0),
             global_limit,
-            others: Figures::default(),
+            others: Figures::new(Tempo::new(clock)),
         }
     }
 
     /// Configures a key that is not there.
-    pub(super) fn configure(&mut self, key: K, hash: u64, rule: Rule) {
-        let (limit, adaptive) = match rule {
-            Rule::Fixed(limit) => (limit, None),
+    pub(super) fn configure(&mut self, key: K, hash: u64, rule: Rule, clock: &Clock) {
+        let (limit, adaptive, tempo) = match rule {
+            Rule::Fixed(limit) => (limit, None, Tempo::new(clock)),
             Rule::Adaptive(rules) => {
                 let adaptive = Adaptive::new(rules);
-                (adaptive.limit(), Some(adaptive))
+                (adaptive.limit(), Some(adaptive), Tempo::steady())
             }
         };
-        let figures = Figures::default();
+        let figures = Figures::new(tempo);
         let own = Own { figures, adaptive };
         self.keys.add_own(key, hash, limit, own);
     }
@@ -118,19 +120,14 @@ impl<K: Clone + Eq, T> State<K, T> {
 
     /// Takes slots at once, if they are free and nobody waits who has a better claim.
     #[inline]
-    pub(super) fn ask(
-        &mut self,
-        name: Name<'_, K>,
-        weight: usize,
-        now: impl FnOnce() -> Timestamp,
-    ) -> Asked {
+    pub(super) fn ask(&mut self, name: Name<'_, K>, weight: usize, clock: &Clock) -> Asked {
         let most = self.turns.capacity().limit();
         let Some((key, state)) = self.keys.find_mut(name) else {
-            return self.ask_anew(name, weight, now);
+            return self.ask_anew(name, weight, clock);
         };
         let most = most.min(state.least_limit());
         if weight > most {
-            state.figures(&mut self.others).too_heavy += 1;
+            state.figures(&mut self.others).counts.too_heavy += 1;
             return Asked::TooHeavy(most);
         }
         if !state.queue.try_take(&weight) {
@@ -141,22 +138,16 @@ impl<K: Clone + Eq, T> State<K, T> {
             state.queue.give_back(&weight);
             return Asked::NotNow;
         }
-        state.figures(&mut self.others).acquired += 1;
-        let since = now();
-        Asked::Granted(Granted { key, weight, since })
+        let began = state.figures(&mut self.others).begin(clock);
+        Asked::Granted(Granted { key, weight, began })
     }
 
     /// As [`State::ask`], of a key that is idle and was not configured.
-    fn ask_anew(
-        &mut self,
-        name: Name<'_, K>,
-        weight: usize,
-        now: impl FnOnce() -> Timestamp,
-    ) -> Asked {
+    fn ask_anew(&mut self, name: Name<'_, K>, weight: usize, clock: &Clock) -> Asked {
         let all = self.turns.capacity();
         let most = all.limit().min(self.keys.default_limit());
         if weight > most {
-            self.others.too_heavy += 1;
+            self.others.counts.too_heavy += 1;
             return Asked::TooHeavy(most);
         }
         if self.turns.len() > 0 || !all.fits(weight) {
@@ -166,9 +157,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         let (key, state) = self.keys.add(name.key.clone(), name.hash);
         let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
         debug_assert!(taken, "it fits both limits, and nobody waits");
-        self.others.acquired += 1;
-        let since = now();
-        Asked::Granted(Granted { key, weight, since })
+        let began = self.others.begin(clock);
+        Asked::Granted(Granted { key, weight, began })
     }
 
     /// Joins the line of a key. To be called only after [`State::ask`] has said [`Asked::NotNow`].
@@ -188,22 +178,20 @@ impl<K: Clone + Eq, T> State<K, T> {
             Some(known) => known,
             None => self.keys.add(name.key.clone(), name.hash),
         };
+        state.figures(&mut self.others).calm();
         let ticket = state.queue.join(weight, Priority::Normal, waiter);
         self.update_turn(key);
         Place { key, ticket }
     }
 
     /// Counts a call that ends without having stood in line, and tells how busy its key is.
-    pub(super) fn turn_away(
-        &mut self,
-        name: Name<'_, K>,
-        count: impl FnOnce(&mut Figures),
-    ) -> Load {
+    pub(super) fn turn_away(&mut self, name: Name<'_, K>, count: impl FnOnce(&mut Counts)) -> Load {
         let known = self.keys.find_mut(name);
-        count(match known {
+        let figures = match known {
             Some((_, state)) => state.figures(&mut self.others),
             None => &mut self.others,
-        });
+        };
+        count(&mut figures.counts);
         self.load(name)
     }
 
@@ -225,15 +213,15 @@ impl<K: Clone + Eq, T> State<K, T> {
             return next;
         };
         let waited = now - waiter.since;
-        let figures = state.figures(&mut self.others);
+        let counts = &mut state.figures(&mut self.others).counts;
         let waited = match reason {
             Reason::Expired(limit) => {
-                figures.timed_out += 1;
+                counts.timed_out += 1;
                 // The limit went by another clock than the figures.
                 waited.max(limit)
             }
             Reason::Cancelled => {
-                figures.cancelled += 1;
+                counts.cancelled += 1;
                 waited
             }
         };
@@ -243,7 +231,7 @@ impl<K: Clone + Eq, T> State<K, T> {
             place: ahead + 1,
             load,
         };
-        next.told.push((waiter.request, Err(left)));
+        next.told.push((waiter.request, Err(Box::new(left))));
         let over = state.is_over();
         self.update_turn(key);
         self.serve(now, &mut next);
@@ -253,37 +241,35 @@ impl<K: Clone + Eq, T> State<K, T> {
         next
     }
 
-    /// Returns slots; whoever they make room for has them in the same step.
+    /// Returns slots; whoever they make room for has them in the same step. `whole` says that the call came to its own end.
     #[inline]
     pub(super) fn give_back(
         &mut self,
         granted: Granted,
-        now: Timestamp,
+        clock: &Clock,
         whole: bool,
         cancelled: bool,
     ) -> Next<K, T> {
         let mut next = Next::nothing();
-        let Granted { key, weight, since } = granted;
+        let Granted { key, weight, began } = granted;
         let Some(state) = self.keys.get_mut(key) else {
             debug_assert!(false, "a key is kept while it has slots out");
             return next;
         };
-        let figures = state.figures(&mut self.others);
-        figures.latency.record(now - since, 1);
-        figures.cancelled_running += u64::from(cancelled);
-        state.learn(Sample {
-            began: since,
-            ended: now,
-            whole,
-            in_flight: state.queue.capacity().taken(),
-        });
+        let waited_for = self.turns.len() > 0 || state.queue.len() > 0;
+        let now = match began.is_some() || waited_for {
+            true => clock.now(),
+            false => Timestamp::default(),
+        };
+        state.figures(&mut self.others).end(began, now, cancelled);
+        state.learn(began, now, whole);
         state.queue.give_back(&weight);
-        let (over, waiting) = (state.is_over(), state.queue.len() > 0);
         self.turns.give_back(&weight);
-        if waiting {
+        let over = state.is_over();
+        if waited_for {
             self.update_turn(key);
+            self.serve(now, &mut next);
         }
-        self.serve(now, &mut next);
         if over {
             next.gone = self.keys.remove(key);
         }
@@ -325,12 +311,11 @@ impl<K: Clone + Eq, T> State<K, T> {
                 continue;
             };
             let figures = state.figures(&mut self.others);
-            figures.acquired += 1;
-            figures.wait.record(now - waiter.since, 1);
+            figures.begin_after(now - waiter.since);
             let granted = Granted {
                 key: id,
                 weight: waiter.weight,
-                since: now,
+                began: Some(Measured::once(now)),
             };
             next.told.push((waiter.request, Ok(granted)));
             self.update_turn(id);
@@ -355,20 +340,18 @@ impl<K: Clone + Eq, T> State<K, T> {
     }
 
     pub(super) fn snapshot(&self) -> LimiterSnapshot<K> {
-        let mut total = Figures::default();
-        total.add(&self.others);
-        let entries = self.keys.in_order().into_iter();
+        let entries = self.keys.in_order();
+        let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
+        let all = own.map(|own| &own.figures).chain([&self.others]);
+        let total = Figures::sum(all);
         let keys: Vec<_> = entries
-            .map(|entry| {
-                let own = entry.state.own.as_ref().map(|own| &own.figures);
-                own.inspect(|figures| total.add(figures));
-                KeySnapshot {
-                    key: entry.key.clone(),
-                    limit: entry.state.queue.capacity().limit(),
-                    in_flight: entry.state.queue.capacity().taken(),
-                    queued: entry.state.queue.len(),
-                    figures: own.map(Figures::show),
-                }
+            .into_iter()
+            .map(|entry| KeySnapshot {
+                key: entry.key.clone(),
+                limit: entry.state.queue.capacity().limit(),
+                in_flight: entry.state.queue.capacity().taken(),
+                queued: entry.state.queue.len(),
+                figures: entry.state.own.as_ref().map(|own| own.figures.show()),
             })
             .collect();
         LimiterSnapshot {

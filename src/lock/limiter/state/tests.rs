@@ -66,14 +66,15 @@ struct Subject {
 
 impl Subject {
     fn new(rules: &[Rule], global_limit: Option<usize>) -> Self {
-        let mut state = State::new(3, global_limit);
+        let clock = ManualClock::new();
+        let mut state = State::new(3, global_limit, &clock.clock());
         // The last key is not configured by name.
         for (key, &rule) in rules.iter().enumerate() {
-            state.configure(key, hash(&key), rule);
+            state.configure(key, hash(&key), rule, &clock.clock());
         }
         Self {
             state,
-            clock: ManualClock::new(),
+            clock,
             holders: Vec::new(),
             places: Vec::new(),
             served: Vec::new(),
@@ -89,7 +90,7 @@ impl Subject {
     fn ask(&mut self, asked: Caller, wait: bool) -> Option<bool> {
         let now = self.now();
         let name = name(&asked.key);
-        match self.state.ask(name, asked.weight, || now) {
+        match self.state.ask(name, asked.weight, &self.clock.clock()) {
             Asked::TooHeavy(_) => None,
             Asked::Granted(granted) => {
                 self.holders.push((asked, granted));
@@ -116,7 +117,9 @@ impl Subject {
 
     fn give_back(&mut self, which: usize) -> Caller {
         let (asked, granted) = self.holders.remove(which);
-        let next = self.state.give_back(granted, self.now(), true, false);
+        let next = self
+            .state
+            .give_back(granted, &self.clock.clock(), true, false);
         self.hear(next);
         asked
     }
@@ -408,14 +411,14 @@ fn limiter_07_the_bound_between_keys_is_reached_and_not_exceeded() {
 
 #[test]
 fn a_burst_of_keys_gives_its_memory_back() {
-    let mut state: State<usize, ()> = State::new(1, None);
-    state.configure(0, 0, Rule::Fixed(1));
-    let now = ManualClock::new().clock().now();
+    let clock = ManualClock::new().clock();
+    let mut state: State<usize, ()> = State::new(1, None, &clock);
+    state.configure(0, 0, Rule::Fixed(1), &clock);
     let granted: Vec<_> = (1..=10_000)
         .map(|key| {
             let hash = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let name = Name { key: &key, hash };
-            match state.ask(name, 1, || now) {
+            match state.ask(name, 1, &clock) {
                 Asked::Granted(granted) => granted,
                 other => panic!("{other:?}"),
             }
@@ -425,7 +428,7 @@ fn a_burst_of_keys_gives_its_memory_back() {
     assert_eq!(kept, 10_001);
     assert!(room >= kept);
     for granted in granted {
-        let next = state.give_back(granted, now, true, false);
+        let next = state.give_back(granted, &clock, true, false);
         assert!(next.gone.is_some() && next.told.is_empty());
     }
     let [kept, room] = state.keys.sizes();
