@@ -44,7 +44,7 @@ impl Figures {
     }
 
     /// Counts a call that is granted without having waited; when that was, if it is measured.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
         self.counts.acquired += 1;
         self.tempo.measure(clock)
@@ -62,7 +62,7 @@ impl Figures {
     }
 
     /// Counts a call that ends.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
         self.counts.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);

@@ -91,13 +91,13 @@ impl<K, T> Keys<K, T> {
         self.default_limit
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, id: KeyId) -> Option<&KeyState<T>> {
         let found = self.entries.find(id.hash, |entry| entry.id == id);
         found.map(|entry| &*entry.state)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn get_mut(&mut self, id: KeyId) -> Option<&mut KeyState<T>> {
         let found = self.entries.find_mut(id.hash, |entry| entry.id == id);
         found.map(|entry| &mut *entry.state)
@@ -169,7 +169,7 @@ impl<K: Eq, T> Keys<K, T> {
         found.map(|entry| (entry.id, &*entry.state))
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_mut(&mut self, name: Name<'_, K>) -> Option<(KeyId, &mut KeyState<T>)> {
         let is_it = |entry: &Entry<K, T>| entry.key == *name.key;
         let found = self.entries.find_mut(name.hash, is_it);
@@ -206,7 +206,7 @@ impl<T> KeyState<T> {
     }
 
     /// Has an adaptive limit follow what a call shows that returns its slots.
-    #[inline]
+    #[inline(always)]
     pub(super) fn learn(&mut self, began: Option<Measured>, ended: Timestamp, whole: bool) {
         let own = self.own.as_mut();
         let adaptive = own.and_then(|own| own.adaptive.as_mut());

@@ -22,8 +22,9 @@ use keys::Name;
 pub use options::{Call, LimiterOptions};
 use permit::Held;
 pub use permit::{Permit, Signal};
-use state::{Asked, Granted, Left, Next, Place, State, Verdict};
+use state::{Granted, Left, Next, Place, State, Verdict};
 
+use super::CancelToken;
 use super::parker::Mailbox;
 use super::wait::{self, Line, Reason, Wait};
 use crate::sync::{Mutex, MutexGuard};
@@ -232,42 +233,40 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         Ok(Permit(slots))
     }
 
-    /// Acquires slots, which whoever calls has to return.
-    #[inline]
+    /// Acquires slots that are free, which whoever calls has to return.
+    #[inline(always)]
+    fn try_grant(&self, call: &Call<K>) -> Option<Granted> {
+        if call.is_cancelled() {
+            return None;
+        }
+        let shared = &self.0;
+        let name = shared.name(&call.key);
+        let mut state = shared.state.lock();
+        state.try_take(name, call.weight, &shared.clock)
+    }
+
+    /// As [`try_grant`](Self::try_grant), but waits if it has to and may, and says why if not.
+    #[cold]
     fn grant(&self, call: &Call<K>, limit: Option<Duration>) -> Result<Granted, LimiterError> {
         let shared = &self.0;
         let name = shared.name(&call.key);
-        if let Some(token) = &call.cancel
-            && token.is_cancelled()
-        {
-            let load = shared
-                .state
-                .lock()
-                .turn_away(name, |counts| counts.cancelled += 1);
+        let cancelled = call.is_cancelled();
+        let mut state = shared.state.lock();
+        if cancelled {
+            let load = state.turn_away(name, |counts| counts.cancelled += 1);
+            drop(state);
             let call = call.evidence(load);
             return Err(LimiterError::Cancelled { call });
         }
-        let mut state = shared.state.lock();
-        match state.ask(name, call.weight, &shared.clock) {
-            Asked::Granted(granted) => Ok(granted),
-            Asked::NotNow => self.wait(state, name, call, limit),
-            Asked::TooHeavy(limit) => {
-                drop(state);
-                Err(call.too_heavy(limit))
-            }
+        let most = state.most(name);
+        if call.weight > most {
+            state.turn_away(name, |counts| counts.too_heavy += 1);
+            drop(state);
+            return Err(call.too_heavy(most));
         }
-    }
-
-    /// Joins the line of a key and waits.
-    #[cold]
-    fn wait(
-        &self,
-        mut state: MutexGuard<'_, State<K, Caller>>,
-        name: Name<'_, K>,
-        call: &Call<K>,
-        limit: Option<Duration>,
-    ) -> Result<Granted, LimiterError> {
-        let shared = &self.0;
+        if let Some(granted) = state.try_take(name, call.weight, &shared.clock) {
+            return Ok(granted);
+        }
         if limit.is_some_and(|limit| limit.is_zero()) {
             let load = state.turn_away(name, |counts| counts.declined += 1);
             drop(state);
@@ -302,10 +301,11 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     #[inline]
     fn give_back(&self, granted: Granted, cancelled: bool) {
         let whole = !cancelled && !thread::panicking();
+        let mut next = Next::default();
         let mut state = self.0.state.lock();
-        let next = state.give_back(granted, &self.0.clock, whole, cancelled);
+        state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
         drop(state);
-        tell(next);
+        tell(&mut next);
     }
 
     /// How busy a key is at the moment. One that nobody uses is idle under the limit that it would have.
@@ -347,6 +347,11 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 }
 
 impl<K: Debug> Call<K> {
+    #[inline]
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
     /// What it saw without having stood in line.
     fn evidence(&self, load: Load) -> Box<CallEvidence> {
         Box::new(CallEvidence {
@@ -358,7 +363,6 @@ impl<K: Debug> Call<K> {
         })
     }
 
-    #[cold]
     fn too_heavy(&self, limit: usize) -> LimiterError {
         LimiterError::TooHeavy {
             key: format!("{:?}", self.key),
@@ -378,14 +382,12 @@ impl<K: Debug> Call<K> {
     }
 }
 
-/// Tells callers what became of their calls. Without the mutex.
+/// Tells callers what became of their calls. Without the mutex, and before anything else is done.
 #[inline]
-fn tell<K>(next: Next<K, Caller>) {
-    for (caller, verdict) in next.told {
+fn tell<K>(next: &mut Next<K, Caller>) {
+    for (caller, verdict) in next.told.drain(..) {
         caller.tell(verdict);
     }
-    // Everybody knows by now, whatever the key's own code does.
-    drop(next.gone);
 }
 
 impl<K: LimiterKey> Shared<K> {
@@ -404,11 +406,12 @@ impl<K: LimiterKey> Line for Shared<K> {
     }
 
     fn withdraw(&self, place: Place, reason: Reason) {
+        let mut next = Next::default();
         let mut state = self.state.lock();
         let now = self.clock.now();
-        let next = state.withdraw(place, reason, now);
+        state.withdraw(place, reason, now, &mut next);
         drop(state);
-        tell(next);
+        tell(&mut next);
     }
 }
 

@@ -18,13 +18,21 @@ pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
 }
 
 impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn of(
         limiter: L,
-        mut call: Call<K>,
+        call: Call<K>,
         limit: Option<Duration>,
     ) -> Result<Self, LimiterError> {
+        if let Some(granted) = limiter.borrow().try_grant(&call) {
+            return Ok(Self::by(limiter, granted, call));
+        }
         let granted = limiter.borrow().grant(&call, limit)?;
+        Ok(Self::by(limiter, granted, call))
+    }
+
+    #[inline(always)]
+    fn by(limiter: L, granted: Granted, mut call: Call<K>) -> Self {
         let held = Self {
             limiter,
             granted,
@@ -33,7 +41,7 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
         };
         // Dropping the key is code of users. Should it fail, the slots are returned.
         drop(call);
-        Ok(held)
+        held
     }
 }
 

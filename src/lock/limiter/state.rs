@@ -36,16 +36,6 @@ pub(super) struct State<K, T> {
     others: Figures,
 }
 
-/// What became of a call that asked.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Asked {
-    Granted(Granted),
-    /// It would have to wait.
-    NotNow,
-    /// There are never more slots than this.
-    TooHeavy(usize),
-}
-
 /// Slots that were taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
@@ -82,8 +72,8 @@ pub(super) struct Next<K, T> {
     pub(super) gone: Option<K>,
 }
 
-impl<K, T> Next<K, T> {
-    fn nothing() -> Self {
+impl<K, T> Default for Next<K, T> {
+    fn default() -> Self {
         Self {
             told: SmallVec::new(),
             gone: None,
@@ -118,50 +108,56 @@ impl<K: Clone + Eq, T> State<K, T> {
 
     // --- Asking ---
 
-    /// Takes slots at once, if they are free and nobody waits who has a better claim.
-    #[inline]
-    pub(super) fn ask(&mut self, name: Name<'_, K>, weight: usize, clock: &Clock) -> Asked {
-        let most = self.turns.capacity().limit();
+    /// The most slots that a call may take: how many there are at any time.
+    pub(super) fn most(&self, name: Name<'_, K>) -> usize {
+        let known = self.keys.find(name);
+        let own = known.map_or(self.keys.default_limit(), |(_, state)| state.least_limit());
+        own.min(self.turns.capacity().limit())
+    }
+
+    /// Takes slots at once, if they are free and nobody waits who has a better claim, and if there are as many at any time.
+    #[inline(always)]
+    pub(super) fn try_take(
+        &mut self,
+        name: Name<'_, K>,
+        weight: usize,
+        clock: &Clock,
+    ) -> Option<Granted> {
         let Some((key, state)) = self.keys.find_mut(name) else {
-            return self.ask_anew(name, weight, clock);
+            return self.try_take_anew(name, weight, clock);
         };
-        let most = most.min(state.least_limit());
-        if weight > most {
-            state.figures(&mut self.others).counts.too_heavy += 1;
-            return Asked::TooHeavy(most);
-        }
-        if !state.queue.try_take(&weight) {
-            return Asked::NotNow;
+        if weight > state.least_limit() || !state.queue.try_take(&weight) {
+            return None;
         }
         if !self.turns.try_take(&weight) {
             // Nobody waits for this key, so there is nobody for whom this makes room.
             state.queue.give_back(&weight);
-            return Asked::NotNow;
+            return None;
         }
         let began = state.figures(&mut self.others).begin(clock);
-        Asked::Granted(Granted { key, weight, began })
+        Some(Granted { key, weight, began })
     }
 
-    /// As [`State::ask`], of a key that is idle and was not configured.
-    fn ask_anew(&mut self, name: Name<'_, K>, weight: usize, clock: &Clock) -> Asked {
-        let all = self.turns.capacity();
-        let most = all.limit().min(self.keys.default_limit());
-        if weight > most {
-            self.others.counts.too_heavy += 1;
-            return Asked::TooHeavy(most);
-        }
-        if self.turns.len() > 0 || !all.fits(weight) {
-            return Asked::NotNow;
+    /// As [`State::try_take`], of a key that is idle and was not configured.
+    fn try_take_anew(
+        &mut self,
+        name: Name<'_, K>,
+        weight: usize,
+        clock: &Clock,
+    ) -> Option<Granted> {
+        let free = self.turns.len() == 0 && self.turns.capacity().fits(weight);
+        if !free || weight > self.keys.default_limit() {
+            return None;
         }
         // Cloning is code of users, and may panic: so it comes before all else.
         let (key, state) = self.keys.add(name.key.clone(), name.hash);
         let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
         debug_assert!(taken, "it fits both limits, and nobody waits");
         let began = self.others.begin(clock);
-        Asked::Granted(Granted { key, weight, began })
+        Some(Granted { key, weight, began })
     }
 
-    /// Joins the line of a key. To be called only after [`State::ask`] has said [`Asked::NotNow`].
+    /// Joins the line of a key. To be called only after [`State::try_take`] has declined, and with no more than [`State::most`].
     pub(super) fn join(
         &mut self,
         name: Name<'_, K>,
@@ -198,19 +194,24 @@ impl<K: Clone + Eq, T> State<K, T> {
     // --- Ending ---
 
     /// Takes a call out of its line; nobody is told when it no longer stands there, because it was told before.
-    pub(super) fn withdraw(&mut self, place: Place, reason: Reason, now: Timestamp) -> Next<K, T> {
-        let mut next = Next::nothing();
+    pub(super) fn withdraw(
+        &mut self,
+        place: Place,
+        reason: Reason,
+        now: Timestamp,
+        next: &mut Next<K, T>,
+    ) {
         let Place { key, ticket } = place;
         let Some(state) = self.keys.get(key) else {
-            return next;
+            return;
         };
         let load = self.load_of(Some(state));
         let Some(state) = self.keys.get_mut(key) else {
-            return next;
+            return;
         };
         let ahead = state.queue.place(ticket);
         let Some((ahead, waiter)) = ahead.zip(state.queue.withdraw(ticket)) else {
-            return next;
+            return;
         };
         let waited = now - waiter.since;
         let counts = &mut state.figures(&mut self.others).counts;
@@ -234,27 +235,26 @@ impl<K: Clone + Eq, T> State<K, T> {
         next.told.push((waiter.request, Err(Box::new(left))));
         let over = state.is_over();
         self.update_turn(key);
-        self.serve(now, &mut next);
+        self.serve(now, next);
         if over {
             next.gone = self.keys.remove(key);
         }
-        next
     }
 
     /// Returns slots; whoever they make room for has them in the same step. `whole` says that the call came to its own end.
-    #[inline]
+    #[inline(always)]
     pub(super) fn give_back(
         &mut self,
         granted: Granted,
         clock: &Clock,
         whole: bool,
         cancelled: bool,
-    ) -> Next<K, T> {
-        let mut next = Next::nothing();
+        next: &mut Next<K, T>,
+    ) {
         let Granted { key, weight, began } = granted;
         let Some(state) = self.keys.get_mut(key) else {
             debug_assert!(false, "a key is kept while it has slots out");
-            return next;
+            return;
         };
         let waited_for = self.turns.len() > 0 || state.queue.len() > 0;
         let now = match began.is_some() || waited_for {
@@ -268,12 +268,11 @@ impl<K: Clone + Eq, T> State<K, T> {
         let over = state.is_over();
         if waited_for {
             self.update_turn(key);
-            self.serve(now, &mut next);
+            self.serve(now, next);
         }
         if over {
             next.gone = self.keys.remove(key);
         }
-        next
     }
 
     // --- Turns ---

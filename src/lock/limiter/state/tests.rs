@@ -90,20 +90,20 @@ impl Subject {
     fn ask(&mut self, asked: Caller, wait: bool) -> Option<bool> {
         let now = self.now();
         let name = name(&asked.key);
-        match self.state.ask(name, asked.weight, &self.clock.clock()) {
-            Asked::TooHeavy(_) => None,
-            Asked::Granted(granted) => {
-                self.holders.push((asked, granted));
-                Some(true)
-            }
-            Asked::NotNow => {
-                if wait {
-                    let place = self.state.join(name, asked.weight, now, asked);
-                    self.places.push((asked, place));
-                }
-                Some(false)
-            }
+        let Caller { weight, .. } = asked;
+        if weight > self.state.most(name) {
+            return None;
         }
+        let granted = self.state.try_take(name, weight, &self.clock.clock());
+        match granted {
+            Some(granted) => self.holders.push((asked, granted)),
+            None if wait => {
+                let place = self.state.join(name, weight, now, asked);
+                self.places.push((asked, place));
+            }
+            None => {}
+        }
+        Some(granted.is_some())
     }
 
     fn leave(&mut self, place: Place, expired: bool) {
@@ -111,15 +111,17 @@ impl Subject {
             true => Reason::Expired(Duration::ZERO),
             false => Reason::Cancelled,
         };
-        let next = self.state.withdraw(place, reason, self.now());
+        let mut next = Next::default();
+        self.state.withdraw(place, reason, self.now(), &mut next);
         self.hear(next);
     }
 
     fn give_back(&mut self, which: usize) -> Caller {
         let (asked, granted) = self.holders.remove(which);
-        let next = self
-            .state
-            .give_back(granted, &self.clock.clock(), true, false);
+        let mut next = Next::default();
+        let clock = self.clock.clock();
+        self.state
+            .give_back(granted, &clock, true, false, &mut next);
         self.hear(next);
         asked
     }
@@ -418,17 +420,15 @@ fn a_burst_of_keys_gives_its_memory_back() {
         .map(|key| {
             let hash = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let name = Name { key: &key, hash };
-            match state.ask(name, 1, &clock) {
-                Asked::Granted(granted) => granted,
-                other => panic!("{other:?}"),
-            }
+            state.try_take(name, 1, &clock).unwrap()
         })
         .collect();
     let [kept, room] = state.keys.sizes();
     assert_eq!(kept, 10_001);
     assert!(room >= kept);
     for granted in granted {
-        let next = state.give_back(granted, &clock, true, false);
+        let mut next = Next::default();
+        state.give_back(granted, &clock, true, false, &mut next);
         assert!(next.gone.is_some() && next.told.is_empty());
     }
     let [kept, room] = state.keys.sizes();
