@@ -157,7 +157,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     ) -> Result<R, LimiterError> {
         let call = call.into();
         let limit = call.wait.or(self.0.wait_limit);
-        let slots = Held::of(self, call, limit)?;
+        let slots = Held::of(self, call, limit, |slots| slots)?;
         Ok(task(&slots.signal))
     }
 
@@ -180,7 +180,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         call: impl Into<Call<K>>,
         task: impl FnOnce(&Signal) -> R,
     ) -> Result<R, LimiterError> {
-        let slots = Held::of(self, call.into(), Some(Duration::ZERO))?;
+        let slots = Held::of(self, call.into(), Some(Duration::ZERO), |slots| slots)?;
         Ok(task(&slots.signal))
     }
 
@@ -206,7 +206,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     pub fn acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
         let call = call.into();
         let limit = call.wait.or(self.0.wait_limit);
-        Ok(Permit(Held::of(self.clone(), call, limit)?))
+        Held::of(self.clone(), call, limit, Permit)
     }
 
     /// Acquires the slots of a call if they are free and nobody waits for them; never waits, and never overtakes.
@@ -229,8 +229,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), LimiterError>(())
     /// ```
     pub fn try_acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
-        let slots = Held::of(self.clone(), call.into(), Some(Duration::ZERO))?;
-        Ok(Permit(slots))
+        Held::of(self.clone(), call.into(), Some(Duration::ZERO), Permit)
     }
 
     /// Acquires slots that are free, which whoever calls has to return.

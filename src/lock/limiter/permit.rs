@@ -18,17 +18,19 @@ pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
 }
 
 impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
+    /// Acquires slots. Both ways `wrap` them as they come: what is written once more on its way costs as much as a lock.
     #[inline(always)]
-    pub(super) fn of(
+    pub(super) fn of<R>(
         limiter: L,
         call: Call<K>,
         limit: Option<Duration>,
-    ) -> Result<Self, LimiterError> {
+        wrap: impl FnOnce(Self) -> R,
+    ) -> Result<R, LimiterError> {
         if let Some(granted) = limiter.borrow().try_grant(&call) {
-            return Ok(Self::by(limiter, granted, call));
+            return Ok(wrap(Self::by(limiter, granted, call)));
         }
         let granted = limiter.borrow().grant(&call, limit)?;
-        Ok(Self::by(limiter, granted, call))
+        Ok(wrap(Self::by(limiter, granted, call)))
     }
 
     #[inline(always)]

@@ -62,6 +62,26 @@ impl Subject for Limiter {
     }
 }
 
+/// A call instead of a permit: it borrows the limiter, as the semaphore's permit borrows the semaphore.
+struct Run(InFlightLimiter<&'static str>);
+
+impl Subject for Run {
+    fn name(&self) -> &'static str {
+        "doclock limiter, run"
+    }
+
+    fn note(&self) -> &'static str {
+        "a call within run, instead of a permit that may travel"
+    }
+
+    fn run(&mut self, pairs: u32) -> Result {
+        for _ in 0..pairs {
+            self.0.run("payments", |_| ())?;
+        }
+        Ok(())
+    }
+}
+
 struct Plain(Semaphore);
 
 impl Subject for Plain {
@@ -118,8 +138,9 @@ fn subjects() -> Vec<Box<dyn Subject>> {
         Box::new(Limiter::new(
             "doclock limiter",
             "a key configured by name; limits, fairness, percentiles",
-            named,
+            named.clone(),
         )),
+        Box::new(Run(InFlightLimiter::with_options(named))),
         Box::new(Limiter::new(
             "doclock limiter, global limit",
             "the same under a global limit",
