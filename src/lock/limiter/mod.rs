@@ -27,7 +27,7 @@ use state::{Granted, Left, Next, Place, State, Verdict};
 use super::CancelToken;
 use super::parker::Mailbox;
 use super::wait::{self, Line, Reason, Wait};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 use crate::time::Clock;
 
 /// What names a downstream: text, a number, an enumeration.
