@@ -213,3 +213,35 @@ fn limiter_two_keys_under_the_global_limit() {
         });
     });
 }
+
+#[test]
+fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled() {
+    let outcomes = ["cancelled", "refused", "heavy ran"];
+    check_all("cancel of a heavy key in turn", None, outcomes, |seen| {
+        let options = LimiterOptions::new(2).global_limit(2).wait_limit(None);
+        let limiter: Limiter = InFlightLimiter::with_options(options);
+        let record = Record::default();
+        let token = CancelToken::new();
+        let held = limiter.acquire("held").unwrap();
+        let call = Call::to("heavy").cancel_token(&token);
+        let heavy = spawn(&limiter, &record, |limiter, record| {
+            record.run(limiter, "heavy", call, 2, 2)
+        });
+        let light = spawn(&limiter, &record, |limiter, record| {
+            record.run(limiter, "light", Call::to("light"), 1, 2)
+        });
+        let canceller = thread::spawn(move || token.cancel());
+        // Nobody returns a slot: the light call has to go on when the heavy one leaves the turn to it.
+        light.join().unwrap().unwrap();
+        drop(held);
+        canceller.join().unwrap();
+        let heavy = heavy.join().unwrap();
+        at_rest(&limiter);
+        seen.note(match heavy {
+            Ok(()) => "heavy ran",
+            Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+            Err(LimiterError::Cancelled { .. }) => "cancelled",
+            Err(other) => panic!("{other}"),
+        });
+    });
+}

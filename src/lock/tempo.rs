@@ -59,6 +59,17 @@ impl Tempo {
         }
     }
 
+    /// One by which all are measured, whatever that costs.
+    pub(super) fn steady() -> Self {
+        Self {
+            always: true,
+            unmeasured: 0,
+            within: Duration::ZERO,
+            quick: 0,
+            last: Timestamp::default(),
+        }
+    }
+
     /// Whether the grant that is about to be made is measured. To be asked once for each that nobody waited for.
     #[inline]
     pub(super) fn measure(&mut self, clock: &Clock) -> Option<Measured> {
@@ -209,11 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_clock_is_read_each_time() {
+    fn a_manual_clock_is_read_each_time_and_so_is_any_by_a_steady_tempo() {
         let mut taken = Taken::new();
-        taken.tempo = Tempo::new(&taken.clock.clock());
-        for _ in 0..1000 {
-            assert_eq!(taken.after(NANO), Some(1));
+        for tempo in [Tempo::new(&taken.clock.clock()), Tempo::steady()] {
+            taken.tempo = tempo;
+            for _ in 0..1000 {
+                assert_eq!(taken.after(NANO), Some(1));
+            }
         }
     }
 }

@@ -181,7 +181,7 @@ fn limiter_10_a_snapshot_is_a_table_and_json() {
         .map(|line| line.split_whitespace().collect())
         .collect();
     assert_eq!(lines[1][..4], ["\"payments\"", "0/2", "0", "1"]);
-    assert_eq!(lines[1][8..], ["5.0ms", "5.0ms"]);
+    assert_eq!(lines[1][9..], ["5.0ms", "5.0ms"]);
     assert_eq!(lines[2], ["\"shipping\"", "3/4", "0"]);
     assert_eq!(lines[3][..4], ["all", "3/8", "0", "2"]);
     let json = serde_json::to_value(&snapshot).unwrap();

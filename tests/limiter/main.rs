@@ -3,6 +3,7 @@
 mod ends;
 mod figures;
 mod grants;
+mod keys;
 mod weights;
 
 use std::sync::Mutex;

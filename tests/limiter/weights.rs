@@ -87,6 +87,10 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
         error.to_string(),
         "Call to \"other\" takes 5 slots, and there are never more than 4"
     );
+    let snapshot = limiter.snapshot();
+    assert_eq!(snapshot.total.too_heavy, 6);
+    let closed = snapshot.key(&"closed").unwrap().figures.unwrap();
+    assert_eq!((closed.too_heavy, closed.rejected), (1, 0));
     at_rest(&limiter, 3);
 }
 

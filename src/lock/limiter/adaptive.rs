@@ -141,14 +141,15 @@ impl Adaptive {
         if window.slow * Aimd::ONE_IN > Aimd::WINDOW {
             self.fall(sample.ended);
         } else if window.calls == Aimd::WINDOW {
-            let raised = self.limit + usize::from(window.used);
+            let raised = self.limit.saturating_add(window.used.into());
             self.begin_window(raised.min(self.rules.most));
         }
     }
 
     fn fall(&mut self, now: Timestamp) {
-        let part = self.limit.saturating_mul(self.rules.backoff) / 100;
-        let lowered = part.min(self.limit - 1);
+        let [limit, percent] = [self.limit, self.rules.backoff];
+        let part = limit / 100 * percent + limit % 100 * percent / 100;
+        let lowered = part.min(limit - 1);
         self.fell = Some(now);
         self.begin_window(lowered.max(self.rules.least));
     }
@@ -274,5 +275,19 @@ mod tests {
         let mut downstream = Downstream::new(Aimd::new(MS).between(3, 1).start(0).backoff(0));
         let limits: Vec<_> = (0..4).map(|_| downstream.after(2 * MS)).collect();
         assert_eq!(limits, [3; 4]);
+    }
+
+    #[test]
+    fn a_limit_as_large_as_can_be_neither_overflows_nor_falls_to_nothing() {
+        let rules = Aimd::new(10 * MS)
+            .between(1, usize::MAX)
+            .start(usize::MAX)
+            .backoff(50);
+        let mut downstream = Downstream::new(rules);
+        for _ in 0..Aimd::WINDOW {
+            assert_eq!(downstream.after(MS), usize::MAX);
+        }
+        assert_eq!(downstream.after(11 * MS), usize::MAX);
+        assert_eq!(downstream.after(11 * MS), usize::MAX / 2);
     }
 }

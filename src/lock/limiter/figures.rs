@@ -1,55 +1,127 @@
 //! What a limiter counts and measures, and how it shows.
 
 use std::fmt::{self, Debug};
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::lock::stats::{DurationSummary, Samples};
+use crate::lock::tempo::{Measured, Tempo};
+use crate::time::{Clock, Timestamp};
 
 /// Counts and samples of one key, or of several.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Figures {
-    pub(super) acquired: u64,
+    pub(super) counts: Counts,
+    /// Of those that waited.
+    wait: Samples,
+    latency: Samples,
+    /// Which calls of those that did not wait are measured.
+    tempo: Tempo,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    acquired: u64,
+    ended: u64,
     pub(super) rejected: u64,
     pub(super) declined: u64,
+    pub(super) too_heavy: u64,
     pub(super) timed_out: u64,
     pub(super) cancelled: u64,
-    pub(super) cancelled_running: u64,
-    /// Of those that waited.
-    pub(super) wait: Samples,
-    pub(super) latency: Samples,
+    cancelled_running: u64,
 }
 
 impl Figures {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.acquired += other.acquired;
-        self.rejected += other.rejected;
-        self.declined += other.declined;
-        self.timed_out += other.timed_out;
-        self.cancelled += other.cancelled;
-        self.cancelled_running += other.cancelled_running;
-        self.wait.add(&other.wait);
-        self.latency.add(&other.latency);
+    pub(super) fn new(tempo: Tempo) -> Self {
+        Self {
+            counts: Counts::default(),
+            wait: Samples::default(),
+            latency: Samples::default(),
+            tempo,
+        }
+    }
+
+    /// Counts a call that is granted without having waited; when that was, if it is measured.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
+        self.counts.acquired += 1;
+        self.tempo.measure(clock)
+    }
+
+    /// Somebody begins to wait: from now on all are measured, until there is a hurry again.
+    pub(super) fn calm(&mut self) {
+        self.tempo.calm();
+    }
+
+    /// Counts a call that is granted after a wait.
+    pub(super) fn begin_after(&mut self, waited: Duration) {
+        self.counts.acquired += 1;
+        self.wait.record(waited, 1);
+    }
+
+    /// Counts a call that ends.
+    #[inline(always)]
+    pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
+        self.counts.ended += 1;
+        self.counts.cancelled_running += u64::from(cancelled);
+        if let Some(Measured { at, weight }) = began {
+            self.latency.record(now - at, weight);
+        }
     }
 
     pub(super) fn show(&self) -> LimiterFigures {
+        let Counts {
+            acquired,
+            ended,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            cancelled_running,
+        } = self.counts;
         LimiterFigures {
-            acquired: self.acquired,
-            rejected: self.rejected,
-            declined: self.declined,
-            timed_out: self.timed_out,
-            cancelled: self.cancelled,
-            cancelled_running: self.cancelled_running,
-            wait: self
-                .wait
-                .summary(self.acquired, self.acquired - self.wait.count()),
-            latency: self.latency.summary(self.latency.count(), 0),
+            acquired,
+            rejected,
+            declined,
+            too_heavy,
+            timed_out,
+            cancelled,
+            cancelled_running,
+            wait: self.wait.summary(acquired, acquired - self.wait.count()),
+            latency: self.latency.summary(ended, 0),
         }
+    }
+
+    /// The sums of several.
+    pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut sum = Self::new(Tempo::steady());
+        for one in all {
+            sum.counts += one.counts;
+            sum.wait.add(&one.wait);
+            sum.latency.add(&one.latency);
+        }
+        sum
     }
 }
 
-/// What was counted and measured since the limiter was made.
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.acquired += other.acquired;
+        self.ended += other.ended;
+        self.rejected += other.rejected;
+        self.declined += other.declined;
+        self.too_heavy += other.too_heavy;
+        self.timed_out += other.timed_out;
+        self.cancelled += other.cancelled;
+        self.cancelled_running += other.cancelled_running;
+    }
+}
+
+/// What was counted and measured since the limiter was made. Each call that asked is counted once, under what became of it, and not
+/// yet while it waits; all but `acquired` and `cancelled_running` never ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -60,6 +132,8 @@ pub struct LimiterFigures {
     pub rejected: u64,
     /// Calls that were not to wait and found no free slot.
     pub declined: u64,
+    /// Calls that take more slots than there ever are.
+    pub too_heavy: u64,
     /// Calls whose wait limit passed before they were granted.
     pub timed_out: u64,
     /// Calls that were cancelled before they were granted.
@@ -69,6 +143,9 @@ pub struct LimiterFigures {
     /// Wait of the granted calls, from asking to grant; zero for those granted at once.
     pub wait: DurationSummary,
     /// Latency of the calls that ended, from grant to the return of their slots.
+    ///
+    /// Every call is measured, unless slots are taken again and again within microseconds and nobody waits: then one in 64 is,
+    /// and stands for all of them. Under an adaptive limit every call is measured in any case.
     pub latency: DurationSummary,
 }
 
@@ -104,7 +181,7 @@ pub struct LimiterSnapshot<K> {
     pub queued: usize,
     /// The figures of all calls.
     pub total: LimiterFigures,
-    /// The keys that were configured by name, in that order, then the others that are in use, in no particular order.
+    /// The keys that were configured by name, in that order, then the others that are in use, in the order in which they came into use.
     pub keys: Vec<KeySnapshot<K>>,
 }
 
@@ -119,13 +196,14 @@ impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}",
+            "{:<16}{:>10}{:>8}{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
             "key",
             "in flight",
             "queued",
             "acquired",
             "rejected",
             "declined",
+            "too heavy",
             "timed out",
             "cancelled",
             "p50",
@@ -157,10 +235,11 @@ fn row(
     };
     write!(
         f,
-        "{:>10}{:>10}{:>10}{:>11}{:>11}{:>10}{:>10}",
+        "{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
         figures.acquired,
         figures.rejected,
         figures.declined,
+        figures.too_heavy,
         figures.timed_out,
         figures.cancelled,
         short(figures.latency.p50),

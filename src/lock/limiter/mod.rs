@@ -3,12 +3,13 @@
 mod adaptive;
 mod error;
 mod figures;
+mod keys;
 mod options;
 mod permit;
 mod state;
 
 use std::fmt::{self, Debug};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -16,19 +17,23 @@ use std::time::Duration;
 pub use adaptive::Aimd;
 pub use error::{CallEvidence, LimiterError, Load};
 pub use figures::{KeySnapshot, LimiterFigures, LimiterSnapshot};
+use foldhash::fast::RandomState;
+use keys::Name;
 pub use options::{Call, LimiterOptions};
+use permit::Held;
 pub use permit::{Permit, Signal};
-use state::{Granted, KeyId, Left, Next, Place, State, Verdict};
+use state::{Granted, Left, Next, Place, State, Verdict};
 
+use super::CancelToken;
 use super::parker::Mailbox;
 use super::wait::{self, Line, Reason, Wait};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::Mutex;
 use crate::time::Clock;
 
 /// What names a downstream: text, a number, an enumeration.
 ///
-/// Implemented for whatever can be one. `Eq`, `Hash`, `Clone` and `Drop` of a key run while the limiter is locked, so they must not use
-/// it. A key that is cheap to clone (`&'static str`, a number, an `Arc<str>`) is best.
+/// Implemented for whatever can be one. `Eq` and `Clone` of a key run while the limiter is locked, so they must not use it. Whatever of
+/// a key panics, no slot is lost. A key that is cheap to clone (`&'static str`, a number, an `Arc<str>`) is best.
 pub trait LimiterKey: Clone + Eq + Hash + Debug + Send + 'static {}
 
 impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
@@ -93,6 +98,7 @@ pub struct InFlightLimiter<K: LimiterKey>(Arc<Shared<K>>);
 
 struct Shared<K: LimiterKey> {
     state: Mutex<State<K, Caller>>,
+    hashing: RandomState,
     clock: Clock,
     wait_limit: Option<Duration>,
     queue_bound: Option<usize>,
@@ -109,10 +115,17 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// A limiter with limits for single keys, a global limit, and so on.
     pub fn with_options(options: LimiterOptions<K>) -> Self {
-        let state = State::new(options.default_limit, options.global_limit, options.keys);
+        let clock = options.clock;
+        let mut state = State::new(options.default_limit, options.global_limit, &clock);
+        let hashing = RandomState::default();
+        for (key, rule) in options.keys {
+            let hash = hashing.hash_one(&key);
+            state.configure(key, hash, rule, &clock);
+        }
         Self(Arc::new(Shared {
             state: Mutex::new(state),
-            clock: options.clock,
+            hashing,
+            clock,
             wait_limit: options.wait_limit,
             queue_bound: options.queue_bound,
         }))
@@ -142,8 +155,10 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         call: impl Into<Call<K>>,
         task: impl FnOnce(&Signal) -> R,
     ) -> Result<R, LimiterError> {
-        let permit = self.acquire(call)?;
-        Ok(task(permit.signal()))
+        let call = call.into();
+        let limit = call.wait.or(self.0.wait_limit);
+        let slots = Held::of(self, call, limit, |slots| slots)?;
+        Ok(task(&slots.signal))
     }
 
     /// As [`run`](Self::run), but does not wait, whatever the call says.
@@ -165,8 +180,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         call: impl Into<Call<K>>,
         task: impl FnOnce(&Signal) -> R,
     ) -> Result<R, LimiterError> {
-        let permit = self.try_acquire(call)?;
-        Ok(task(permit.signal()))
+        let slots = Held::of(self, call.into(), Some(Duration::ZERO), |slots| slots)?;
+        Ok(task(&slots.signal))
     }
 
     /// Acquires the slots of a call for the life of the returned permit.
@@ -191,7 +206,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     pub fn acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
         let call = call.into();
         let limit = call.wait.or(self.0.wait_limit);
-        self.acquire_within(call, limit)
+        Held::of(self.clone(), call, limit, Permit)
     }
 
     /// Acquires the slots of a call if they are free and nobody waits for them; never waits, and never overtakes.
@@ -214,65 +229,53 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), LimiterError>(())
     /// ```
     pub fn try_acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
-        self.acquire_within(call.into(), Some(Duration::ZERO))
+        Held::of(self.clone(), call.into(), Some(Duration::ZERO), Permit)
     }
 
-    #[inline]
-    fn acquire_within(
-        &self,
-        call: Call<K>,
-        limit: Option<Duration>,
-    ) -> Result<Permit<K>, LimiterError> {
-        let shared = &self.0;
-        if let Some(token) = &call.cancel
-            && token.is_cancelled()
-        {
-            return Err(self.refuse_cancelled(&call));
+    /// Acquires slots that are free, which whoever calls has to return.
+    #[inline(always)]
+    fn try_grant(&self, call: &Call<K>) -> Option<Granted> {
+        if call.is_cancelled() {
+            return None;
         }
+        let shared = &self.0;
+        let name = shared.name(&call.key);
         let mut state = shared.state.lock();
-        let id = match state.enter(&call.key, call.weight) {
-            Ok(id) => id,
-            Err(limit) => {
-                drop(state);
-                return Err(LimiterError::TooHeavy {
-                    key: format!("{:?}", call.key),
-                    weight: call.weight,
-                    limit,
-                });
-            }
-        };
-        let granted = match state.try_take(id, call.weight, || shared.clock.now()) {
-            Some(granted) => {
-                drop(state);
-                granted
-            }
-            None => self.wait(state, id, &call, limit)?,
-        };
-        Ok(Permit::new(self.clone(), granted, call.cancel))
+        state.try_take(name, call.weight, &shared.clock)
     }
 
-    /// Joins the line of a key and waits.
+    /// As [`try_grant`](Self::try_grant), but waits if it has to and may, and says why if not.
     #[cold]
-    fn wait(
-        &self,
-        mut state: MutexGuard<'_, State<K, Caller>>,
-        id: KeyId,
-        call: &Call<K>,
-        limit: Option<Duration>,
-    ) -> Result<Granted, LimiterError> {
+    fn grant(&self, call: &Call<K>, limit: Option<Duration>) -> Result<Granted, LimiterError> {
         let shared = &self.0;
+        let name = shared.name(&call.key);
+        let cancelled = call.is_cancelled();
+        let mut state = shared.state.lock();
+        if cancelled {
+            let load = state.turn_away(name, |counts| counts.cancelled += 1);
+            drop(state);
+            let call = call.evidence(load);
+            return Err(LimiterError::Cancelled { call });
+        }
+        let most = state.most(name);
+        if call.weight > most {
+            state.turn_away(name, |counts| counts.too_heavy += 1);
+            drop(state);
+            return Err(call.too_heavy(most));
+        }
+        if let Some(granted) = state.try_take(name, call.weight, &shared.clock) {
+            return Ok(granted);
+        }
         if limit.is_some_and(|limit| limit.is_zero()) {
-            state.count_declined(id);
-            let load = state.leave_with_load(id);
+            let load = state.turn_away(name, |counts| counts.declined += 1);
             drop(state);
             let call = call.evidence(load);
             return Err(LimiterError::Busy { call });
         }
-        let queued = state.load_of(id).queued;
+        let queued = state.load(name).queued;
         let bounds = [call.queue_bound, shared.queue_bound].into_iter().flatten();
         if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-            state.count_rejected(id);
-            let load = state.leave_with_load(id);
+            let load = state.turn_away(name, |counts| counts.rejected += 1);
             drop(state);
             let call = call.evidence(load);
             return Err(LimiterError::QueueFull { bound, call });
@@ -280,7 +283,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         // The deadline comes first: whoever sees the call in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let caller = Caller::new(Mailbox::new());
-        let ticket = state.join(id, call.weight, shared.clock.now(), Arc::clone(&caller));
+        let ticket = state.join(name, call.weight, shared.clock.now(), Arc::clone(&caller));
         drop(state);
         let wait = Wait {
             ticket,
@@ -290,33 +293,24 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             looks: wait::looks(Duration::MAX, limit),
         };
         let verdict = wait::wait(shared, &caller, call.cancel.as_ref(), wait);
-        verdict.map_err(|left| call.error(left))
-    }
-
-    fn refuse_cancelled(&self, call: &Call<K>) -> LimiterError {
-        let mut state = self.0.state.lock();
-        state.count_cancelled(&call.key);
-        let load = state.load(&call.key);
-        drop(state);
-        LimiterError::Cancelled {
-            call: call.evidence(load),
-        }
+        verdict.map_err(|left| call.error(*left))
     }
 
     /// Returns what a permit held.
     #[inline]
     fn give_back(&self, granted: Granted, cancelled: bool) {
         let whole = !cancelled && !thread::panicking();
+        let mut next = Next::default();
         let mut state = self.0.state.lock();
-        let now = self.0.clock.now();
-        let next = state.give_back(granted, now, whole, cancelled);
+        state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
         drop(state);
-        tell(next);
+        tell(&mut next);
     }
 
     /// How busy a key is at the moment. One that nobody uses is idle under the limit that it would have.
     pub fn load(&self, key: &K) -> Load {
-        self.0.state.lock().load(key)
+        let name = self.0.name(key);
+        self.0.state.lock().load(name)
     }
 
     /// Figures and state of one moment. Others wait while it is taken, for a few microseconds for each key that was configured by
@@ -344,7 +338,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, key: &K, place: usize) {
-        let waiting = self.0.state.lock().waiting_at(key, place);
+        let waiting = self.0.state.lock().waiting_at(self.0.name(key), place);
         if let Some(place) = waiting {
             self.0.withdraw(place, Reason::Expired(Duration::ZERO));
         }
@@ -352,6 +346,11 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 }
 
 impl<K: Debug> Call<K> {
+    #[inline]
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
     /// What it saw without having stood in line.
     fn evidence(&self, load: Load) -> Box<CallEvidence> {
         Box::new(CallEvidence {
@@ -361,6 +360,14 @@ impl<K: Debug> Call<K> {
             place: None,
             load,
         })
+    }
+
+    fn too_heavy(&self, limit: usize) -> LimiterError {
+        LimiterError::TooHeavy {
+            key: format!("{:?}", self.key),
+            weight: self.weight,
+            limit,
+        }
     }
 
     fn error(&self, left: Left) -> LimiterError {
@@ -374,11 +381,19 @@ impl<K: Debug> Call<K> {
     }
 }
 
-/// Tells callers what became of their calls. Without the mutex.
+/// Tells callers what became of their calls. Without the mutex, and before anything else is done.
 #[inline]
-fn tell(next: Next<Caller>) {
-    for (caller, verdict) in next {
+fn tell<K>(next: &mut Next<K, Caller>) {
+    for (caller, verdict) in next.told.drain(..) {
         caller.tell(verdict);
+    }
+}
+
+impl<K: LimiterKey> Shared<K> {
+    #[inline]
+    fn name<'a>(&self, key: &'a K) -> Name<'a, K> {
+        let hash = self.hashing.hash_one(key);
+        Name { key, hash }
     }
 }
 
@@ -390,11 +405,12 @@ impl<K: LimiterKey> Line for Shared<K> {
     }
 
     fn withdraw(&self, place: Place, reason: Reason) {
+        let mut next = Next::default();
         let mut state = self.state.lock();
         let now = self.clock.now();
-        let next = state.withdraw(place, reason, now);
+        state.withdraw(place, reason, now, &mut next);
         drop(state);
-        tell(next);
+        tell(&mut next);
     }
 }
 

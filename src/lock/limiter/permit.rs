@@ -1,57 +1,83 @@
 //! Slots that return themselves.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
 
 use super::state::Granted;
-use super::{InFlightLimiter, LimiterKey};
+use super::{Call, InFlightLimiter, LimiterError, LimiterKey};
 use crate::lock::CancelToken;
+
+/// Slots that are returned when this is dropped, to a limiter of which it has a handle or a borrow.
+pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
+    limiter: L,
+    granted: Granted,
+    pub(super) signal: Signal,
+    key: PhantomData<fn() -> K>,
+}
+
+impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
+    /// Acquires slots. Both ways `wrap` them as they come: what is written once more on its way costs as much as a lock.
+    #[inline(always)]
+    pub(super) fn of<R>(
+        limiter: L,
+        call: Call<K>,
+        limit: Option<Duration>,
+        wrap: impl FnOnce(Self) -> R,
+    ) -> Result<R, LimiterError> {
+        if let Some(granted) = limiter.borrow().try_grant(&call) {
+            return Ok(wrap(Self::by(limiter, granted, call)));
+        }
+        let granted = limiter.borrow().grant(&call, limit)?;
+        Ok(wrap(Self::by(limiter, granted, call)))
+    }
+
+    #[inline(always)]
+    fn by(limiter: L, granted: Granted, mut call: Call<K>) -> Self {
+        let held = Self {
+            limiter,
+            granted,
+            signal: Signal(call.cancel.take()),
+            key: PhantomData,
+        };
+        // Dropping the key is code of users. Should it fail, the slots are returned.
+        drop(call);
+        held
+    }
+}
+
+impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for Held<K, L> {
+    #[inline]
+    fn drop(&mut self) {
+        let cancelled = self.signal.is_cancelled();
+        self.limiter.borrow().give_back(self.granted, cancelled);
+    }
+}
 
 /// Holds the slots of a call until it is dropped.
 ///
-/// It may be sent to another thread and dropped there.
+/// It may be sent to another thread and dropped there. One that is forgotten ([`std::mem::forget`]) never returns its slots.
 #[must_use = "the slots are returned as soon as the permit is dropped"]
-pub struct Permit<K: LimiterKey> {
-    limiter: InFlightLimiter<K>,
-    granted: Granted,
-    signal: Signal,
-}
+pub struct Permit<K: LimiterKey>(pub(super) Held<K, InFlightLimiter<K>>);
 
 impl<K: LimiterKey> Permit<K> {
-    pub(super) fn new(
-        limiter: InFlightLimiter<K>,
-        granted: Granted,
-        cancel: Option<CancelToken>,
-    ) -> Self {
-        Self {
-            limiter,
-            granted,
-            signal: Signal(cancel),
-        }
-    }
-
     /// Whether the call is still wanted.
     pub fn signal(&self) -> &Signal {
-        &self.signal
+        &self.0.signal
     }
 
     /// How many slots it holds.
     pub fn weight(&self) -> usize {
-        self.granted.weight
-    }
-}
-
-impl<K: LimiterKey> Drop for Permit<K> {
-    fn drop(&mut self) {
-        let cancelled = self.signal.is_cancelled();
-        self.limiter.give_back(self.granted, cancelled);
+        self.0.granted.weight
     }
 }
 
 impl<K: LimiterKey> fmt::Debug for Permit<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit")
-            .field("weight", &self.granted.weight)
-            .field("signal", &self.signal)
+            .field("weight", &self.weight())
+            .field("signal", self.signal())
             .finish_non_exhaustive()
     }
 }

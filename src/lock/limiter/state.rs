@@ -11,72 +11,38 @@
 //! 4. If a key stands there, the first of these does not fit the global limit. So without one nobody stands there.
 //! 5. A key that is idle and was not configured by name is not kept.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::time::Duration;
 
-use foldhash::fast::RandomState;
-use slotmap::SlotMap;
 use smallvec::SmallVec;
 
-use super::adaptive::{Adaptive, Sample};
+use super::adaptive::Adaptive;
 use super::error::Load;
-use super::figures::{Figures, KeySnapshot, LimiterSnapshot};
+use super::figures::{Counts, Figures, KeySnapshot, LimiterSnapshot};
+use super::keys::{KeyId, KeyState, Keys, Name, Own, Turn, Waiter};
 use super::options::Rule;
+use crate::lock::tempo::{Measured, Tempo};
 use crate::lock::wait::Reason;
 use crate::queue::{Priority, Queue, Slots, Ticket};
-use crate::time::Timestamp;
-
-slotmap::new_key_type! {
-    /// Names a key for as long as it is in use.
-    pub(super) struct KeyId;
-}
+use crate::time::{Clock, Timestamp};
 
 /// `T` is what the face keeps of each waiting call.
 pub(super) struct State<K, T> {
-    ids: HashMap<K, KeyId, RandomState>,
-    entries: SlotMap<KeyId, Entry<K, T>>,
+    keys: Keys<K, T>,
     /// The line of the keys in front of the global limit. A key that was served joins again at the end, which makes it a
     /// round robin.
     turns: Queue<Slots, KeyId>,
-    default_limit: usize,
     global_limit: Option<usize>,
     /// Of the keys that were not configured by name.
     others: Figures,
 }
 
-struct Entry<K, T> {
-    key: K,
-    queue: Queue<Slots, Waiter<T>>,
-    turn: Option<Turn>,
-    /// What a key has that was configured by name.
-    own: Option<Box<Own>>,
-}
-
-/// A key's place in the line of the keys, and what it demands there.
-struct Turn {
-    ticket: Ticket,
-    weight: usize,
-}
-
-#[derive(Default)]
-struct Own {
-    figures: Figures,
-    adaptive: Option<Adaptive>,
-}
-
-struct Waiter<T> {
-    weight: usize,
-    since: Timestamp,
-    request: T,
-}
-
 /// Slots that were taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Granted {
     key: KeyId,
     pub(super) weight: usize,
-    since: Timestamp,
+    /// When, if that is measured.
+    began: Option<Measured>,
 }
 
 /// Names a waiting call.
@@ -95,172 +61,168 @@ pub(super) struct Left {
     pub(super) load: Load,
 }
 
-pub(super) type Verdict = Result<Granted, Left>;
+pub(super) type Verdict = Result<Granted, Box<Left>>;
 
-/// Who is to be told what, once the mutex is free again.
-pub(super) type Next<T> = SmallVec<[(T, Verdict); 2]>;
+/// What is left to be done once the mutex is free again.
+#[must_use]
+pub(super) struct Next<K, T> {
+    /// Who is to be told what.
+    pub(super) told: SmallVec<[(T, Verdict); 2]>,
+    /// A key that is idle now. Dropping it is code of users, so it comes last.
+    pub(super) gone: Option<K>,
+}
 
-impl<K: Clone + Eq + Hash, T> State<K, T> {
-    pub(super) fn new(
-        default_limit: usize,
-        global_limit: Option<usize>,
-        keys: Vec<(K, Rule)>,
-    ) -> Self {
+impl<K, T> Default for Next<K, T> {
+    fn default() -> Self {
+        Self {
+            told: SmallVec::new(),
+            gone: None,
+        }
+    }
+}
+
+impl<K: Clone + Eq, T> State<K, T> {
+    pub(super) fn new(default_limit: usize, global_limit: Option<usize>, clock: &Clock) -> Self {
         let global = Slots::new(global_limit.unwrap_or(usize::MAX));
-        let mut state = Self {
-            ids: HashMap::default(),
-            entries: SlotMap::with_key(),
+        Self {
+            keys: Keys::new(default_limit),
             turns: Queue::new(global, 0),
-            default_limit,
             global_limit,
-            others: Figures::default(),
+            others: Figures::new(Tempo::new(clock)),
+        }
+    }
+
+    /// Configures a key that is not there.
+    pub(super) fn configure(&mut self, key: K, hash: u64, rule: Rule, clock: &Clock) {
+        let (limit, adaptive, tempo) = match rule {
+            Rule::Fixed(limit) => (limit, None, Tempo::new(clock)),
+            Rule::Adaptive(rules) => {
+                let adaptive = Adaptive::new(rules);
+                (adaptive.limit(), Some(adaptive), Tempo::steady())
+            }
         };
-        for (key, rule) in keys {
-            let (limit, adaptive) = match rule {
-                Rule::Fixed(limit) => (limit, None),
-                Rule::Adaptive(rules) => {
-                    let adaptive = Adaptive::new(rules);
-                    (adaptive.limit(), Some(adaptive))
-                }
-            };
-            let figures = Figures::default();
-            state.add(&key, limit, Some(Box::new(Own { figures, adaptive })));
-        }
-        state
-    }
-
-    // --- Keys ---
-
-    fn add(&mut self, key: &K, limit: usize, own: Option<Box<Own>>) -> KeyId {
-        // Both before the first is kept: cloning is code of users, and may panic.
-        let [name, listed] = [key.clone(), key.clone()];
-        let id = self.entries.insert(Entry {
-            key: name,
-            queue: Queue::new(Slots::new(limit), 0),
-            turn: None,
-            own,
-        });
-        self.ids.insert(listed, id);
-        id
-    }
-
-    /// The entry of a key for a call of this weight; the most that there ever is if that is less.
-    pub(super) fn enter(&mut self, key: &K, weight: usize) -> Result<KeyId, usize> {
-        let known = self.ids.get(key).copied();
-        let entry = known.and_then(|id| self.entries.get(id));
-        let limit = entry.map_or(self.default_limit, Entry::least_limit);
-        let most = limit.min(self.turns.capacity().limit());
-        if weight > most {
-            return Err(most);
-        }
-        Ok(known.unwrap_or_else(|| self.add(key, self.default_limit, None)))
-    }
-
-    /// Drops what is kept of a key that nobody uses.
-    pub(super) fn leave(&mut self, id: KeyId) {
-        let Some(entry) = self.entries.get(id) else {
-            return;
-        };
-        let idle = entry.queue.len() == 0 && entry.queue.capacity().taken() == 0;
-        if idle && entry.own.is_none() {
-            self.ids.remove(&entry.key);
-            self.entries.remove(id);
-        }
-    }
-
-    /// As [`State::leave`], and how busy the key was.
-    pub(super) fn leave_with_load(&mut self, id: KeyId) -> Load {
-        let load = self.load_of(id);
-        self.leave(id);
-        load
-    }
-
-    /// The figures in which a key's calls are counted.
-    fn figures_of(&mut self, id: KeyId) -> &mut Figures {
-        let entry = self.entries.get_mut(id);
-        match entry.and_then(|entry| entry.own.as_mut()) {
-            Some(own) => &mut own.figures,
-            None => &mut self.others,
-        }
+        let figures = Figures::new(tempo);
+        let own = Own { figures, adaptive };
+        self.keys.add_own(key, hash, limit, own);
     }
 
     // --- Asking ---
 
-    /// Takes slots at once, if they are free and nobody waits who has a better claim.
-    #[inline]
+    /// The most slots that a call may take: how many there are at any time.
+    pub(super) fn most(&self, name: Name<'_, K>) -> usize {
+        let known = self.keys.find(name);
+        let own = known.map_or(self.keys.default_limit(), |(_, state)| state.least_limit());
+        own.min(self.turns.capacity().limit())
+    }
+
+    /// Takes slots at once, if they are free and nobody waits who has a better claim, and if there are as many at any time.
+    #[inline(always)]
     pub(super) fn try_take(
         &mut self,
-        id: KeyId,
+        name: Name<'_, K>,
         weight: usize,
-        now: impl FnOnce() -> Timestamp,
+        clock: &Clock,
     ) -> Option<Granted> {
-        let entry = self.entries.get_mut(id)?;
-        if !entry.queue.try_take(&weight) {
+        let Some((key, state)) = self.keys.find_mut(name) else {
+            return self.try_take_anew(name, weight, clock);
+        };
+        if weight > state.least_limit() || !state.queue.try_take(&weight) {
             return None;
         }
         if !self.turns.try_take(&weight) {
             // Nobody waits for this key, so there is nobody for whom this makes room.
-            entry.queue.give_back(&weight);
+            state.queue.give_back(&weight);
             return None;
         }
-        entry.figures(&mut self.others).acquired += 1;
-        Some(Granted {
-            key: id,
-            weight,
-            since: now(),
-        })
+        let began = state.figures(&mut self.others).begin(clock);
+        Some(Granted { key, weight, began })
     }
 
-    /// Joins the line of a key. To be called only after [`State::try_take`] has declined.
-    pub(super) fn join(&mut self, id: KeyId, weight: usize, now: Timestamp, request: T) -> Place {
-        // Asked for by its key under the same mutex, so it is there.
-        let entry = &mut self.entries[id];
+    /// As [`State::try_take`], of a key that is idle and was not configured.
+    fn try_take_anew(
+        &mut self,
+        name: Name<'_, K>,
+        weight: usize,
+        clock: &Clock,
+    ) -> Option<Granted> {
+        let free = self.turns.len() == 0 && self.turns.capacity().fits(weight);
+        if !free || weight > self.keys.default_limit() {
+            return None;
+        }
+        // Cloning is code of users, and may panic: so it comes before all else.
+        let (key, state) = self.keys.add(name.key.clone(), name.hash);
+        let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
+        debug_assert!(taken, "it fits both limits, and nobody waits");
+        let began = self.others.begin(clock);
+        Some(Granted { key, weight, began })
+    }
+
+    /// Joins the line of a key. To be called only after [`State::try_take`] has declined, and with no more than [`State::most`].
+    pub(super) fn join(
+        &mut self,
+        name: Name<'_, K>,
+        weight: usize,
+        now: Timestamp,
+        request: T,
+    ) -> Place {
         let waiter = Waiter {
             weight,
             since: now,
             request,
         };
-        let ticket = entry.queue.join(weight, Priority::Normal, waiter);
-        self.update_turn(id);
-        Place { key: id, ticket }
+        let (key, state) = match self.keys.find_mut(name) {
+            Some(known) => known,
+            None => self.keys.add(name.key.clone(), name.hash),
+        };
+        state.figures(&mut self.others).calm();
+        let ticket = state.queue.join(weight, Priority::Normal, waiter);
+        self.update_turn(key);
+        Place { key, ticket }
     }
 
-    pub(super) fn count_rejected(&mut self, id: KeyId) {
-        self.figures_of(id).rejected += 1;
-    }
-
-    pub(super) fn count_declined(&mut self, id: KeyId) {
-        self.figures_of(id).declined += 1;
-    }
-
-    pub(super) fn count_cancelled(&mut self, key: &K) {
-        let id = self.ids.get(key).copied().unwrap_or_default();
-        self.figures_of(id).cancelled += 1;
+    /// Counts a call that ends without having stood in line, and tells how busy its key is.
+    pub(super) fn turn_away(&mut self, name: Name<'_, K>, count: impl FnOnce(&mut Counts)) -> Load {
+        let known = self.keys.find_mut(name);
+        let figures = match known {
+            Some((_, state)) => state.figures(&mut self.others),
+            None => &mut self.others,
+        };
+        count(&mut figures.counts);
+        self.load(name)
     }
 
     // --- Ending ---
 
     /// Takes a call out of its line; nobody is told when it no longer stands there, because it was told before.
-    pub(super) fn withdraw(&mut self, place: Place, reason: Reason, now: Timestamp) -> Next<T> {
-        let mut next = Next::new();
-        let load = self.load_of(place.key);
-        let Some(entry) = self.entries.get_mut(place.key) else {
-            return next;
+    pub(super) fn withdraw(
+        &mut self,
+        place: Place,
+        reason: Reason,
+        now: Timestamp,
+        next: &mut Next<K, T>,
+    ) {
+        let Place { key, ticket } = place;
+        let Some(state) = self.keys.get(key) else {
+            return;
         };
-        let ahead = entry.queue.place(place.ticket);
-        let Some((ahead, waiter)) = ahead.zip(entry.queue.withdraw(place.ticket)) else {
-            return next;
+        let load = self.load_of(Some(state));
+        let Some(state) = self.keys.get_mut(key) else {
+            return;
+        };
+        let ahead = state.queue.place(ticket);
+        let Some((ahead, waiter)) = ahead.zip(state.queue.withdraw(ticket)) else {
+            return;
         };
         let waited = now - waiter.since;
-        let figures = entry.figures(&mut self.others);
+        let counts = &mut state.figures(&mut self.others).counts;
         let waited = match reason {
             Reason::Expired(limit) => {
-                figures.timed_out += 1;
+                counts.timed_out += 1;
                 // The limit went by another clock than the figures.
                 waited.max(limit)
             }
             Reason::Cancelled => {
-                figures.cancelled += 1;
+                counts.cancelled += 1;
                 waited
             }
         };
@@ -270,127 +232,127 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
             place: ahead + 1,
             load,
         };
-        next.push((waiter.request, Err(left)));
-        self.update_turn(place.key);
-        self.serve(now, &mut next);
-        self.leave(place.key);
-        next
+        next.told.push((waiter.request, Err(Box::new(left))));
+        let over = state.is_over();
+        self.update_turn(key);
+        self.serve(now, next);
+        if over {
+            next.gone = self.keys.remove(key);
+        }
     }
 
-    /// Returns slots; whoever they make room for has them in the same step.
-    #[inline]
+    /// Returns slots; whoever they make room for has them in the same step. `whole` says that the call came to its own end.
+    #[inline(always)]
     pub(super) fn give_back(
         &mut self,
         granted: Granted,
-        now: Timestamp,
+        clock: &Clock,
         whole: bool,
         cancelled: bool,
-    ) -> Next<T> {
-        let mut next = Next::new();
-        let Granted { key, weight, since } = granted;
-        let Some(entry) = self.entries.get_mut(key) else {
+        next: &mut Next<K, T>,
+    ) {
+        let Granted { key, weight, began } = granted;
+        let Some(state) = self.keys.get_mut(key) else {
             debug_assert!(false, "a key is kept while it has slots out");
-            return next;
+            return;
         };
-        let figures = entry.figures(&mut self.others);
-        figures.latency.record(now - since, 1);
-        figures.cancelled_running += u64::from(cancelled);
-        entry.learn(Sample {
-            began: since,
-            ended: now,
-            whole,
-            in_flight: entry.queue.capacity().taken(),
-        });
-        entry.queue.give_back(&weight);
+        let waited_for = self.turns.len() > 0 || state.queue.len() > 0;
+        let now = match began.is_some() || waited_for {
+            true => clock.now(),
+            false => Timestamp::default(),
+        };
+        state.figures(&mut self.others).end(began, now, cancelled);
+        state.learn(began, now, whole);
+        state.queue.give_back(&weight);
         self.turns.give_back(&weight);
-        if entry.queue.len() > 0 {
+        let over = state.is_over();
+        if waited_for {
             self.update_turn(key);
+            self.serve(now, next);
         }
-        self.serve(now, &mut next);
-        self.leave(key);
-        next
+        if over {
+            next.gone = self.keys.remove(key);
+        }
     }
 
     // --- Turns ---
 
     /// Restores invariant 3 for a key of whose line or limit something changed.
     fn update_turn(&mut self, id: KeyId) {
-        let Some(entry) = self.entries.get_mut(id) else {
+        let Some(state) = self.keys.get_mut(id) else {
             return;
         };
-        let capacity = entry.queue.capacity();
-        let head = entry.queue.head().copied();
+        let capacity = state.queue.capacity();
+        let head = state.queue.head().copied();
         let demand = head.filter(|&weight| capacity.fits(weight));
-        if entry.turn.as_ref().map(|turn| turn.weight) == demand {
+        if state.turn.as_ref().map(|turn| turn.weight) == demand {
             return;
         }
-        if let Some(turn) = entry.turn.take() {
+        if let Some(turn) = state.turn.take() {
             self.turns.withdraw(turn.ticket);
         }
-        entry.turn = demand.map(|weight| Turn {
+        state.turn = demand.map(|weight| Turn {
             ticket: self.turns.join(weight, Priority::Normal, id),
             weight,
         });
     }
 
     /// Restores invariant 4: grants to keys in turn for as long as the first fits.
-    fn serve(&mut self, now: Timestamp, next: &mut Next<T>) {
+    fn serve(&mut self, now: Timestamp, next: &mut Next<K, T>) {
         while let Some(id) = self.turns.next() {
-            let Some(entry) = self.entries.get_mut(id) else {
+            let Some(state) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while somebody waits for it");
                 continue;
             };
-            entry.turn = None;
-            let Some(waiter) = entry.queue.next() else {
+            state.turn = None;
+            let Some(waiter) = state.queue.next() else {
                 debug_assert!(false, "the head of a key's line fits its limit (3)");
                 continue;
             };
-            let figures = entry.figures(&mut self.others);
-            figures.acquired += 1;
-            figures.wait.record(now - waiter.since, 1);
+            let figures = state.figures(&mut self.others);
+            figures.begin_after(now - waiter.since);
             let granted = Granted {
                 key: id,
                 weight: waiter.weight,
-                since: now,
+                began: Some(Measured::once(now)),
             };
-            next.push((waiter.request, Ok(granted)));
+            next.told.push((waiter.request, Ok(granted)));
             self.update_turn(id);
         }
     }
 
     // --- Looking ---
 
-    pub(super) fn load(&self, key: &K) -> Load {
-        self.load_of(self.ids.get(key).copied().unwrap_or_default())
+    pub(super) fn load(&self, name: Name<'_, K>) -> Load {
+        self.load_of(self.keys.find(name).map(|(_, state)| state))
     }
 
-    pub(super) fn load_of(&self, id: KeyId) -> Load {
-        let entry = self.entries.get(id);
-        let slots = entry.map(|entry| entry.queue.capacity());
+    fn load_of(&self, state: Option<&KeyState<T>>) -> Load {
+        let slots = state.map(|state| state.queue.capacity());
         Load {
             in_flight: slots.map_or(0, Slots::taken),
-            limit: slots.map_or(self.default_limit, Slots::limit),
-            queued: entry.map_or(0, |entry| entry.queue.len()),
+            limit: slots.map_or(self.keys.default_limit(), Slots::limit),
+            queued: state.map_or(0, |state| state.queue.len()),
             total_in_flight: self.turns.capacity().taken(),
             global_limit: self.global_limit,
         }
     }
 
     pub(super) fn snapshot(&self) -> LimiterSnapshot<K> {
-        let mut total = Figures::default();
-        total.add(&self.others);
-        let mut keys = Vec::with_capacity(self.entries.len());
-        for entry in self.entries.values() {
-            let own = entry.own.as_ref().map(|own| &own.figures);
-            own.inspect(|figures| total.add(figures));
-            keys.push(KeySnapshot {
+        let entries = self.keys.in_order();
+        let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
+        let all = own.map(|own| &own.figures).chain([&self.others]);
+        let total = Figures::sum(all);
+        let keys: Vec<_> = entries
+            .into_iter()
+            .map(|entry| KeySnapshot {
                 key: entry.key.clone(),
-                limit: entry.queue.capacity().limit(),
-                in_flight: entry.queue.capacity().taken(),
-                queued: entry.queue.len(),
-                figures: own.map(Figures::show),
-            });
-        }
+                limit: entry.state.queue.capacity().limit(),
+                in_flight: entry.state.queue.capacity().taken(),
+                queued: entry.state.queue.len(),
+                figures: entry.state.own.as_ref().map(|own| own.figures.show()),
+            })
+            .collect();
         LimiterSnapshot {
             in_flight: self.turns.capacity().taken(),
             global_limit: self.global_limit,
@@ -402,35 +364,11 @@ impl<K: Clone + Eq + Hash, T> State<K, T> {
 
     /// Who waits at this place of a key's line, from 1.
     #[cfg(loom)]
-    pub(super) fn waiting_at(&self, key: &K, place: usize) -> Option<Place> {
-        let key = *self.ids.get(key)?;
-        let mut waiting = self.entries.get(key)?.queue.waiting();
+    pub(super) fn waiting_at(&self, name: Name<'_, K>, place: usize) -> Option<Place> {
+        let (key, state) = self.keys.find(name)?;
+        let mut waiting = state.queue.waiting();
         let (ticket, _) = waiting.nth(place.checked_sub(1)?)?;
         Some(Place { key, ticket })
-    }
-}
-
-impl<K, T> Entry<K, T> {
-    /// How many slots there are at any time.
-    fn least_limit(&self) -> usize {
-        let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
-        adaptive.map_or(self.queue.capacity().limit(), Adaptive::least)
-    }
-
-    fn figures<'a>(&'a mut self, others: &'a mut Figures) -> &'a mut Figures {
-        match &mut self.own {
-            Some(own) => &mut own.figures,
-            None => others,
-        }
-    }
-
-    /// Has an adaptive limit follow what a call shows.
-    fn learn(&mut self, sample: Sample) {
-        let own = self.own.as_mut();
-        if let Some(adaptive) = own.and_then(|own| own.adaptive.as_mut()) {
-            adaptive.take_in(sample);
-            self.queue.capacity_mut().set_limit(adaptive.limit());
-        }
     }
 }
 

@@ -35,30 +35,46 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 type Number = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Asked {
+struct Caller {
     number: Number,
     key: usize,
     weight: usize,
 }
 
+/// Two of the keys have the same.
+fn hash(key: &usize) -> u64 {
+    *key as u64 % 3
+}
+
+fn name(key: &usize) -> Name<'_, usize> {
+    Name {
+        key,
+        hash: hash(key),
+    }
+}
+
 /// A limiter and what became of every call to it.
 struct Subject {
-    state: State<usize, Asked>,
+    state: State<usize, Caller>,
     clock: ManualClock,
-    holders: Vec<(Asked, Granted)>,
-    places: Vec<(Asked, Place)>,
+    holders: Vec<(Caller, Granted)>,
+    places: Vec<(Caller, Place)>,
     /// In the order of the grants, those granted at once left out.
-    served: Vec<Asked>,
-    left: Vec<Asked>,
+    served: Vec<Caller>,
+    left: Vec<Caller>,
 }
 
 impl Subject {
     fn new(rules: &[Rule], global_limit: Option<usize>) -> Self {
-        let keys = rules.iter().copied().enumerate().collect();
+        let clock = ManualClock::new();
+        let mut state = State::new(3, global_limit, &clock.clock());
+        // The last key is not configured by name.
+        for (key, &rule) in rules.iter().enumerate() {
+            state.configure(key, hash(&key), rule, &clock.clock());
+        }
         Self {
-            // The last key is not configured by name.
-            state: State::new(3, global_limit, keys),
-            clock: ManualClock::new(),
+            state,
+            clock,
             holders: Vec::new(),
             places: Vec::new(),
             served: Vec::new(),
@@ -71,17 +87,21 @@ impl Subject {
     }
 
     /// Whether the call got slots at once; `None` where it never can.
-    fn ask(&mut self, asked: Asked, wait: bool) -> Option<bool> {
+    fn ask(&mut self, asked: Caller, wait: bool) -> Option<bool> {
         let now = self.now();
-        let id = self.state.enter(&asked.key, asked.weight).ok()?;
-        let granted = self.state.try_take(id, asked.weight, || now);
+        let name = name(&asked.key);
+        let Caller { weight, .. } = asked;
+        if weight > self.state.most(name) {
+            return None;
+        }
+        let granted = self.state.try_take(name, weight, &self.clock.clock());
         match granted {
             Some(granted) => self.holders.push((asked, granted)),
             None if wait => {
-                let place = self.state.join(id, asked.weight, now, asked);
+                let place = self.state.join(name, weight, now, asked);
                 self.places.push((asked, place));
             }
-            None => self.state.leave(id),
+            None => {}
         }
         Some(granted.is_some())
     }
@@ -91,19 +111,23 @@ impl Subject {
             true => Reason::Expired(Duration::ZERO),
             false => Reason::Cancelled,
         };
-        let next = self.state.withdraw(place, reason, self.now());
+        let mut next = Next::default();
+        self.state.withdraw(place, reason, self.now(), &mut next);
         self.hear(next);
     }
 
-    fn give_back(&mut self, which: usize) -> Asked {
+    fn give_back(&mut self, which: usize) -> Caller {
         let (asked, granted) = self.holders.remove(which);
-        let next = self.state.give_back(granted, self.now(), true, false);
+        let mut next = Next::default();
+        let clock = self.clock.clock();
+        self.state
+            .give_back(granted, &clock, true, false, &mut next);
         self.hear(next);
         asked
     }
 
-    fn hear(&mut self, next: Next<Asked>) {
-        for (asked, verdict) in next {
+    fn hear(&mut self, next: Next<usize, Caller>) {
+        for (asked, verdict) in next.told {
             match verdict {
                 Ok(granted) => {
                     self.served.push(asked);
@@ -114,18 +138,14 @@ impl Subject {
         }
     }
 
-    fn waiting(&self, key: usize) -> Vec<Asked> {
-        let entry = self
-            .state
-            .ids
-            .get(&key)
-            .and_then(|&id| self.state.entries.get(id));
-        let waiters = entry.into_iter().flat_map(|entry| entry.queue.waiting());
+    fn waiting(&self, key: usize) -> Vec<Caller> {
+        let known = self.state.keys.find(name(&key)).into_iter();
+        let waiters = known.flat_map(|(_, state)| state.queue.waiting());
         waiters.map(|(_, waiter)| waiter.request).collect()
     }
 
     fn taken(&self, key: Option<usize>) -> usize {
-        let of_key = |asked: &Asked| key.is_none_or(|key| asked.key == key);
+        let of_key = |asked: &Caller| key.is_none_or(|key| asked.key == key);
         let holders = self.holders.iter().filter(|(asked, _)| of_key(asked));
         holders.map(|(asked, _)| asked.weight).sum()
     }
@@ -140,7 +160,7 @@ impl Subject {
         assert_eq!(self.state.turns.capacity().taken(), total);
         let mut ready = 0;
         for key in 0..KEYS {
-            let load = self.state.load(&key);
+            let load = self.state.load(name(&key));
             let taken = self.taken(Some(key));
             let waiting = self.waiting(key);
             assert_eq!((load.in_flight, load.queued), (taken, waiting.len()));
@@ -151,7 +171,7 @@ impl Subject {
                 assert!(taken <= load.limit, "{taken} of {} taken", load.limit);
             }
             let used = taken > 0 || !waiting.is_empty();
-            let kept = self.state.ids.contains_key(&key);
+            let kept = self.state.keys.find(name(&key)).is_some();
             assert!(kept == used || key + 1 < KEYS, "an idle key is not kept");
             assert!(waiting.is_sorted_by_key(|asked| asked.number));
             ready += usize::from(
@@ -171,7 +191,6 @@ impl Subject {
                 "who fits both limits does not wait"
             );
         }
-        assert_eq!(self.state.ids.len(), self.state.entries.len());
     }
 }
 
@@ -181,10 +200,10 @@ struct Reference {
     limits: Vec<usize>,
     global_limit: usize,
     taken: Vec<usize>,
-    waiting: Vec<Vec<Asked>>,
+    waiting: Vec<Vec<Caller>>,
     /// The keys in turn, with the weights of their heads.
     ring: Vec<(usize, usize)>,
-    served: Vec<Asked>,
+    served: Vec<Caller>,
 }
 
 impl Reference {
@@ -196,8 +215,8 @@ impl Reference {
         self.taken.iter().sum::<usize>() + weight <= self.global_limit
     }
 
-    fn ask(&mut self, asked: Asked, wait: bool) -> Option<bool> {
-        let Asked { key, weight, .. } = asked;
+    fn ask(&mut self, asked: Caller, wait: bool) -> Option<bool> {
+        let Caller { key, weight, .. } = asked;
         if weight > self.limits[key].min(self.global_limit) {
             return None;
         }
@@ -264,7 +283,7 @@ proptest! {
             match step {
                 Step::Ask(key, weight) | Step::Try(key, weight) => {
                     let wait = matches!(step, Step::Ask(..));
-                    let asked = Asked { number, key, weight };
+                    let asked = Caller { number, key, weight };
                     prop_assert_eq!(subject.ask(asked, wait), reference.ask(asked, wait));
                 }
                 Step::Leave(which, expired) if !subject.places.is_empty() => {
@@ -278,7 +297,7 @@ proptest! {
                     }
                 }
                 Step::Return(which) if !subject.holders.is_empty() => {
-                    let Asked { key, weight, .. } = subject.give_back(which.index(subject.holders.len()));
+                    let Caller { key, weight, .. } = subject.give_back(which.index(subject.holders.len()));
                     reference.taken[key] -= weight;
                     reference.settle(key);
                 }
@@ -305,10 +324,10 @@ proptest! {
             let served = subject.served.len();
             match step {
                 Step::Ask(key, weight) => {
-                    subject.ask(Asked { number, key, weight }, true);
+                    subject.ask(Caller { number, key, weight }, true);
                 }
                 Step::Try(key, weight) => {
-                    subject.ask(Asked { number, key, weight }, false);
+                    subject.ask(Caller { number, key, weight }, false);
                 }
                 Step::Leave(which, expired) if !subject.places.is_empty() => {
                     subject.leave(which.get(&subject.places).1, expired);
@@ -331,12 +350,79 @@ proptest! {
     }
 }
 
+/// How often each key was served while another kept its place in the line of the keys.
+#[derive(Default)]
+struct Overtakings {
+    places: [Option<Ticket>; KEYS],
+    counts: [[usize; KEYS]; KEYS],
+}
+
+impl Overtakings {
+    /// After a step in which these were served, in that order.
+    fn note(&mut self, state: &State<usize, Caller>, served: &[Caller]) {
+        for key in 0..KEYS {
+            let turn = state
+                .keys
+                .find(name(&key))
+                .and_then(|(_, it)| it.turn.as_ref());
+            let place = turn.map(|turn| turn.ticket);
+            if place != std::mem::replace(&mut self.places[key], place) {
+                self.counts[key] = [0; KEYS];
+            }
+            // One that was served has joined again after that, and any other new one before all of them.
+            let own = served.iter().rposition(|caller| caller.key == key);
+            for other in &served[own.map_or(0, |own| own + 1)..] {
+                self.counts[key][other.key] += usize::from(place.is_some());
+            }
+        }
+    }
+
+    fn most(&self) -> usize {
+        self.counts.iter().flatten().copied().max().unwrap_or(0)
+    }
+}
+
+proptest! {
+    #[test]
+    fn limiter_07_while_a_key_waits_for_its_turn_each_other_is_served_once_at_most(
+        steps in steps(),
+        global_limit in 1..9usize,
+        adaptive in any::<bool>(),
+    ) {
+        let rule = match adaptive {
+            true => Rule::Adaptive(Aimd::new(10 * MS).between(4, 9).start(6).backoff(50)),
+            false => Rule::Fixed(5),
+        };
+        let mut subject = Subject::new(&[rule; KEYS - 1], Some(global_limit));
+        let mut overtakings = Overtakings::default();
+        for (number, step) in steps.into_iter().enumerate() {
+            let served = subject.served.len();
+            match step {
+                Step::Ask(key, weight) | Step::Try(key, weight) => {
+                    let wait = matches!(step, Step::Ask(..));
+                    subject.ask(Caller { number, key, weight }, wait);
+                }
+                Step::Leave(which, expired) if !subject.places.is_empty() => {
+                    subject.leave(which.get(&subject.places).1, expired);
+                }
+                Step::Return(which) if !subject.holders.is_empty() => {
+                    subject.give_back(which.index(subject.holders.len()));
+                }
+                Step::Pass(millis) => subject.clock.advance(MS * millis as u32),
+                Step::Leave(..) | Step::Return(_) => {}
+            }
+            overtakings.note(&subject.state, &subject.served[served..]);
+            prop_assert!(overtakings.most() <= 1, "{:?}", overtakings.counts);
+        }
+    }
+}
+
 /// A subject whose slots are all taken by one call to the last key.
 fn held_up(limits: [usize; KEYS - 1], global_limit: usize) -> Subject {
     let mut subject = Subject::new(&limits.map(Rule::Fixed), Some(global_limit));
     for number in 0..global_limit.min(3) {
         subject.ask(
-            Asked {
+            Caller {
                 number,
                 key: KEYS - 1,
                 weight: 1,
@@ -364,7 +450,7 @@ fn limiter_07_the_bound_between_keys_is_reached_and_not_exceeded() {
         let mut number = 10;
         let mut ask = |subject: &mut Subject, key| {
             number += 1;
-            let asked = Asked {
+            let asked = Caller {
                 number,
                 key,
                 weight: 1,
@@ -390,4 +476,29 @@ fn limiter_07_the_bound_between_keys_is_reached_and_not_exceeded() {
             );
         }
     }
+}
+
+#[test]
+fn a_burst_of_keys_gives_its_memory_back() {
+    let clock = ManualClock::new().clock();
+    let mut state: State<usize, ()> = State::new(1, None, &clock);
+    state.configure(0, 0, Rule::Fixed(1), &clock);
+    let granted: Vec<_> = (1..=10_000)
+        .map(|key| {
+            let hash = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let name = Name { key: &key, hash };
+            state.try_take(name, 1, &clock).unwrap()
+        })
+        .collect();
+    let [kept, room] = state.keys.sizes();
+    assert_eq!(kept, 10_001);
+    assert!(room >= kept);
+    for granted in granted {
+        let mut next = Next::default();
+        state.give_back(granted, &clock, true, false, &mut next);
+        assert!(next.gone.is_some() && next.told.is_empty());
+    }
+    let [kept, room] = state.keys.sizes();
+    assert_eq!(kept, 1);
+    assert!(room <= 2 * Keys::<usize, ()>::KEPT, "room for {room}");
 }

@@ -1,0 +1,223 @@
+//! The table of the keys, and what is kept of each.
+//!
+//! Code of users runs here where a key is asked for (`Eq`) and where one is listed or comes into use (`Clone`), before
+//! anything is changed. Slots are returned by number, so that nothing of a key can fail then.
+
+use hashbrown::HashTable;
+
+use super::adaptive::{Adaptive, Sample};
+use super::figures::Figures;
+use crate::lock::tempo::Measured;
+use crate::queue::{Queue, Slots, Ticket};
+use crate::time::Timestamp;
+
+/// Names a key for as long as it is in use; numbers are not issued twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyId {
+    hash: u64,
+    number: u64,
+}
+
+/// A key as callers name it.
+#[derive(Debug)]
+pub(super) struct Name<'a, K> {
+    pub(super) key: &'a K,
+    pub(super) hash: u64,
+}
+
+impl<K> Copy for Name<'_, K> {}
+
+impl<K> Clone for Name<'_, K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+pub(super) struct Keys<K, T> {
+    entries: HashTable<Entry<K, T>>,
+    /// How many numbers were issued.
+    issued: u64,
+    /// Of keys that were not configured by name.
+    default_limit: usize,
+    /// Of the key that was idle last, to be used for the next.
+    spare: Option<Box<KeyState<T>>>,
+}
+
+pub(super) struct Entry<K, T> {
+    id: KeyId,
+    pub(super) key: K,
+    pub(super) state: Box<KeyState<T>>,
+}
+
+/// What a key has beside its name.
+pub(super) struct KeyState<T> {
+    pub(super) queue: Queue<Slots, Waiter<T>>,
+    pub(super) turn: Option<Turn>,
+    /// What a key has that was configured by name.
+    pub(super) own: Option<Box<Own>>,
+}
+
+/// A key's place in the line of the keys, and what it demands there.
+pub(super) struct Turn {
+    pub(super) ticket: Ticket,
+    pub(super) weight: usize,
+}
+
+pub(super) struct Own {
+    pub(super) figures: Figures,
+    pub(super) adaptive: Option<Adaptive>,
+}
+
+pub(super) struct Waiter<T> {
+    pub(super) weight: usize,
+    pub(super) since: Timestamp,
+    pub(super) request: T,
+}
+
+impl<K, T> Keys<K, T> {
+    /// The table keeps room for so many keys once it had it.
+    pub(super) const KEPT: usize = 14;
+
+    pub(super) fn new(default_limit: usize) -> Self {
+        Self {
+            entries: HashTable::new(),
+            issued: 0,
+            default_limit,
+            spare: None,
+        }
+    }
+
+    pub(super) fn default_limit(&self) -> usize {
+        self.default_limit
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self, id: KeyId) -> Option<&KeyState<T>> {
+        let found = self.entries.find(id.hash, |entry| entry.id == id);
+        found.map(|entry| &*entry.state)
+    }
+
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, id: KeyId) -> Option<&mut KeyState<T>> {
+        let found = self.entries.find_mut(id.hash, |entry| entry.id == id);
+        found.map(|entry| &mut *entry.state)
+    }
+
+    /// Adds one that is not there.
+    pub(super) fn add(&mut self, key: K, hash: u64) -> (KeyId, &mut KeyState<T>) {
+        let limit = self.default_limit;
+        let spare = self.spare.take();
+        let state = spare.unwrap_or_else(|| Box::new(KeyState::new(limit, None)));
+        self.insert(key, hash, state)
+    }
+
+    /// Adds one that is not there, and stays.
+    pub(super) fn add_own(&mut self, key: K, hash: u64, limit: usize, own: Own) {
+        let state = KeyState::new(limit, Some(Box::new(own)));
+        self.insert(key, hash, Box::new(state));
+    }
+
+    fn insert(&mut self, key: K, hash: u64, state: Box<KeyState<T>>) -> (KeyId, &mut KeyState<T>) {
+        let number = self.issued;
+        self.issued += 1;
+        let id = KeyId { hash, number };
+        let entry = Entry { id, key, state };
+        let inserted = self
+            .entries
+            .insert_unique(hash, entry, |other| other.id.hash);
+        (id, &mut inserted.into_mut().state)
+    }
+
+    /// Takes out one that is idle. Dropping the key is code of users.
+    pub(super) fn remove(&mut self, id: KeyId) -> Option<K> {
+        let found = self.entries.find_entry(id.hash, |entry| entry.id == id);
+        let (Entry { key, state, .. }, _) = found.ok()?.remove();
+        self.spare = Some(state);
+        let capacity = self.entries.capacity();
+        if capacity > Self::KEPT && self.entries.len() < capacity / 8 {
+            self.shrink();
+        }
+        Some(key)
+    }
+
+    /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or three quarters of them to go,
+    /// before it is allocated anew.
+    #[cold]
+    fn shrink(&mut self) {
+        let room = Self::KEPT.max(self.entries.len() * 2);
+        self.entries.shrink_to(room, |entry| entry.id.hash);
+    }
+
+    /// All of them, in the order in which they were added.
+    pub(super) fn in_order(&self) -> Vec<&Entry<K, T>> {
+        let mut entries: Vec<_> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|entry| entry.id.number);
+        entries
+    }
+
+    /// How many keys there are, and for how many there is room.
+    #[cfg(test)]
+    pub(super) fn sizes(&self) -> [usize; 2] {
+        [self.entries.len(), self.entries.capacity()]
+    }
+}
+
+impl<K: Eq, T> Keys<K, T> {
+    pub(super) fn find(&self, name: Name<'_, K>) -> Option<(KeyId, &KeyState<T>)> {
+        let is_it = |entry: &Entry<K, T>| entry.key == *name.key;
+        let found = self.entries.find(name.hash, is_it);
+        found.map(|entry| (entry.id, &*entry.state))
+    }
+
+    #[inline(always)]
+    pub(super) fn find_mut(&mut self, name: Name<'_, K>) -> Option<(KeyId, &mut KeyState<T>)> {
+        let is_it = |entry: &Entry<K, T>| entry.key == *name.key;
+        let found = self.entries.find_mut(name.hash, is_it);
+        found.map(|entry| (entry.id, &mut *entry.state))
+    }
+}
+
+impl<T> KeyState<T> {
+    fn new(limit: usize, own: Option<Box<Own>>) -> Self {
+        Self {
+            queue: Queue::new(Slots::new(limit), 0),
+            turn: None,
+            own,
+        }
+    }
+
+    /// Whether nobody uses it, and nothing is to be kept of it.
+    pub(super) fn is_over(&self) -> bool {
+        self.own.is_none() && self.queue.len() == 0 && self.queue.capacity().taken() == 0
+    }
+
+    /// How many slots there are at any time.
+    pub(super) fn least_limit(&self) -> usize {
+        let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
+        adaptive.map_or(self.queue.capacity().limit(), Adaptive::least)
+    }
+
+    /// Where its calls are counted.
+    pub(super) fn figures<'a>(&'a mut self, others: &'a mut Figures) -> &'a mut Figures {
+        match &mut self.own {
+            Some(own) => &mut own.figures,
+            None => others,
+        }
+    }
+
+    /// Has an adaptive limit follow what a call shows that returns its slots.
+    #[inline(always)]
+    pub(super) fn learn(&mut self, began: Option<Measured>, ended: Timestamp, whole: bool) {
+        let own = self.own.as_mut();
+        let adaptive = own.and_then(|own| own.adaptive.as_mut());
+        if let (Some(adaptive), Some(began)) = (adaptive, began) {
+            adaptive.take_in(Sample {
+                began: began.at,
+                ended,
+                whole,
+                in_flight: self.queue.capacity().taken(),
+            });
+            self.queue.capacity_mut().set_limit(adaptive.limit());
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Keys whose own code fails.
+
+use std::cell::Cell;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use doclock::{Call, InFlightLimiter, LimiterOptions};
+
+thread_local! {
+    /// How many more calls of a key's code succeed in this thread; `None` is all.
+    static FUSE: Cell<Option<usize>> = const { Cell::new(None) };
+    static DROPS_FAIL: Cell<bool> = const { Cell::new(false) };
+}
+
+fn burn() {
+    match FUSE.get() {
+        None => {}
+        Some(0) => panic!("the key's own code failed"),
+        Some(left) => FUSE.set(Some(left - 1)),
+    }
+}
+
+/// A number as a key.
+struct Frail(u32);
+
+impl Clone for Frail {
+    fn clone(&self) -> Self {
+        burn();
+        Self(self.0)
+    }
+}
+
+impl PartialEq for Frail {
+    fn eq(&self, other: &Self) -> bool {
+        burn();
+        self.0 == other.0
+    }
+}
+
+impl Eq for Frail {}
+
+impl Hash for Frail {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        burn();
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Debug for Frail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        burn();
+        write!(f, "{}", self.0)
+    }
+}
+
+impl Drop for Frail {
+    fn drop(&mut self) {
+        if DROPS_FAIL.get() && !thread::panicking() {
+            panic!("the key's own code failed");
+        }
+    }
+}
+
+/// Whether the code ends in a panic when the `nth` call of a key's code does.
+fn fails(nth: usize, code: impl FnOnce()) -> bool {
+    FUSE.set(Some(nth));
+    let end = catch_unwind(AssertUnwindSafe(code));
+    FUSE.set(None);
+    end.is_err()
+}
+
+fn at_rest(limiter: &InFlightLimiter<Frail>) {
+    let snapshot = limiter.snapshot();
+    assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));
+    assert!(snapshot.keys.is_empty(), "{snapshot}");
+}
+
+#[test]
+fn a_key_that_fails_at_whichever_call_leaves_nothing_behind() {
+    let limiter = InFlightLimiter::with_options(LimiterOptions::new(1).global_limit(1));
+    let mut failed = 0;
+    while fails(failed, || drop(limiter.acquire(Frail(0)))) {
+        at_rest(&limiter);
+        failed += 1;
+    }
+    assert!(failed > 0);
+    drop(limiter.try_acquire(Frail(0)).unwrap());
+    // Turned away at once, with the key in the error.
+    let held = limiter.acquire(Frail(0)).unwrap();
+    for call in [0, 1].map(|key| move || Call::to(Frail(key)).wait_limit(Duration::ZERO)) {
+        failed = 0;
+        while fails(failed, || drop(limiter.acquire(call()))) {
+            assert_eq!(limiter.snapshot().keys.len(), 1);
+            failed += 1;
+        }
+        assert!(failed > 0);
+    }
+    drop(held);
+    at_rest(&limiter);
+}
+
+#[test]
+fn a_key_that_fails_when_its_call_is_done_with_leaves_no_slot_taken() {
+    let options = LimiterOptions::new(1).limit(Frail(0), 1);
+    let limiter = InFlightLimiter::with_options(options);
+    let ends = [0, 1].map(|key| {
+        DROPS_FAIL.set(true);
+        let end = catch_unwind(AssertUnwindSafe(|| drop(limiter.acquire(Frail(key)))));
+        DROPS_FAIL.set(false);
+        end
+    });
+    assert!(ends.iter().all(Result::is_err));
+    let snapshot = limiter.snapshot();
+    assert_eq!((snapshot.in_flight, snapshot.keys.len()), (0, 1));
+    assert_eq!(snapshot.total.acquired, 2);
+}
+
+#[test]
+fn a_key_that_fails_when_it_is_returned_does_not_cost_others_their_slots() {
+    let in_hashing: fn() = || FUSE.set(Some(0));
+    let in_drop: fn() = || DROPS_FAIL.set(true);
+    for fail in [in_hashing, in_drop] {
+        let options = LimiterOptions::new(1).global_limit(1).wait_limit(None);
+        let limiter = InFlightLimiter::with_options(options);
+        let held = limiter.acquire(Frail(0)).unwrap();
+        let (sender, ran) = mpsc::channel();
+        let next = limiter.clone();
+        thread::spawn(move || {
+            next.run(Frail(1), |_| ()).unwrap();
+            sender.send(()).unwrap();
+        });
+        while limiter.load(&Frail(1)).queued == 0 {
+            thread::yield_now();
+        }
+        let returning = thread::spawn(move || {
+            fail();
+            drop(held);
+        });
+        // Whether it fails is its own affair.
+        let _ = returning.join();
+        let told = ran.recv_timeout(Duration::from_secs(20));
+        assert_eq!(told, Ok(()), "the slot was granted and nobody was told");
+        at_rest(&limiter);
+    }
+}
