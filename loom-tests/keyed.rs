@@ -71,7 +71,7 @@ fn keyed_eviction_against_a_new_task() {
     let outcomes = ["somebody waited", "the key was idle in between"];
     check_all(
         "keyed: eviction against new tasks",
-        Some(3),
+        Some(5),
         outcomes,
         |seen| {
             let lock = Lock::new();
@@ -195,7 +195,7 @@ fn keyed_a_turn_given_up_against_its_grant() {
     let outcomes = ["before it came", "when it had come"];
     check_all(
         "keyed: turn given up against its grant",
-        Some(3),
+        None,
         outcomes,
         |seen| {
             let lock = Lock::new();
@@ -327,7 +327,7 @@ fn keyed_a_joiner_that_leaves_against_completion() {
     let outcomes = ["looked while it was executed", "looked when it had ended"];
     check_all(
         "keyed: a joiner that leaves against completion",
-        None,
+        Some(4),
         outcomes,
         move |seen| {
             let lock = Lock::new();
@@ -381,7 +381,7 @@ fn keyed_join_against_its_deadline() {
     let outcomes = ["shared", "timed out"];
     check_all(
         "keyed: join against its deadline",
-        Some(3),
+        Some(5),
         outcomes,
         |seen| {
             let clock = ManualClock::new();
@@ -451,7 +451,7 @@ fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
     let outcomes = ["one came later", "nobody came"];
     check_all(
         "keyed: waiting for all against one who comes later",
-        Some(3),
+        Some(5),
         outcomes,
         move |seen| {
             let lock = Lock::new();
