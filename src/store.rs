@@ -6,6 +6,7 @@ mod events;
 mod filter;
 mod nodes;
 mod options;
+mod publish;
 mod receipts;
 mod transaction;
 
@@ -22,13 +23,13 @@ pub use filter::Filter;
 pub(crate) use nodes::Needs;
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
+pub(crate) use publish::{Published, Term};
 pub(crate) use receipts::Receipt;
-use smol_str::SmolStr;
 use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
-pub(crate) use transaction::{Lease, Publication};
+pub(crate) use transaction::{EndedBy, Publication};
 
-use crate::document::{Overlay, Schema, Snapshot};
+use crate::document::{Schema, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
@@ -36,7 +37,6 @@ use crate::lock::{
 };
 use crate::sync::Mutex;
 use events::Events;
-use receipts::Receipts;
 
 /// A document store: transactions one at a time in the order in which they asked, readers at any time.
 ///
@@ -76,28 +76,6 @@ struct Shared {
     transactions: AtomicU64,
 }
 
-/// What outsiders see. Under one mutex, so that the effect of a transaction and its receipt appear in one moment.
-struct Published {
-    /// The last version.
-    snapshot: Snapshot,
-    receipts: Receipts,
-}
-
-/// Up to this many nodes are folded in while readers wait; that takes microseconds. What is more is folded into a
-/// copy beside the published version.
-const FOLD_IN_PLACE: usize = 64;
-
-/// A key with what is to be returned when it comes again.
-type Kept = (SmolStr, Receipt);
-
-impl Published {
-    #[must_use = "freed under the mutex, it would hold up readers"]
-    fn keep(&mut self, receipt: Option<Kept>) -> Option<Arc<Receipt>> {
-        let (key, receipt) = receipt?;
-        self.receipts.keep(key, Arc::new(receipt))
-    }
-}
-
 impl DataStore {
     /// An empty store: wait limit five seconds, no bound on the queue, the system's clock.
     pub fn new() -> Self {
@@ -109,10 +87,7 @@ impl DataStore {
         let session = options.session.unwrap_or_else(random_session);
         Self(Arc::new(Shared {
             lock: FifoLock::with_settings(options.lock),
-            published: Mutex::new(Published {
-                snapshot: Snapshot::default(),
-                receipts: Receipts::new(options.remembered_keys),
-            }),
+            published: Mutex::new(Published::new(options.remembered_keys)),
             publishing: Mutex::default(),
             events: Events::default(),
             ids: NodeIds::new(session),
@@ -173,13 +148,18 @@ impl DataStore {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), true);
         let grant = self.0.lock.grant(&asker, &options)?;
-        Ok(self.begin_under(grant, owner, Lease::Own))
+        Ok(self.begin_under(grant, owner, EndedBy::Transaction))
     }
 
     /// Begins a transaction under a grant to a transaction.
     #[inline(always)]
-    pub(crate) fn begin_under(&self, grant: Grant, owner: OwnerId, lease: Lease) -> Transaction {
-        let held = Held::new(self.clone(), grant, lease);
+    pub(crate) fn begin_under(
+        &self,
+        grant: Grant,
+        owner: OwnerId,
+        ended_by: EndedBy,
+    ) -> Transaction {
+        let held = Held::new(self.clone(), grant, ended_by);
         Transaction::new(owner, self.snapshot(), held)
     }
 
@@ -210,41 +190,6 @@ impl DataStore {
     /// ```
     pub fn begin_with(&self, id: LockId) -> Result<Transaction, JoinError> {
         Transaction::joining(self.clone(), id)
-    }
-
-    /// Makes an overlay the next version, with the receipt of the transaction, and returns that version's number.
-    fn publish(&self, overlay: &mut Overlay, receipt: Option<Kept>) -> u64 {
-        // Declared before the guard, hence dropped after it: readers do not wait while old values are freed.
-        let _forgotten;
-        if overlay.weight() <= FOLD_IN_PLACE {
-            let mut published = self.0.published.lock();
-            overlay.fold_into(&mut published.snapshot);
-            _forgotten = published.keep(receipt);
-            return published.snapshot.version();
-        }
-        // The caller holds the lock, so nobody publishes in between.
-        let mut next = self.snapshot();
-        overlay.fold_into(&mut next);
-        let version = next.version();
-        let _before;
-        let mut published = self.0.published.lock();
-        _before = std::mem::replace(&mut published.snapshot, next);
-        _forgotten = published.keep(receipt);
-        version
-    }
-
-    /// Keeps the receipt of a transaction that changed nothing.
-    fn remember(&self, receipt: Option<Kept>) {
-        let _forgotten;
-        if receipt.is_some() {
-            let mut published = self.0.published.lock();
-            _forgotten = published.keep(receipt);
-        }
-    }
-
-    /// What became of the transaction that brought this key first, as long as it is remembered.
-    pub(crate) fn receipt(&self, key: &str) -> Option<Arc<Receipt>> {
-        self.0.published.lock().receipts.get(key)
     }
 
     pub(crate) fn next_transaction(&self) -> TransactionId {

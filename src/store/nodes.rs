@@ -10,7 +10,7 @@ use std::panic::Location;
 pub(super) use claim::OnNodes;
 pub(crate) use needs::Needs;
 
-use super::{DataStore, Held, Lease, Transaction};
+use super::{DataStore, EndedBy, Held, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::{
@@ -110,7 +110,7 @@ impl DataStore {
         let asker = options.asker(&owner, call_site, true);
         let nodes = OnNodes::new(&scope, asker.thread, call_site);
         let grant = self.0.lock.grant_nodes(&asker, &options, scope, self)?;
-        let held = Held::new(self.clone(), grant, Lease::Own);
+        let held = Held::new(self.clone(), grant, EndedBy::Transaction);
         let mut transaction = Transaction::new(owner, self.snapshot(), held);
         transaction.nodes = Some(Box::new(nodes.waiting_as(options)));
         Ok(transaction)

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::nodes::OnNodes;
+use super::publish::Terms;
 use super::{
-    Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt, Witnessed,
+    Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt, Term,
+    Witnessed,
 };
 use crate::document::{
     self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
@@ -136,6 +138,7 @@ struct Aside {
     savepoints: Vec<(u64, State)>,
     /// How many savepoints there have been.
     saved: u64,
+    terms: Terms,
 }
 
 struct State {
@@ -149,32 +152,32 @@ struct State {
 pub(super) struct Held {
     pub(super) store: DataStore,
     pub(super) grant: Grant,
-    lease: Lease,
+    ended_by: EndedBy,
 }
 
 /// Who ends the grant of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lease {
+pub(crate) enum EndedBy {
     /// The transaction closes under its grant, which ends it if it was the transaction's own.
-    Own,
-    /// Whoever runs the transaction.
-    Lent,
+    Transaction,
+    /// Whoever holds it, and runs the transaction.
+    Lender,
 }
 
 impl Held {
     #[inline(always)]
-    pub(super) fn new(store: DataStore, grant: Grant, lease: Lease) -> Self {
+    pub(super) fn new(store: DataStore, grant: Grant, ended_by: EndedBy) -> Self {
         Self {
             store,
             grant,
-            lease,
+            ended_by,
         }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.lease == Lease::Own {
+        if self.ended_by == EndedBy::Transaction {
             self.store.0.lock.part_from_grant(self.grant.id());
         }
     }
@@ -184,7 +187,11 @@ impl Transaction {
     pub(super) fn joining(store: DataStore, id: LockId) -> Result<Self, JoinError> {
         let (owner, grant) = store.0.lock.join_grant(id)?;
         let base = store.snapshot();
-        Ok(Self::new(owner, base, Held::new(store, grant, Lease::Own)))
+        Ok(Self::new(
+            owner,
+            base,
+            Held::new(store, grant, EndedBy::Transaction),
+        ))
     }
 
     #[inline(always)]
@@ -205,7 +212,7 @@ impl Transaction {
     /// One under no lock, on a version that is not a store's.
     #[cfg(feature = "bare")]
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
-        let held = Held::new(store.clone(), Grant::none(), Lease::Lent);
+        let held = Held::new(store.clone(), Grant::none(), EndedBy::Lender);
         Self::new(OwnerId::default(), base, held)
     }
 
@@ -288,6 +295,11 @@ impl Transaction {
         if let Some(receipt) = &mut self.receipt {
             receipt.selections = selections.map(Option::clone);
         }
+    }
+
+    /// Has it published only if this holds, and together with what this brings along.
+    pub(crate) fn on_terms(&mut self, term: Box<dyn Term>) {
+        self.aside_mut().terms.push(term);
     }
 
     fn aside_mut(&mut self) -> &mut Aside {
@@ -463,20 +475,18 @@ impl Transaction {
         // Transactions on nodes publish one after the other; one that has the whole document has nobody beside it.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
-        if let Err(error) = self.check() {
-            then(None);
-            return Err(error);
-        }
-        let changed = self.changes().iter().any(Change::is_of_the_document);
-        let receipt = self.receipt(changed);
-        let store = &self.held.store;
+        let Publication { version, changed } = match self.appear() {
+            Ok(publication) => publication,
+            Err(error) => {
+                then(None);
+                return Err(error);
+            }
+        };
         if !changed {
-            store.remember(receipt);
-            let version = self.overlay.base().version();
             then(Some((version, &mut Vec::new())));
             return Ok(Publication { version, changed });
         }
-        let version = store.publish(&mut self.overlay, receipt);
+        let store = &self.held.store;
         let mut changes = self.overlay.take_changes();
         let witnessed = Witnessed {
             owner: &self.owner,
@@ -497,6 +507,26 @@ impl Transaction {
         let events = &store.0.events;
         events.announce(&changes, commit, || store.snapshot());
         then(Some((version, &mut changes)));
+        Ok(Publication { version, changed })
+    }
+
+    /// Checks it and makes it seen, whole or not at all. Nobody is told yet.
+    fn appear(&mut self) -> Result<Publication, CommitError> {
+        self.check()?;
+        let changed = self.changes().iter().any(Change::is_of_the_document);
+        let receipt = self.receipt(changed);
+        let store = &self.held.store;
+        let mut none = Terms::new();
+        let terms = self
+            .aside
+            .as_mut()
+            .map_or(&mut none, |aside| &mut aside.terms);
+        let version = if changed {
+            store.publish(&mut self.overlay, receipt, terms)?
+        } else {
+            store.publish_terms(receipt, terms)?;
+            self.overlay.base().version()
+        };
         Ok(Publication { version, changed })
     }
 

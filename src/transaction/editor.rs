@@ -15,7 +15,7 @@ use super::{
 use crate::document::{Fragment, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker};
-use crate::store::{DataStore, ExecutedOperation, Lease};
+use crate::store::{DataStore, EndedBy, ExecutedOperation};
 
 /// Edits a store on behalf of an owner, and keeps what that owner has selected, copied and done.
 ///
@@ -237,7 +237,7 @@ impl Editor {
         };
         let grant = self.store().fifo().grant(&asker, &options)?;
         let owner = self.owner().clone();
-        let mut transaction = self.store().begin_under(grant, owner, Lease::Own);
+        let mut transaction = self.store().begin_under(grant, owner, EndedBy::Transaction);
         // While the entry is out of the history, nobody may commit what it would have to be told of.
         transaction.seal()?;
         let before = self.seat.prepare(&mut transaction).before;

@@ -13,7 +13,7 @@ use crate::document::Selection;
 use crate::id::{LockId, OwnerId, TransactionId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
 use crate::store::{
-    CommitError, DataStore, ExecutedOperation, Lease, Publication, Receipt, Transaction,
+    CommitError, DataStore, EndedBy, ExecutedOperation, Publication, Receipt, Transaction,
 };
 
 /// Runs lists of operations on a store.
@@ -427,7 +427,7 @@ impl TransactionManager {
     /// Carries a list out under a grant that the caller ends.
     fn carry_out(&self, grant: Grant, seat: Option<&Seat>, mut submission: Submission) -> Outcome {
         let Manager { store, owner, .. } = &*self.0;
-        let mut transaction = store.begin_under(grant, owner.clone(), Lease::Lent);
+        let mut transaction = store.begin_under(grant, owner.clone(), EndedBy::Lender);
         // From here on nobody else can use the key; while this one waited, somebody may have.
         if let Some(receipt) = self.receipt(&submission) {
             return Ok(TransactionResult::repeated(&receipt));

@@ -1,0 +1,110 @@
+//! What outsiders see, and how a transaction becomes part of it.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::receipts::Receipts;
+use super::{CommitError, DataStore, Receipt};
+use crate::document::{Overlay, Snapshot};
+
+/// What outsiders see. Under one mutex, so that a transaction appears in one moment with its receipt and all that it brings along.
+pub(crate) struct Published {
+    /// The last version.
+    pub(super) snapshot: Snapshot,
+    pub(super) receipts: Receipts,
+}
+
+/// Something that must hold in the moment in which a transaction is published, and that appears in that moment.
+pub(crate) trait Term: Send {
+    /// Whether it holds. Nobody publishes between this and [`fulfil`](Term::fulfil).
+    fn check(&self, published: &Published) -> Result<(), CommitError>;
+
+    /// Brings along what it has for others to see. All terms of the transaction hold.
+    fn fulfil(&mut self, published: &mut Published);
+}
+
+/// The terms of one transaction.
+pub(super) type Terms = Vec<Box<dyn Term>>;
+
+/// Up to this many nodes are folded in while readers wait; that takes microseconds. What is more is folded into a
+/// copy beside the published version.
+const FOLD_IN_PLACE: usize = 64;
+
+/// A key with what is to be returned when it comes again.
+pub(super) type Kept = (SmolStr, Receipt);
+
+impl Published {
+    pub(super) fn new(remembered_keys: usize) -> Self {
+        Self {
+            snapshot: Snapshot::default(),
+            receipts: Receipts::new(remembered_keys),
+        }
+    }
+
+    fn check(&self, terms: &Terms) -> Result<(), CommitError> {
+        terms.iter().try_for_each(|term| term.check(self))
+    }
+
+    /// All that comes with a transaction beside its changes.
+    #[must_use = "freed under the mutex, it would hold up readers"]
+    fn accompany(&mut self, receipt: Option<Kept>, terms: &mut Terms) -> Option<Arc<Receipt>> {
+        for term in terms {
+            term.fulfil(self);
+        }
+        let (key, receipt) = receipt?;
+        self.receipts.keep(key, Arc::new(receipt))
+    }
+}
+
+impl DataStore {
+    /// Makes an overlay the next version, with all that comes with it, and returns that version's number. Nothing is published if
+    /// a term does not hold.
+    pub(super) fn publish(
+        &self,
+        overlay: &mut Overlay,
+        receipt: Option<Kept>,
+        terms: &mut Terms,
+    ) -> Result<u64, CommitError> {
+        // Declared before the guard, hence dropped after it: readers do not wait while old values are freed.
+        let _forgotten;
+        if overlay.weight() <= FOLD_IN_PLACE {
+            let mut published = self.0.published.lock();
+            published.check(terms)?;
+            overlay.fold_into(&mut published.snapshot);
+            _forgotten = published.accompany(receipt, terms);
+            return Ok(published.snapshot.version());
+        }
+        // The caller holds the lock, so nobody publishes in between.
+        let mut next = self.snapshot();
+        overlay.fold_into(&mut next);
+        let version = next.version();
+        let _before;
+        let mut published = self.0.published.lock();
+        published.check(terms)?;
+        _before = std::mem::replace(&mut published.snapshot, next);
+        _forgotten = published.accompany(receipt, terms);
+        Ok(version)
+    }
+
+    /// Publishes what comes with a transaction that changed nothing.
+    pub(super) fn publish_terms(
+        &self,
+        receipt: Option<Kept>,
+        terms: &mut Terms,
+    ) -> Result<(), CommitError> {
+        if receipt.is_none() && terms.is_empty() {
+            return Ok(());
+        }
+        let _forgotten;
+        let mut published = self.0.published.lock();
+        published.check(terms)?;
+        _forgotten = published.accompany(receipt, terms);
+        Ok(())
+    }
+
+    /// What became of the transaction that brought this key first, as long as it is remembered.
+    pub(crate) fn receipt(&self, key: &str) -> Option<Arc<Receipt>> {
+        self.0.published.lock().receipts.get(key)
+    }
+}
