@@ -246,7 +246,9 @@ impl<K, V> Shared<K, V> {
         });
         self.figures.lock().record(held, wait);
         if let Some((task, joiners)) = joined {
-            for joiner in joiners {
+            // Those who have left meanwhile leave their clones behind, and dropping these is code of users. So nobody is let go
+            // of before everybody was told.
+            for joiner in &joiners {
                 joiner.share(&task, ending);
             }
         }
