@@ -127,6 +127,8 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/keyed.md")]
+    struct Keyed;
     #[doc = include_str!("../docs/limiter.md")]
     struct Limiter;
     #[doc = include_str!("../docs/node-locks.md")]
