@@ -308,8 +308,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
 
     /// Waits until all tasks have ended that are executed or wait for their turn when this is called, of whatever key.
     ///
-    /// Turns that are reserved count as tasks. What comes after does not: neither is it waited for, nor does it have to wait. So for a
-    /// shutdown, have no more tasks come, and call this. Blocks for as long as that takes, unless the lock has a
+    /// Turns that are reserved count as tasks. What comes after does not: neither is it waited for, nor does it have to wait (of what
+    /// comes in the very moment of the call, some may be). So for a shutdown, have no more tasks come, and call this. Blocks for as long as that takes, unless the lock has a
     /// [wait limit](KeyedOptions::wait_limit).
     ///
     /// # Errors
