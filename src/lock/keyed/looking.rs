@@ -74,7 +74,7 @@ impl<K, V> KeyedLock<K, V> {
 
 impl<K: Eq + Hash, V> KeyedLock<K, V> {
     /// Whether somebody executes a task for this key, or is about to. A look at one moment: to skip what is being done already
-    /// without racing others, ask with [`no_wait`](AcquireOptions::no_wait).
+    /// without racing others, ask with [`no_wait`](crate::AcquireOptions::no_wait).
     ///
     /// ```
     /// use doclock::KeyedLock;
