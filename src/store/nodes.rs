@@ -248,7 +248,7 @@ impl NodeGuard {
         self.grant.id()
     }
 
-    /// The number of the grant, greater than that of every earlier one on any of its nodes.
+    /// The number of the grant, greater than that of every earlier one on any of its nodes. It rises when more nodes are locked.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }
@@ -294,13 +294,14 @@ impl NodeGuard {
     ) -> Result<(), LockError> {
         let lock = &self.store.0.lock;
         let claim = lock.claim_of(self.grant)?;
-        lock.extend_nodes(
+        self.grant = lock.extend_nodes(
             self.grant,
             &claim.asker(),
             options,
             &scope.into(),
             &self.store,
-        )
+        )?;
+        Ok(())
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Published {
 }
 
 /// Something that must hold in the moment in which a transaction is published, and that appears in that moment.
-pub(crate) trait Term: Send {
+pub(crate) trait Term: Send + Sync {
     /// Whether it holds. Nobody publishes between this and [`fulfil`](Term::fulfil).
     fn check(&self, published: &Published) -> Result<(), CommitError>;
 
@@ -96,10 +96,11 @@ impl DataStore {
         if receipt.is_none() && terms.is_empty() {
             return Ok(());
         }
-        let _forgotten;
         let mut published = self.0.published.lock();
         published.check(terms)?;
-        _forgotten = published.accompany(receipt, terms);
+        let forgotten = published.accompany(receipt, terms);
+        drop(published);
+        drop(forgotten);
         Ok(())
     }
 

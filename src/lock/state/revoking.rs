@@ -65,10 +65,10 @@ impl State {
     }
 
     /// When the first of those whom a request waits for will have held for too long.
-    pub(in crate::lock) fn overdue(&self, stand: Stand) -> Option<Deadline> {
+    pub(in crate::lock) fn overdue(&self, stand: Stand, now: Moment) -> Option<Deadline> {
         match self.holder() {
             Some(holder) => holder.overdue,
-            None => self.members_overdue(stand.number, stand.ticket.is_some()),
+            None => self.members_overdue(stand.number, stand.ticket.is_some(), now),
         }
     }
 }
