@@ -275,7 +275,8 @@ impl NodeGuard {
     ///
     /// # Errors
     ///
-    /// [`LockError`]. What was locked before is locked still, unless it is [`LockError::Revoked`]. A request that would wait for
+    /// [`LockError`]. What was locked before is locked still, unless it is [`LockError::Revoked`]. A node that was moved while it was waited
+    /// for may be locked as well then. A request that would wait for
     /// somebody who waits for this guard fails at once with [`LockError::Deadlock`], or with [`LockError::UpgradeConflict`] where
     /// two have one node locked shared and both want it to themselves.
     pub fn extend(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {

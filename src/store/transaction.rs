@@ -532,7 +532,11 @@ impl Transaction {
 
     /// Whether it can be published. From here on the lock cannot be taken away from it.
     fn check(&mut self) -> Result<(), CommitError> {
-        self.validate()?;
+        if let Err(error) = self.validate() {
+            // Who was revoked finds what others have changed since; that is not why.
+            self.seal()?;
+            return Err(error);
+        }
         if let (Some(receipt), true) = (&self.receipt, self.nodes.is_some())
             && self.store().receipt(&receipt.key).is_some()
         {

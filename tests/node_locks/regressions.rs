@@ -4,8 +4,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, EditError, LockError, LockMode, NodeGuard, NodeSpec,
-    Priority, Scope, StoreOptions, check,
+    AcquireOptions, CancelToken, CommitError, DataStore, EditError, LockError, LockMode, NodeGuard,
+    NodeSpec, Priority, Scope, StoreOptions, check,
 };
 
 use super::{ask, ask_with, document, node, patient, take, timed, timed_with, until_waiting};
@@ -240,4 +240,32 @@ fn fencing_tokens_rise_on_each_node() {
     drop(bob);
     ann.lock("b1", LockMode::NodeExclusive).unwrap();
     assert!(ann.fencing_token() > before);
+}
+
+/// Who was revoked finds what others have written since; that is not why it fails.
+#[test]
+fn the_commit_of_who_was_revoked_says_so_and_not_that_it_conflicts() {
+    let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
+    let mut ann = store
+        .begin_on_as("ann", Scope::new().write("a1"), patient().unbound())
+        .unwrap();
+    ann.set_text(&node("a1"), "late").unwrap();
+    assert!(doclock::View::text_of(&ann, &node("a2")).is_ok());
+    let bob = {
+        let store = store.clone();
+        thread::spawn(move || {
+            let mut bob = store.begin_on_as("bob", Scope::new().write("a1"), patient())?;
+            bob.set_text(&node("a1"), "in time").unwrap();
+            bob.set_text(&node("a2"), "as well").unwrap();
+            Ok::<_, LockError>(bob.commit().unwrap())
+        })
+    };
+    until_waiting(&store.node_locks(), 1);
+    clock.advance(Duration::from_secs(1));
+    bob.join().unwrap().unwrap();
+    let outcome = ann.commit();
+    assert!(
+        matches!(outcome, Err(CommitError::Revoked { .. })),
+        "{outcome:?}"
+    );
 }

@@ -7,11 +7,13 @@ use crate::{ALLOCATOR, Result};
 
 type Lock = KeyedLock<u64>;
 
+type Touch = fn(&Lock, u64, &mut dyn FnMut()) -> std::result::Result<(), LockError>;
+
 pub struct Case {
     pub name: &'static str,
     pub note: &'static str,
     /// Has so many keys active, calls the last argument when there are most, and has them idle again.
-    touch: fn(&Lock, u64, &mut dyn FnMut()) -> std::result::Result<(), LockError>,
+    touch: Touch,
 }
 
 pub const CASES: [Case; 2] = [
