@@ -11,6 +11,7 @@
 
 mod delegation;
 mod editor;
+mod keyed;
 mod leases;
 mod limiter;
 mod lock;

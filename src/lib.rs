@@ -130,6 +130,8 @@ mod pages {
     struct Hooks;
     #[doc = include_str!("../docs/leases.md")]
     struct Leases;
+    #[doc = include_str!("../docs/keyed.md")]
+    struct Keyed;
     #[doc = include_str!("../docs/limiter.md")]
     struct Limiter;
     #[doc = include_str!("../docs/node-locks.md")]

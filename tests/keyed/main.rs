@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod code;
 mod ends;
 mod everybody;
 mod joins;

@@ -1,13 +1,14 @@
-//! What a node takes in memory, beyond its text, and what a request takes that waits for the lock.
+//! What a node takes in memory, beyond its text, what a request takes that waits for the lock, and what a keyed lock keeps.
 //!
 //! ```text
-//! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N]
+//! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N] [--keys N]
 //! ```
 //!
 //! What counts are the bytes that were asked of the allocator and not given back. What the system's allocator adds to
 //! each piece is not among them; so the pieces are counted, and what the process grew by is shown beside, for which
 //! each case has a process of its own.
 
+mod keys;
 mod waiting;
 
 use std::alloc::System;
@@ -23,7 +24,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: doclock-memory [--json] [--nodes N] [--waiting N]";
+const USAGE: &str = "usage: doclock-memory [--json] [--nodes N] [--waiting N] [--keys N]";
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
 
@@ -125,27 +126,31 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result {
-    let (mut nodes, mut waiting, mut json, mut only) = (1_000_000, 10_000, false, None);
+    let (mut nodes, mut waiting, mut keys) = (1_000_000, 10_000, 1_000_000);
+    let (mut json, mut only) = (false, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--json" => json = true,
             "--nodes" => nodes = words.next().ok_or(USAGE)?.parse()?,
             "--waiting" => waiting = words.next().ok_or(USAGE)?.parse()?,
+            "--keys" => keys = words.next().ok_or(USAGE)?.parse()?,
             "--only" => only = words.next(),
             _ => return Err(USAGE.into()),
         }
     }
     match only {
-        Some(name) => alone(&name, nodes, waiting),
-        None => all(nodes, waiting, json),
+        Some(name) => alone(&name, nodes, waiting, keys),
+        None => all(nodes, waiting, keys, json),
     }
 }
 
 /// What this process was started for: one case.
-fn alone(name: &str, nodes: usize, waiting: usize) -> Result {
+fn alone(name: &str, nodes: usize, waiting: usize, keys: usize) -> Result {
     let row = if let Some(case) = CASES.iter().find(|case| case.name == name) {
         serde_json::to_string(&measured(case, nodes)?)?
+    } else if let Some(case) = keys::CASES.iter().find(|case| case.name == name) {
+        serde_json::to_string(&keys::measured(case, keys)?)?
     } else {
         let case = waiting::CASES.iter().find(|case| case.name == name);
         serde_json::to_string(&waiting::measured(case.ok_or(USAGE)?, waiting)?)?
@@ -154,7 +159,7 @@ fn alone(name: &str, nodes: usize, waiting: usize) -> Result {
     Ok(())
 }
 
-fn all(nodes: usize, waiting: usize, json: bool) -> Result {
+fn all(nodes: usize, waiting: usize, keys: usize, json: bool) -> Result {
     if !json {
         heading(nodes);
     }
@@ -177,6 +182,17 @@ fn all(nodes: usize, waiting: usize, json: bool) -> Result {
     }
     for case in &waiting::CASES {
         let row: waiting::Row = measured_apart(case.name, "--waiting", waiting)?;
+        if json {
+            println!("{}", serde_json::to_string(&row)?);
+        } else {
+            println!("{}", row.line());
+        }
+    }
+    if !json {
+        keys::heading(keys);
+    }
+    for case in &keys::CASES {
+        let row: keys::Row = measured_apart(case.name, "--keys", keys)?;
         if json {
             println!("{}", serde_json::to_string(&row)?);
         } else {

@@ -5,17 +5,16 @@ use std::collections::VecDeque;
 use crate::queue::Capacity;
 
 /// Counts requests by generation. A generation ends when somebody begins to wait for all who are there; whoever comes later
-/// is of a later one. So what is kept does not depend on how many are there, and whoever comes and goes meanwhile is a number
-/// that goes up and down.
+/// is of a later one. So whoever comes and goes meanwhile is a number that goes up and down.
 ///
-/// Invariant: the oldest of the past generations has somebody left.
+/// Invariant: each of the past generations has somebody left. So there are never more of them than requests.
 #[derive(Debug, Default)]
 pub(super) struct Generations {
     /// The number of the present one.
     number: u64,
     present: usize,
-    /// How many are left of those before, the oldest first.
-    past: VecDeque<usize>,
+    /// Those before, the oldest first: its number, and how many are left of it.
+    past: VecDeque<(u64, usize)>,
 }
 
 impl Generations {
@@ -38,45 +37,48 @@ impl Generations {
 
     #[cold]
     fn leave_past(&mut self, generation: u64) -> bool {
-        let age = (self.number - generation) as usize;
-        if let Some(left) = self
+        let Ok(at) = self
             .past
-            .len()
-            .checked_sub(age)
-            .and_then(|at| self.past.get_mut(at))
+            .binary_search_by_key(&generation, |&(number, _)| number)
+        else {
+            debug_assert!(false, "somebody goes who is not there");
+            return false;
+        };
+        if let Some((_, left)) = self.past.get_mut(at)
+            && *left > 1
         {
             *left -= 1;
+            return false;
         }
-        let before = self.past.len();
-        while self.past.front() == Some(&0) {
-            self.past.pop_front();
-        }
-        self.past.len() < before
+        self.past.remove(at);
+        at == 0
     }
 
-    /// Ends the present generation, if anybody is of it. Tells the last one that has ended: whoever waits for it waits for all
-    /// who are there now, and for nobody else. `None` when nobody is there.
+    /// Ends the present generation, if anybody is of it. Tells the last one of which anybody is left: whoever waits for it and
+    /// all before it waits for all who are there now, and for nobody else. `None` when nobody is there.
     pub(super) fn close(&mut self) -> Option<u64> {
         if self.present > 0 {
-            self.past.push_back(std::mem::take(&mut self.present));
+            let present = std::mem::take(&mut self.present);
+            self.past.push_back((self.number, present));
             self.number += 1;
         }
-        (!self.past.is_empty()).then(|| self.number - 1)
+        self.past.back().map(|&(number, _)| number)
     }
 
     /// The oldest generation of which anybody may be left.
     pub(super) fn oldest(&self) -> u64 {
-        self.number - self.past.len() as u64
+        self.past.front().map_or(self.number, |&(number, _)| number)
     }
 
     /// How many are left of all generations up to this one.
     pub(super) fn left(&self, up_to: u64) -> usize {
-        let generations = (up_to + 1).saturating_sub(self.oldest()) as usize;
-        self.past.iter().take(generations).sum()
+        let generations = self.past.iter().take_while(|(number, _)| *number <= up_to);
+        generations.map(|(_, left)| left).sum()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.present + self.past.iter().sum::<usize>()
+        let past: usize = self.past.iter().map(|(_, left)| left).sum();
+        self.present + past
     }
 }
 
@@ -103,6 +105,24 @@ impl Capacity for Gone {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_in_proportion_to_who_is_left() {
+        let mut there = Generations::default();
+        let stays = there.arrive();
+        let first = there.close();
+        // Others come and go, and somebody waits for all of them each time.
+        for _ in 0..1_000 {
+            let comes = there.arrive();
+            let last = there.close().unwrap();
+            assert_eq!(last, comes);
+            assert!(!there.leave(comes));
+            assert_eq!((there.left(last), there.close()), (1, first));
+        }
+        assert_eq!((there.len(), there.past.len()), (1, 1));
+        assert!(there.leave(stays));
+        assert!(there.oldest() > 1_000 && there.past.is_empty());
+    }
 
     #[test]
     fn whoever_comes_later_is_not_waited_for() {

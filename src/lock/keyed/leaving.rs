@@ -1,7 +1,5 @@
 //! How a request leaves its line without a grant.
 
-use std::sync::Arc;
-
 use super::entry::{Stand, Turn, Waiter};
 use super::shard::Shard;
 use crate::lock::error::TimeoutEvidence;
@@ -24,17 +22,18 @@ struct View {
 impl<K, V> Shard<K, V> {
     /// Takes a waiter out of its line, and tells it so. Nothing is told when it no longer stands there: then the outcome that took
     /// it out counts.
-    pub(super) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Timestamp) -> Vec<Next> {
+    pub(super) fn withdraw(
+        &mut self,
+        stand: Stand,
+        reason: Reason,
+        now: Timestamp,
+    ) -> Option<Next> {
         let listed = match reason {
             Reason::Expired(_) => TimeoutEvidence::AHEAD,
             Reason::Cancelled => 0,
         };
-        let Some(view) = self.view(stand, listed, now) else {
-            return Vec::new();
-        };
-        let Some((waiter, mut told)) = self.take_out(stand) else {
-            return Vec::new();
-        };
+        let view = self.view(stand, listed, now)?;
+        let waiter = self.take_out(stand)?;
         let owner = waiter.request.asker().owner.clone();
         let counts = &mut self.book.counts;
         let error = match reason {
@@ -59,13 +58,13 @@ impl<K, V> Shard<K, V> {
                 withdrawn.because(reason, || view.holder)
             }
         };
-        told.push(Next::Tell(waiter.request, Outcome::Failed(Box::new(error))));
-        told
+        let failed = Outcome::Failed(Box::new(error));
+        Some(Next::Tell(waiter.request, failed))
     }
 
     /// Takes a waiter out of its line if it still stands there, without telling it.
-    pub(super) fn leave(&mut self, stand: Stand) -> Vec<Next> {
-        self.take_out(stand).map_or_else(Vec::new, |(_, told)| told)
+    pub(super) fn leave(&mut self, stand: Stand) {
+        self.take_out(stand);
     }
 
     /// Refuses one that waits already, and waits for the thread that asks.
@@ -74,7 +73,7 @@ impl<K, V> Shard<K, V> {
         stand: Stand,
         asker: &Asker<'_>,
         now: Timestamp,
-    ) -> Result<(), (LockError, Vec<Next>)> {
+    ) -> Result<(), LockError> {
         let spot = match stand {
             Stand::Turn(spot, _) | Stand::Join(spot, _) if self.place(stand).is_some() => spot,
             _ => return Ok(()),
@@ -83,7 +82,7 @@ impl<K, V> Shard<K, V> {
             Some(mut active) => active.refuse_reentry(asker, now),
             None => Ok(()),
         };
-        refused.map_err(|error| (error, self.leave(stand)))
+        refused.inspect_err(|_| self.leave(stand))
     }
 
     /// Who has to go before this one does; `None` when it no longer waits.
@@ -122,34 +121,30 @@ impl<K, V> Shard<K, V> {
         })
     }
 
-    /// Takes a waiter out, and tells those who waited for it to be gone.
-    fn take_out(&mut self, stand: Stand) -> Option<(Waiter<dyn Waiting>, Vec<Next>)> {
+    /// Takes a waiter out. Nobody else has to be told: who waits for all waits for whoever is ahead in this line as well.
+    fn take_out(&mut self, stand: Stand) -> Option<Waiter<dyn Waiting>> {
         match stand {
             Stand::Turn(spot, ticket) => {
                 let turns = &mut self.active(spot)?.entry.holder.lines.as_mut()?.turns;
                 let Turn { waiter, generation } = turns.withdraw(ticket)?;
                 let last = self.book.there.leave(generation);
-                let told = if last { self.book.pass() } else { Vec::new() };
-                Some((waiter, told))
+                debug_assert!(!last, "the holder came in no later generation");
+                Some(waiter)
             }
             Stand::Join(spot, ticket) => {
                 let joins = &mut self.active(spot)?.entry.holder.lines.as_mut()?.joins;
-                let waiter = joins.withdraw(ticket)?;
-                let request: Arc<dyn Waiting> = waiter.request;
-                let (number, since) = (waiter.number, waiter.since);
-                Some((
-                    Waiter {
-                        number,
-                        since,
-                        request,
-                    },
-                    Vec::new(),
-                ))
+                let Waiter {
+                    number,
+                    since,
+                    request,
+                } = joins.withdraw(ticket)?;
+                Some(Waiter {
+                    number,
+                    since,
+                    request,
+                })
             }
-            Stand::Drain { ticket, .. } => {
-                let waiter = self.book.drains.as_mut()?.withdraw(ticket)?;
-                Some((waiter, Vec::new()))
-            }
+            Stand::Drain { ticket, .. } => self.book.drains.as_mut()?.withdraw(ticket),
         }
     }
 }

@@ -176,8 +176,7 @@ impl<K, V> Shared<K, V> {
 
     /// Takes a waiter out of its line, if it still stands there, without telling it.
     fn leave(&self, stand: Stand) {
-        let told = self.shard_of(stand).leave(stand);
-        told.into_iter().for_each(Next::deliver);
+        self.shard_of(stand).leave(stand);
     }
 
     /// Joins those who wait for all who are there now. Refused for a thread that is there itself.
@@ -246,7 +245,9 @@ impl<K, V> Shared<K, V> {
         });
         self.figures.lock().record(held, wait);
         if let Some((task, joiners)) = joined {
-            for joiner in joiners {
+            // Those who have left meanwhile leave their clones behind, and dropping these is code of users. So nobody is let go
+            // of before everybody was told.
+            for joiner in &joiners {
                 joiner.share(&task, ending);
             }
         }
@@ -278,7 +279,9 @@ impl<K: Send + 'static, V: 'static> Line for Shared<K, V> {
             let now = self.clock.now();
             shard.withdraw(stand, reason, now)
         };
-        told.into_iter().for_each(Next::deliver);
+        if let Some(next) = told {
+            next.deliver();
+        }
     }
 }
 
@@ -318,15 +321,9 @@ impl<K, V, W: Errand> Standing<K, V, W> {
             thread: thread_number(),
             ..self.request.asker()
         };
-        let refused = {
-            let mut shard = self.shared.shard_of(self.stand);
-            let now = self.shared.clock.now();
-            shard.refuse_self(self.stand, &asker, now)
-        };
-        refused.map_err(|(error, told)| {
-            told.into_iter().for_each(Next::deliver);
-            error
-        })
+        let mut shard = self.shared.shard_of(self.stand);
+        let now = self.shared.clock.now();
+        shard.refuse_self(self.stand, &asker, now)
     }
 }
 

@@ -10,7 +10,9 @@ use crate::lock::{CancelToken, LockError};
 
 /// A place in line for a key, or the key itself: [`KeyedLock::reserve`](super::KeyedLock::reserve).
 ///
-/// Dropping it gives it up, and whoever is next has its turn. May be sent to the thread that is to execute the task.
+/// Dropping it gives it up, and whoever is next has its turn. May be sent to the thread that is to execute the task. So until it
+/// is executed it is tied to no thread: one that keeps it, and asks for the same key or waits for all, waits for itself
+/// without being refused.
 #[must_use = "a turn that is dropped is given up"]
 pub struct Turn<K, V> {
     shared: Arc<Shared<K, V>>,

@@ -1,6 +1,7 @@
 //! The lock for each key: free keys, many threads at many keys, and what is left of a million of them.
 
 mod doclock;
+mod kept;
 mod lockable;
 
 use std::thread;
@@ -35,9 +36,6 @@ trait Subject: Send + Sync {
 
     /// Takes the lock of each of these keys, one after the other, and adds one to a counter under it.
     fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result;
-
-    /// How many keys it keeps.
-    fn kept(&self) -> usize;
 }
 
 fn subjects() -> Vec<Box<dyn Subject>> {
@@ -100,11 +98,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         let names = subjects.iter().map(|subject| subject.name());
         report.case(SUITE, case.name, Unit::NsPerPair, names.zip(spreads))?;
     }
-    for subject in &subjects {
-        let kept = subject.kept();
-        report.remark(&format!("{}: keeps {kept} idle keys", subject.name()))?;
-    }
-    Ok(())
+    kept::run(rounds, report)
 }
 
 impl Case {

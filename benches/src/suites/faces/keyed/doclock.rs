@@ -1,8 +1,11 @@
 //! doclock's keyed lock, as it is called without further ado and with an owner.
 
+use std::ops::Range;
+
 use doclock::{AcquireOptions, KeyedLock, OwnerId};
 
 use super::Subject;
+use super::kept::Table;
 use crate::Result;
 
 #[derive(Default)]
@@ -25,9 +28,22 @@ impl Subject for Keyed {
         }
         Ok(())
     }
+}
 
-    fn kept(&self) -> usize {
+impl Table for Keyed {
+    fn hold(&self, keys: Range<u64>, held: &mut dyn FnMut()) -> Result {
+        let turns = keys.map(|key| self.lock.reserve(&key));
+        let _turns: Vec<_> = turns.collect::<std::result::Result<_, _>>()?;
+        held();
+        Ok(())
+    }
+
+    fn keys(&self) -> usize {
         self.lock.active_keys_count()
+    }
+
+    fn room(&self) -> Option<usize> {
+        Some(self.lock.stats().capacity)
     }
 }
 
@@ -61,9 +77,5 @@ impl Subject for Named {
                 .execute_exclusive_with(&key, &self.owner, options, || *count += 1)?;
         }
         Ok(())
-    }
-
-    fn kept(&self) -> usize {
-        self.lock.active_keys_count()
     }
 }

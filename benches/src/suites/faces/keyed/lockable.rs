@@ -1,8 +1,11 @@
 //! lockable's pool of locks.
 
+use std::ops::Range;
+
 use lockable::LockPool;
 
 use super::Subject;
+use super::kept::Table;
 use crate::Result;
 
 pub struct Pool {
@@ -33,8 +36,20 @@ impl Subject for Pool {
         }
         Ok(())
     }
+}
 
-    fn kept(&self) -> usize {
+impl Table for Pool {
+    fn hold(&self, keys: Range<u64>, held: &mut dyn FnMut()) -> Result {
+        let _guards: Vec<_> = keys.map(|key| self.pool.blocking_lock(key)).collect();
+        held();
+        Ok(())
+    }
+
+    fn keys(&self) -> usize {
         self.pool.num_locked()
+    }
+
+    fn room(&self) -> Option<usize> {
+        None
     }
 }

@@ -1,0 +1,200 @@
+//! A batch of messages, keyed by account and booked by a few threads: of one account in order, of different accounts in parallel.
+//!
+//! ```text
+//! cargo run --release --example keyed_messages -- [--messages N] [--workers N] [--work MS]
+//! ```
+//!
+//! To book a message, a worker reads the account's balance, is at work for a while, and writes the new one. First the workers do this
+//! as they get to it, and bookings are lost. Then each message reserves its turn at its account when it comes in: timelines show
+//! the difference. While that goes on, somebody joins a booking to learn its outcome, and the bank closes: it waits for all that
+//! came in, first for a short time, which tells what keeps it, then for as long as it takes.
+//!
+//! Ends with 0 if everything came out as it should, with 1 if not, with 2 if the input was bad.
+
+#![expect(
+    unreachable_pub,
+    reason = "in a program, nothing is public further than this"
+)]
+
+mod args;
+mod bank;
+mod timeline;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use args::{Command, Options};
+use bank::{ACCOUNTS, Bank, Intake, Ledger, Message};
+use doclock::{AcquireOptions, LockError};
+
+/// What goes wrong in a thread goes on in another.
+type Failure = Box<dyn Error + Send + Sync>;
+
+fn main() -> ExitCode {
+    let command = match args::parse(lexopt::Parser::from_env()) {
+        Ok(command) => command,
+        Err(reason) => return complain(&reason, 2),
+    };
+    let shown = match command {
+        Command::Help => io::stdout().write_all(args::HELP.as_bytes()),
+        Command::Run(options) => match show(options) {
+            Ok(text) => io::stdout().write_all(text.as_bytes()),
+            Err(error) => return complain(&error.to_string(), 1),
+        },
+    };
+    match shown {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error.to_string(), 1),
+    }
+}
+
+fn complain(reason: &str, code: u8) -> ExitCode {
+    let line = reason.replace(char::is_control, " ");
+    eprintln!("keyed_messages: {line}");
+    ExitCode::from(code)
+}
+
+/// Everything that there is to see.
+fn show(options: Options) -> Result<String, Failure> {
+    let batch = bank::batch(options);
+    let Options {
+        workers,
+        work,
+        messages,
+    } = options;
+    let mut text = format!(
+        "{messages} messages for {} accounts, {workers} workers; a message takes {:.0} to {:.0} ms\n\
+         a row for each account: who books for it (* several at once, · nobody, but a message waits); its messages, as they were begun\n\n",
+        ACCOUNTS.len(),
+        work.as_secs_f64() * 1e3,
+        work.as_secs_f64() * 3e3,
+    );
+
+    let began = Instant::now();
+    let ((), loose) = Bank::open(workers, |_, intake| {
+        batch.iter().for_each(|&message| intake.take(message));
+    });
+    let drawn = timeline::draw(&loose, began);
+    write!(text, "without a lock\n{drawn}\n")?;
+
+    let began = Instant::now();
+    let (told, ordered) = Bank::open(workers, |bank, intake| run_in_turns(bank, intake, &batch));
+    let drawn = timeline::draw(&ordered, began);
+    write!(text, "a turn for each message, at its account\n{drawn}\n")?;
+    text.push_str(&balances(&batch, &loose, &ordered)?);
+    text.push_str(&told?);
+    check(&batch, &ordered)?;
+    Ok(text)
+}
+
+/// Takes a batch in, has somebody join a booking, and closes. Tells what the latter two saw.
+fn run_in_turns(bank: &Bank, intake: Intake<'_>, batch: &[Message]) -> Result<String, Failure> {
+    for &message in batch {
+        intake.take_in_turn(message)?;
+    }
+    // Nothing more comes in.
+    drop(intake);
+    let accounts = &bank.accounts;
+    let joined = ACCOUNTS
+        .iter()
+        .find_map(|account| Some((account, accounts.current_execution(account)?)));
+    thread::scope(|scope| {
+        let viewer = joined.map(|(account, execution)| {
+            let booking = execution.owner().clone();
+            (account, booking, scope.spawn(|| execution.join()))
+        });
+        let mut text = close(bank)?;
+        if let Some((account, booking, viewer)) = viewer {
+            let balance = viewer.join().map_err(|_| "the viewer panicked")??;
+            write!(
+                text,
+                "\nsomebody asked for {account}'s balance while {booking} was being booked, joined it, and was told {balance}\n"
+            )?;
+        }
+        Ok(text)
+    })
+}
+
+/// Waits for all that came in.
+fn close(bank: &Bank) -> Result<String, Failure> {
+    let accounts = &bank.accounts;
+    let stats = accounts.stats();
+    let began = Instant::now();
+    let millis = || began.elapsed().as_secs_f64() * 1e3;
+    let mut text = format!(
+        "closing, with {} accounts active and {} messages waiting\n",
+        stats.active_keys, stats.queue_length
+    );
+    let soon = AcquireOptions::new().wait_limit(Duration::from_millis(5));
+    match accounts.wait_for_all_existing_tasks_with("closing", soon) {
+        Ok(()) => writeln!(text, "  within 5 ms: all are booked")?,
+        Err(LockError::Timeout(evidence)) => writeln!(text, "  within 5 ms: no. {evidence}")?,
+        Err(other) => return Err(other.into()),
+    }
+    accounts.wait_for_all_existing_tasks()?;
+    writeln!(
+        text,
+        "  for as long as it takes: all are booked after {:.0} ms; {} accounts are active, {} messages wait",
+        millis(),
+        accounts.active_keys_count(),
+        accounts.stats().queue_length
+    )?;
+    Ok(text)
+}
+
+/// What the accounts should have, and have.
+fn balances(batch: &[Message], loose: &Ledger, ordered: &Ledger) -> Result<String, Failure> {
+    let rows = [
+        ("should be", ACCOUNTS.map(|account| sum(batch, account))),
+        (
+            "without a lock",
+            ACCOUNTS.map(|account| loose.balance(account)),
+        ),
+        (
+            "a turn for each",
+            ACCOUNTS.map(|account| ordered.balance(account)),
+        ),
+    ];
+    let mut text = format!("{:<18}", "balances");
+    for account in ACCOUNTS {
+        write!(text, "{account:>6}")?;
+    }
+    for (name, balances) in rows {
+        write!(text, "\n  {name:<16}")?;
+        for balance in balances {
+            write!(text, "{balance:>6}")?;
+        }
+    }
+    text.push_str("\n\n");
+    Ok(text)
+}
+
+fn sum(batch: &[Message], account: &str) -> i64 {
+    let of_account = batch.iter().filter(|message| message.account == account);
+    of_account.map(|message| message.amount).sum()
+}
+
+/// That with turns, each account's messages were booked one at a time, in the order of arrival, and none was lost.
+fn check(batch: &[Message], ledger: &Ledger) -> Result<(), Failure> {
+    if ledger.booked.len() != batch.len() {
+        return Err("not every message was booked once".into());
+    }
+    for account in ACCOUNTS {
+        let booked = timeline::of(ledger, account);
+        let in_order = booked.windows(2).all(|pair| match pair {
+            [one, next] => one.message.number < next.message.number && one.until <= next.from,
+            _ => true,
+        });
+        if !in_order {
+            return Err(format!("messages for {account} overtook each other").into());
+        }
+        if ledger.balance(account) != sum(batch, account) {
+            return Err(format!("a booking for {account} was lost").into());
+        }
+    }
+    Ok(())
+}

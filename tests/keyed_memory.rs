@@ -1,0 +1,68 @@
+//! KEYED 1: of idle keys, no byte is left. By itself, because all that the process allocates is counted.
+
+use std::alloc::System;
+
+use doclock::{KeyedLock, KeyedOptions, ManualClock};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// A table of four buckets has room for three keys, one of sixteen for fourteen.
+const SHARDS: usize = 64;
+
+/// What is allocated now.
+fn bytes() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated - stats.bytes_deallocated
+}
+
+#[test]
+fn keyed_01_a_million_idle_keys_keep_no_byte() {
+    let keys = if cfg!(debug_assertions) {
+        100_000
+    } else {
+        1_000_000
+    };
+    // With a clock that stands still, the figures have no reason to grow.
+    let clock = ManualClock::new();
+    let lock: KeyedLock<String> = KeyedLock::with_options(KeyedOptions::new().clock(clock.clock()));
+    let touch = |from: u32, to: u32| {
+        for key in from..to {
+            let task = || ();
+            lock.execute_exclusive(key.to_string().as_str(), task)
+                .unwrap();
+        }
+    };
+    // The first keys of each shard get what is used for all that follow.
+    touch(0, 10_000);
+    let (used, room) = (bytes(), lock.stats().capacity);
+    touch(10_000, keys);
+    assert_eq!((bytes(), lock.stats().capacity), (used, room));
+
+    // All at once, with somebody in line and somebody who has joined at each.
+    let turns: Vec<_> = (0..keys)
+        .map(|key| {
+            let key = key.to_string();
+            let turn = lock.reserve(&key).unwrap();
+            (
+                lock.current_execution(&key).unwrap(),
+                turn,
+                lock.reserve(&key).unwrap(),
+            )
+        })
+        .collect();
+    assert!(bytes() > used + keys as usize * 100);
+    for (joined, turn, behind) in turns {
+        turn.execute(|| ()).unwrap();
+        drop(behind);
+        assert!(joined.join().is_ok());
+    }
+    // What is left is room in the tables: a bucket has a place of two words, the key, a pointer, and a byte to be found by.
+    assert_eq!((room, lock.stats().capacity), (SHARDS * 3, SHARDS * 14));
+    let bucket = 2 * size_of::<u64>() + size_of::<String>() + size_of::<usize>() + 1;
+    let kept = bytes() - used;
+    assert!(kept <= SHARDS * (16 - 4) * bucket, "{kept} bytes");
+    touch(0, 10_000);
+    assert_eq!(bytes() - used, kept);
+}
