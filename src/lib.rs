@@ -63,6 +63,7 @@
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
 //! | `store` | [`DataStore`], [`Transaction`], [`NodeLocks`], [`Commit`], [`Subscription`] and [`Filter`] |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
+//! | `inbox` | [`Inbox`]: messages that come at least once, with effects that happen exactly once |
 //! | `markdown` | from Markdown and back, with the feature of that name |
 //!
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
@@ -72,6 +73,7 @@
 mod bare;
 mod document;
 mod id;
+mod inbox;
 mod json;
 mod lock;
 #[cfg(feature = "markdown")]
@@ -93,6 +95,9 @@ pub use document::{
     ValueType, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
+pub use inbox::{
+    Claim, Failure, Feed, Handled, Inbox, InboxOptions, Interrupted, Interruption, Message, Outcome,
+};
 pub use lock::{
     AcquireOptions, Aimd, Call, CallEvidence, CallSite, CancelEvidence, CancelToken, Deadlock,
     DeadlockLink, DurationSummary, Execution, ExecutionError, FifoLock, InFlightLimiter, JoinError,
@@ -105,8 +110,9 @@ pub use lock::{
 pub use markdown::{from_markdown, to_markdown};
 pub use queue::{LockMode, Priority};
 pub use store::{
-    AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, Filter,
-    NodeGuard, NodeLocks, Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
+    AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,
+    EventState, ExecutedOperation, Filter, InboxStats, NodeGuard, NodeLocks, ReasonCount,
+    Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
