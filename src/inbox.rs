@@ -258,7 +258,7 @@ impl Inbox {
     /// use std::time::{Duration, SystemTime};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
-    /// let day = |day| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
+    /// let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
     /// for (id, sent_at) in [("evt-1", day(1)), ("evt-2", day(2))] {
     ///     inbox.process(&(id, sent_at, ()), |_, _| Ok(()))?;
     /// }

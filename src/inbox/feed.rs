@@ -136,12 +136,14 @@ pub(super) struct Run<'a, M> {
     inbox: &'a Inbox,
     feed: Feed<'a, M>,
     worker: OwnerId,
-    /// What waits, by when it is due and then in the order in which it came. What no clock can express comes last.
-    waiting: BTreeMap<(bool, Option<Deadline>, u64), Taken<M>>,
+    waiting: BTreeMap<Place, Taken<M>>,
     /// How many have waited.
     waited: u64,
     connected: bool,
 }
+
+/// By when it is due, and then in the order in which it came. What the clock cannot express comes last.
+type Place = (bool, Option<Deadline>, u64);
 
 /// A message that was taken from the channel.
 struct Taken<M> {
@@ -231,37 +233,34 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         passed.then(|| first.remove())
     }
 
-    fn wait(&mut self, taken: Taken<M>, delay: Duration) {
-        let deadline = self.inbox.store.clock().deadline(delay);
-        self.waited += 1;
-        let place = (deadline.is_none(), deadline, self.waited);
-        self.waiting.insert(place, taken);
-    }
-
     fn settle(&mut self, taken: Taken<M>, outcome: Outcome) {
+        // Who has the event may be done long before its claim is stale, or may be lost with its thread.
+        let patience = |event| self.inbox.options.delay(event, taken.looks);
+        let delay = match &outcome {
+            Outcome::Retry { after, .. } => Some(*after),
+            Outcome::Taken { remaining } => {
+                Some(patience(taken.message.event_id()).min(*remaining))
+            }
+            Outcome::Superseded => Some(patience(taken.message.event_id())),
+            _ => None,
+        };
+        let place = delay.map(|delay| self.place(delay));
         if let Some(tell) = &mut self.feed.on_outcome {
             tell(&taken.message, &outcome);
         }
-        // Who has the event may be done long before its claim is stale, or may be lost with its thread.
-        let patience = |event| self.inbox.options.delay(event, taken.looks);
-        match outcome {
-            Outcome::Retry { after, .. } => self.wait(taken, after),
-            Outcome::Taken { remaining } => {
-                let delay = patience(taken.message.event_id()).min(remaining);
-                self.wait(taken, delay);
-            }
-            Outcome::Superseded => {
-                let delay = patience(taken.message.event_id());
-                self.wait(taken, delay);
-            }
-            Outcome::Dead(letter) => {
-                if let Some(sender) = self.feed.dead_letters {
-                    // If nobody receives there any more the record is all that stays.
-                    let _ = sender.send((taken.message, letter));
-                }
-            }
-            Outcome::Done { .. } | Outcome::Duplicate | Outcome::Buried | Outcome::TooOld => {}
+        if let Some(place) = place {
+            self.waiting.insert(place, taken);
+        } else if let (Outcome::Dead(letter), Some(sender)) = (outcome, self.feed.dead_letters) {
+            // If nobody receives there any more the record is all that stays.
+            let _ = sender.send((taken.message, letter));
         }
+    }
+
+    /// Where something waits that is due after this time.
+    fn place(&mut self, delay: Duration) -> Place {
+        let deadline = self.inbox.store.clock().deadline(delay);
+        self.waited += 1;
+        (deadline.is_none(), deadline, self.waited)
     }
 
     fn interrupted(&mut self, taken: Option<Taken<M>>, error: LockError) -> Interrupted<M> {

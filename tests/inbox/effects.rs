@@ -4,7 +4,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use doclock::{CommitError, EventState, Failure, Inbox, InboxOptions, NodeSpec, Outcome, Schema, StoreOptions};
+use doclock::{
+    CommitError, EventState, Failure, Inbox, InboxOptions, NodeSpec, NodeType, Outcome, Schema,
+    StoreOptions,
+};
 
 use crate::common::{image, store};
 use crate::{Bank, credit, done};
@@ -72,7 +75,10 @@ fn inbox_02_the_mark_is_there_when_the_effect_is() {
     });
     let commit = events.receiver().recv().unwrap().commit;
     assert_eq!((commit.version, commit.owner.as_str()), (2, "payments"));
-    assert!(matches!(bank.inbox.event("evt-1"), Some(EventState::Done { attempts: 1, .. })));
+    assert!(matches!(
+        bank.inbox.event("evt-1"),
+        Some(EventState::Done { attempts: 1, .. })
+    ));
 }
 
 #[test]
@@ -87,7 +93,10 @@ fn inbox_02_nobody_sees_an_effect_without_its_mark() {
         while !worker.is_finished() {
             // What is in the ledger was marked at the same moment, so it is marked now.
             if let Some(last) = bank.ledger().last() {
-                assert!(matches!(bank.inbox.event(last), Some(EventState::Done { .. })));
+                assert!(matches!(
+                    bank.inbox.event(last),
+                    Some(EventState::Done { .. })
+                ));
             }
         }
     });
@@ -112,7 +121,10 @@ fn inbox_02_an_attempt_that_fails_leaves_neither_effect_nor_mark() {
         });
         assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
         assert_eq!(image(&bank.store.snapshot()), before);
-        assert!(matches!(bank.inbox.event("evt-1"), Some(EventState::Waiting { .. })));
+        assert!(matches!(
+            bank.inbox.event("evt-1"),
+            Some(EventState::Waiting { .. })
+        ));
         assert!(!bank.store.is_locked());
         bank.clock.advance(crate::CLAIM);
     }
@@ -123,20 +135,26 @@ fn inbox_02_an_attempt_that_fails_leaves_neither_effect_nor_mark() {
 
 #[test]
 fn inbox_02_a_commit_that_is_refused_leaves_neither_effect_nor_mark() {
-    let schema = Schema::builder().node("ledger", |node| node.text()).build();
+    let schema = Schema::builder()
+        .node("ledger", NodeType::new().text(true))
+        .node("page", NodeType::new().content("ledger+"))
+        .build();
     let settings = StoreOptions::new().schema(schema.unwrap());
     let bank = Bank::with_store(settings, InboxOptions::new());
     let outcome = bank.process(&("evt-1", ()), |transaction, message| {
         credit(transaction, message)?;
-        transaction.create(NodeSpec::new("unheard of"))?;
+        transaction.create(NodeSpec::new("page"))?;
         Ok(())
     });
     let Outcome::Dead(letter) = outcome else {
         panic!("{outcome:?}");
     };
-    assert!(letter.error.contains("unheard of"), "{letter}");
+    assert!(letter.error.contains("content `ledger+`"), "{letter}");
     assert!(bank.ledger().is_empty());
-    assert!(matches!(bank.inbox.event("evt-1"), Some(EventState::Dead(_))));
+    assert!(matches!(
+        bank.inbox.event("evt-1"),
+        Some(EventState::Dead(_))
+    ));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use doclock::{Cause, DataStore, EventState, Failure, Inbox, InboxOptions, LockError, Outcome, StoreOptions};
+use doclock::{
+    Cause, DataStore, EventState, Failure, Inbox, InboxOptions, LockError, Outcome, StoreOptions,
+};
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
 
@@ -52,13 +54,20 @@ fn inbox_03_success_after_failures_counts_once() {
     for attempt in 1..=3 {
         let outcome = bank.process(&("evt-1", ()), |transaction, message| {
             credit(transaction, message)?;
-            if attempt < 3 { failing("no network") } else { Ok(()) }
+            if attempt < 3 {
+                failing("no network")
+            } else {
+                Ok(())
+            }
         });
         assert_eq!(done(&outcome), attempt == 3);
         bank.clock.advance(MS);
     }
     assert_eq!(bank.ledger(), ["evt-1"]);
-    assert!(matches!(bank.inbox.event("evt-1"), Some(EventState::Done { attempts: 3, .. })));
+    assert!(matches!(
+        bank.inbox.event("evt-1"),
+        Some(EventState::Done { attempts: 3, .. })
+    ));
 }
 
 #[test]
@@ -90,7 +99,10 @@ fn inbox_03_a_message_without_an_id_is_poison_and_does_not_count_as_another() {
         };
         assert_eq!((letter.cause, letter.attempts), (Cause::Poison, 0));
     }
-    assert!(bank.inbox.dead_letters().is_empty(), "nothing to tell them apart by");
+    assert!(
+        bank.inbox.dead_letters().is_empty(),
+        "nothing to tell them apart by"
+    );
     assert_eq!(bank.inbox.stats().poison, 2);
     assert!(!bank.inbox.revive(""));
 }
@@ -99,7 +111,10 @@ fn inbox_03_a_message_without_an_id_is_poison_and_does_not_count_as_another() {
 fn inbox_03_panics_count_as_attempts() {
     let bank = Bank::new(InboxOptions::new().attempts(2).backoff(MS, MS));
     let crash = |_: &mut doclock::Transaction, _: &(&str, ())| panic!("bad luck");
-    assert!(matches!(bank.process(&("evt-1", ()), crash), Outcome::Retry { .. }));
+    assert!(matches!(
+        bank.process(&("evt-1", ()), crash),
+        Outcome::Retry { .. }
+    ));
     bank.clock.advance(MS);
     let outcome = bank.process(&("evt-1", ()), crash);
     let Outcome::Dead(letter) = outcome else {
@@ -122,7 +137,7 @@ fn inbox_03_a_lock_that_is_not_to_be_had_is_a_failure_in_passing() {
     let Outcome::Retry { error, .. } = outcome else {
         panic!("{outcome:?}");
     };
-    assert!(error.contains("owner other"), "{error}");
+    assert!(error.contains("of other from"), "{error}");
     drop(guard);
     bank.clock.advance(MS);
     assert!(done(&bank.process(&("evt-1", ()), credit)));
@@ -163,7 +178,10 @@ fn inbox_03_a_dead_event_that_is_revived_has_all_its_attempts_again() {
     // Newer ones are forgotten meanwhile, so that without its record it would be too old.
     bank.process(&("evt-9", at(9), ()), credit);
     assert_eq!(bank.inbox.prune(at(10)), 1);
-    assert!(matches!(bank.process(&message, |_, _| failing("again")), Outcome::Retry { .. }));
+    assert!(matches!(
+        bank.process(&message, |_, _| failing("again")),
+        Outcome::Retry { .. }
+    ));
     bank.clock.advance(MS);
     assert!(done(&bank.process(&message, credit)));
     assert_eq!(bank.ledger(), ["evt-9", "evt-1"]);
@@ -183,9 +201,13 @@ fn inbox_03_dead_letters_are_listed_in_the_order_in_which_they_died() {
 
 #[test]
 fn inbox_03_limits_of_zero_are_no_trap() {
-    let options = InboxOptions::new().attempts(0).backoff(Duration::MAX, Duration::ZERO);
+    let options = InboxOptions::new()
+        .attempts(0)
+        .backoff(Duration::MAX, Duration::ZERO);
     let inbox = Inbox::with_options(&DataStore::new(), "", options.claim_time(Duration::ZERO));
-    let outcome = inbox.process(&("evt-1", ()), |_, _| failing("no network")).unwrap();
+    let outcome = inbox
+        .process(&("evt-1", ()), |_, _| failing("no network"))
+        .unwrap();
     assert!(matches!(outcome, Outcome::Dead(letter) if letter.attempts == 1));
     assert!(done(&inbox.process(&("evt-2", ()), |_, _| Ok(())).unwrap()));
 }

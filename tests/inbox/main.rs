@@ -43,7 +43,8 @@ impl Bank {
         let settings = settings.session(SESSION).clock(clock.clock());
         let store = DataStore::with_options(settings);
         commit(&store, |on| {
-            on.create(NodeSpec::new("ledger").with_id("ledger")).unwrap();
+            on.create(NodeSpec::new("ledger").with_id("ledger"))
+                .unwrap();
         });
         let inbox = Inbox::with_options(&store, "payments", options.claim_time(CLAIM));
         Self {

@@ -40,12 +40,18 @@ fn inbox_04_a_stale_claim_is_taken_over_with_a_larger_token() {
 #[test]
 fn inbox_04_the_old_worker_can_neither_finish_nor_fail_what_the_new_one_did() {
     let bank = Bank::new(InboxOptions::new());
-    for (nth, message) in [("evt-1", ()), ("evt-2", ()), ("evt-3", ())].iter().enumerate() {
+    for (nth, message) in [("evt-1", ()), ("evt-2", ()), ("evt-3", ())]
+        .iter()
+        .enumerate()
+    {
         let old = bank.inbox.claim(message).unwrap();
         bank.clock.advance(CLAIM);
         assert!(done(&bank.process(message, credit)));
         match nth {
-            0 => assert!(matches!(bank.finish(old), Err(CommitError::Superseded { .. }))),
+            0 => assert!(matches!(
+                bank.finish(old),
+                Err(CommitError::Superseded { .. })
+            )),
             1 => assert_eq!(old.fail(Failure::poison("late")), Outcome::Superseded),
             _ => drop(old),
         }
@@ -118,7 +124,10 @@ fn inbox_04_a_claim_that_is_dropped_is_free_at_once() {
     assert!(second.token() > token);
     assert_eq!(second.attempt(), 2, "so that it does not go on for ever");
     drop(second);
-    assert!(matches!(bank.inbox.claim(&message).unwrap_err(), Outcome::Dead(_)));
+    assert!(matches!(
+        bank.inbox.claim(&message).unwrap_err(),
+        Outcome::Dead(_)
+    ));
     assert_eq!(bank.inbox.stats().taken_over, 0, "they were not stale");
 }
 
@@ -139,6 +148,9 @@ fn inbox_04_a_state_tells_who_has_the_claim_and_for_how_long() {
     else {
         panic!("{:?}", bank.inbox.event("evt-1"));
     };
-    assert_eq!((owner.as_str(), token, attempt), ("payments", claim.token(), 1));
+    assert_eq!(
+        (owner.as_str(), token, attempt),
+        ("payments", claim.token(), 1)
+    );
     assert_eq!((held_for, remaining), (CLAIM - 5 * MS, 5 * MS));
 }
