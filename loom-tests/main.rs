@@ -11,6 +11,7 @@
 
 mod delegation;
 mod editor;
+mod inbox;
 mod limiter;
 mod lock;
 mod model;
