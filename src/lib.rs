@@ -133,6 +133,8 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/inbox.md")]
+    struct Inbox;
     #[doc = include_str!("../docs/limiter.md")]
     struct Limiter;
     #[doc = include_str!("../docs/node-locks.md")]
