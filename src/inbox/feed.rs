@@ -140,6 +140,8 @@ pub(super) struct Run<'a, M> {
     /// How many have waited.
     waited: u64,
     connected: bool,
+    /// Whether the last message was one that had waited.
+    was_due: bool,
 }
 
 /// By when it is due, and then in the order in which it came. What the clock cannot express comes last.
@@ -161,6 +163,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
             waiting: BTreeMap::new(),
             waited: 0,
             connected: true,
+            was_due: false,
         }
     }
 
@@ -193,7 +196,10 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
             if self.is_cancelled() {
                 return Err(self.stopped(None, Interruption::Cancelled));
             }
-            if let Some(due) = self.due() {
+            // In turns, so that what is due again at once does not hold up what is new.
+            let new_first = std::mem::take(&mut self.was_due);
+            if !new_first && let Some(due) = self.due() {
+                self.was_due = true;
                 return Ok(Some(due));
             }
             if !self.connected && self.waiting.is_empty() {
