@@ -133,7 +133,7 @@ impl Inbox {
         feed: impl Into<Feed<'a, M>>,
         handler: impl FnMut(&mut Transaction, &M) -> Handled,
     ) -> Result<(), Interrupted<M>> {
-        Run::new(self, feed.into()).to_its_end(handler)
+        Run::new(self, feed.into()).work(handler)
     }
 
     /// Takes in one delivery of a message and tells what became of it. If that is not [settled](Outcome::is_settled), the message

@@ -168,7 +168,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
     }
 
     #[track_caller]
-    pub(super) fn to_its_end(
+    pub(super) fn work(
         mut self,
         mut handler: impl FnMut(&mut Transaction, &M) -> Handled,
     ) -> Result<(), Interrupted<M>> {

@@ -1,5 +1,7 @@
 //! What is counted (INBOX 6).
 
+use std::time::Duration;
+
 use crossbeam_channel::unbounded;
 use doclock::{CommitError, Failure, InboxOptions, Outcome};
 
@@ -58,7 +60,11 @@ fn inbox_06_counters_tell_what_happened_and_why() {
 
 #[test]
 fn inbox_06_what_a_channel_delivered_ends_in_one_counter() {
-    let bank = Bank::new(InboxOptions::new().attempts(2).backoff(0 * MS, 0 * MS));
+    let bank = Bank::new(
+        InboxOptions::new()
+            .attempts(2)
+            .backoff(Duration::ZERO, Duration::ZERO),
+    );
     let (sender, messages) = unbounded();
     for nth in 0..300_u64 {
         sender

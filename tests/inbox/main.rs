@@ -86,7 +86,7 @@ impl Bank {
 fn credit(transaction: &mut Transaction, message: &impl Message) -> Handled {
     let ledger = id("ledger");
     let end = common::text(&*transaction, "ledger").chars().count();
-    transaction.insert_text(&ledger, end, &format!("{} ", message.event_id()))?;
+    transaction.insert_text(&ledger, end, format!("{} ", message.event_id()))?;
     Ok(())
 }
 
