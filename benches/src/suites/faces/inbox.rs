@@ -47,10 +47,9 @@ impl Accounts {
     fn new() -> Result<Self> {
         let store = DataStore::new();
         let mut transaction = store.begin("setup")?;
-        let ids: Result<Vec<_>, _> = (0..ACCOUNTS)
-            .map(|_| transaction.create(NodeSpec::new("account")))
-            .collect();
-        let ids = ids?;
+        let ids = (0..ACCOUNTS)
+            .map(|_| Ok(transaction.create(NodeSpec::new("account"))?))
+            .collect::<Result<Vec<_>>>()?;
         transaction.commit()?;
         Ok(Self { store, ids })
     }
