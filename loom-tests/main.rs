@@ -12,6 +12,7 @@
 mod delegation;
 mod editor;
 mod inbox;
+mod leases;
 mod limiter;
 mod lock;
 mod model;

@@ -137,6 +137,13 @@ impl FencingToken {
     }
 }
 
+impl From<u64> for FencingToken {
+    /// A token that was kept as its bare number.
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)

@@ -61,7 +61,7 @@
 //! | `queue` | the line in which everything waits: pure, first in first out for each [`Priority`]; [`LockMode`] |
 //! | `lock` | [`FifoLock`], its guard, [`Scope`], [`Deadlock`], cancellation, statistics, errors; [`KeyedLock`]; [`InFlightLimiter`] |
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
-//! | `store` | [`DataStore`], [`Transaction`], [`NodeLocks`], [`Commit`], [`Subscription`] and [`Filter`] |
+//! | `store` | [`DataStore`], [`Transaction`], [`NodeLocks`], [`Lease`], [`Commit`], [`Subscription`] and [`Filter`] |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
 //! | `inbox` | [`Inbox`]: messages that come at least once, with effects that happen exactly once |
 //! | `markdown` | from Markdown and back, with the feature of that name |
@@ -89,10 +89,10 @@ mod transaction;
 pub use bare::Bare;
 pub use document::{
     AttributeFault, AttributePatch, AttributeSpec, Attributes, Change, Children, Conflict, Cut,
-    Descendants, EditError, ExpressionError, Fault, Fragment, Half, JsonError, Mark, MarkType,
-    Marks, MarksChange, Node, NodeSelection, NodeSpec, NodeType, Place, Position, Schema,
-    SchemaBuilder, SchemaError, SchemaViolation, Selection, Snapshot, Text, TextSelection,
-    ValueType, View, check,
+    Descendants, EditError, ExpressionError, Fault, Fragment, Half, JsonError, LeaseTarget,
+    LeaseTargets, Mark, MarkType, Marks, MarksChange, Node, NodeSelection, NodeSpec, NodeType,
+    Place, Position, Schema, SchemaBuilder, SchemaError, SchemaViolation, Selection, Snapshot,
+    Text, TextSelection, ValueType, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use inbox::{
@@ -111,8 +111,9 @@ pub use markdown::{from_markdown, to_markdown};
 pub use queue::{LockMode, Priority};
 pub use store::{
     AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,
-    EventState, ExecutedOperation, Filter, InboxStats, NodeGuard, NodeLocks, ReasonCount,
-    Savepoint, SavepointError, StoreOptions, Subscription, Transaction,
+    EventState, ExecutedOperation, Filter, InboxStats, Lease, LeaseError, LeaseHolder, LeaseInfo,
+    LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError, StoreOptions,
+    Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
@@ -135,6 +136,8 @@ mod pages {
     struct Hooks;
     #[doc = include_str!("../docs/inbox.md")]
     struct Inbox;
+    #[doc = include_str!("../docs/leases.md")]
+    struct Leases;
     #[doc = include_str!("../docs/limiter.md")]
     struct Limiter;
     #[doc = include_str!("../docs/node-locks.md")]

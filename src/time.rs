@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::sync::Mutex;
 
@@ -23,6 +23,33 @@ impl Sub for Timestamp {
     /// The time from `earlier` to `self`; zero where the clock stepped back.
     fn sub(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// When something ends: by the clock that decides it, and by the machine's calendar, for whoever is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Expiry {
+    pub(crate) at: Timestamp,
+    pub(crate) date: SystemTime,
+}
+
+impl Expiry {
+    /// So long after `now`. `None` if that is too far away to be expressed.
+    pub(crate) fn after(now: Timestamp, duration: Duration) -> Option<Self> {
+        let nanos = u64::try_from(duration.as_nanos()).ok()?;
+        Some(Self {
+            at: Timestamp(now.0.checked_add(nanos)?),
+            date: SystemTime::now().checked_add(duration)?,
+        })
+    }
+
+    pub(crate) fn has_come(&self, now: Timestamp) -> bool {
+        self.at <= now
+    }
+
+    /// How long it is until then; zero once it has come.
+    pub(crate) fn left(&self, now: Timestamp) -> Duration {
+        self.at - now
     }
 }
 

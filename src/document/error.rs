@@ -30,6 +30,15 @@ pub enum EditError {
         /// Whether the whole transaction may well succeed if it is tried again from the start.
         transient: bool,
     },
+    /// The transaction is on nodes, and others have changed what it had read of one before it locked it. Safe to try again from the
+    /// start.
+    #[error("node {id} was read and changed by others until version {version}; safe to try again")]
+    Outdated {
+        /// The node.
+        id: NodeId,
+        /// The version in which it is different.
+        version: u64,
+    },
     /// A new node would take the id of another.
     #[error("node {id} exists already")]
     IdTaken {
@@ -182,10 +191,11 @@ impl EditError {
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
-            Self::NotLocked {
-                transient: true,
-                ..
-            }
+            Self::Outdated { .. }
+                | Self::NotLocked {
+                    transient: true,
+                    ..
+                }
         )
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::lease::Leases;
 use super::nodes::Nodes;
 use super::touched::Touched;
 use super::{Node, View};
@@ -13,7 +14,8 @@ use crate::id::NodeId;
 /// Taking one costs O(1) and so does cloning it; it never changes, whatever is committed meanwhile. While one is
 /// alive, commits copy what they would otherwise change in place.
 ///
-/// Two snapshots are equal when their nodes and roots are, whatever their versions.
+/// Two snapshots are equal when their nodes and roots are, whatever their versions, and whoever had
+/// [leased](crate::DataStore::lease) what.
 #[derive(Clone, Default)]
 pub struct Snapshot(Arc<Document>);
 
@@ -22,6 +24,7 @@ struct Document {
     version: u64,
     root: Option<NodeId>,
     nodes: Nodes,
+    leases: Leases,
 }
 
 impl Snapshot {
@@ -74,6 +77,20 @@ impl View for Snapshot {
 impl Snapshot {
     pub(crate) fn shared(&self, id: &NodeId) -> Option<&Arc<Node>> {
         self.0.nodes.get(id)
+    }
+
+    pub(crate) fn held(&self) -> &Leases {
+        &self.0.leases
+    }
+
+    /// To change who has leased what. That makes no version; copies the snapshot, in O(1), if somebody else holds it.
+    pub(crate) fn held_mut(&mut self) -> &mut Leases {
+        &mut Arc::make_mut(&mut self.0).leases
+    }
+
+    /// For a version that was made beside another.
+    pub(crate) fn keep_leases_of(&mut self, other: &Self) {
+        self.held_mut().clone_from(other.held());
     }
 }
 

@@ -192,9 +192,13 @@ impl From<LockError> for Failed {
 }
 
 impl From<CommitError> for Failed {
-    /// A lock that was held for too long may not be the next time; a document that breaks the rules will do so again.
+    /// A lock or a lease that was held for too long may not be the next time; a document that breaks the rules will do so again.
     fn from(error: CommitError) -> Self {
-        let passes = error.is_transient() || matches!(error, CommitError::Revoked { .. });
+        let passes = error.is_transient()
+            || matches!(
+                error,
+                CommitError::Revoked { .. } | CommitError::LeaseLost(_)
+            );
         let kind = match passes {
             true => FailedKind::Transient,
             false => FailedKind::Poison,

@@ -45,8 +45,9 @@ pub enum LockError {
     /// locked before it has still. Safe to try again once that is given up.
     #[error("Lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
-    /// A request for more nodes came from somebody from whom all was taken back, because it was held for too long.
-    #[error("Lock {id} was revoked before more nodes were locked: it was held for too long")]
+    /// A request for more nodes came from somebody who has nothing any more: it was revoked because it was held for too long, or
+    /// released by its id.
+    #[error("Lock {id} was revoked or released before more nodes were locked")]
     Revoked {
         /// The grant.
         id: LockId,

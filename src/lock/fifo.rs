@@ -193,13 +193,13 @@ impl FifoLock {
         let limit = options.limit(state.wait_limit);
         state.refuse_reentry(asker, Part::Whole, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(state.would_block(asker, now.at));
+            return Err(state.would_block(asker, None, now.at));
         }
         state.reject_excess(asker, Part::Whole, options.queue_bound)?;
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = shared.deadline(limit);
         let stand = state.join_line(request.clone(), options.priority, None, now.at);
-        let wait = shared.wait_as(&state, stand, deadline);
+        let wait = shared.wait_as(&state, stand, deadline, now);
         drop(state);
 
         match wait::wait(shared, &request, options.cancel.as_ref(), wait) {

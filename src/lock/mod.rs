@@ -44,6 +44,7 @@ pub use stats::{DurationSummary, LockStats};
 
 pub(crate) use batch::BatchLimit;
 pub(crate) use fifo::Answer;
+pub(crate) use info::millis;
 pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, Errand};
 pub(crate) use shared::LockSettings;

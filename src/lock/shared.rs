@@ -65,11 +65,12 @@ impl Shared {
         state: &State,
         stand: Stand,
         deadline: Option<(Duration, Deadline)>,
+        now: Moment,
     ) -> Wait<Stand> {
         Wait {
             ticket: stand,
             deadline,
-            alarm: state.overdue(stand),
+            alarm: state.overdue(stand, now),
             looks: wait::looks(state.pace, deadline.map(|(limit, _)| limit)),
         }
     }

@@ -294,12 +294,10 @@ impl State {
         if self.learn_of_revocation(id) {
             return Err(ReleaseError::Revoked { id });
         }
-        match self.holder() {
+        let held = self.holder().map(|holder| holder.grant.id());
+        match held.or_else(|| self.first_member_id()) {
             None => Ok(None),
-            Some(holder) => Err(ReleaseError::Mismatch {
-                expected: holder.grant.id(),
-                got: id,
-            }),
+            Some(expected) => Err(ReleaseError::Mismatch { expected, got: id }),
         }
     }
 

@@ -71,9 +71,17 @@ struct Entry {
 /// Who waits for one thing.
 #[derive(Debug)]
 struct Waits {
-    line: Line<(Party, Rights)>,
-    /// Holders that ask for more, and what they will have.
-    upgrades: SmallVec<[(Party, Rights); 1]>,
+    line: Line<Wish>,
+    /// Those of holders that ask for more.
+    upgrades: SmallVec<[Wish; 1]>,
+}
+
+/// What somebody will have on one thing, and which part of its request that is.
+#[derive(Clone, Copy, Debug)]
+struct Wish {
+    party: Party,
+    rights: Rights,
+    part: usize,
 }
 
 /// What one party has, and asks for.
@@ -89,6 +97,8 @@ struct Asks<K> {
     parts: SmallVec<[Part<K>; 4]>,
     /// How many of them wait.
     missing: usize,
+    /// On how many things the party had something before it asked. They come first among those on which it has something.
+    held_before: usize,
 }
 
 #[derive(Debug)]
@@ -138,24 +148,25 @@ impl Entry {
         }
     }
 
-    /// Who has something here already and asks for more, and what they will have.
-    fn upgrades(&self) -> &[(Party, Rights)] {
+    /// Of those who have something here already and ask for more.
+    fn upgrades(&self) -> &[Wish] {
         self.waits.as_ref().map_or(&[], |waits| &waits.upgrades)
     }
 
     /// Whether somebody who has something here may have these rights, behind others who ask for more.
-    fn extends(&self, party: Party, wanted: Rights, ahead: &[(Party, Rights)]) -> bool {
+    fn extends(&self, party: Party, wanted: Rights, ahead: &[Wish]) -> bool {
         let mut others = self.counts;
         for bit in self.rights(party).bits() {
             others[bit] -= 1;
         }
-        !wanted.excludes_any(&others) && !ahead.iter().any(|ahead| ahead.1.exclude(wanted))
+        !wanted.excludes_any(&others) && !ahead.iter().any(|ahead| ahead.rights.exclude(wanted))
     }
 
     /// Whether somebody who has nothing here yet may have these rights before those who stand in line.
     fn admits(&self, wanted: Rights) -> bool {
         let mut upgrades = self.upgrades().iter();
-        !wanted.excludes_any(&self.counts) && !upgrades.any(|upgrade| upgrade.1.exclude(wanted))
+        !wanted.excludes_any(&self.counts)
+            && !upgrades.any(|upgrade| upgrade.rights.exclude(wanted))
     }
 
     fn is_clear(&self) -> bool {
@@ -178,26 +189,40 @@ impl Entry {
     }
 
     /// Grants one part of a request that can be granted now.
-    fn next(&mut self) -> Option<Party> {
+    fn next(&mut self) -> Option<Wish> {
         let upgrades = self.upgrades();
         let fitting = upgrades
             .iter()
             .enumerate()
-            .find(|&(at, &(party, wanted))| self.extends(party, wanted, &upgrades[..at]));
-        if let Some((at, &(party, wanted))) = fitting {
-            self.waits().upgrades.remove(at);
-            self.set(party, wanted);
-            self.tidy();
-            return Some(party);
-        }
-        let (_, &(party, wanted)) = self.waits.as_ref()?.line.iter().next()?;
-        if !self.admits(wanted) {
-            return None;
-        }
-        self.waits().line.pop_if(|_| true);
-        self.set(party, wanted);
+            .find(|&(at, wish)| self.extends(wish.party, wish.rights, &upgrades[..at]));
+        let granted = match fitting {
+            Some((at, &wish)) => {
+                self.waits().upgrades.remove(at);
+                wish
+            }
+            None => {
+                let (_, &wish) = self.waits.as_ref()?.line.iter().next()?;
+                if !self.admits(wish.rights) {
+                    return None;
+                }
+                self.waits().line.pop_if(|_| true);
+                wish
+            }
+        };
+        self.set(granted.party, granted.rights);
         self.tidy();
-        Some(party)
+        Some(granted)
+    }
+
+    /// Who has what excludes these rights, or will have it first, or stands first in line.
+    fn in_the_way(&self, party: Party, wanted: Rights) -> Option<Party> {
+        let upgrades = self.upgrades().iter().map(|wish| (wish.party, wish.rights));
+        let mut before = self.holders.iter().copied().chain(upgrades);
+        let found = before.find(|&(other, rights)| other != party && rights.exclude(wanted));
+        let first = || self.waits.as_ref()?.line.iter().next();
+        found
+            .map(|(other, _)| other)
+            .or_else(|| first().map(|(_, wish)| wish.party))
     }
 
     fn tidy(&mut self) {
@@ -217,22 +242,22 @@ impl Entry {
             (PartState::Stands(ticket), Some(waits)) => {
                 let ahead = waits.line.iter().take_while(|(other, _)| *other != ticket);
                 let ahead: SmallVec<[_; 8]> = ahead.map(|(_, ahead)| *ahead).collect();
-                for (other, rights) in ahead.into_iter().rev() {
-                    if rights.exclude(before) {
-                        found.push((other, self.rights(other)));
+                for wish in ahead.into_iter().rev() {
+                    if wish.rights.exclude(before) {
+                        found.push((wish.party, self.rights(wish.party)));
                     }
-                    before = before.and(rights);
+                    before = before.and(wish.rights);
                 }
             }
             _ => {
-                let at = upgrades.iter().position(|upgrade| upgrade.0 == party);
+                let at = upgrades.iter().position(|wish| wish.party == party);
                 upgrades = &upgrades[..at.unwrap_or(0)];
             }
         }
-        for &(other, upgrade) in upgrades.iter().rev() {
-            if upgrade.exclude(before) {
-                found.push((other, self.rights(other)));
-                before = before.and(upgrade);
+        for wish in upgrades.iter().rev() {
+            if wish.rights.exclude(before) {
+                found.push((wish.party, self.rights(wish.party)));
+                before = before.and(wish.rights);
             }
         }
         let holders = self.holders.iter().copied();
@@ -264,21 +289,20 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         held.map(move |key| (key, self.rights(party, key)))
     }
 
-    /// The first of these rights that a party would have to wait for, if there is one.
-    pub(crate) fn would_wait<'a>(
-        &self,
-        party: Party,
-        set: &'a [(K, Rights)],
-    ) -> Option<&'a (K, Rights)> {
-        set.iter().find(|(key, wanted)| {
-            let Some(entry) = self.entries.get(key) else {
-                return false;
-            };
+    /// Somebody for whom a party would have to wait if it asked for these rights.
+    pub(crate) fn in_the_way(&self, party: Party, set: &[(K, Rights)]) -> Option<Party> {
+        set.iter().find_map(|(key, wanted)| {
+            let entry = self.entries.get(key)?;
             let has = entry.rights(party);
-            match has {
-                _ if has.contain(*wanted) => false,
-                Rights::NONE => !(entry.is_clear() && entry.admits(*wanted)),
-                _ => !entry.extends(party, has.and(*wanted), entry.upgrades()),
+            let wanted = has.and(*wanted);
+            let fits = match has {
+                _ if has == wanted => true,
+                Rights::NONE => entry.is_clear() && entry.admits(wanted),
+                _ => entry.extends(party, wanted, entry.upgrades()),
+            };
+            match fits {
+                true => None,
+                false => entry.in_the_way(party, wanted),
             }
         })
     }
@@ -298,6 +322,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         let mut asks = Asks {
             parts: SmallVec::new(),
             missing: 0,
+            held_before,
         };
         for (key, wanted) in set {
             let entry = self.entries.entry(key.clone()).or_default();
@@ -306,6 +331,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 continue;
             }
             let wanted = before.and(wanted);
+            let wish = Wish {
+                party,
+                rights: wanted,
+                part: asks.parts.len(),
+            };
             let is_upgrade = before != Rights::NONE;
             let granted = match is_upgrade {
                 true => entry.extends(party, wanted, entry.upgrades()),
@@ -315,10 +345,10 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 entry.set(party, wanted);
                 PartState::Granted
             } else if is_upgrade {
-                entry.waits().upgrades.push((party, wanted));
+                entry.waits().upgrades.push(wish);
                 PartState::Upgrades
             } else {
-                PartState::Stands(entry.waits().line.join(Priority::Normal, (party, wanted)))
+                PartState::Stands(entry.waits().line.join(Priority::Normal, wish))
             };
             if granted && !is_upgrade {
                 account.held.push(key.clone());
@@ -350,11 +380,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         let Some(asks) = account.asks.take() else {
             return served;
         };
-        for part in &asks.parts {
-            if part.before == Rights::NONE && part.state == PartState::Granted {
-                account.held.retain(|held| *held != part.key);
-            }
-        }
+        account.held.truncate(asks.held_before);
         if account.held.is_empty() {
             self.parties.remove(&party);
         }
@@ -365,7 +391,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             };
             match part.state {
                 PartState::Granted => entry.set(party, part.before),
-                PartState::Upgrades => entry.waits().upgrades.retain(|upgrade| upgrade.0 != party),
+                PartState::Upgrades => entry.waits().upgrades.retain(|wish| wish.party != party),
                 PartState::Stands(ticket) => drop(entry.waits().line.remove(ticket)),
             }
             entry.tidy();
@@ -394,7 +420,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        while let Some(party) = entry.next() {
+        while let Some(Wish { party, part, .. }) = entry.next() {
             let Some(account) = self.parties.get_mut(&party) else {
                 debug_assert!(false, "whoever waits has an account");
                 continue;
@@ -404,7 +430,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 continue;
             };
             asks.missing -= 1;
-            if let Some(part) = asks.parts.iter_mut().find(|part| part.key == *key) {
+            if let Some(part) = asks.parts.get_mut(part) {
                 part.state = PartState::Granted;
                 if part.before == Rights::NONE {
                     account.held.push(key.clone());
@@ -512,15 +538,13 @@ impl Entry {
         };
         let wanted = match state {
             PartState::Granted => None,
-            PartState::Stands(ticket) => waits.line.get(ticket).map(|request| request.1),
+            PartState::Stands(ticket) => waits.line.get(ticket).copied(),
             PartState::Upgrades => {
                 let mut upgrades = waits.upgrades.iter();
-                upgrades
-                    .find(|upgrade| upgrade.0 == party)
-                    .map(|upgrade| upgrade.1)
+                upgrades.find(|wish| wish.party == party).copied()
             }
         };
-        wanted.unwrap_or(Rights::NONE)
+        wanted.map_or(Rights::NONE, |wish| wish.rights)
     }
 }
 

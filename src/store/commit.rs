@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::LeaseLost;
 use crate::document::{Change, SchemaViolation};
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{LockError, LockInfo};
@@ -118,6 +119,9 @@ pub enum CommitError {
         /// The key.
         key: SmolStr,
     },
+    /// The transaction [required](crate::Transaction::require) a lease that has ended. To be tried again under another lease.
+    #[error("not committed: {0}")]
+    LeaseLost(Box<LeaseLost>),
     /// The transaction was the effect of an event, and the claim on that event was taken over, or ended, before the commit.
     #[error("claim {token} on event {event:?} was taken over before the commit")]
     Superseded {
@@ -144,6 +148,7 @@ impl CommitError {
             Self::Revoked { .. }
             | Self::Schema(_)
             | Self::Repeated { .. }
+            | Self::LeaseLost(_)
             | Self::Superseded { .. }
             | Self::OtherStore { .. } => false,
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::Transaction;
+use super::{Needs, Transaction};
 use crate::document::plan::{self, Target};
 use crate::document::{Change, Conflict, Cut, EditError, Mark, NodeSpec, Selection, Since};
 use crate::id::NodeId;
@@ -41,20 +41,15 @@ impl Transaction {
 
     fn insert_at(&mut self, spec: NodeSpec, to: Target<'_>) -> Result<NodeId, EditError> {
         let parent = to.map(|(parent, _)| parent);
+        self.claim(|needs| {
+            let needs = spec.ids().fold(needs, Needs::created);
+            parent.into_iter().fold(needs, Needs::node)
+        })?;
         let mut nodes = spec.into_nodes(parent, &self.store().0.ids)?;
         if let Some(schema) = self.store().schema() {
             schema.complete(&mut nodes);
         }
         let top = nodes[0].id().clone();
-        self.claim(|mut needs| {
-            for node in &nodes {
-                needs = needs.created(node.id());
-            }
-            match parent {
-                Some(parent) => needs.node(parent),
-                None => needs,
-            }
-        })?;
         self.apply_planned(plan::insert_subtree(&self.overlay, nodes, to)?)?;
         Ok(top)
     }
@@ -267,7 +262,7 @@ impl Transaction {
     /// [`EditError`]: the document is not as the change expects it, or would not be sound after it.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
         self.claim(|needs| needs.change(&change))?;
-        self.overlay.apply(change, &self.held.store.0.ids)
+        self.make(change)
     }
 
     /// Makes the inverse of a change after which others did `since`, and advances that over it.
@@ -283,6 +278,11 @@ impl Transaction {
         if let Some(schema) = self.store().schema() {
             schema.check_names(&change)?;
         }
-        self.apply(change)
+        self.make(change)
+    }
+
+    /// Makes a change for which all is locked that it needs.
+    fn make(&mut self, change: Change) -> Result<(), EditError> {
+        self.overlay.apply(change, &self.held.store.0.ids)
     }
 }

@@ -248,7 +248,7 @@ impl NodeGuard {
         self.grant.id()
     }
 
-    /// The number of the grant, greater than that of every earlier one on any of its nodes.
+    /// The number of the grant, greater than that of every earlier one on any of its nodes. It rises when more nodes are locked.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }
@@ -275,7 +275,8 @@ impl NodeGuard {
     ///
     /// # Errors
     ///
-    /// [`LockError`]. What was locked before is locked still, unless it is [`LockError::Revoked`]. A request that would wait for
+    /// [`LockError`]. What was locked before is locked still, unless it is [`LockError::Revoked`]. A node that was moved while it was waited
+    /// for may be locked as well then. A request that would wait for
     /// somebody who waits for this guard fails at once with [`LockError::Deadlock`], or with [`LockError::UpgradeConflict`] where
     /// two have one node locked shared and both want it to themselves.
     pub fn extend(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
@@ -294,13 +295,14 @@ impl NodeGuard {
     ) -> Result<(), LockError> {
         let lock = &self.store.0.lock;
         let claim = lock.claim_of(self.grant)?;
-        lock.extend_nodes(
+        self.grant = lock.extend_nodes(
             self.grant,
             &claim.asker(),
             options,
             &scope.into(),
             &self.store,
-        )
+        )?;
+        Ok(())
     }
 }
 

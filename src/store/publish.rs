@@ -85,6 +85,8 @@ impl DataStore {
         let _before;
         let mut published = self.0.published.lock();
         published.check(terms)?;
+        // Leases need no lock, so some may have been taken or renewed in between.
+        next.keep_leases_of(&published.snapshot);
         _before = std::mem::replace(&mut published.snapshot, next);
         _forgotten = published.accompany(receipt, terms);
         Ok(version)
@@ -99,10 +101,11 @@ impl DataStore {
         if receipt.is_none() && terms.is_empty() {
             return Ok(());
         }
-        let _forgotten;
         let mut published = self.0.published.lock();
         published.check(terms)?;
-        _forgotten = published.accompany(receipt, terms);
+        let forgotten = published.accompany(receipt, terms);
+        drop(published);
+        drop(forgotten);
         Ok(())
     }
 

@@ -145,6 +145,7 @@ struct State {
     overlay: document::Savepoint,
     operations: usize,
     aliases: usize,
+    terms: usize,
     clipboard: Option<Arc<Fragment>>,
 }
 
@@ -334,6 +335,7 @@ impl Transaction {
             overlay,
             operations,
             aliases: aside.aliases.len(),
+            terms: aside.terms.len(),
             clipboard: aside.clipboard.clone(),
         };
         aside.savepoints.push((number, state));
@@ -370,6 +372,7 @@ impl Transaction {
         self.overlay.return_to(&state.overlay);
         self.operations.truncate(state.operations);
         aside.aliases.truncate(state.aliases);
+        aside.terms.truncate(state.terms);
         aside.clipboard.clone_from(&state.clipboard);
         Ok(())
     }
@@ -532,7 +535,11 @@ impl Transaction {
 
     /// Whether it can be published. From here on the lock cannot be taken away from it.
     fn check(&mut self) -> Result<(), CommitError> {
-        self.validate()?;
+        if let Err(error) = self.validate() {
+            // Who was revoked finds what others have changed since; that is not why.
+            self.seal()?;
+            return Err(error);
+        }
         if let (Some(receipt), true) = (&self.receipt, self.nodes.is_some())
             && self.store().receipt(&receipt.key).is_some()
         {

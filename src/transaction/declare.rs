@@ -30,7 +30,8 @@ fn declare<'v, V: View>(needs: Needs<'v, V>, operation: &Operation) -> Needs<'v,
         Operation::Call(_)
         | Operation::SetSelection { .. }
         | Operation::ClearSelection
-        | Operation::IfUnchanged { .. } => needs,
+        | Operation::IfUnchanged { .. }
+        | Operation::RequireLease { .. } => needs,
     }
 }
 

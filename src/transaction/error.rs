@@ -11,7 +11,7 @@ use super::HookId;
 use crate::document::{EditError, Position};
 use crate::id::NodeId;
 use crate::lock::{JoinError, LockError};
-use crate::store::{AliasError, CommitError};
+use crate::store::{AliasError, CommitError, LeaseError};
 
 /// Why a list of operations had no effect. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -181,6 +181,9 @@ pub enum OperationError {
         /// The version that there is.
         found: u64,
     },
+    /// The transaction requires a lease that has ended.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),

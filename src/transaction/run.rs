@@ -88,6 +88,9 @@ impl Runner<'_> {
                     }),
                 })
             }
+            Operation::RequireLease { fencing_token } => self.step(name, |transaction| {
+                Ok(transaction.require_token(fencing_token)?)
+            }),
             Operation::Named { alias, operation } => self.run_named(alias, *operation),
             Operation::Call(code) => self.step(name, |transaction| call(&code, transaction)),
         }

@@ -10,7 +10,8 @@ use super::{ask, blocked, document, node, take};
 #[test]
 fn node_locks_01_nodes_can_be_released_by_id() {
     let store = document();
-    for other in [None, Some(take(&store, "other", Scope::new().write("b1")))] {
+    for alone in [true, false] {
+        let other = (!alone).then(|| take(&store, "other", Scope::new().write("b1")));
         let guard = take(&store, "ann", Scope::new().write("a1"));
         let id = guard.id();
         assert!(
@@ -21,8 +22,13 @@ fn node_locks_01_nodes_can_be_released_by_id() {
         assert!(store.release_lock(id).is_ok());
         assert!(!blocked(&store, Scope::new().write("a1")));
         drop(guard);
-        if other.is_none() {
-            assert_eq!(store.release_lock(id), Ok(Released::NothingHeld));
+        let again = store.release_lock(id);
+        match other {
+            None => assert_eq!(again, Ok(Released::NothingHeld)),
+            Some(other) => {
+                let (expected, got) = (other.id(), id);
+                assert_eq!(again, Err(ReleaseError::Mismatch { expected, got }));
+            }
         }
     }
     let transaction = store.begin_on("ann", Scope::new().write("a1")).unwrap();

@@ -4,7 +4,7 @@ mod deadlocks;
 mod ends;
 mod modes;
 mod order;
-mod review;
+mod regressions;
 mod transactions;
 mod waits;
 

@@ -283,22 +283,6 @@ fn node_locks_06_write_skew_is_refused() {
 }
 
 #[test]
-fn node_locks_06_two_new_nodes_of_one_id_cannot_both_be() {
-    let store = document();
-    let generated = store.generate_id().unwrap();
-    let mut ann = on(&store, "ann", Scope::new());
-    let mut bob = on(&store, "bob", Scope::new());
-    ann.create(NodeSpec::new("p").with_id(generated.clone()))
-        .unwrap();
-    bob.create(NodeSpec::new("p").with_id(generated.clone()))
-        .unwrap();
-    ann.commit().unwrap();
-    assert!(
-        matches!(bob.commit(), Err(CommitError::Conflict { node: Some(id), .. }) if id == generated)
-    );
-}
-
-#[test]
 fn node_locks_06_a_savepoint_survives_moving_on() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1"));

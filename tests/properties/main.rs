@@ -15,6 +15,8 @@ mod script;
 mod sound;
 mod undo;
 
+use std::time::Duration;
+
 use common::store;
 use doclock::dsl::*;
 use doclock::{Change, DataStore, EditError, Mark, NodeSpec, Transaction, TransactionManager};
@@ -37,6 +39,8 @@ fn furnish(store: &DataStore) {
     TransactionManager::new(store.clone())
         .execute(build)
         .unwrap();
+    let for_long = Duration::from_secs(1 << 20);
+    drop(store.lease("leased", "test", for_long).unwrap());
 }
 
 fn page() -> NodeSpec {

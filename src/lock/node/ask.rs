@@ -48,17 +48,26 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        let (grant, waited) =
-            self.ask_in_step(asker, options, None, |state, now, how, request| {
-                state.narrow(tree);
-                state.ask_for_nodes(request, scope.with_intentions(tree), how, now)
-            })?;
-        match self.follow(grant, asker, options, scope, tree, waited) {
-            Ok(()) => Ok(grant),
-            Err(error) => {
-                self.part_from_grant(grant.id());
-                Err(error)
+        let mut limit = None;
+        loop {
+            let (grant, waited) =
+                self.ask_in_step(asker, options, limit, |state, now, how, request| {
+                    state.narrow(tree);
+                    state.ask_for_nodes(request, scope.with_intentions(tree), how, now)
+                })?;
+            // Without a wait the place of each was looked up in the step that locked it.
+            if waited.is_none() {
+                return Ok(grant);
             }
+            let settled = self
+                .0
+                .step(|state, now| state.follow(grant, scope, tree, now));
+            match settled {
+                Some(grant) => return Ok(grant),
+                // Nodes were moved to where something has to be waited for. Who holds nothing closes no circle.
+                None => self.part_from_grant(grant.id()),
+            }
+            limit = waited;
         }
     }
 
@@ -67,7 +76,8 @@ impl FifoLock {
         self.0.step(|state, _| state.claim_of(grant.id()))
     }
 
-    /// Locks more nodes for somebody who has some, all or none. What it had it keeps in any case.
+    /// Locks more nodes for somebody who has some, all or none, and returns the grant with its new number. What it had it keeps in
+    /// any case.
     pub(crate) fn extend_nodes(
         &self,
         grant: Grant,
@@ -75,54 +85,25 @@ impl FifoLock {
         options: &AcquireOptions,
         scope: &Scope,
         tree: &dyn Tree,
-    ) -> Result<(), LockError> {
+    ) -> Result<Grant, LockError> {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
             return Err(self.refuse_cancelled(asker.owner, Part::Share));
         }
-        let waited = self.extend(grant, asker, options, scope, tree, None)?;
-        self.follow(grant, asker, options, scope, tree, waited)
-    }
-
-    fn extend(
-        &self,
-        grant: Grant,
-        asker: &Asker<'_>,
-        options: &AcquireOptions,
-        scope: &Scope,
-        tree: &dyn Tree,
-        limit: Option<Limit>,
-    ) -> Result<Option<Limit>, LockError> {
-        let asked = self.ask_in_step(asker, options, limit, |state, now, how, request| {
-            state.ask_for_more(grant, scope, tree, request, how, now)
-        });
-        asked.map(|(_, waited)| waited)
-    }
-
-    /// Locks what has come to stand above the nodes while they were waited for. What stands there afterwards cannot be
-    /// moved by others: for that they need what is locked now.
-    fn follow(
-        &self,
-        grant: Grant,
-        asker: &Asker<'_>,
-        options: &AcquireOptions,
-        scope: &Scope,
-        tree: &dyn Tree,
-        mut waited: Option<Limit>,
-    ) -> Result<(), LockError> {
-        // Without a wait the place of each was looked up in the step that locked it.
-        while let Some(limit) = waited {
-            let covered = self.0.step(|state, _| {
-                let set = scope.with_intentions(tree);
-                state.covers(grant, &set)
-            });
-            if covered {
-                break;
+        let mut limit = None;
+        loop {
+            let (extended, waited) =
+                self.ask_in_step(asker, options, limit, |state, now, how, request| {
+                    state.ask_for_more(grant, scope, tree, request, how, now)
+                })?;
+            if waited.is_none() {
+                return Ok(extended);
             }
-            waited = self.extend(grant, asker, options, scope, tree, Some(limit))?;
+            // What has come to stand above the nodes while they were waited for is locked too. What stands there afterwards
+            // cannot be moved by others: for that they need what is locked then.
+            limit = waited;
         }
-        Ok(())
     }
 
     /// Takes a step that asks for nodes, and waits if need be. Returns with the grant the limit of the wait, if there was one.
@@ -152,7 +133,7 @@ impl FifoLock {
             };
             Ok(match ask(state, now, how, Arc::clone(&request))? {
                 AskedNodes::Granted(grant) => Ok(grant),
-                AskedNodes::Waits(stand) => Err(shared.wait_as(state, stand, limit)),
+                AskedNodes::Waits(stand) => Err(shared.wait_as(state, stand, limit, now)),
             })
         });
         let wait = match asked? {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::lock::evidence::Withdrawn;
+use crate::queue::Party;
 
 pub(super) struct Waiter {
     /// Of its id; the other part is the lock's.
@@ -81,11 +82,18 @@ impl State {
         }
     }
 
-    pub(in crate::lock) fn would_block(&self, asker: &Asker<'_>, now: Timestamp) -> LockError {
+    /// Refuses a request that is not to wait. `member` is in its way, or whoever holds.
+    pub(in crate::lock) fn would_block(
+        &self,
+        asker: &Asker<'_>,
+        member: Option<Party>,
+        now: Timestamp,
+    ) -> LockError {
+        let member = member.and_then(|number| self.info_of_member(number, now));
         LockError::WouldBlock {
             owner: asker.owner.clone(),
-            holder: Box::new(self.holder_info(now)),
-            waiting: self.queue.len(),
+            holder: Box::new(member.unwrap_or_else(|| self.holder_info(now))),
+            waiting: self.queue.len() + self.waiting_for_nodes(),
         }
     }
 

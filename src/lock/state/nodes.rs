@@ -70,10 +70,10 @@ impl State {
         self.refuse_reentry(&asker, Part::Share, now.at)?;
         let admitted = self.queue.try_take(&Part::Share);
         let nodes = self.nodes.get_or_insert_default();
-        let would_wait = !admitted || nodes.table.would_wait(0, &set).is_some();
-        if would_wait {
+        let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
+        if !admitted || in_the_way.is_some() {
             let refused = match how.at_once {
-                true => Err(self.would_block(&asker, now.at)),
+                true => Err(self.would_block(&asker, in_the_way, now.at)),
                 false => self.reject_excess(&asker, Part::Share, how.bound),
             };
             if let Err(error) = refused {
@@ -85,6 +85,9 @@ impl State {
         }
         if !admitted {
             let stand = self.join_line(request, how.priority, Some(Box::new(set)), now.at);
+            // It may have come before all who want the whole.
+            let next = self.grant_next(now, None);
+            self.outbox.extend(next);
             return Ok(AskedNodes::Waits(stand));
         }
         let number = self.next_id().number;
@@ -127,15 +130,16 @@ impl State {
             return Err(LockError::Revoked { id });
         };
         let set = scope.with_intentions(tree);
-        if nodes.table.would_wait(number, &set).is_some() {
+        let in_the_way = nodes.table.in_the_way(number, &set);
+        if in_the_way.is_some() {
             if how.at_once {
-                return Err(self.would_block(&asker, now.at));
+                return Err(self.would_block(&asker, in_the_way, now.at));
             }
             self.reject_excess(&asker, Part::Share, how.bound)?;
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
-            Asked::Granted => AskedNodes::Granted(grant),
+            Asked::Granted => AskedNodes::Granted(self.grant_member(number, now.at, now)),
             Asked::Waits => {
                 self.wait_for_nodes(number, request.clone(), now.at);
                 AskedNodes::Waits(Stand {
@@ -158,15 +162,28 @@ impl State {
         }
     }
 
-    /// Whether somebody has all these locked, as far as others have to know of it.
-    pub(in crate::lock) fn covers(&self, grant: Grant, set: &[(Granule, Rights)]) -> bool {
-        let alone = self.held && self.holder.grant.id() == grant.id();
+    /// Locks what has come to stand above the nodes of a new member while it waited for them. What stands there afterwards cannot
+    /// be moved by others: for that they need what is locked then. `None` if that needs another wait.
+    pub(in crate::lock) fn follow(
+        &mut self,
+        grant: Grant,
+        scope: &Scope,
+        tree: &dyn Tree,
+        now: Moment,
+    ) -> Option<Grant> {
         let number = grant.id().number;
-        alone
-            || self.nodes.as_ref().is_none_or(|nodes| {
-                let mut set = set.iter();
-                set.all(|(granule, rights)| nodes.table.rights(number, granule).contain(*rights))
-            })
+        if !self.is_member(grant.id()) {
+            // It was revoked already, and will learn of it as others do.
+            return Some(grant);
+        }
+        let set = scope.with_intentions(tree);
+        let nodes = self.nodes.get_or_insert_default();
+        if nodes.table.in_the_way(number, &set).is_some() {
+            return None;
+        }
+        let asked = nodes.table.ask(number, set);
+        debug_assert_eq!(asked, Asked::Granted, "nobody is in the way");
+        Some(self.grant_member(number, now.at, now))
     }
 
     /// Lets in somebody who has waited in line for a share.
@@ -233,8 +250,9 @@ impl State {
             debug_assert!(false, "only members are granted nodes");
             return granted;
         };
-        if let Some(grant) = member.grant {
-            return grant;
+        if let Some(grant) = &mut member.grant {
+            grant.token = granted.token;
+            return *grant;
         }
         nodes.figures.acquisitions += 1;
         member.grant = Some(granted);
@@ -284,12 +302,17 @@ impl State {
             let Some(member) = nodes.list.get(&blocker) else {
                 continue;
             };
+            // Who has it may wait for something else.
+            let has = nodes.table.rights(blocker, granule).exclude(wants);
             match &member.asking {
-                None if holder.is_none() => holder = Some(self.info(blocker, member, now.at)),
-                Some(asking) if standing.len() < TimeoutEvidence::AHEAD => {
-                    standing.push(self.entry(blocker, asking, standing.len() + 1, now.at));
+                Some(asking) if !has => {
+                    if standing.len() < TimeoutEvidence::AHEAD {
+                        standing.push(self.entry(blocker, asking, standing.len() + 1, now.at));
+                    }
                 }
-                _ => {}
+                _ => {
+                    holder.get_or_insert_with(|| self.info(blocker, member, now.at));
+                }
             }
         }
         let place = ahead + 1;
@@ -324,6 +347,12 @@ impl State {
         self.nodes
             .as_ref()
             .is_some_and(|nodes| !nodes.list.is_empty())
+    }
+
+    /// The first who came of those who share the lock.
+    pub(super) fn first_member_id(&self) -> Option<LockId> {
+        let (number, _) = self.nodes.as_ref()?.list.first_key_value()?;
+        Some(self.id(*number))
     }
 
     pub(super) fn waiting_for_nodes(&self) -> usize {
@@ -365,8 +394,13 @@ impl State {
         self.outbox.pop()
     }
 
-    /// Has a member leave with all that it has.
+    /// Has a member leave with all that it has. If it waits for more, it is told.
     fn leave(&mut self, number: u64, now: Moment) {
+        if let Some(asking) = self.stop_waiting(number) {
+            let id = self.id(number);
+            let verdict = Outcome::Failed(Box::new(LockError::Revoked { id }));
+            self.outbox.push(Next::Tell(asking.request, verdict));
+        }
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.remove(&number);
         let served = nodes.table.dismiss(number);
@@ -398,11 +432,17 @@ impl State {
         }
     }
 
-    pub(super) fn members_overdue(&self, number: u64, waits_in_line: bool) -> Option<Deadline> {
-        let nodes = self.nodes.as_ref()?;
+    /// When the first of them will have held for too long. Who has not begun to hold yet will not have before `now.overdue`.
+    pub(super) fn members_overdue(
+        &self,
+        number: u64,
+        waits_in_line: bool,
+        now: Moment,
+    ) -> Option<Deadline> {
+        let (nodes, unborn) = (self.nodes.as_ref()?, now.overdue?);
         let blocking = self.blocking(number, waits_in_line);
         let members = blocking.iter().filter_map(|number| nodes.list.get(number));
-        members.filter_map(|member| member.overdue).min()
+        members.map(|member| member.overdue.unwrap_or(unborn)).min()
     }
 
     /// Takes back what others have had for too long for whom a request waits, and tells when to look again.
@@ -426,13 +466,12 @@ impl State {
             }
         }
         // Who publishes will be done before the limit passes again.
-        let next = self.members_overdue(number, waits_in_line)?;
+        let next = self.members_overdue(number, waits_in_line, now)?;
         Some(if has_passed(next) { now.overdue? } else { next })
     }
 
     fn revoke_member(&mut self, number: u64, now: Moment) {
         let id = self.id(number);
-        let asking = self.stop_waiting(number);
         let nodes = self.nodes.get_or_insert_default();
         let Some(member) = nodes.list.get(&number) else {
             return;
@@ -441,11 +480,6 @@ impl State {
         nodes.figures.hold.record(now.at - member.since, 1);
         if !member.claim.transaction {
             self.remember_revocation(id);
-        }
-        if let Some(asking) = asking {
-            let error = LockError::Revoked { id };
-            let verdict = Outcome::Failed(Box::new(error));
-            self.outbox.push(Next::Tell(asking.request, verdict));
         }
         self.leave(number, now);
     }

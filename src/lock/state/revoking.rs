@@ -16,10 +16,9 @@ impl State {
     ) -> (Option<Next>, Option<Deadline>) {
         let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
         if !self.held {
-            return (
-                None,
-                self.revoke_members(stand.number, place.is_some(), now, has_passed),
-            );
+            let next = self.revoke_members(stand.number, place.is_some(), now, has_passed);
+            // By that somebody may hold the whole, for whom it waits now.
+            return (None, next.or_else(|| self.overdue(stand, now)));
         }
         if place.is_none() {
             // Who asks has been granted the lock, and need not keep an eye on the holder any more.
@@ -65,10 +64,10 @@ impl State {
     }
 
     /// When the first of those whom a request waits for will have held for too long.
-    pub(in crate::lock) fn overdue(&self, stand: Stand) -> Option<Deadline> {
+    pub(in crate::lock) fn overdue(&self, stand: Stand, now: Moment) -> Option<Deadline> {
         match self.holder() {
             Some(holder) => holder.overdue,
-            None => self.members_overdue(stand.number, stand.ticket.is_some()),
+            None => self.members_overdue(stand.number, stand.ticket.is_some(), now),
         }
     }
 }

@@ -198,7 +198,7 @@ proptest! {
                     let mut after = model.clone();
                     after.ask(party, &set);
                     let rights: Vec<_> = set.iter().map(|&(key, mode)| (key, mode.into())).collect();
-                    let would_wait = table.would_wait(party, &rights).is_some();
+                    let would_wait = table.in_the_way(party, &rights).is_some();
                     let asked = table.ask(party, rights);
                     prop_assert_eq!(would_wait, asked != Asked::Granted);
                     match asked {

@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 
 use super::{Burial, Claims, Open, State};
 use crate::id::{FencingToken, OwnerId};
+use crate::lock::millis;
 use crate::time::Timestamp;
 
 /// Why an event is dead.
@@ -48,12 +49,8 @@ pub struct DeadLetter {
     /// When it was sent, if its message says so.
     pub sent_at: Option<SystemTime>,
     /// How long it has been dead.
-    #[serde(serialize_with = "millis")]
+    #[serde(serialize_with = "millis::duration")]
     pub dead_for: Duration,
-}
-
-fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_f64(duration.as_secs_f64() * 1e3)
 }
 
 impl DeadLetter {

@@ -125,9 +125,10 @@ impl Transaction {
         let store = &self.held.store;
         let lock = store.fifo();
         if nodes.failed.is_none() {
-            let extended =
-                lock.extend_nodes(self.held.grant, &asker, &nodes.options, &missing, store);
-            nodes.failed = extended.err();
+            match lock.extend_nodes(self.held.grant, &asker, &nodes.options, &missing, store) {
+                Ok(grant) => self.held.grant = grant,
+                Err(error) => nodes.failed = Some(error),
+            }
         }
         if let Some(error) = &nodes.failed {
             return Err(EditError::NotLocked {
@@ -137,8 +138,17 @@ impl Transaction {
         }
         nodes.note(&missing);
         // What was locked before is there as it was; what was locked now has to be seen as it is.
-        self.overlay.advance(store.snapshot());
-        Ok(true)
+        self.overlay.advance(self.held.store.snapshot());
+        let base = self.overlay.base();
+        let locked = missing.nodes().map(|(id, _)| id);
+        match nodes.reads.lock().outdated_of(locked, base) {
+            None => Ok(true),
+            // What was computed from that would be wrong, and could not be committed.
+            Some(id) => Err(EditError::Outdated {
+                id: id.clone(),
+                version: base.version(),
+            }),
+        }
     }
 
     /// Why the transaction could not lock a node, to be told to whoever submitted it.

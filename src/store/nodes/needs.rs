@@ -89,12 +89,9 @@ impl<'v, V: View> Needs<'v, V> {
         }
     }
 
-    /// A new node, if its id was not made up for it.
+    /// A new node whose id was given, so that others may give it too.
     pub(crate) fn created(self, id: &NodeId) -> Self {
-        match id.is_generated() {
-            true => self,
-            false => self.subtree(id),
-        }
+        self.subtree(id)
     }
 
     /// Which node is the root.

@@ -47,6 +47,18 @@ impl Reads {
         }
     }
 
+    /// Of these nodes one that is not in `current` as it was read.
+    pub(super) fn outdated_of<'a>(
+        &self,
+        mut nodes: impl Iterator<Item = &'a NodeId>,
+        current: &Snapshot,
+    ) -> Option<&'a NodeId> {
+        nodes.find(|id| {
+            let seen = self.nodes.get(*id);
+            seen.is_some_and(|seen| !same(seen.as_ref(), current.shared(id)))
+        })
+    }
+
     /// What is not in `current` as it was read.
     pub(super) fn outdated(&self, current: &Snapshot) -> Option<Torn> {
         if self.torn.is_some() {

@@ -35,6 +35,7 @@ use super::{
     TransactionError, TransactionResult,
 };
 use crate::document::{NodeSpec, Selection};
+use crate::id::FencingToken;
 use crate::lock::AcquireOptions;
 use crate::store::Transaction;
 
@@ -150,6 +151,33 @@ pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
 /// ```
 pub fn if_unchanged(version: u64) -> Operation {
     Operation::IfUnchanged { version }
+}
+
+/// Refuses the transaction unless a [lease](crate::DataStore::lease) lasts still: at once if it does not now, and with
+/// [`CommitError::LeaseLost`](crate::CommitError::LeaseLost) if it does not when the transaction is committed.
+///
+/// ```
+/// use doclock::{DataStore, Editor, dsl::*};
+/// use std::time::Duration;
+///
+/// let editor = Editor::new(DataStore::new(), "teller-1");
+/// let lease = editor.store().lease("ann", "teller-1", Duration::from_secs(60))?;
+/// let open = || [require_lease(&lease), create(element("account", []))];
+/// transaction(&editor, open()).commit()?;
+///
+/// let late = open();
+/// lease.release()?;
+/// let error = transaction(&editor, late).commit().unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "operation 0 (requireLease): no lease with the fencing token 1 lasts any more",
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn require_lease(lease: impl Into<FencingToken>) -> Operation {
+    Operation::RequireLease {
+        fencing_token: lease.into(),
+    }
 }
 
 /// Selects something.

@@ -18,6 +18,7 @@ pub use node::NodeOperation;
 pub use target::{Alias, Child, Extent, NodeRef};
 
 use crate::document::{NodeSpec, Selection};
+use crate::id::FencingToken;
 
 /// One step of a transaction. Built with the functions in [`dsl`](crate::dsl).
 ///
@@ -56,6 +57,11 @@ pub enum Operation {
         /// The version.
         version: u64,
     },
+    /// Refuses the transaction unless a lease lasts still, now and when it is committed.
+    RequireLease {
+        /// The lease's token.
+        fencing_token: FencingToken,
+    },
     /// Gives the first node that an operation creates a name for the rest of the transaction.
     Named {
         /// The name.
@@ -74,6 +80,7 @@ const OF_NO_NODE: &[&str] = &[
     "setSelection",
     "clearSelection",
     "ifUnchanged",
+    "requireLease",
 ];
 
 impl Operation {
@@ -86,6 +93,7 @@ impl Operation {
             Self::SetSelection { .. } => "setSelection",
             Self::ClearSelection => "clearSelection",
             Self::IfUnchanged { .. } => "ifUnchanged",
+            Self::RequireLease { .. } => "requireLease",
             Self::Named { operation, .. } => operation.name(),
             Self::Call(_) => "op",
         }
@@ -167,6 +175,9 @@ impl Operation {
             Self::IfUnchanged { version } => {
                 serde_json::to_value(IfUnchanged { version: *version })?
             }
+            Self::RequireLease { fencing_token } => serde_json::to_value(RequireLease {
+                fencing_token: *fencing_token,
+            })?,
             Self::Named { alias, operation } => {
                 let (name, payload, inner) = operation.parts()?;
                 if inner.is_some() {
@@ -208,6 +219,10 @@ impl Operation {
             "ifUnchanged" => {
                 let IfUnchanged { version } = wire::fields(name, payload)?;
                 Self::IfUnchanged { version }
+            }
+            "requireLease" => {
+                let RequireLease { fencing_token } = wire::fields(name, payload)?;
+                Self::RequireLease { fencing_token }
             }
             _ => {
                 let node_id = payload
@@ -257,6 +272,12 @@ struct ClearSelection {}
 #[serde(deny_unknown_fields)]
 struct IfUnchanged {
     version: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RequireLease {
+    fencing_token: FencingToken,
 }
 
 #[derive(Deserialize)]

@@ -11,6 +11,7 @@ pub(crate) enum Kind {
     SetSelection,
     ClearSelection,
     IfUnchanged,
+    RequireLease,
     /// Code.
     Op,
 
@@ -84,6 +85,7 @@ impl Kind {
                 | Self::SetSelection
                 | Self::ClearSelection
                 | Self::IfUnchanged
+                | Self::RequireLease
                 | Self::Op
         )
     }

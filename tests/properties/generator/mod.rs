@@ -90,6 +90,11 @@ impl<'a, V: View> Generator<'a, V> {
                 true => self.dice.next(),
                 false => self.version,
             }),
+            // The stores have a lease with the first token, and no other.
+            Kind::RequireLease => require_lease(match self.dice.one_in(6) {
+                true => self.dice.next(),
+                false => 1,
+            }),
             Kind::Op => self.code(),
             _ => {
                 let id = self.fitting(kind);

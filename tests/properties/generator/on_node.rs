@@ -17,6 +17,7 @@ impl<V: View> Generator<'_, V> {
             | Kind::SetSelection
             | Kind::ClearSelection
             | Kind::IfUnchanged
+            | Kind::RequireLease
             | Kind::Op => unreachable!("{kind:?} is not aimed at a node"),
 
             Kind::Delete => delete(),

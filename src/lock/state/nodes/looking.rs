@@ -42,6 +42,15 @@ impl State {
         Some(self.info(*number, member, now))
     }
 
+    pub(in crate::lock::state) fn info_of_member(
+        &self,
+        number: Party,
+        now: Timestamp,
+    ) -> Option<LockInfo> {
+        let member = self.nodes.as_ref()?.list.get(&number)?;
+        Some(self.info(number, member, now))
+    }
+
     pub(in crate::lock::state) fn info_of_thread(
         &self,
         thread: u64,

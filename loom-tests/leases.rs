@@ -1,0 +1,184 @@
+//! Races of leases with each other and with commits.
+
+use std::time::Duration;
+
+use doclock::{
+    CommitError, DataStore, Lease, LeaseError, LeaseTarget, ManualClock, NodeSpec, StoreOptions,
+    View,
+};
+use loom::thread;
+
+use crate::model::check_all;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn timed() -> (DataStore, ManualClock) {
+    let clock = ManualClock::new();
+    let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
+    (DataStore::with_options(options), clock)
+}
+
+/// Leases without waiting, unless somebody has it.
+fn take(store: &DataStore, owner: &str, target: impl Into<LeaseTarget>) -> Option<Lease> {
+    match store.lease(target.into(), owner, SECOND) {
+        Ok(lease) => Some(lease),
+        Err(LeaseError::Conflict(_)) => None,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Lets the first lease's time pass. loom does not see a clock, but it sees the published version, under whose mutex leases read
+/// the time: so this comes about between any two of their steps.
+fn pass(store: &DataStore, clock: ManualClock) -> thread::JoinHandle<()> {
+    let store = store.clone();
+    thread::spawn(move || {
+        store.version();
+        clock.advance(SECOND);
+    })
+}
+
+/// Renews it, so that it lasts to the end of the model.
+fn renews(lease: &mut Lease) -> bool {
+    match lease.renew(2 * SECOND) {
+        Ok(()) => true,
+        Err(LeaseError::Lost(_)) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// Creates so many nodes under a lease, and whether that was published.
+fn write(store: &DataStore, lease: &Lease, nodes: usize) -> bool {
+    let mut transaction = store.begin("writer").unwrap();
+    if transaction.require(lease).is_err() {
+        return false;
+    }
+    for _ in 0..nodes {
+        transaction.create(NodeSpec::new("entry")).unwrap();
+    }
+    match transaction.commit() {
+        Ok(_) => true,
+        Err(CommitError::LeaseLost(_)) => false,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn len(store: &DataStore) -> usize {
+    store.snapshot().nodes().count()
+}
+
+#[test]
+fn leases_expiry_against_renewal_and_a_third_who_takes_over() {
+    let outcomes = ["renewed in time", "taken over", "expired, not taken"];
+    check_all("leases: expiry against renew", None, outcomes, |seen| {
+        let (store, clock) = timed();
+        let mut lease = take(&store, "first", "node").unwrap();
+        let time = pass(&store, clock);
+        let other = {
+            let store = store.clone();
+            thread::spawn(move || take(&store, "third", "node"))
+        };
+        let renewed = renews(&mut lease);
+        time.join().unwrap();
+        let taken = other.join().unwrap();
+        let has = store.leased("node").map(|holder| holder.lease);
+        seen.note(match (renewed, taken) {
+            (true, Some(_)) => panic!("two have it"),
+            (false, Some(taken)) => {
+                assert_eq!(has, Some(taken.info()));
+                assert!(taken.fencing_token() > lease.fencing_token());
+                "taken over"
+            }
+            (true, None) => {
+                assert_eq!(has, Some(lease.info()));
+                "renewed in time"
+            }
+            (false, None) => {
+                assert_eq!(has, None);
+                "expired, not taken"
+            }
+        });
+    });
+}
+
+#[test]
+fn leases_takeover_against_commit() {
+    let outcomes = ["committed before", "refused", "not taken over"];
+    check_all("leases: takeover against commit", None, outcomes, |seen| {
+        let (store, clock) = timed();
+        let old = take(&store, "old", "node").unwrap();
+        let writer = {
+            let store = store.clone();
+            thread::spawn(move || write(&store, &old, 1))
+        };
+        let time = pass(&store, clock);
+        let new = take(&store, "new", "node");
+        // What the new owner finds is all that the old one will ever have written.
+        let found = len(&store);
+        time.join().unwrap();
+        let committed = writer.join().unwrap();
+        assert_eq!(len(&store), usize::from(committed));
+        seen.note(match (new, committed) {
+            (None, _) => "not taken over",
+            (Some(_), committed) => {
+                assert_eq!(found, usize::from(committed), "written after the takeover");
+                if committed {
+                    "committed before"
+                } else {
+                    "refused"
+                }
+            }
+        });
+    });
+}
+
+/// What is folded into a copy beside the published version does not bring back the leases of before.
+#[test]
+fn leases_commit_of_a_large_overlay_against_leases() {
+    let outcomes = ["taken before", "taken after", "not published"];
+    check_all("leases: a large commit", None, outcomes, |seen| {
+        let (store, _clock) = timed();
+        let own = take(&store, "writer", "own").unwrap();
+        let gone = take(&store, "gone", "gone").unwrap();
+        let twin = store.lease_by_token(own.fencing_token()).unwrap();
+        let writer = {
+            let store = store.clone();
+            thread::spawn(move || write(&store, &own, 65))
+        };
+        let releaser = thread::spawn(move || {
+            gone.release().unwrap();
+            twin.release().unwrap();
+        });
+        let taken = take(&store, "other", "node").unwrap();
+        let before = len(&store) == 0;
+        releaser.join().unwrap();
+        let committed = writer.join().unwrap();
+        assert_eq!(store.leases(), [taken.info()]);
+        assert_eq!(len(&store), if committed { 65 } else { 0 });
+        seen.note(match (committed, before) {
+            (false, _) => "not published",
+            (true, true) => "taken before",
+            (true, false) => "taken after",
+        });
+    });
+}
+
+#[test]
+fn leases_document_against_nodes() {
+    let outcomes = ["document first", "nodes first"];
+    check_all("leases: document against nodes", None, outcomes, |seen| {
+        let (store, _clock) = timed();
+        let others = ["one", "two"].map(|node| {
+            let store = store.clone();
+            thread::spawn(move || take(&store, node, node))
+        });
+        let whole = take(&store, "whole", LeaseTarget::Document);
+        let nodes = others.map(|other| other.join().unwrap());
+        let nodes = nodes.iter().flatten().count();
+        // Whoever comes first is not refused.
+        match (whole, nodes) {
+            (Some(_), 0) => seen.note("document first"),
+            (None, 2) => seen.note("nodes first"),
+            other => panic!("{other:?}"),
+        }
+    });
+}

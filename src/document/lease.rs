@@ -1,0 +1,227 @@
+//! Who has leased what, and until when.
+//!
+//! The table is pure: no time passes in it, and a lease that has ended at `now` is as if it were gone, whether it is still kept or
+//! not. So what becomes of those that nobody releases is only a matter of memory (`sweep`).
+
+mod target;
+
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use im::OrdSet;
+
+pub use target::{LeaseTarget, LeaseTargets};
+
+use crate::id::{FencingToken, NodeId, OwnerId};
+use crate::time::{Expiry, Timestamp};
+
+/// One lease.
+#[derive(Clone, Debug)]
+pub(crate) struct Holding {
+    pub(crate) targets: LeaseTargets,
+    pub(crate) owner: OwnerId,
+    pub(crate) token: FencingToken,
+    pub(crate) expiry: Expiry,
+}
+
+impl Holding {
+    fn is_live(&self, now: Timestamp) -> bool {
+        !self.expiry.has_come(now)
+    }
+}
+
+/// A lease that excludes another, and which of its targets does.
+#[derive(Debug)]
+pub(crate) struct InTheWay<'a> {
+    pub(crate) target: &'a LeaseTarget,
+    pub(crate) holding: &'a Arc<Holding>,
+}
+
+/// All leases of one moment. Cloning costs O(1), and clones share what they have in common. Where there are none, nothing is
+/// allocated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leases {
+    /// The last token. Not among what is dropped with the last lease, because no token is given twice.
+    issued: u64,
+    table: Option<Arc<Table>>,
+}
+
+/// What is to be dropped where nobody waits for it.
+#[derive(Debug)]
+pub(crate) struct Swept(#[expect(dead_code, reason = "kept to be dropped")] Option<Arc<Table>>);
+
+/// `whole` and `nodes` name, for each target of each holding, that holding; so no two holdings have a target in common.
+#[derive(Clone, Debug, Default)]
+struct Table {
+    holdings: im::HashMap<FencingToken, Arc<Holding>, FixedState>,
+    whole: Option<FencingToken>,
+    nodes: im::HashMap<NodeId, FencingToken, FixedState>,
+    /// The same holdings, by when they end.
+    ends: OrdSet<(Timestamp, FencingToken)>,
+}
+
+impl Leases {
+    /// So many that have expired are cleared away with each new lease, so that it takes no longer the more there are.
+    const SWEPT_AT_ONCE: usize = 32;
+
+    /// All that are kept, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Holding>> {
+        let table = self.table.iter();
+        table.flat_map(|table| table.holdings.values())
+    }
+
+    /// The lease that is kept on a target, by itself or with the whole document.
+    pub(crate) fn on(&self, target: &LeaseTarget) -> Option<&Arc<Holding>> {
+        let table = self.table.as_ref()?;
+        let by_itself = match target {
+            LeaseTarget::Document => None,
+            LeaseTarget::Node(id) => table.nodes.get(id),
+        };
+        table.holdings.get(by_itself.or(table.whole.as_ref())?)
+    }
+
+    /// The lease with this token, if it lasts still.
+    pub(crate) fn live(&self, token: FencingToken, now: Timestamp) -> Option<&Arc<Holding>> {
+        let holding = self.table.as_ref()?.holdings.get(&token)?;
+        holding.is_live(now).then_some(holding)
+    }
+
+    /// What excludes a lease on these targets: for a node a lease on it or on the document, for the document any. Of all
+    /// nodes' leases the one is named that lasts longest.
+    pub(crate) fn in_the_way<'a>(
+        &'a self,
+        targets: &[LeaseTarget],
+        now: Timestamp,
+    ) -> Option<InTheWay<'a>> {
+        let table = self.table.as_deref()?;
+        targets.iter().find_map(|target| {
+            let holding = table.excluding(target)?;
+            let theirs = holding.targets.binary_search(target).unwrap_or(0);
+            Some(InTheWay {
+                target: holding.targets.get(theirs)?,
+                holding: holding.is_live(now).then_some(holding)?,
+            })
+        })
+    }
+
+    /// Adds a lease that nothing is in the way of, under the next token.
+    #[must_use = "freed under a mutex, it would hold up others"]
+    pub(crate) fn grant(
+        &mut self,
+        targets: LeaseTargets,
+        owner: OwnerId,
+        expiry: Expiry,
+        now: Timestamp,
+    ) -> (Arc<Holding>, Swept) {
+        debug_assert!(self.in_the_way(&targets, now).is_none());
+        let swept = self.sweep(now);
+        self.issued += 1;
+        let token = FencingToken(self.issued);
+        let holding = Arc::new(Holding {
+            targets,
+            owner,
+            token,
+            expiry,
+        });
+        let table = Arc::make_mut(self.table.get_or_insert_default());
+        for target in holding.targets.iter() {
+            while let Some(expired) = table.excluding(target).map(|expired| expired.token) {
+                table.remove(expired);
+            }
+        }
+        table.add(Arc::clone(&holding));
+        (holding, swept)
+    }
+
+    /// Lets a lease that lasts still end at another time.
+    pub(crate) fn renew(
+        &mut self,
+        token: FencingToken,
+        expiry: Expiry,
+        now: Timestamp,
+    ) -> Option<Arc<Holding>> {
+        let holding = Arc::clone(self.live(token, now)?);
+        let table = Arc::make_mut(self.table.as_mut()?);
+        table.ends.remove(&(holding.expiry.at, token));
+        let renewed = Arc::new(Holding {
+            expiry,
+            ..Holding::clone(&holding)
+        });
+        table.ends.insert((expiry.at, token));
+        table.holdings.insert(token, Arc::clone(&renewed));
+        Some(renewed)
+    }
+
+    /// Ends a lease.
+    pub(crate) fn release(&mut self, token: FencingToken) {
+        if let Some(table) = &mut self.table {
+            let table = Arc::make_mut(table);
+            table.remove(token);
+            if table.holdings.is_empty() {
+                self.table = None;
+            }
+        }
+    }
+
+    /// Clears away what has expired: everything at once, if all has; otherwise no more than some.
+    fn sweep(&mut self, now: Timestamp) -> Swept {
+        let Some(table) = &mut self.table else {
+            return Swept(None);
+        };
+        let over = |end: Option<&(Timestamp, FencingToken)>| {
+            end.copied()
+                .filter(|(at, _)| *at <= now)
+                .map(|(_, token)| token)
+        };
+        if over(table.ends.get_max()).is_some() {
+            return Swept(self.table.take());
+        }
+        for _ in 0..Self::SWEPT_AT_ONCE {
+            let Some(token) = over(table.ends.get_min()) else {
+                break;
+            };
+            Arc::make_mut(table).remove(token);
+        }
+        Swept(None)
+    }
+}
+
+impl Table {
+    /// What would be in the way of a lease on this target, if it lasts still.
+    fn excluding(&self, target: &LeaseTarget) -> Option<&Arc<Holding>> {
+        let token = match target {
+            LeaseTarget::Document => self.ends.get_max().map(|(_, token)| token),
+            LeaseTarget::Node(id) => self.nodes.get(id).or(self.whole.as_ref()),
+        };
+        self.holdings.get(token?)
+    }
+
+    fn add(&mut self, holding: Arc<Holding>) {
+        let token = holding.token;
+        for target in holding.targets.iter() {
+            match target {
+                LeaseTarget::Document => self.whole = Some(token),
+                LeaseTarget::Node(id) => {
+                    self.nodes.insert(id.clone(), token);
+                }
+            }
+        }
+        self.ends.insert((holding.expiry.at, token));
+        self.holdings.insert(token, holding);
+    }
+
+    fn remove(&mut self, token: FencingToken) {
+        let Some(holding) = self.holdings.remove(&token) else {
+            return;
+        };
+        self.ends.remove(&(holding.expiry.at, token));
+        for target in holding.targets.iter() {
+            match target {
+                LeaseTarget::Document => self.whole = None,
+                LeaseTarget::Node(id) => {
+                    self.nodes.remove(id);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What a lease can be on.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::NodeId;
+
+/// Something that can be [leased](crate::DataStore::lease).
+///
+/// Prints as `the document` or `node <id>`; serializes as `"document"` or `{"node": "<id>"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum LeaseTarget {
+    /// The whole document. Excludes leases on all nodes.
+    Document,
+    /// A node, by itself: its id, whether there is such a node or not, and nothing that is below it.
+    Node(NodeId),
+}
+
+impl fmt::Display for LeaseTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Document => f.write_str("the document"),
+            Self::Node(id) => write!(f, "node {id}"),
+        }
+    }
+}
+
+impl<I: Into<NodeId>> From<I> for LeaseTarget {
+    fn from(id: I) -> Self {
+        Self::Node(id.into())
+    }
+}
+
+/// What one lease is on: one target or several, each once, the document before the nodes.
+///
+/// Made from a target, a node id, or an array, vector or slice of either.
+///
+/// ```
+/// use doclock::{LeaseTarget, LeaseTargets, NodeId};
+///
+/// assert_eq!(LeaseTargets::from("ann"), LeaseTargets::from([NodeId::from("ann")]));
+/// assert_eq!(LeaseTargets::from(["bob", "ann", "bob"]).to_string(), "node ann, node bob");
+/// assert_eq!(LeaseTargets::from(LeaseTarget::Document).len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct LeaseTargets(Arc<[LeaseTarget]>);
+
+impl LeaseTargets {
+    /// The targets as a slice.
+    pub fn as_slice(&self) -> &[LeaseTarget] {
+        &self.0
+    }
+}
+
+impl Deref for LeaseTargets {
+    type Target = [LeaseTarget];
+
+    fn deref(&self) -> &[LeaseTarget] {
+        &self.0
+    }
+}
+
+impl<T: Into<LeaseTarget>> FromIterator<T> for LeaseTargets {
+    fn from_iter<I: IntoIterator<Item = T>>(targets: I) -> Self {
+        let mut targets: Vec<LeaseTarget> = targets.into_iter().map(Into::into).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        Self(targets.into())
+    }
+}
+
+impl<T: Into<LeaseTarget>> From<T> for LeaseTargets {
+    fn from(target: T) -> Self {
+        [target].into()
+    }
+}
+
+impl<T: Into<LeaseTarget>, const N: usize> From<[T; N]> for LeaseTargets {
+    fn from(targets: [T; N]) -> Self {
+        targets.into_iter().collect()
+    }
+}
+
+impl<T: Into<LeaseTarget>> From<Vec<T>> for LeaseTargets {
+    fn from(targets: Vec<T>) -> Self {
+        targets.into_iter().collect()
+    }
+}
+
+impl<T: Into<LeaseTarget> + Clone> From<&[T]> for LeaseTargets {
+    fn from(targets: &[T]) -> Self {
+        targets.iter().cloned().collect()
+    }
+}
+
+impl fmt::Display for LeaseTargets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, target) in self.iter().enumerate() {
+            let lead = if nth == 0 { "" } else { ", " };
+            write!(f, "{lead}{target}")?;
+        }
+        Ok(())
+    }
+}

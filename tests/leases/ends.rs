@@ -1,0 +1,262 @@
+//! LEASE 1: something is leased for a duration, without a thread; renewed, released, expired.
+
+use std::time::{Duration, SystemTime};
+
+use doclock::{DataStore, LeaseError, LeaseTarget};
+
+use crate::common::{commit, image};
+use crate::{SECOND, conflict, lost, owners, timed};
+
+#[test]
+fn lease_01_a_lease_ends_when_its_duration_has_passed_and_not_a_nanosecond_before() {
+    let (store, clock) = timed();
+    let lease = store.lease("ann", "teller", 5 * SECOND).unwrap();
+    clock.advance(5 * SECOND - Duration::from_nanos(1));
+    assert_eq!(lease.remaining(), Duration::from_nanos(1));
+    assert_eq!(owners(&store), ["teller"]);
+    conflict(store.lease("ann", "other", SECOND));
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(lease.remaining(), Duration::ZERO);
+    assert!(store.leases().is_empty() && store.leased("ann").is_none());
+    drop(store.lease("ann", "other", SECOND).unwrap());
+}
+
+#[test]
+fn lease_01_a_renewed_lease_lasts_from_the_renewal_on() {
+    let (store, clock) = timed();
+    let mut lease = store.lease("ann", "teller", 5 * SECOND).unwrap();
+    let token = lease.fencing_token();
+    clock.advance(4 * SECOND);
+    lease.renew(5 * SECOND).unwrap();
+    clock.advance(4 * SECOND);
+    assert_eq!((lease.remaining(), lease.fencing_token()), (SECOND, token));
+    // Sooner than before is a renewal as well.
+    lease.renew(SECOND / 2).unwrap();
+    assert_eq!(lease.remaining(), SECOND / 2);
+    clock.advance(SECOND / 2);
+    assert!(store.leased("ann").is_none());
+}
+
+#[test]
+fn lease_01_a_released_lease_is_gone_at_once_whole() {
+    let (store, _) = timed();
+    let lease = store.lease(["ann", "bob"], "teller", SECOND).unwrap();
+    lease.release().unwrap();
+    assert!(store.snapshot().leases().is_empty());
+    for account in ["ann", "bob"] {
+        drop(store.lease(account, "other", SECOND).unwrap());
+    }
+}
+
+#[test]
+fn lease_01_a_dropped_lease_lasts_until_it_expires() {
+    let (store, clock) = timed();
+    drop(store.lease("ann", "front end", SECOND).unwrap());
+    assert_eq!(owners(&store), ["front end"]);
+    clock.advance(SECOND);
+    assert!(owners(&store).is_empty());
+}
+
+#[test]
+fn lease_01_what_has_ended_can_be_neither_renewed_nor_released() {
+    let (store, clock) = timed();
+    let mut expired = store.lease("ann", "teller", SECOND).unwrap();
+    clock.advance(SECOND);
+    let told = lost(expired.renew(SECOND));
+    assert_eq!(told.fencing_token, expired.fencing_token());
+    assert_eq!(
+        (told.lease.as_ref(), &told.holder),
+        (Some(&expired.info()), &None)
+    );
+    assert_eq!(
+        told.to_string(),
+        "the lease of teller on node ann (fencing token 1) has ended"
+    );
+    assert!(owners(&store).is_empty(), "it is not revived");
+    assert_eq!(lost(expired.release()), told);
+
+    let released = store.lease("ann", "teller", SECOND).unwrap();
+    let mut twin = store.lease_by_token(released.fencing_token()).unwrap();
+    released.release().unwrap();
+    lost(twin.renew(SECOND));
+    lost(twin.release());
+}
+
+#[test]
+fn lease_01_whoever_knows_the_token_continues_the_lease() {
+    let (store, clock) = timed();
+    let token = store
+        .lease("form", "window", SECOND)
+        .unwrap()
+        .fencing_token();
+    let kept = serde_json::to_string(&token).unwrap();
+    let token = serde_json::from_str(&kept).unwrap();
+    let mut lease = store.lease_by_token(token).unwrap();
+    assert_eq!(
+        (lease.owner().as_str(), lease.targets()),
+        ("window", &"form".into())
+    );
+    lease.renew(3 * SECOND).unwrap();
+    clock.advance(2 * SECOND);
+    assert_eq!(store.lease_by_token(token).unwrap().remaining(), SECOND);
+    clock.advance(SECOND);
+    assert!(store.lease_by_token(token).is_none());
+    assert!(store.lease_by_token(99.into()).is_none());
+}
+
+#[test]
+fn lease_01_no_duration_and_too_long_a_one_are_errors_and_change_nothing() {
+    let (store, _) = timed();
+    let mut lease = store.lease("ann", "teller", SECOND).unwrap();
+    assert_eq!(lease.renew(Duration::ZERO), Err(LeaseError::NoDuration));
+    let outcome = store.lease("bob", "teller", Duration::ZERO);
+    assert_eq!(outcome.unwrap_err(), LeaseError::NoDuration);
+    for duration in [
+        Duration::MAX,
+        Duration::from_nanos(u64::MAX) + Duration::from_nanos(1),
+    ] {
+        let outcome = store.lease("bob", "teller", duration);
+        assert_eq!(outcome.unwrap_err(), LeaseError::TooLong { duration });
+        assert_eq!(lease.renew(duration), Err(LeaseError::TooLong { duration }));
+    }
+    assert_eq!(
+        store
+            .lease([] as [LeaseTarget; 0], "teller", SECOND)
+            .unwrap_err(),
+        LeaseError::NoTargets
+    );
+    assert_eq!(lease.remaining(), SECOND);
+    assert_eq!(store.leases().len(), 1);
+    // The longest that there is.
+    drop(
+        store
+            .lease("bob", "teller", Duration::from_nanos(u64::MAX))
+            .unwrap(),
+    );
+}
+
+#[test]
+fn lease_01_it_tells_by_the_calendar_when_it_ends() {
+    let before = SystemTime::now();
+    let store = DataStore::new();
+    let mut lease = store.lease("ann", "teller", 60 * SECOND).unwrap();
+    let at = lease.expires_at();
+    assert!(before + 60 * SECOND <= at && at <= SystemTime::now() + 60 * SECOND);
+    assert!(lease.remaining() <= 60 * SECOND);
+    lease.renew(120 * SECOND).unwrap();
+    assert!(lease.expires_at() >= before + 120 * SECOND);
+    let json = serde_json::to_value(lease.info()).unwrap();
+    let since = lease.expires_at().duration_since(SystemTime::UNIX_EPOCH);
+    let millis = u64::try_from(since.unwrap().as_millis()).unwrap();
+    let expected = serde_json::json!({
+        "targets": [{"node": "ann"}], "ownerId": "teller", "fencingToken": 1, "expiresAt": millis,
+    });
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn lease_01_a_snapshot_shows_the_leases_of_its_moment() {
+    let (store, clock) = timed();
+    let empty = store.snapshot();
+    let mut lease = store.lease(["ann", "bob"], "teller", SECOND).unwrap();
+    let whole = store.snapshot();
+    let info = lease.info();
+    lease.renew(5 * SECOND).unwrap();
+    let renewed = store.snapshot();
+    lease.release().unwrap();
+    let document = store.lease(LeaseTarget::Document, "importer", SECOND);
+    let document = document.unwrap().info();
+    let last = store.snapshot();
+    clock.advance(SECOND);
+
+    assert!(empty.leases().is_empty() && empty.lease("ann").is_none());
+    assert_eq!(whole.leases(), std::slice::from_ref(&info));
+    assert_eq!(whole.lease("bob"), Some(info.clone()));
+    assert_eq!(
+        (whole.lease("cem"), whole.lease(LeaseTarget::Document)),
+        (None, None)
+    );
+    assert!(renewed.lease("ann").unwrap().expires_at > info.expires_at);
+    assert_eq!(last.lease("any"), Some(document.clone()));
+    assert_eq!(last.leases(), [document]);
+}
+
+#[test]
+fn lease_01_a_lease_is_no_change_of_the_document() {
+    let (store, _) = timed();
+    commit(&store, |on| {
+        drop(
+            on.create(doclock::NodeSpec::new("account").with_id("ann"))
+                .unwrap(),
+        )
+    });
+    let events = store.subscribe(8);
+    let before = store.snapshot();
+    let open = store.begin("writer").unwrap();
+    let mut lease = store.lease(["ann", "new"], "teller", SECOND).unwrap();
+    lease.renew(SECOND).unwrap();
+    drop(open);
+    assert_eq!((store.version(), store.snapshot()), (1, before.clone()));
+    assert_eq!(image(&store.snapshot()), image(&before));
+    assert!(!store.snapshot().leases().is_empty() && before.leases().is_empty());
+    assert!(events.receiver().try_recv().is_err());
+    assert_eq!(store.lock_stats().total_acquisitions, 2);
+}
+
+#[test]
+fn lease_01_a_lease_outlasts_commits_small_and_large() {
+    let (store, clock) = timed();
+    let mut lease = store.lease("ann", "teller", 5 * SECOND).unwrap();
+    for nodes in [1, 500] {
+        let mut transaction = store.begin("writer").unwrap();
+        for _ in 0..nodes {
+            transaction.create(doclock::NodeSpec::new("item")).unwrap();
+        }
+        // Also what is taken while the transaction is open.
+        let meanwhile = store.lease("bob", "other", SECOND).unwrap();
+        transaction.commit().unwrap();
+        assert_eq!(owners(&store), ["teller", "other"]);
+        lease.renew(5 * SECOND).unwrap();
+        meanwhile.release().unwrap();
+    }
+    assert_eq!(store.snapshot().lease("ann"), Some(lease.info()));
+    clock.advance(5 * SECOND);
+    assert!(owners(&store).is_empty());
+}
+
+#[test]
+fn lease_01_a_million_expired_leases_keep_nothing() {
+    const MANY: u64 = if cfg!(debug_assertions) {
+        50_000
+    } else {
+        1_000_000
+    };
+    let (store, clock) = timed();
+    for nth in 0..MANY {
+        drop(store.lease(format!("n{nth}"), "gone", SECOND).unwrap());
+    }
+    assert_eq!(store.snapshot().leases().len() as u64, MANY);
+    clock.advance(SECOND);
+    drop(store.lease("ann", "next", SECOND).unwrap());
+    assert_eq!(
+        store.snapshot().leases().len(),
+        1,
+        "everything went at once"
+    );
+
+    // Beside one that lasts, a part goes with each that is taken, so that none takes long.
+    for nth in 0..MANY {
+        drop(store.lease(format!("n{nth}"), "gone", SECOND / 2).unwrap());
+    }
+    clock.advance(SECOND / 2);
+    let clear_away = |rounds: u64| {
+        for _ in 0..rounds {
+            let lease = store.lease("bob", "short", SECOND).unwrap();
+            lease.release().unwrap();
+        }
+        store.snapshot().leases().len() as u64
+    };
+    assert!(clear_away(MANY / 64) >= MANY / 3, "not too many at once");
+    assert_eq!(clear_away(MANY / 64 + 1), 1, "and not too few");
+    assert_eq!(owners(&store), ["next"]);
+}

@@ -1,0 +1,124 @@
+//! LEASE 2: takeover after expiry, with a higher token; the old owner's writes are refused.
+
+use doclock::dsl::*;
+use doclock::{CommitError, LeaseTarget, NodeSpec, View};
+
+use crate::common::{commit, id, text};
+use crate::{SECOND, lost, timed};
+
+#[test]
+fn lease_02_after_expiry_somebody_else_has_it_under_a_higher_token() {
+    let (store, clock) = timed();
+    let mut old = store.lease("ann", "teller-1", SECOND).unwrap();
+    clock.advance(SECOND);
+    let new = store.lease("ann", "teller-2", 5 * SECOND).unwrap();
+    assert!(new.fencing_token() > old.fencing_token());
+    let told = lost(old.renew(SECOND));
+    assert_eq!(
+        told.holder.as_ref().map(|holder| &holder.lease),
+        Some(&new.info())
+    );
+    assert_eq!(
+        told.to_string(),
+        "the lease of teller-1 on node ann (fencing token 1) has ended; \
+         now node ann is leased by teller-2 for another 5.0s (fencing token 2)"
+    );
+    lost(old.release());
+    assert_eq!(new.remaining(), 5 * SECOND, "nobody else can end it");
+}
+
+#[test]
+fn lease_02_no_token_comes_twice_whatever_it_was_for() {
+    let (store, clock) = timed();
+    let mut last = 0;
+    for nth in 0..20 {
+        let lease = match nth % 4 {
+            0 => store.lease(LeaseTarget::Document, "a", SECOND),
+            1 => store.lease("one", "b", SECOND),
+            2 => store.lease(["one", "two"], "c", SECOND),
+            _ => store.lease(format!("n{nth}"), "d", SECOND),
+        };
+        let lease = lease.unwrap();
+        assert!(lease.fencing_token().get() > last);
+        last = lease.fencing_token().get();
+        match nth % 3 {
+            0 => lease.release().unwrap(),
+            _ => clock.advance(SECOND),
+        }
+    }
+}
+
+#[test]
+fn lease_02_the_writes_of_the_old_owner_are_refused() {
+    let (store, clock) = timed();
+    commit(&store, |on| {
+        drop(
+            on.create(text_node("account", "10").with_id("ann"))
+                .unwrap(),
+        )
+    });
+    let old = store.lease("ann", "teller-1", SECOND).unwrap();
+    let mut late = store.begin("teller-1").unwrap();
+    late.require(&old).unwrap();
+    late.set_text(&id("ann"), "9").unwrap();
+
+    clock.advance(SECOND);
+    let new = store.lease("ann", "teller-2", SECOND).unwrap();
+    let Err(CommitError::LeaseLost(told)) = late.commit() else {
+        panic!("two owners have written");
+    };
+    assert_eq!(told.lease.unwrap(), old.info());
+    assert_eq!(told.holder.unwrap().lease, new.info());
+    assert_eq!(
+        (store.version(), text(&store.snapshot(), "ann").as_str()),
+        (1, "10")
+    );
+
+    let mut transaction = store.begin("teller-2").unwrap();
+    transaction.require(&new).unwrap();
+    transaction.set_text(&id("ann"), "8").unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(text(&store.snapshot(), "ann"), "8");
+}
+
+#[test]
+fn lease_02_a_part_can_be_taken_over_of_what_has_expired_and_it_is_all_gone() {
+    let (store, clock) = timed();
+    let mut old = store.lease(["ann", "bob"], "teller-1", SECOND).unwrap();
+    // Something that lasts, so that the expired one is not simply cleared away with everything.
+    let _other = store.lease("cem", "other", 9 * SECOND).unwrap();
+    clock.advance(SECOND);
+    let new = store.lease("bob", "teller-2", SECOND).unwrap();
+    let told = lost(old.renew(SECOND));
+    assert_eq!(told.holder.unwrap().lease, new.info());
+    assert!(store.leased("ann").is_none());
+    assert_eq!(store.leases().len(), 2);
+}
+
+#[test]
+fn lease_02_the_document_is_taken_over_from_nodes_and_nodes_from_the_document() {
+    let (store, clock) = timed();
+    let _ann = store.lease("ann", "teller", SECOND).unwrap();
+    let _bob = store.lease("bob", "teller", SECOND).unwrap();
+    clock.advance(SECOND);
+    let document = store
+        .lease(LeaseTarget::Document, "importer", SECOND)
+        .unwrap();
+    assert_eq!(store.snapshot().leases(), [document.info()]);
+    clock.advance(SECOND);
+    let node = store.lease("ann", "teller", SECOND).unwrap();
+    assert_eq!(store.snapshot().leases(), [node.info()]);
+    assert!(store.snapshot().lease("bob").is_none());
+}
+
+#[test]
+fn lease_02_a_transaction_without_a_lease_is_not_held_up() {
+    let (store, _) = timed();
+    let _lease = store
+        .lease(LeaseTarget::Document, "teller", SECOND)
+        .unwrap();
+    commit(&store, |on| {
+        drop(on.create(NodeSpec::new("note").with_id("n")).unwrap())
+    });
+    assert!(store.snapshot().contains(&id("n")));
+}
