@@ -11,6 +11,7 @@
 
 mod delegation;
 mod editor;
+mod inbox;
 mod keyed;
 mod leases;
 mod limiter;

@@ -122,7 +122,7 @@ impl FromStr for LockId {
 
 serde_as_string!(LockId);
 
-/// A number that rises with every grant of one lock, so that of two holders the later has the greater.
+/// A number that rises with every grant of one lock, or with every claim in one inbox, so that of two holders the later has the greater.
 ///
 /// Whatever a holder writes can carry it, and whoever stores the write can refuse one that comes after a
 /// greater token was seen.

@@ -63,6 +63,7 @@
 //! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
 //! | `store` | [`DataStore`], [`Transaction`], [`NodeLocks`], [`Lease`], [`Commit`], [`Subscription`] and [`Filter`] |
 //! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
+//! | `inbox` | [`Inbox`]: messages that come at least once, with effects that happen exactly once |
 //! | `markdown` | from Markdown and back, with the feature of that name |
 //!
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
@@ -72,6 +73,7 @@
 mod bare;
 mod document;
 mod id;
+mod inbox;
 mod json;
 mod lock;
 #[cfg(feature = "markdown")]
@@ -93,6 +95,9 @@ pub use document::{
     Text, TextSelection, ValueType, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
+pub use inbox::{
+    Claim, Failure, Feed, Handled, Inbox, InboxOptions, Interrupted, Interruption, Message, Outcome,
+};
 pub use lock::{
     AcquireOptions, Aimd, Call, CallEvidence, CallSite, CancelEvidence, CancelToken, Deadlock,
     DeadlockLink, DurationSummary, Execution, ExecutionError, FifoLock, InFlightLimiter, JoinError,
@@ -105,9 +110,10 @@ pub use lock::{
 pub use markdown::{from_markdown, to_markdown};
 pub use queue::{LockMode, Priority};
 pub use store::{
-    AliasError, Commit, CommitError, CommitEvent, Committed, DataStore, ExecutedOperation, Filter,
-    Lease, LeaseError, LeaseHolder, LeaseInfo, LeaseLost, NodeGuard, NodeLocks, Savepoint,
-    SavepointError, StoreOptions, Subscription, Transaction,
+    AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,
+    EventState, ExecutedOperation, Filter, InboxStats, Lease, LeaseError, LeaseHolder, LeaseInfo,
+    LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError, StoreOptions,
+    Subscription, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
@@ -128,6 +134,8 @@ mod pages {
     struct Operations;
     #[doc = include_str!("../docs/hooks.md")]
     struct Hooks;
+    #[doc = include_str!("../docs/inbox.md")]
+    struct Inbox;
     #[doc = include_str!("../docs/leases.md")]
     struct Leases;
     #[doc = include_str!("../docs/keyed.md")]

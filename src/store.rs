@@ -1,5 +1,6 @@
 //! The store: one document, the line in front of it, and the news of what was committed.
 
+mod claims;
 mod commit;
 mod edit;
 mod events;
@@ -17,6 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+pub(crate) use claims::{
+    Aftermath, Claimant, Claims, Delivery, Failed, FailedKind, InboxNumber, Verdict,
+};
+pub use claims::{Cause, DeadLetter, EventState, InboxStats, ReasonCount};
 pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
 pub(crate) use events::{Observer, ObserverId, Witnessed};

@@ -21,6 +21,7 @@ pub enum Unit {
     NsPerPair,
     NsPerTransaction,
     TransactionsPerSecond,
+    MessagesPerSecond,
     NsPerCall,
 }
 
@@ -30,6 +31,7 @@ impl Unit {
             Self::NsPerPair => "ns/pair",
             Self::NsPerTransaction => "ns/txn",
             Self::TransactionsPerSecond => "txn/s",
+            Self::MessagesPerSecond => "msg/s",
             Self::NsPerCall => "ns/call",
         }
     }
@@ -38,14 +40,18 @@ impl Unit {
     fn ratio(self, doclock: f64, peer: f64) -> f64 {
         match self {
             Self::NsPerPair | Self::NsPerTransaction | Self::NsPerCall => doclock / peer,
-            Self::TransactionsPerSecond => peer / doclock,
+            Self::TransactionsPerSecond | Self::MessagesPerSecond => peer / doclock,
         }
     }
 
     fn show(self, figure: f64) -> String {
         match self {
-            Self::TransactionsPerSecond if figure >= 1e6 => format!("{:.2} M", figure / 1e6),
-            Self::TransactionsPerSecond => format!("{:.1} k", figure / 1e3),
+            Self::TransactionsPerSecond | Self::MessagesPerSecond if figure >= 1e6 => {
+                format!("{:.2} M", figure / 1e6)
+            }
+            Self::TransactionsPerSecond | Self::MessagesPerSecond => {
+                format!("{:.1} k", figure / 1e3)
+            }
             _ if figure >= 1e3 => format!("{figure:.0}"),
             _ => format!("{figure:.1}"),
         }

@@ -21,7 +21,7 @@ use super::{
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::Part;
 use crate::sync::{Mutex, thread_number};
-use crate::time::Timestamp;
+use crate::time::{Clock, Timestamp};
 
 /// A lock that is granted strictly in the order in which it was asked for.
 ///
@@ -250,6 +250,11 @@ impl FifoLock {
                 Released::HandedOver
             }
         })
+    }
+
+    /// What it takes its time from.
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.0.clock
     }
 
     /// The moment, by the clock that the figures go by.

@@ -16,6 +16,7 @@ mod limiter;
 mod node;
 mod options;
 mod parker;
+mod receive;
 mod request;
 mod shared;
 mod since;
@@ -44,8 +45,10 @@ pub use stats::{DurationSummary, LockStats};
 pub(crate) use batch::BatchLimit;
 pub(crate) use fifo::Answer;
 pub(crate) use info::millis;
+pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, Errand};
 pub(crate) use shared::LockSettings;
+pub(crate) use stats::Samples;
 
 use crate::id::{FencingToken, LockId};
 

@@ -24,7 +24,7 @@ pub(super) struct Recorder {
 }
 
 /// Sum and maximum of what was measured; percentiles of it within one per cent.
-pub(super) struct Samples {
+pub(crate) struct Samples {
     /// For how many samples those that were measured stand.
     count: u64,
     /// In nanoseconds, which are enough for five centuries.
@@ -38,7 +38,7 @@ impl Samples {
     const HIGHEST: Duration = Duration::from_secs(3600);
 
     /// Takes in a sample that stands for `weight` of them.
-    pub(super) fn record(&mut self, sample: Duration, weight: u64) {
+    pub(crate) fn record(&mut self, sample: Duration, weight: u64) {
         let nanos = nanos(sample);
         self.count += weight;
         self.total = self.total.saturating_add(nanos.saturating_mul(weight));
@@ -47,12 +47,12 @@ impl Samples {
     }
 
     /// How many samples there are.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Takes in all samples of another.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.count += other.count;
         self.total = self.total.saturating_add(other.total);
         self.max = self.max.max(other.max);
@@ -61,7 +61,7 @@ impl Samples {
     }
 
     /// The distribution of `count` samples: these, scaled to the number of all that were not `zero`.
-    pub(super) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
+    pub(crate) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
         let measured = count - zeros;
         let at = |quantile: f64| {
             let rank = (quantile * count as f64).ceil() as u64;

@@ -122,6 +122,20 @@ pub enum CommitError {
     /// The transaction [required](crate::Transaction::require) a lease that has ended. To be tried again under another lease.
     #[error("not committed: {0}")]
     LeaseLost(Box<LeaseLost>),
+    /// The transaction was the effect of an event, and the claim on that event was taken over, or ended, before the commit.
+    #[error("claim {token} on event {event:?} was taken over before the commit")]
+    Superseded {
+        /// The event.
+        event: SmolStr,
+        /// The number of the claim that no longer holds.
+        token: FencingToken,
+    },
+    /// The transaction was to be the effect of an event, and the inbox that the event was claimed from is part of another store.
+    #[error("the claim on event {event:?} is of another store than the transaction")]
+    OtherStore {
+        /// The event.
+        event: SmolStr,
+    },
 }
 
 impl CommitError {
@@ -131,9 +145,12 @@ impl CommitError {
         match self {
             Self::NotLocked(error) => error.is_transient(),
             Self::Conflict { .. } => true,
-            Self::Revoked { .. } | Self::Schema(_) | Self::Repeated { .. } | Self::LeaseLost(_) => {
-                false
-            }
+            Self::Revoked { .. }
+            | Self::Schema(_)
+            | Self::Repeated { .. }
+            | Self::LeaseLost(_)
+            | Self::Superseded { .. }
+            | Self::OtherStore { .. } => false,
         }
     }
 }

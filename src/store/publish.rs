@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use super::claims::Inboxes;
 use super::receipts::Receipts;
 use super::{CommitError, DataStore, Receipt};
 use crate::document::{Overlay, Snapshot};
@@ -13,6 +14,7 @@ pub(crate) struct Published {
     /// The last version.
     pub(super) snapshot: Snapshot,
     pub(super) receipts: Receipts,
+    pub(super) inboxes: Inboxes,
 }
 
 /// Something that must hold in the moment in which a transaction is published, and that appears in that moment.
@@ -39,6 +41,7 @@ impl Published {
         Self {
             snapshot: Snapshot::default(),
             receipts: Receipts::new(remembered_keys),
+            inboxes: Inboxes::default(),
         }
     }
 

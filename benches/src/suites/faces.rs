@@ -2,6 +2,7 @@
 //!
 //! Each face has a folder with its subjects, and a section here.
 
+mod inbox;
 mod keyed;
 mod limiter;
 
@@ -12,5 +13,6 @@ const SUITE: &str = "faces";
 
 pub fn run(rounds: usize, report: &Report) -> Result {
     keyed::run(rounds, report)?;
-    limiter::run(rounds, report)
+    limiter::run(rounds, report)?;
+    inbox::run(rounds, report)
 }

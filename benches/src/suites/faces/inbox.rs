@@ -1,0 +1,172 @@
+//! What it costs to have each event's effect once.
+//!
+//! The effect is a transaction either way, and is most of the price. The peer is what one would write first: a set of ids behind a
+//! mutex. It keeps duplicates away and nothing else: what is in the set need not have had its effect.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use crossbeam_channel::{Receiver, unbounded};
+use doclock::{
+    DataStore, Handled, Inbox, InboxOptions, Message, NodeId, NodeSpec, Transaction, View,
+};
+
+use super::SUITE;
+use crate::Result;
+use crate::measure::{interleaved, timed};
+use crate::random::SplitMix;
+use crate::report::{Report, Unit};
+
+const EVENTS: usize = 250_000;
+const ACCOUNTS: usize = 1_000;
+
+const ABOUT: &str = "\
+Inbox. 250,000 events, each delivered twice, in random order through a channel, taken by one thread. An event
+adds to a number of one of 1,000 nodes, in a transaction of its own. Duplicates count as messages.";
+
+/// An event's id, when it was sent, the account and the amount.
+type Event = (String, SystemTime, (usize, u64));
+
+trait Subject {
+    fn name(&self) -> &'static str;
+
+    /// What its price buys.
+    fn note(&self) -> &'static str;
+
+    /// Takes all messages of the channel into a new store, and tells when that was done.
+    fn run(&self, accounts: &Accounts, messages: &Receiver<Event>) -> Result<Duration>;
+}
+
+struct Accounts {
+    store: DataStore,
+    ids: Vec<NodeId>,
+}
+
+impl Accounts {
+    fn new() -> Result<Self> {
+        let store = DataStore::new();
+        let mut transaction = store.begin("setup")?;
+        let ids = (0..ACCOUNTS)
+            .map(|_| Ok(transaction.create(NodeSpec::new("account"))?))
+            .collect::<Result<Vec<_>>>()?;
+        transaction.commit()?;
+        Ok(Self { store, ids })
+    }
+
+    fn add(&self, transaction: &mut Transaction, (account, cents): (usize, u64)) -> Handled {
+        let account = &self.ids[account];
+        let node = transaction.node(account);
+        let before = node.and_then(|node| node.attributes().get("cents")?.as_u64());
+        let cents = before.unwrap_or(0) + cents;
+        transaction.set_attrs(account, [("cents", cents.into())])?;
+        Ok(())
+    }
+
+    fn total(&self) -> u64 {
+        let snapshot = self.store.snapshot();
+        let accounts = snapshot.nodes();
+        accounts
+            .filter_map(|node| node.attributes().get("cents")?.as_u64())
+            .sum()
+    }
+}
+
+struct Claims;
+
+impl Subject for Claims {
+    fn name(&self) -> &'static str {
+        "doclock inbox"
+    }
+
+    fn note(&self) -> &'static str {
+        "mark and effect in one commit; claims, retries, dead letters, figures"
+    }
+
+    fn run(&self, accounts: &Accounts, messages: &Receiver<Event>) -> Result<Duration> {
+        let inbox = Inbox::with_options(&accounts.store, "bench", InboxOptions::new());
+        timed(|| {
+            inbox.run(messages, |transaction, (_, _, event): &Event| {
+                accounts.add(transaction, *event)
+            })?;
+            Ok(())
+        })
+    }
+}
+
+/// Knows the ids that it has seen. An event whose transaction fails is lost.
+struct Seen;
+
+impl Subject for Seen {
+    fn name(&self) -> &'static str {
+        "Mutex<HashSet> + transaction"
+    }
+
+    fn note(&self) -> &'static str {
+        "the same transactions; mark and effect apart, no claims, no retries, nothing counted"
+    }
+
+    fn run(&self, accounts: &Accounts, messages: &Receiver<Event>) -> Result<Duration> {
+        let seen = Mutex::new(HashSet::new());
+        timed(|| {
+            for event in messages {
+                let new = seen
+                    .lock()
+                    .map_err(|_| "a thread panicked")?
+                    .insert(event.event_id().to_owned());
+                if !new {
+                    continue;
+                }
+                let mut transaction = accounts.store.begin("bench")?;
+                accounts
+                    .add(&mut transaction, event.2)
+                    .map_err(|failure| failure.to_string())?;
+                transaction.commit()?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The same messages in each round.
+fn deliveries() -> Vec<Event> {
+    let mut random = SplitMix(7);
+    let mut events: Vec<Event> = (0..2 * EVENTS)
+        .map(|nth| {
+            let event = nth % EVENTS;
+            let sent_at = SystemTime::UNIX_EPOCH + Duration::from_millis(event as u64);
+            (format!("evt-{event:09}"), sent_at, (event % ACCOUNTS, 1))
+        })
+        .collect();
+    for last in (1..events.len()).rev() {
+        events.swap(last, random.below(last + 1));
+    }
+    events
+}
+
+pub fn run(rounds: usize, report: &Report) -> Result {
+    let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(Claims), Box::new(Seen)];
+    let notes: Vec<_> = subjects.iter().map(|s| (s.name(), s.note())).collect();
+    report.heading(SUITE, ABOUT, &notes)?;
+    let events = deliveries();
+    let spreads = interleaved(rounds, &mut subjects, |_, subject| {
+        let (sender, receiver) = unbounded();
+        for event in &events {
+            sender.send(event.clone())?;
+        }
+        drop(sender);
+        let accounts = Accounts::new()?;
+        let time = subject.run(&accounts, &receiver)?;
+        if accounts.total() != EVENTS as u64 {
+            return Err("an effect is missing, or happened twice".into());
+        }
+        Ok(Some(events.len() as f64 / time.as_secs_f64()))
+    })?;
+    let names = subjects.iter().map(|subject| subject.name());
+    report.case(
+        SUITE,
+        "half are duplicates",
+        Unit::MessagesPerSecond,
+        names.zip(spreads),
+    )
+}

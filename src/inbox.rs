@@ -1,0 +1,366 @@
+//! Effects that happen exactly once, of messages that are delivered at least once.
+
+mod claim;
+mod feed;
+mod message;
+mod options;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::SystemTime;
+
+use smol_str::SmolStr;
+
+pub use claim::Claim;
+pub use feed::{Feed, Interrupted, Interruption};
+pub use message::{Failure, Handled, Message, Outcome};
+pub use options::InboxOptions;
+
+use crate::id::OwnerId;
+use crate::lock::{AcquireOptions, CancelToken, LockError};
+use crate::store::{
+    Claimant, Claims, CommitError, DataStore, DeadLetter, Delivery, EventState, Failed,
+    InboxNumber, InboxStats, Transaction, Verdict,
+};
+use crate::time::Timestamp;
+use feed::Run;
+
+/// Takes in messages that may come more than once, and has each event's effect happen once.
+///
+/// A delivery claims its event, runs the handler in a transaction, and commits the effect together with the mark that the event is
+/// done: both are published in one step, or neither. Whoever finds the mark is a duplicate. A claim whose worker does not come
+/// to an end goes stale and is taken over, with a larger fencing token; the old worker's commit is refused then.
+///
+/// The records live in the store, beside the document, by the name of the inbox: inboxes of one name share them, and each name has its
+/// own. Clones are handles of the same inbox.
+///
+/// # Order
+///
+/// Handlers run under the store's lock, one at a time, in the order in which their workers came for it. So several threads may run the same
+/// inbox, and they take turns. Events are not put in order: one that comes before what it builds on should fail as transient, and is attempted again
+/// later.
+///
+/// ```
+/// use doclock::{DataStore, Failure, Inbox, NodeSpec, View};
+///
+/// let store = DataStore::new();
+/// let mut transaction = store.begin("setup")?;
+/// let account = transaction.create(NodeSpec::new("account").with_text("0"))?;
+/// transaction.commit()?;
+///
+/// let (deliver, messages) = crossbeam_channel::unbounded();
+/// for message in [("evt-1", "5"), ("evt-2", "five"), ("evt-1", "5")] {
+///     deliver.send(message)?;
+/// }
+/// drop(deliver);
+///
+/// let inbox = Inbox::new(&store, "payments");
+/// inbox.run(&messages, |transaction, (_, amount)| {
+///     let amount: u64 = amount.parse().map_err(Failure::poison)?;
+///     let balance: u64 = transaction.text_of(&account)?.parse()?;
+///     transaction.set_text(&account, (balance + amount).to_string())?;
+///     Ok(())
+/// })?;
+///
+/// assert_eq!(store.snapshot().text_of(&account)?, "5");
+/// let stats = inbox.stats();
+/// assert_eq!((stats.done, stats.duplicates, stats.poison), (1, 1, 1));
+/// assert_eq!(
+///     inbox.dead_letters()[0].to_string(),
+///     "event \"evt-2\", poison after 1 attempt: invalid digit found in string",
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Inbox {
+    store: DataStore,
+    number: InboxNumber,
+    owner: OwnerId,
+    name: SmolStr,
+    options: InboxOptions,
+}
+
+impl Inbox {
+    /// The inbox of this name, with claims that go stale after thirty seconds and five attempts for each event.
+    pub fn new(store: &DataStore, name: impl Into<SmolStr>) -> Self {
+        Self::with_options(store, name, InboxOptions::new())
+    }
+
+    /// The inbox of this name, with other settings. They are those of this handle and its clones.
+    pub fn with_options(
+        store: &DataStore,
+        name: impl Into<SmolStr>,
+        options: InboxOptions,
+    ) -> Self {
+        let name = name.into();
+        Self {
+            number: store.inbox(&name),
+            store: store.clone(),
+            owner: name.as_str().into(),
+            name,
+            options,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The store that it is part of.
+    pub fn store(&self) -> &DataStore {
+        &self.store
+    }
+
+    // --- Taking in ---
+
+    /// Takes in messages, in this thread, until nobody can send any more and none waits.
+    ///
+    /// An event that fails in passing is attempted again when that is due; other messages are not held up by it. A message that meets the
+    /// claim of another worker is kept and looked at again, until the event is done or its claim stale. So whatever was taken from the
+    /// channel is settled when this returns `Ok`.
+    ///
+    /// A panic of the handler is caught: the transaction is rolled back and the attempt counts as failed in passing. The
+    /// handler's own variables are as the panic left them.
+    ///
+    /// # Errors
+    ///
+    /// [`Interrupted`], with the messages that are not settled: the feed's token was cancelled, or the thread holds the store's
+    /// lock already.
+    #[track_caller]
+    pub fn run<'a, M: Message + Send + 'static>(
+        &'a self,
+        feed: impl Into<Feed<'a, M>>,
+        handler: impl FnMut(&mut Transaction, &M) -> Handled,
+    ) -> Result<(), Interrupted<M>> {
+        Run::new(self, feed.into()).work(handler)
+    }
+
+    /// Takes in one delivery of a message and tells what became of it. If that is not [settled](Outcome::is_settled), the message
+    /// has to be delivered again.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::Reentrant`]: the calling thread holds the store's lock already. No attempt was made. Whatever else keeps it from the
+    /// lock is an attempt that failed in passing.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Failure, Inbox, Outcome};
+    ///
+    /// let inbox = Inbox::new(&DataStore::new(), "payments");
+    /// let outcome = inbox.process(&("evt-1", 5), |_, _| Err(Failure::transient("no network")))?;
+    /// assert!(matches!(outcome, Outcome::Retry { .. }));
+    /// # Ok::<(), doclock::LockError>(())
+    /// ```
+    #[track_caller]
+    pub fn process<M: Message>(
+        &self,
+        message: &M,
+        handler: impl FnOnce(&mut Transaction, &M) -> Handled,
+    ) -> Result<Outcome, LockError> {
+        let attempt = Attempt {
+            inbox: self,
+            owner: &self.owner,
+            first: true,
+            cancel: None,
+        };
+        attempt.make(message, handler)
+    }
+
+    /// Claims the event of a message, for work that does not fit into a handler.
+    ///
+    /// # Errors
+    ///
+    /// What becomes of this delivery instead: [`Outcome::Duplicate`], [`Buried`](Outcome::Buried), [`TooOld`](Outcome::TooOld),
+    /// [`Taken`](Outcome::Taken), or [`Dead`](Outcome::Dead) if the event has had all its attempts and the last did not say how it ended.
+    pub fn claim(&self, message: &impl Message) -> Result<Claim<'_>, Outcome> {
+        self.claim_as(&self.owner, message, true)
+    }
+
+    fn claim_as(
+        &self,
+        owner: &OwnerId,
+        message: &impl Message,
+        first: bool,
+    ) -> Result<Claim<'_>, Outcome> {
+        let id = message.event_id();
+        if id.is_empty() {
+            let letter = self.with_claims(|claims, _| claims.nameless(first));
+            return Err(Outcome::Dead(letter));
+        }
+        let delivery = Delivery {
+            id,
+            sent_at: message.sent_at(),
+            first,
+        };
+        let claimant = Claimant {
+            owner,
+            claim_time: self.options.claim_time,
+            attempts: self.options.attempts,
+        };
+        let verdict = self.with_claims(|claims, now| claims.claim(&delivery, &claimant, now));
+        Err(match verdict {
+            Verdict::Claimed { token, attempt } => {
+                return Ok(Claim::new(self, SmolStr::new(id), token, attempt));
+            }
+            Verdict::Duplicate => Outcome::Duplicate,
+            Verdict::Buried => Outcome::Buried,
+            Verdict::TooOld => Outcome::TooOld,
+            Verdict::Taken { remaining } => Outcome::Taken { remaining },
+            Verdict::Dead(letter) => Outcome::Dead(letter),
+        })
+    }
+
+    // --- What it knows ---
+
+    /// What is known of an event; `None` if it never came, or was forgotten.
+    pub fn event(&self, id: &str) -> Option<EventState> {
+        self.with_claims(|claims, now| claims.state(id, now))
+    }
+
+    /// The dead letters, in the order in which they died.
+    pub fn dead_letters(&self) -> Vec<DeadLetter> {
+        let mut dead = self.with_claims(|claims, now| claims.dead(now));
+        dead.sort_unstable_by_key(|(number, _)| *number);
+        dead.into_iter().map(|(_, letter)| letter).collect()
+    }
+
+    /// Allows a dead event all its attempts again. The inbox keeps no messages, so this one has to be delivered again. Returns whether the event was
+    /// dead.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Failure, Inbox, Outcome};
+    ///
+    /// let inbox = Inbox::new(&DataStore::new(), "payments");
+    /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
+    /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Buried));
+    ///
+    /// // The currency is known now.
+    /// assert!(inbox.revive("evt-1"));
+    /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Done { .. }));
+    /// # Ok::<(), doclock::LockError>(())
+    /// ```
+    pub fn revive(&self, id: &str) -> bool {
+        self.with_claims(|claims, now| claims.revive(id, now))
+    }
+
+    /// Forgets all events that are done or dead and were sent before this moment. Returns how many.
+    ///
+    /// No event can have its effect again for that. The inbox remembers when the newest was sent of those that it forgot. A message
+    /// that was sent no later, and of whose event there is no record, may be a late duplicate of one of them, so it is
+    /// [`TooOld`](Outcome::TooOld) and never handled. The price: neither is one that comes for the first time and was
+    /// sent that long ago. So forget what is older than any message that may still come for the first time.
+    ///
+    /// Events that are claimed or wait are not forgotten, nor are those whose messages do not say when they were sent.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Inbox, Outcome};
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// let inbox = Inbox::new(&DataStore::new(), "payments");
+    /// let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
+    /// for (id, sent_at) in [("evt-1", day(1)), ("evt-2", day(2))] {
+    ///     inbox.process(&(id, sent_at, ()), |_, _| Ok(()))?;
+    /// }
+    /// assert_eq!(inbox.prune(day(2)), 1);
+    /// assert_eq!(inbox.event("evt-1"), None);
+    /// assert_eq!(inbox.process(&("evt-1", day(1), ()), |_, _| Ok(()))?, Outcome::TooOld);
+    /// # Ok::<(), doclock::LockError>(())
+    /// ```
+    pub fn prune(&self, sent_before: SystemTime) -> usize {
+        // A piece at a time, so that nobody waits for long.
+        const PIECE: usize = 256;
+        let mut forgotten = 0;
+        loop {
+            let (more, over) = self.with_claims(|claims, _| claims.prune(sent_before, PIECE));
+            forgotten += more;
+            if over {
+                return forgotten;
+            }
+        }
+    }
+
+    /// Its figures, and how things stand.
+    pub fn stats(&self) -> InboxStats {
+        self.with_claims(|claims, _| claims.stats())
+    }
+
+    fn with_claims<R>(&self, code: impl FnOnce(&mut Claims, Timestamp) -> R) -> R {
+        self.store.with_claims(self.number, code)
+    }
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("name", &self.name)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One look at a message.
+struct Attempt<'a> {
+    inbox: &'a Inbox,
+    owner: &'a OwnerId,
+    /// Whether nobody has looked at this delivery before.
+    first: bool,
+    cancel: Option<&'a CancelToken>,
+}
+
+impl Attempt<'_> {
+    #[track_caller]
+    fn make<M: Message>(
+        &self,
+        message: &M,
+        handler: impl FnOnce(&mut Transaction, &M) -> Handled,
+    ) -> Result<Outcome, LockError> {
+        let claim = match self.inbox.claim_as(self.owner, message, self.first) {
+            Ok(claim) => claim,
+            Err(outcome) => return Ok(outcome),
+        };
+        let mut options = AcquireOptions::new().label(claim.event_id());
+        if let Some(token) = self.cancel {
+            options = options.cancel_token(token);
+        }
+        match self.inbox.store.begin_as(self.owner.clone(), options) {
+            Ok(transaction) => Ok(carry_out(claim, transaction, message, handler)),
+            // Neither is about the event.
+            Err(error @ (LockError::Reentrant { .. } | LockError::Cancelled(_))) => {
+                claim.withdraw();
+                Err(error)
+            }
+            Err(error) => Ok({ claim }.end_failed(error.into())),
+        }
+    }
+}
+
+fn carry_out<M>(
+    mut claim: Claim<'_>,
+    mut transaction: Transaction,
+    message: &M,
+    handler: impl FnOnce(&mut Transaction, &M) -> Handled,
+) -> Outcome {
+    let handled = catch_unwind(AssertUnwindSafe(|| handler(&mut transaction, message)));
+    let failed = match handled {
+        Ok(Ok(())) => match claim.try_commit(transaction) {
+            Ok(committed) => {
+                return Outcome::Done {
+                    version: committed.version,
+                    changed: committed.changed,
+                };
+            }
+            Err(CommitError::Superseded { .. }) => return Outcome::Superseded,
+            Err(error) => error.into(),
+        },
+        Ok(Err(failure)) => {
+            transaction.rollback();
+            failure.into()
+        }
+        Err(payload) => {
+            transaction.rollback();
+            Failed::panicked(&*payload)
+        }
+    };
+    claim.end_failed(failed)
+}

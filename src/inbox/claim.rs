@@ -1,0 +1,208 @@
+//! The right to work on one event.
+
+use std::any::Any;
+use std::fmt;
+
+use smol_str::{SmolStr, ToSmolStr};
+
+use super::{Failure, Inbox, Outcome};
+use crate::id::FencingToken;
+use crate::lock::LockError;
+use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transaction};
+
+/// The right to work on one event, until it is stale and somebody takes it over.
+///
+/// For work that does not fit into a handler: that takes long, or is done elsewhere before its effect is committed. What is done
+/// elsewhere can carry the [token](Self::token), so that it can refuse one that is smaller than one it has seen.
+///
+/// A claim that is dropped is given up: the next delivery of the message may claim the event at once, and the attempt counts.
+/// One that is lost with its thread goes stale.
+///
+/// ```
+/// use doclock::{DataStore, Inbox, NodeSpec, Outcome};
+///
+/// let store = DataStore::new();
+/// let inbox = Inbox::new(&store, "payments");
+/// let message = ("evt-1", "5 €");
+///
+/// let claim = inbox.claim(&message).map_err(|outcome| format!("{outcome:?}"))?;
+/// let receipt = format!("paid under number {}", claim.token());
+/// let mut transaction = store.begin("worker")?;
+/// transaction.create(NodeSpec::new("receipt").with_text(receipt))?;
+/// claim.commit(transaction)?;
+///
+/// assert!(matches!(inbox.claim(&message), Err(Outcome::Duplicate)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a claim that is dropped is given up"]
+pub struct Claim<'a> {
+    inbox: &'a Inbox,
+    event: SmolStr,
+    token: FencingToken,
+    attempt: u32,
+    ended: bool,
+}
+
+impl<'a> Claim<'a> {
+    pub(super) fn new(inbox: &'a Inbox, event: SmolStr, token: FencingToken, attempt: u32) -> Self {
+        Self {
+            inbox,
+            event,
+            token,
+            attempt,
+            ended: false,
+        }
+    }
+
+    /// The event.
+    pub fn event_id(&self) -> &str {
+        &self.event
+    }
+
+    /// The number of this claim, larger than those of all claims before it in this inbox.
+    pub fn token(&self) -> FencingToken {
+        self.token
+    }
+
+    /// Which attempt this is, counted from one.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Commits the transaction, and marks the event as done in the same step.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::Superseded`]: somebody has taken the event over. Others as for [`Transaction::commit`]; then the claim is given
+    /// up, and the attempt counts. Neither the effect nor the mark is there.
+    pub fn commit(mut self, transaction: Transaction) -> Result<Committed, CommitError> {
+        self.try_commit(transaction)
+    }
+
+    /// Ends the attempt without an effect.
+    pub fn fail(mut self, failure: Failure) -> Outcome {
+        self.end_failed(failure.into())
+    }
+
+    pub(super) fn try_commit(
+        &mut self,
+        mut transaction: Transaction,
+    ) -> Result<Committed, CommitError> {
+        let Inbox { store, number, .. } = self.inbox;
+        transaction.marks(store, *number, self.event.clone(), self.token)?;
+        let committed = transaction.commit();
+        match &committed {
+            Ok(_) => self.ended = true,
+            Err(CommitError::Superseded { .. }) => {
+                self.ended = true;
+                self.inbox.with_claims(|claims, _| claims.superseded());
+            }
+            Err(_) => {}
+        }
+        committed
+    }
+
+    pub(super) fn end_failed(&mut self, failed: Failed) -> Outcome {
+        self.ended = true;
+        let Inbox { options, .. } = self.inbox;
+        let delay = options.delay(&self.event, self.attempt);
+        let error = failed.error.clone();
+        let aftermath = self.inbox.with_claims(|claims, now| {
+            claims.fail(
+                &self.event,
+                self.token,
+                failed,
+                (delay, options.attempts),
+                now,
+            )
+        });
+        match aftermath {
+            Aftermath::Again => Outcome::Retry {
+                after: delay,
+                error,
+            },
+            Aftermath::Dead(letter) => Outcome::Dead(letter),
+            Aftermath::Superseded => Outcome::Superseded,
+        }
+    }
+
+    /// Ends the attempt as if it had not been made.
+    pub(super) fn withdraw(mut self) {
+        self.ended = true;
+        self.inbox
+            .with_claims(|claims, now| claims.withdraw(&self.event, self.token, now));
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.inbox
+                .with_claims(|claims, now| claims.give_up(&self.event, self.token, now));
+        }
+    }
+}
+
+impl fmt::Debug for Claim<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("inbox", &self.inbox.name())
+            .field("event", &self.event)
+            .field("token", &self.token)
+            .field("attempt", &self.attempt)
+            .finish()
+    }
+}
+
+impl Failed {
+    fn new(kind: FailedKind, reason: impl ToSmolStr, error: String) -> Self {
+        let reason = reason.to_smolstr();
+        Self {
+            kind,
+            reason,
+            error,
+        }
+    }
+
+    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
+        let error = match text {
+            Some(text) => format!("the handler panicked: {text}"),
+            None => "the handler panicked".to_owned(),
+        };
+        Self::new(FailedKind::Panic, "panic", error)
+    }
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        let (kind, reason) = match failure {
+            Failure::Transient(reason) => (FailedKind::Transient, reason),
+            Failure::Poison(reason) => (FailedKind::Poison, reason),
+        };
+        Self::new(kind, &reason, reason.clone())
+    }
+}
+
+impl From<LockError> for Failed {
+    fn from(error: LockError) -> Self {
+        Self::new(FailedKind::Transient, "lock", error.to_string())
+    }
+}
+
+impl From<CommitError> for Failed {
+    /// A lock or a lease that was held for too long may not be the next time; a document that breaks the rules will do so again.
+    fn from(error: CommitError) -> Self {
+        let passes = error.is_transient()
+            || matches!(
+                error,
+                CommitError::Revoked { .. } | CommitError::LeaseLost(_)
+            );
+        let kind = match passes {
+            true => FailedKind::Transient,
+            false => FailedKind::Poison,
+        };
+        Self::new(kind, "commit", error.to_string())
+    }
+}

@@ -1,0 +1,158 @@
+//! How an inbox treats claims and failures.
+
+use std::time::Duration;
+
+/// Settings of an [`Inbox`](super::Inbox).
+///
+/// ```
+/// use doclock::{DataStore, Inbox, InboxOptions};
+/// use std::time::Duration;
+///
+/// let options = InboxOptions::new()
+///     .claim_time(Duration::from_secs(60))
+///     .attempts(8)
+///     .backoff(Duration::from_millis(50), Duration::from_secs(10))
+///     .jitter(7);
+/// let inbox = Inbox::with_options(&DataStore::new(), "payments", options);
+/// # assert_eq!(inbox.name(), "payments");
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct InboxOptions {
+    pub(super) claim_time: Duration,
+    pub(super) attempts: u32,
+    pub(super) waiting_bound: usize,
+    first: Duration,
+    longest: Duration,
+    seed: Option<u64>,
+}
+
+/// Longer than anybody waits, and short enough that every clock can express it.
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+impl Default for InboxOptions {
+    fn default() -> Self {
+        Self {
+            claim_time: Duration::from_secs(30),
+            attempts: 5,
+            waiting_bound: 10_000,
+            first: Duration::from_millis(10),
+            longest: Duration::from_secs(1),
+            seed: None,
+        }
+    }
+}
+
+impl InboxOptions {
+    /// The settings of [`Inbox::new`](super::Inbox::new).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// After how long a claim is stale, so that the next delivery takes it over. Thirty seconds unless set, a year at most.
+    ///
+    /// It should be longer than a worker waits for the store's lock and its handler takes. If it is not, nothing is done twice,
+    /// because who was superseded cannot commit, but work is done in vain.
+    pub fn claim_time(mut self, time: Duration) -> Self {
+        self.claim_time = time.min(YEAR);
+        self
+    }
+
+    /// How many attempts an event has, the first included. Zero counts as one. Five unless set.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts.max(1);
+        self
+    }
+
+    /// How long after an attempt that failed the next one is due: `first` after the first, twice as long after each further one, but
+    /// never longer than `longest`. Ten milliseconds and one second unless set, a year at most.
+    pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
+        self.longest = longest.min(YEAR);
+        self.first = first.min(self.longest);
+        self
+    }
+
+    /// Shortens each delay by up to a half, so that what failed together does not come again together. By how much depends on the
+    /// seed, the event's id and the number of the attempt alone. No jitter unless set.
+    pub fn jitter(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// How many messages a worker keeps that wait for something, before it takes no more from its channel until one of these is due.
+    /// Zero counts as one. 10,000 unless set.
+    pub fn waiting_bound(mut self, messages: usize) -> Self {
+        self.waiting_bound = messages.max(1);
+        self
+    }
+
+    /// How long after this attempt, counted from one, the next one is due.
+    pub(super) fn delay(&self, event: &str, attempt: u32) -> Duration {
+        let doubled = 1_u32.checked_shl(attempt.saturating_sub(1));
+        let whole = match doubled {
+            Some(times) => self.first.saturating_mul(times).min(self.longest),
+            None if self.first.is_zero() => Duration::ZERO,
+            None => self.longest,
+        };
+        match self.seed {
+            Some(seed) => whole - whole.mul_f64(0.5 * share(seed, event, attempt)),
+            None => whole,
+        }
+    }
+}
+
+/// A number from zero up to one that depends on nothing but this: FNV-1a, and SplitMix64's last step to spread it.
+fn share(seed: u64, event: &str, attempt: u32) -> f64 {
+    let start = seed ^ 0xcbf2_9ce4_8422_2325 ^ u64::from(attempt) << 32;
+    let hashed = event.bytes().fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mixed = (hashed ^ (hashed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    // The upper 53 bits are what a float holds exactly.
+    ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn delays_double_up_to_the_longest() {
+        let options = InboxOptions::new().backoff(10 * MS, 65 * MS);
+        let delays = [1, 2, 3, 4, 32, 33, u32::MAX].map(|attempt| options.delay("e", attempt));
+        assert_eq!(
+            delays,
+            [10, 20, 40, 65, 65, 65, 65].map(|millis| millis * MS)
+        );
+        let none = InboxOptions::new().backoff(Duration::ZERO, Duration::MAX);
+        assert_eq!(none.delay("e", 40), Duration::ZERO);
+        let long = InboxOptions::new()
+            .backoff(Duration::MAX, Duration::MAX)
+            .jitter(1);
+        assert!(long.delay("e", 40) <= YEAR);
+    }
+
+    #[test]
+    fn jitter_takes_up_to_a_half_and_is_the_same_each_time() {
+        let options = InboxOptions::new().backoff(100 * MS, 100 * MS).jitter(3);
+        let delays: Vec<_> = (0..1_000)
+            .map(|event| options.delay(&event.to_string(), 1))
+            .collect();
+        assert!(
+            delays
+                .iter()
+                .all(|delay| (50 * MS..=100 * MS).contains(delay))
+        );
+        let (least, most) = (delays.iter().min(), delays.iter().max());
+        assert!(
+            least < Some(&(52 * MS)) && most > Some(&(98 * MS)),
+            "they spread"
+        );
+        assert_eq!(options.delay("17", 1), delays[17]);
+        assert_ne!(options.delay("17", 2), delays[17]);
+        assert_ne!(options.jitter(4).delay("17", 1), delays[17]);
+    }
+}

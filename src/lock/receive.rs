@@ -1,0 +1,118 @@
+//! Waiting for a message: with the limits and the tokens of all other waits, but on a channel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, after, never, select, unbounded};
+
+use super::CancelToken;
+use super::parker::Waiter;
+use super::wait::{self, Line, Reason, Wait};
+use crate::time::{Clock, Deadline, Pause, TimeListener};
+
+/// What came first.
+#[derive(Debug)]
+pub(crate) enum Received<M> {
+    Message(M),
+    /// There will be no more messages.
+    Disconnected,
+    /// The deadline.
+    Due,
+    Cancelled,
+}
+
+/// Waits for a message, a deadline or a token, whichever comes first. Of what comes at once any may be told.
+pub(crate) fn receive<M: Send + 'static>(
+    messages: &Receiver<M>,
+    clock: &Clock,
+    deadline: Option<Deadline>,
+    cancel: Option<&CancelToken>,
+) -> Received<M> {
+    let (tell, told) = unbounded();
+    let door = Arc::new(Door {
+        clock: clock.clone(),
+        tell,
+    });
+    let listener = Arc::new(Listener {
+        messages: messages.clone(),
+        told,
+        tell: door.tell.clone(),
+    });
+    let wait = Wait {
+        ticket: (),
+        // Nobody asks how long the limit was: what counts is the moment.
+        deadline: deadline.map(|deadline| (Duration::ZERO, deadline)),
+        alarm: None,
+        looks: 0,
+    };
+    wait::wait(&door, &listener, cancel, wait)
+}
+
+/// What reaches whoever waits for a message beside messages.
+enum Word {
+    Gone(Reason),
+    /// The time was moved.
+    LookAgain,
+}
+
+/// A line in which one stands, and whose head is whatever comes first.
+struct Door {
+    clock: Clock,
+    tell: Sender<Word>,
+}
+
+impl Line for Door {
+    type Ticket = ();
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn withdraw(&self, (): (), reason: Reason) {
+        // Whoever no longer waits need not be told.
+        let _ = self.tell.send(Word::Gone(reason));
+    }
+}
+
+struct Listener<M> {
+    messages: Receiver<M>,
+    told: Receiver<Word>,
+    tell: Sender<Word>,
+}
+
+impl<M: Send + 'static> Waiter for Listener<M> {
+    type Outcome = Received<M>;
+
+    fn wait_until(
+        &self,
+        _looks: u32,
+        clock: &Clock,
+        deadline: Option<Deadline>,
+    ) -> Option<Received<M>> {
+        loop {
+            let passed = match deadline.map(|deadline| clock.until(deadline)) {
+                Some(None) => return None,
+                Some(Some(Pause::For(left))) => after(left),
+                None | Some(Some(Pause::UntilAdvanced)) => never(),
+            };
+            return select! {
+                recv(self.messages) -> message => Some(match message {
+                    Ok(message) => Received::Message(message),
+                    Err(_) => Received::Disconnected,
+                }),
+                recv(self.told) -> word => match word {
+                    Ok(Word::Gone(Reason::Cancelled)) => Some(Received::Cancelled),
+                    Ok(Word::Gone(Reason::Expired(_))) => Some(Received::Due),
+                    Ok(Word::LookAgain) | Err(_) => continue,
+                },
+                recv(passed) -> _ => continue,
+            };
+        }
+    }
+}
+
+impl<M: Send> TimeListener for Listener<M> {
+    fn time_advanced(&self) {
+        let _ = self.tell.send(Word::LookAgain);
+    }
+}

@@ -1,0 +1,414 @@
+//! What an inbox knows of events: who works on them, which are done, which are dead. Time is an argument.
+
+mod figures;
+mod inboxes;
+mod letters;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::{Duration, SystemTime};
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
+use smol_str::SmolStr;
+
+use crate::id::{FencingToken, OwnerId};
+use crate::time::Timestamp;
+use figures::Figures;
+pub use figures::{InboxStats, ReasonCount};
+pub(crate) use inboxes::InboxNumber;
+pub(super) use inboxes::Inboxes;
+pub use letters::{Cause, DeadLetter, EventState};
+
+/// The events of one inbox.
+///
+/// An event is in one of two tables or in none. What is in progress, waits or is dead is few, and is open; what is done is many,
+/// and takes little room.
+#[derive(Default)]
+pub(crate) struct Claims {
+    open: Table<Open>,
+    done: Table<Done>,
+    /// What is done or dead, by when it was sent: the oldest on top. Whoever looks finds out whether an entry still counts.
+    by_age: BinaryHeap<Reverse<(SystemTime, SmolStr)>>,
+    /// When the newest was sent of all that were forgotten. Whatever was sent until then and is in no table may have been done.
+    watermark: Option<SystemTime>,
+    last_token: u64,
+    /// How many have been buried.
+    burials: u64,
+    figures: Figures,
+}
+
+type Table<R> = HashMap<SmolStr, R, RandomState>;
+
+struct Open {
+    sent_at: Option<SystemTime>,
+    /// How often it was claimed.
+    attempts: u32,
+    state: State,
+}
+
+enum State {
+    /// Somebody works on it, or did when last heard of.
+    Claimed {
+        owner: OwnerId,
+        token: FencingToken,
+        /// While it is not stale.
+        span: Span,
+    },
+    /// It failed in passing.
+    Waiting {
+        /// Until it is due.
+        span: Span,
+    },
+    Dead(Box<Burial>),
+}
+
+struct Burial {
+    number: u64,
+    at: Timestamp,
+    cause: Cause,
+    error: String,
+}
+
+struct Done {
+    attempts: u32,
+    at: Timestamp,
+}
+
+/// From some moment on, for so long.
+#[derive(Clone, Copy)]
+struct Span {
+    since: Timestamp,
+    lasts: Duration,
+}
+
+impl Span {
+    /// What is left of it, if anything is.
+    fn left(&self, now: Timestamp) -> Option<Duration> {
+        let left = self.lasts.saturating_sub(now - self.since);
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+/// A delivery that asks for its event.
+pub(crate) struct Delivery<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) sent_at: Option<SystemTime>,
+    /// Whether it asks for the first time.
+    pub(crate) first: bool,
+}
+
+/// Whoever asks for an event.
+pub(crate) struct Claimant<'a> {
+    pub(crate) owner: &'a OwnerId,
+    /// After this long its claim is stale.
+    pub(crate) claim_time: Duration,
+    /// How many attempts an event has.
+    pub(crate) attempts: u32,
+}
+
+/// What becomes of a delivery that asks for its event.
+pub(crate) enum Verdict {
+    Claimed { token: FencingToken, attempt: u32 },
+    Duplicate,
+    Buried,
+    TooOld,
+    Taken { remaining: Duration },
+    Dead(DeadLetter),
+}
+
+/// Why an attempt came to nothing.
+pub(crate) struct Failed {
+    pub(crate) kind: FailedKind,
+    /// What to count it under.
+    pub(crate) reason: SmolStr,
+    /// All that is known of it.
+    pub(crate) error: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailedKind {
+    Transient,
+    /// As `Transient`, by a panic.
+    Panic,
+    Poison,
+}
+
+/// What becomes of an event whose attempt failed.
+pub(crate) enum Aftermath {
+    Again,
+    Dead(DeadLetter),
+    Superseded,
+}
+
+impl Claims {
+    /// Asks for an event.
+    ///
+    /// Who claims it has a token that is larger than all before it. An event that has had all its attempts, of which the last
+    /// did not say how it ended, is buried.
+    pub(crate) fn claim(
+        &mut self,
+        delivery: &Delivery<'_>,
+        by: &Claimant<'_>,
+        now: Timestamp,
+    ) -> Verdict {
+        self.figures.received += u64::from(delivery.first);
+        if self.done.contains_key(delivery.id) {
+            self.figures.duplicates += 1;
+            return Verdict::Duplicate;
+        }
+        let Some(open) = self.open.get_mut(delivery.id) else {
+            return self.claim_new(delivery, by, now);
+        };
+        let stale = match &open.state {
+            State::Dead(_) => {
+                self.figures.duplicates += 1;
+                return Verdict::Buried;
+            }
+            State::Claimed { span, .. } | State::Waiting { span } => {
+                if let Some(remaining) = span.left(now) {
+                    self.figures.taken += u64::from(delivery.first);
+                    return Verdict::Taken { remaining };
+                }
+                matches!(open.state, State::Claimed { .. })
+            }
+        };
+        if open.attempts >= by.attempts {
+            return Verdict::Dead(self.bury_unheard_of(delivery.id, now));
+        }
+        self.figures.taken_over += u64::from(stale);
+        open.attempts += 1;
+        let attempt = open.attempts;
+        self.last_token += 1;
+        let token = FencingToken(self.last_token);
+        open.state = by.claims(token, now);
+        Verdict::Claimed { token, attempt }
+    }
+
+    fn claim_new(&mut self, delivery: &Delivery<'_>, by: &Claimant<'_>, now: Timestamp) -> Verdict {
+        // Without a time a message is older than nothing: `None` is the smallest, and has its own case.
+        if delivery.sent_at.is_some() && delivery.sent_at <= self.watermark {
+            self.figures.too_old += 1;
+            return Verdict::TooOld;
+        }
+        self.last_token += 1;
+        let token = FencingToken(self.last_token);
+        let open = Open {
+            sent_at: delivery.sent_at,
+            attempts: 1,
+            state: by.claims(token, now),
+        };
+        self.open.insert(SmolStr::new(delivery.id), open);
+        Verdict::Claimed { token, attempt: 1 }
+    }
+
+    /// Who has the event claimed, and since when.
+    fn claimed(&self, id: &str) -> Option<(FencingToken, Timestamp)> {
+        match &self.open.get(id)?.state {
+            State::Claimed { token, span, .. } => Some((*token, span.since)),
+            State::Waiting { .. } | State::Dead(_) => None,
+        }
+    }
+
+    /// Whether this is the claim on the event. A stale one is, until it is taken over.
+    pub(super) fn holds(&self, id: &str, token: FencingToken) -> bool {
+        matches!(self.claimed(id), Some((held, _)) if held == token)
+    }
+
+    /// Marks an event as done, by whoever [holds](Self::holds) it.
+    pub(super) fn finish(&mut self, id: &str, now: Timestamp) {
+        let since = self.claimed(id).map_or(now, |(_, since)| since);
+        let Some((id, open)) = self.open.remove_entry(id) else {
+            return;
+        };
+        self.figures.finished(now - since);
+        if let Some(sent_at) = open.sent_at {
+            self.by_age.push(Reverse((sent_at, id.clone())));
+        }
+        let done = Done {
+            attempts: open.attempts,
+            at: now,
+        };
+        self.done.insert(id, done);
+    }
+
+    /// Ends an attempt that failed: the event is due again after `delay`, or dead if it has had `limit` attempts or is poison.
+    pub(crate) fn fail(
+        &mut self,
+        id: &str,
+        token: FencingToken,
+        failed: Failed,
+        (delay, limit): (Duration, u32),
+        now: Timestamp,
+    ) -> Aftermath {
+        if !self.holds(id, token) {
+            return self.superseded();
+        }
+        let Some(open) = self.open.get_mut(id) else {
+            return Aftermath::Superseded;
+        };
+        let exhausted = open.attempts >= limit;
+        self.figures.failed(&failed, exhausted);
+        let cause = match failed.kind {
+            FailedKind::Poison => Cause::Poison,
+            _ if exhausted => Cause::Exhausted,
+            _ => {
+                let (since, lasts) = (now, delay);
+                let span = Span { since, lasts };
+                open.state = State::Waiting { span };
+                return Aftermath::Again;
+            }
+        };
+        match self.bury(id, cause, failed.error, now) {
+            Some(letter) => Aftermath::Dead(letter),
+            None => Aftermath::Superseded,
+        }
+    }
+
+    /// Counts an attempt that came to its end too late.
+    pub(crate) fn superseded(&mut self) -> Aftermath {
+        self.figures.superseded += 1;
+        Aftermath::Superseded
+    }
+
+    /// Ends an attempt as if it had not been made.
+    pub(crate) fn withdraw(&mut self, id: &str, token: FencingToken, now: Timestamp) {
+        if !self.holds(id, token) {
+            return;
+        }
+        let Some(open) = self.open.get_mut(id) else {
+            return;
+        };
+        open.attempts -= 1;
+        let is_old = open.sent_at.is_some() && open.sent_at <= self.watermark;
+        if open.attempts == 0 && !is_old {
+            self.open.remove(id);
+        } else {
+            // Without a record it could be taken for an old one that is done.
+            open.state = State::due(now);
+        }
+    }
+
+    /// Ends an attempt of which nobody says how it ended. The next delivery may claim the event.
+    pub(crate) fn give_up(&mut self, id: &str, token: FencingToken, now: Timestamp) {
+        if self.holds(id, token)
+            && let Some(open) = self.open.get_mut(id)
+        {
+            open.state = State::due(now);
+        }
+    }
+
+    fn bury_unheard_of(&mut self, id: &str, now: Timestamp) -> DeadLetter {
+        let failed = Failed {
+            kind: FailedKind::Transient,
+            reason: SmolStr::new_static("no word of the last attempt"),
+            error: "the last attempt did not say how it ended".to_owned(),
+        };
+        self.figures.failed(&failed, true);
+        self.bury(id, Cause::Exhausted, failed.error, now)
+            .unwrap_or_else(|| DeadLetter::unnamed("it was never attempted"))
+    }
+
+    fn bury(
+        &mut self,
+        id: &str,
+        cause: Cause,
+        error: String,
+        now: Timestamp,
+    ) -> Option<DeadLetter> {
+        let (id, _) = self.open.get_key_value(id)?;
+        let id = id.clone();
+        let open = self.open.get_mut(&id)?;
+        self.burials += 1;
+        let burial = Burial {
+            number: self.burials,
+            at: now,
+            cause,
+            error,
+        };
+        let letter = burial.letter(&id, open.attempts, open.sent_at, now);
+        open.state = State::Dead(Box::new(burial));
+        if let Some(sent_at) = open.sent_at {
+            self.by_age.push(Reverse((sent_at, id)));
+        }
+        Some(letter)
+    }
+
+    /// Counts a message that cannot be told from others.
+    pub(crate) fn nameless(&mut self, first: bool) -> DeadLetter {
+        let letter = DeadLetter::unnamed("the message has no event id");
+        self.figures.received += u64::from(first);
+        let failed = Failed {
+            kind: FailedKind::Poison,
+            reason: SmolStr::new_static("no event id"),
+            error: String::new(),
+        };
+        self.figures.failed(&failed, false);
+        letter
+    }
+
+    /// Gives a dead event all its attempts again. Returns whether it was dead.
+    pub(crate) fn revive(&mut self, id: &str, now: Timestamp) -> bool {
+        let open = self.open.get_mut(id);
+        let Some(open) = open.filter(|open| matches!(open.state, State::Dead(_))) else {
+            return false;
+        };
+        // It stays in the table: without a record it could be taken for an old one that is done.
+        open.attempts = 0;
+        open.state = State::due(now);
+        true
+    }
+
+    /// Forgets up to `most` of what is done or dead and was sent before a moment, the oldest first. Returns how many it forgot,
+    /// and whether it came to an end.
+    pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
+        let mut forgotten = 0;
+        for _ in 0..most {
+            let oldest = self.by_age.peek();
+            if oldest.is_none_or(|Reverse((sent_at, _))| *sent_at >= sent_before) {
+                return (forgotten, true);
+            }
+            let Some(Reverse((sent_at, id))) = self.by_age.pop() else {
+                return (forgotten, true);
+            };
+            if self.forget(&id) {
+                self.watermark = self.watermark.max(Some(sent_at));
+                forgotten += 1;
+            }
+        }
+        (forgotten, false)
+    }
+
+    /// Forgets an event if it is done or dead. One that was brought back to life is neither; it is entered anew when it ends.
+    fn forget(&mut self, id: &str) -> bool {
+        if self.done.remove(id).is_some() {
+            return true;
+        }
+        let open = self.open.get(id);
+        let dead = open.is_some_and(|open| matches!(open.state, State::Dead(_)));
+        dead && self.open.remove(id).is_some()
+    }
+}
+
+impl Claimant<'_> {
+    fn claims(&self, token: FencingToken, now: Timestamp) -> State {
+        State::Claimed {
+            owner: self.owner.clone(),
+            token,
+            span: Span {
+                since: now,
+                lasts: self.claim_time,
+            },
+        }
+    }
+}
+
+impl State {
+    /// Due at once.
+    fn due(now: Timestamp) -> Self {
+        let (since, lasts) = (now, Duration::ZERO);
+        Self::Waiting {
+            span: Span { since, lasts },
+        }
+    }
+}

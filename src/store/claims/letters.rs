@@ -1,0 +1,191 @@
+//! What an inbox tells of single events.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use smol_str::SmolStr;
+
+use super::{Burial, Claims, Open, State};
+use crate::id::{FencingToken, OwnerId};
+use crate::lock::millis;
+use crate::time::Timestamp;
+
+/// Why an event is dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Cause {
+    /// Its handler said that no attempt will ever succeed.
+    Poison,
+    /// It failed as often as it may.
+    Exhausted,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Poison => "poison",
+            Self::Exhausted => "exhausted",
+        })
+    }
+}
+
+/// An event that will not be attempted again, unless it is [revived](crate::Inbox::revive).
+///
+/// Serializes in camelCase with durations in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DeadLetter {
+    /// The event; empty for a message that has no id.
+    pub event_id: SmolStr,
+    /// Why it is dead.
+    pub cause: Cause,
+    /// What went wrong the last time.
+    pub error: String,
+    /// How often it was attempted.
+    pub attempts: u32,
+    /// When it was sent, if its message says so.
+    pub sent_at: Option<SystemTime>,
+    /// How long it has been dead.
+    #[serde(serialize_with = "millis::duration")]
+    pub dead_for: Duration,
+}
+
+impl DeadLetter {
+    /// That of a message that cannot be told from others, and is in no table.
+    pub(super) fn unnamed(error: &str) -> Self {
+        Self {
+            event_id: SmolStr::default(),
+            cause: Cause::Poison,
+            error: error.to_owned(),
+            attempts: 0,
+            sent_at: None,
+            dead_for: Duration::ZERO,
+        }
+    }
+}
+
+impl fmt::Display for DeadLetter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            event_id,
+            cause,
+            error,
+            attempts,
+            ..
+        } = self;
+        let times = if *attempts == 1 {
+            "attempt"
+        } else {
+            "attempts"
+        };
+        write!(
+            f,
+            "event {event_id:?}, {cause} after {attempts} {times}: {error}"
+        )
+    }
+}
+
+impl Burial {
+    pub(super) fn letter(
+        &self,
+        id: &SmolStr,
+        attempts: u32,
+        sent_at: Option<SystemTime>,
+        now: Timestamp,
+    ) -> DeadLetter {
+        DeadLetter {
+            event_id: id.clone(),
+            cause: self.cause,
+            error: self.error.clone(),
+            attempts,
+            sent_at,
+            dead_for: now - self.at,
+        }
+    }
+}
+
+/// What an inbox knows of one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EventState {
+    /// Somebody works on it.
+    Claimed {
+        /// Who.
+        owner: OwnerId,
+        /// The number of the claim.
+        token: FencingToken,
+        /// Which attempt this is, counted from one.
+        attempt: u32,
+        /// How long it has been claimed.
+        held_for: Duration,
+        /// How long until the claim is stale; zero if it is.
+        remaining: Duration,
+    },
+    /// It failed and will be attempted again.
+    Waiting {
+        /// How often it was attempted.
+        attempts: u32,
+        /// How long until it is due; zero if it is.
+        remaining: Duration,
+    },
+    /// Its effect is there.
+    Done {
+        /// How often it was attempted.
+        attempts: u32,
+        /// How long ago that was.
+        done_for: Duration,
+    },
+    /// It will not be attempted again.
+    Dead(DeadLetter),
+}
+
+impl Claims {
+    /// What is known of an event.
+    pub(crate) fn state(&self, id: &str, now: Timestamp) -> Option<EventState> {
+        if let Some(done) = self.done.get(id) {
+            return Some(EventState::Done {
+                attempts: done.attempts,
+                done_for: now - done.at,
+            });
+        }
+        let (id, open) = self.open.get_key_value(id)?;
+        Some(open.state(id, now))
+    }
+
+    /// The dead events, in the order in which they died, each with what tells that order.
+    pub(crate) fn dead(&self, now: Timestamp) -> Vec<(u64, DeadLetter)> {
+        let open = self.open.iter();
+        open.filter_map(|(id, open)| match &open.state {
+            State::Dead(burial) => {
+                let letter = burial.letter(id, open.attempts, open.sent_at, now);
+                Some((burial.number, letter))
+            }
+            State::Claimed { .. } | State::Waiting { .. } => None,
+        })
+        .collect()
+    }
+}
+
+impl Open {
+    fn state(&self, id: &SmolStr, now: Timestamp) -> EventState {
+        match &self.state {
+            State::Claimed { owner, token, span } => EventState::Claimed {
+                owner: owner.clone(),
+                token: *token,
+                attempt: self.attempts,
+                held_for: now - span.since,
+                remaining: span.left(now).unwrap_or_default(),
+            },
+            State::Waiting { span } => EventState::Waiting {
+                attempts: self.attempts,
+                remaining: span.left(now).unwrap_or_default(),
+            },
+            State::Dead(burial) => {
+                EventState::Dead(burial.letter(id, self.attempts, self.sent_at, now))
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! Random deliveries, failures, crashes, takeovers and prunes against a plain reference.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doclock::{Claim, EventState, Failure, InboxOptions, Outcome};
+use proptest::prelude::*;
+
+use crate::common::cases;
+use crate::{Bank, CLAIM, MS, at, credit};
+
+const EVENTS: u64 = 6;
+const ATTEMPTS: u32 = 3;
+const BACKOFF: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Deliver(u64, Handler),
+    /// Claims an event and keeps the claim.
+    Claim(u64),
+    /// Ends one of the claims that are kept.
+    End(usize, Ending),
+    Advance(u64),
+    Prune(u64),
+    Revive(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Handler {
+    Done,
+    Transient,
+    Panic,
+    Poison,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Commit,
+    Fail,
+    Poison,
+    Drop,
+    /// Its worker is never heard of again.
+    Die,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let handler = prop_oneof![
+        3 => Just(Handler::Done),
+        2 => Just(Handler::Transient),
+        1 => Just(Handler::Panic),
+        1 => Just(Handler::Poison),
+    ];
+    let ending = prop_oneof![
+        3 => Just(Ending::Commit),
+        1 => Just(Ending::Fail),
+        1 => Just(Ending::Poison),
+        1 => Just(Ending::Drop),
+        1 => Just(Ending::Die),
+    ];
+    prop_oneof![
+        6 => (0..EVENTS, handler).prop_map(|(event, handler)| Step::Deliver(event, handler)),
+        3 => (0..EVENTS).prop_map(Step::Claim),
+        3 => (0..4_usize, ending).prop_map(|(nth, ending)| Step::End(nth, ending)),
+        3 => (1..20_u64).prop_map(Step::Advance),
+        1 => (0..=EVENTS).prop_map(Step::Prune),
+        1 => (0..EVENTS).prop_map(Step::Revive),
+    ]
+}
+
+/// What an event is, to the reference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Claimed { number: u64, until: Duration },
+    Waiting { until: Duration },
+    Done,
+    Dead,
+}
+
+#[derive(Default)]
+struct Reference {
+    now: Duration,
+    events: BTreeMap<u64, (State, u32)>,
+    claims: u64,
+    watermark: Option<u64>,
+    ledger: Vec<String>,
+}
+
+impl Reference {
+    /// The number of the claim, or what comes of the delivery instead.
+    fn claim(&mut self, event: u64) -> Result<u64, Outcome> {
+        let attempts = match self.events.get(&event) {
+            None if self.watermark.is_some_and(|mark| event <= mark) => {
+                return Err(Outcome::TooOld);
+            }
+            None => 0,
+            Some((State::Done, _)) => return Err(Outcome::Duplicate),
+            Some((State::Dead, _)) => return Err(Outcome::Buried),
+            Some((State::Claimed { until, .. } | State::Waiting { until }, _))
+                if *until > self.now =>
+            {
+                let remaining = *until - self.now;
+                return Err(Outcome::Taken { remaining });
+            }
+            Some((_, attempts)) => *attempts,
+        };
+        if attempts >= ATTEMPTS {
+            self.events.insert(event, (State::Dead, attempts));
+            // Which letter it is does not matter.
+            return Err(Outcome::Superseded);
+        }
+        self.claims += 1;
+        let (number, until) = (self.claims, self.now + CLAIM);
+        self.events
+            .insert(event, (State::Claimed { number, until }, attempts + 1));
+        Ok(number)
+    }
+
+    /// Ends a claim; false if it does not hold.
+    fn end(&mut self, event: u64, claim: u64, state: State) -> bool {
+        let Some((found, _)) = self.events.get_mut(&event) else {
+            return false;
+        };
+        let holds = matches!(found, State::Claimed { number, .. } if *number == claim);
+        if holds {
+            *found = state;
+        }
+        if holds && state == State::Done {
+            self.ledger.push(event.to_string());
+        }
+        holds
+    }
+
+    fn failed(&mut self, event: u64, claim: u64) -> bool {
+        let attempts = self.events.get(&event).map_or(0, |(_, attempts)| *attempts);
+        let until = self.now + BACKOFF * 2_u32.pow(attempts.saturating_sub(1));
+        let state = match attempts >= ATTEMPTS {
+            true => State::Dead,
+            false => State::Waiting { until },
+        };
+        self.end(event, claim, state)
+    }
+
+    fn prune(&mut self, before: u64) -> usize {
+        let gone: Vec<u64> = self
+            .events
+            .iter()
+            .filter(|(event, (state, _))| {
+                **event < before && matches!(state, State::Done | State::Dead)
+            })
+            .map(|(event, _)| *event)
+            .collect();
+        self.watermark = self.watermark.max(gone.iter().copied().max());
+        self.events.retain(|event, _| !gone.contains(event));
+        gone.len()
+    }
+}
+
+/// What they have in common.
+fn kind(state: Option<EventState>) -> Option<(&'static str, u32)> {
+    Some(match state? {
+        EventState::Claimed { attempt, .. } => ("claimed", attempt),
+        EventState::Waiting { attempts, .. } => ("waiting", attempts),
+        EventState::Done { attempts, .. } => ("done", attempts),
+        EventState::Dead(letter) => ("dead", letter.attempts),
+        other => panic!("{other:?}"),
+    })
+}
+
+fn compare(bank: &Bank, reference: &Reference) {
+    assert_eq!(bank.ledger(), reference.ledger);
+    for event in 0..EVENTS {
+        let expected = reference.events.get(&event).map(|(state, attempts)| {
+            let state = match state {
+                State::Claimed { .. } => "claimed",
+                State::Waiting { .. } => "waiting",
+                State::Done => "done",
+                State::Dead => "dead",
+            };
+            (state, *attempts)
+        });
+        assert_eq!(kind(bank.inbox.event(&event.to_string())), expected);
+    }
+}
+
+fn deliver(bank: &Bank, reference: &mut Reference, event: u64, handler: Handler) {
+    let message = (event.to_string(), at(event), ());
+    let outcome = bank.process(&message, |transaction, message| {
+        credit(transaction, message)?;
+        match handler {
+            Handler::Done => Ok(()),
+            Handler::Transient => Err(Failure::transient("no network")),
+            Handler::Panic => panic!("bad luck"),
+            Handler::Poison => Err(Failure::poison("bad")),
+        }
+    });
+    match (reference.claim(event), handler) {
+        (Err(Outcome::Superseded), _) => assert!(matches!(outcome, Outcome::Dead(_))),
+        (Err(expected), _) => assert_eq!(outcome, expected),
+        (Ok(claim), Handler::Done) => {
+            assert!(reference.end(event, claim, State::Done));
+            assert!(crate::done(&outcome));
+        }
+        (Ok(claim), Handler::Transient | Handler::Panic) => {
+            assert!(reference.failed(event, claim));
+            assert!(matches!(outcome, Outcome::Retry { .. } | Outcome::Dead(_)));
+        }
+        (Ok(claim), Handler::Poison) => {
+            assert!(reference.end(event, claim, State::Dead));
+            assert!(matches!(outcome, Outcome::Dead(_)));
+        }
+    }
+}
+
+fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept<'_>, ending: Ending) {
+    match ending {
+        Ending::Commit => {
+            let holds = reference.end(event, number, State::Done);
+            assert_eq!(bank.finish(claim).is_ok(), holds);
+        }
+        Ending::Fail => {
+            let holds = reference.failed(event, number);
+            let outcome = claim.fail(Failure::transient("no network"));
+            assert_eq!(outcome != Outcome::Superseded, holds);
+        }
+        Ending::Poison => {
+            let holds = reference.end(event, number, State::Dead);
+            let outcome = claim.fail(Failure::poison("bad"));
+            assert_eq!(outcome != Outcome::Superseded, holds);
+        }
+        Ending::Drop => {
+            let until = reference.now;
+            reference.end(event, number, State::Waiting { until });
+            drop(claim);
+        }
+        Ending::Die => std::mem::forget(claim),
+    }
+}
+
+/// A claim that is kept, with its event and its number in the reference.
+type Kept<'a> = (u64, u64, Claim<'a>);
+
+fn check(steps: &[Step]) {
+    let options = InboxOptions::new()
+        .attempts(ATTEMPTS)
+        .backoff(BACKOFF, 64 * BACKOFF);
+    let bank = Bank::new(options);
+    let mut reference = Reference::default();
+    let mut kept: Vec<Kept<'_>> = Vec::new();
+    for step in steps {
+        match *step {
+            Step::Deliver(event, handler) => deliver(&bank, &mut reference, event, handler),
+            Step::Claim(event) => {
+                let claimed = bank.inbox.claim(&(event.to_string(), at(event), ()));
+                match (reference.claim(event), claimed) {
+                    (Ok(number), Ok(claim)) => {
+                        assert_eq!(claim.token().get(), number);
+                        kept.push((event, number, claim));
+                    }
+                    (Err(Outcome::Superseded), Err(Outcome::Dead(_))) => {}
+                    (Err(expected), Err(found)) => assert_eq!(found, expected),
+                    (expected, found) => panic!("{found:?} for {expected:?}"),
+                }
+            }
+            Step::End(nth, ending) if nth < kept.len() => {
+                let claim = kept.remove(nth);
+                end(&bank, &mut reference, claim, ending);
+            }
+            Step::End(..) => {}
+            Step::Advance(seconds) => {
+                let by = Duration::from_secs(seconds);
+                bank.clock.advance(by);
+                reference.now += by;
+            }
+            Step::Prune(before) => {
+                assert_eq!(bank.inbox.prune(at(before)), reference.prune(before));
+            }
+            Step::Revive(event) => {
+                let dead = matches!(reference.events.get(&event), Some((State::Dead, _)));
+                assert_eq!(bank.inbox.revive(&event.to_string()), dead);
+                if dead {
+                    let until = reference.now;
+                    reference
+                        .events
+                        .insert(event, (State::Waiting { until }, 0));
+                }
+            }
+        }
+        compare(&bank, &reference);
+    }
+    let mut ledger = bank.ledger();
+    ledger.sort_unstable();
+    let effects = ledger.len();
+    ledger.dedup();
+    assert_eq!(ledger.len(), effects, "an effect happened twice");
+    bank.clock.advance(MS);
+}
+
+proptest! {
+    #![proptest_config(cases(1_000))]
+
+    #[test]
+    fn inbox_05_each_effect_happens_at_most_once_whatever_happens(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        check(&steps);
+    }
+}
