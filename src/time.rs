@@ -43,6 +43,12 @@ impl Expiry {
         })
     }
 
+    /// So many seconds after a clock's beginning, for rooms that know no durations.
+    #[cfg(test)]
+    pub(crate) fn after_start(seconds: u64) -> Option<Self> {
+        Self::after(Timestamp(0), Duration::from_secs(seconds))
+    }
+
     pub(crate) fn has_come(&self, now: Timestamp) -> bool {
         self.at <= now
     }

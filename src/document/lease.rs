@@ -225,3 +225,6 @@ impl Table {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

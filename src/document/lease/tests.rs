@@ -1,0 +1,60 @@
+use super::*;
+
+/// A moment so long after the beginning.
+fn at(seconds: u64) -> Expiry {
+    Expiry::after_start(seconds).unwrap()
+}
+
+/// That the table has each target and each end of its holdings, and nothing else.
+fn check(leases: &Leases) {
+    let Some(table) = &leases.table else {
+        return;
+    };
+    let mut targets = 0;
+    for (token, holding) in &table.holdings {
+        assert!(table.ends.contains(&(holding.expiry.at, *token)));
+        for target in holding.targets.iter() {
+            assert_eq!(leases.on(target).map(|on| on.token), Some(*token));
+            targets += 1;
+        }
+    }
+    assert_eq!(
+        table.nodes.len() + usize::from(table.whole.is_some()),
+        targets
+    );
+    assert_eq!(table.ends.len(), table.holdings.len());
+}
+
+/// Each second one is leased, on three nodes, of which others have been leased before; some are renewed, some released, and most expire.
+#[test]
+fn what_has_ended_leaves_nothing_behind() {
+    let mut leases = Leases::default();
+    let lasting = LeaseTargets::from("lasting");
+    let owner = OwnerId::default();
+    let granted = leases.grant(lasting, owner.clone(), at(1 << 20), at(0).at);
+    let lasting = granted.0.token;
+    for second in 0..500 {
+        let now = at(second).at;
+        let targets: LeaseTargets = (0..3)
+            .map(|nth| format!("n{}", (second * 7 + nth * 11) % 40))
+            .collect();
+        if leases.in_the_way(&targets, now).is_some() {
+            continue;
+        }
+        let granted = leases.grant(targets, owner.clone(), at(second + 1 + second % 5), now);
+        let token = granted.0.token;
+        check(&leases);
+        match second % 4 {
+            0 => leases.release(token),
+            1 => drop(leases.renew(token, at(second + 9), now)),
+            _ => {}
+        }
+        check(&leases);
+    }
+    assert!(leases.iter().count() < 40, "what expires is cleared away");
+    leases.release(lasting);
+    let granted = leases.grant("last".into(), owner, at(1001), at(1000).at);
+    assert_eq!(leases.iter().count(), 1);
+    leases.release(granted.0.token);
+    assert!(leases.table.is_none(), "nothing is allocated for no lease");
+}
