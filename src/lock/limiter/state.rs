@@ -137,6 +137,7 @@ impl<K: Clone + Eq, T> State<K, T> {
     }
 
     /// As [`State::try_take`], of a key that is idle and was not configured.
+    #[inline(always)]
     fn try_take_anew(
         &mut self,
         name: Name<'_, K>,
