@@ -384,7 +384,7 @@ impl<K: Debug> Call<K> {
 /// Tells callers what became of their calls. Without the mutex, and before anything else is done.
 #[inline]
 fn tell<K>(next: &mut Next<K, Caller>) {
-    for (caller, verdict) in next.told.drain(..) {
+    for (caller, verdict) in std::mem::take(&mut next.told) {
         caller.tell(verdict);
     }
 }

@@ -110,6 +110,7 @@ pub struct Signal(Option<CancelToken>);
 
 impl Signal {
     /// Whether the token of the call was cancelled. Never, for a call without one.
+    #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.0.as_ref().is_some_and(CancelToken::is_cancelled)
     }

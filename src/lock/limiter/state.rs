@@ -13,8 +13,6 @@
 
 use std::time::Duration;
 
-use smallvec::SmallVec;
-
 use super::adaptive::Adaptive;
 use super::error::Load;
 use super::figures::{Counts, Figures, KeySnapshot, LimiterSnapshot};
@@ -67,7 +65,7 @@ pub(super) type Verdict = Result<Granted, Box<Left>>;
 #[must_use]
 pub(super) struct Next<K, T> {
     /// Who is to be told what.
-    pub(super) told: SmallVec<[(T, Verdict); 2]>,
+    pub(super) told: Vec<(T, Verdict)>,
     /// A key that is idle now. Dropping it is code of users, so it comes last.
     pub(super) gone: Option<K>,
 }
@@ -75,7 +73,7 @@ pub(super) struct Next<K, T> {
 impl<K, T> Default for Next<K, T> {
     fn default() -> Self {
         Self {
-            told: SmallVec::new(),
+            told: Vec::new(),
             gone: None,
         }
     }
@@ -139,6 +137,7 @@ impl<K: Clone + Eq, T> State<K, T> {
     }
 
     /// As [`State::try_take`], of a key that is idle and was not configured.
+    #[inline(always)]
     fn try_take_anew(
         &mut self,
         name: Name<'_, K>,

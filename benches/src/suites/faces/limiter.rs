@@ -14,11 +14,11 @@ use crate::Result;
 use crate::measure::{interleaved, timed};
 use crate::report::{Report, Unit};
 
-/// Enough that reading the clock does not count, short enough to take turns often.
-const PAIRS: u32 = 500_000;
+/// Enough that reading the clock does not count, few enough to fit into the time that a thread is let run for.
+const PAIRS: u32 = 20_000;
 
 const ABOUT: &str =
-    "Acquire and release one of eight free slots from one thread, in batches of 500,000.";
+    "Acquire and release one of eight free slots from one thread, in batches of 20,000.";
 
 /// Whatever has slots.
 trait Subject {
