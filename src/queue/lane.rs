@@ -44,6 +44,8 @@ impl<T> Lane<T> {
     /// Up to so many slots are never given back, so that bursts do not allocate again and again.
     pub(super) const KEPT: usize = 1024;
 
+    const FIRST: usize = 4;
+
     /// Appends a value; its number is to be larger than all before.
     #[inline]
     pub(super) fn push(&mut self, sequence: u64, value: T) {
@@ -52,6 +54,11 @@ impl<T> Lane<T> {
                 .back()
                 .is_none_or(|last| last.sequence < sequence)
         );
+        let len = self.slots.len();
+        if len == self.slots.capacity() {
+            // By a quarter and not to twice the size: at most a fifth of a long line's memory is unused.
+            self.slots.reserve_exact((len / 4).max(Self::FIRST));
+        }
         self.slots.push_back(Slot {
             sequence,
             value: Some(value),

@@ -116,6 +116,16 @@ enum PartState {
     Upgrades,
 }
 
+/// Room for so many is never given back.
+const KEPT: usize = 64;
+
+/// Has a burst leave no more behind than what is in use now needs.
+fn fit<K: Eq + Hash, V>(map: &mut HashMap<K, V, FixedState>) {
+    if map.capacity() > KEPT.max(4 * map.len()) {
+        map.shrink_to(2 * map.len());
+    }
+}
+
 impl<K> Default for LockTable<K> {
     fn default() -> Self {
         Self {
@@ -406,6 +416,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         let Some(account) = self.parties.remove(&party) else {
             return served;
         };
+        fit(&mut self.parties);
         for key in account.held {
             if let Some(entry) = self.entries.get_mut(&key) {
                 entry.set(party, Rights::NONE);
@@ -443,15 +454,9 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         }
         if entry.is_idle() {
             self.entries.remove(key);
-            // A burst leaves no more behind than what is in use now needs.
-            if self.entries.capacity() > Self::KEPT.max(4 * self.entries.len()) {
-                self.entries.shrink_to(2 * self.entries.len());
-            }
+            fit(&mut self.entries);
         }
     }
-
-    /// Room for so many entries is never given back.
-    const KEPT: usize = 64;
 
     /// What a party waits for: each thing, what it wants there, and how many stand before it.
     pub(crate) fn waits_for(&self, party: Party) -> impl Iterator<Item = (&K, Rights, usize)> {

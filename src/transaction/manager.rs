@@ -8,7 +8,9 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::desk::{Prepared, Seat};
-use super::{HookFailure, Hooks, InHistory, IntoOperations, Operation, TransactionError, declare};
+use super::{
+    HookFailure, Hooks, InHistory, IntoOperations, Operation, TransactionError, declare, retry,
+};
 use crate::document::Selection;
 use crate::id::{LockId, OwnerId, TransactionId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
@@ -375,13 +377,9 @@ impl TransactionManager {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Outcome {
-        for _ in 1..attempts {
-            match self.try_on_nodes(submission.clone(), &options, call_site) {
-                Err(error) if error.is_transient() => {}
-                outcome => return outcome,
-            }
-        }
-        self.try_on_nodes(submission, &options, call_site)
+        retry(attempts, || {
+            self.try_on_nodes(submission.clone(), &options, call_site)
+        })
     }
 
     fn try_on_nodes(

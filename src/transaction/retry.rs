@@ -1,6 +1,9 @@
 //! Trying again what failed by an unlucky meeting with others.
 
 use std::error::Error;
+use std::hash::BuildHasher;
+use std::thread;
+use std::time::Duration;
 
 use super::{OperationError, TransactionError};
 use crate::document::EditError;
@@ -12,6 +15,9 @@ use crate::store::CommitError;
 ///
 /// A transaction on nodes that fails in this way was rolled back whole, so it is safe to run it again. The code has to begin
 /// it anew, and should drop it before it returns, as it does with `?`.
+///
+/// The first repetition comes at once; before each further one the calling thread sleeps, for 50 microseconds at first and twice as long each
+/// time, up to 12.8 milliseconds; of that a random part, at least half. Otherwise many who lock as they go could refuse each other for ever.
 ///
 /// ```
 /// use doclock::{DataStore, NodeSpec, Scope, View, retry};
@@ -39,13 +45,32 @@ pub fn retry<T, E: Transient>(
     attempts: u32,
     mut code: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
-    for _ in 1..attempts {
+    for attempt in 1..attempts {
         match code() {
-            Err(error) if error.is_transient() => {}
+            Err(error) if error.is_transient() => pause_after(attempt),
             outcome => return outcome,
         }
     }
     code()
+}
+
+/// Lets those pass with whom an attempt has met, so that it does not meet them again.
+fn pause_after(attempt: u32) {
+    thread::sleep(pause(
+        attempt,
+        foldhash::fast::RandomState::default().hash_one(attempt),
+    ));
+}
+
+fn pause(attempt: u32, random: u64) -> Duration {
+    const FIRST: Duration = Duration::from_micros(50);
+    const DOUBLINGS: u32 = 8;
+    if attempt < 2 {
+        return Duration::ZERO;
+    }
+    let longest = FIRST * (1 << (attempt - 2).min(DOUBLINGS));
+    let half = longest / 2;
+    half + Duration::from_nanos(random % (half.as_nanos() as u64 + 1))
 }
 
 /// An error of which it can be told whether the same may well succeed if it is tried again from the start: a deadlock, or a
@@ -115,5 +140,19 @@ impl Transient for Box<dyn Error> {
 impl Transient for Box<dyn Error + Send + Sync> {
     fn is_transient(&self) -> bool {
         is_transient(&**self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_differ() {
+        assert_eq!(pause(1, 7), Duration::ZERO);
+        let micros = |attempt, random| pause(attempt, random).as_micros();
+        assert_eq!((micros(2, 0), micros(3, 0), micros(10, 0)), (25, 50, 6400));
+        assert_eq!(micros(u32::MAX, 0), micros(10, 0));
+        assert_eq!((micros(3, 50_000), micros(3, 50_001)), (100, 50));
     }
 }

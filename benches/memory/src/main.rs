@@ -8,6 +8,7 @@
 //! each piece is not among them; so the pieces are counted, and what the process grew by is shown beside, for which
 //! each case has a process of its own.
 
+mod held;
 mod keys;
 mod waiting;
 
@@ -151,6 +152,8 @@ fn alone(name: &str, nodes: usize, waiting: usize, keys: usize) -> Result {
         serde_json::to_string(&measured(case, nodes)?)?
     } else if let Some(case) = keys::CASES.iter().find(|case| case.name == name) {
         serde_json::to_string(&keys::measured(case, keys)?)?
+    } else if let Some(case) = held::CASES.iter().find(|case| case.name == name) {
+        serde_json::to_string(&held::measured(case, waiting)?)?
     } else {
         let case = waiting::CASES.iter().find(|case| case.name == name);
         serde_json::to_string(&waiting::measured(case.ok_or(USAGE)?, waiting)?)?
@@ -182,6 +185,17 @@ fn all(nodes: usize, waiting: usize, keys: usize, json: bool) -> Result {
     }
     for case in &waiting::CASES {
         let row: waiting::Row = measured_apart(case.name, "--waiting", waiting)?;
+        if json {
+            println!("{}", serde_json::to_string(&row)?);
+        } else {
+            println!("{}", row.line());
+        }
+    }
+    if !json {
+        held::heading(waiting);
+    }
+    for case in &held::CASES {
+        let row: held::Row = measured_apart(case.name, "--waiting", waiting)?;
         if json {
             println!("{}", serde_json::to_string(&row)?);
         } else {

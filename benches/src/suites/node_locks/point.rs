@@ -10,7 +10,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{AcquireOptions, DataStore, LockError, LockMode, NodeId, OwnerId, Scope};
+use doclock::{
+    AcquireOptions, DataStore, LockError, LockMode, NodeId, OwnerId, Scope, Transient, retry,
+};
 use lockable::LockPool;
 use serde::Serialize;
 
@@ -32,7 +34,7 @@ const ABOUT: &str = "\
 3. Many for few (RocksDB's point_lock_bench: thread_count 64, key_count 16, max_num_keys_to_lock_per_txn 8,
    lock_timeout_ms 1000, lock_type 0): lock so many different keys of 16 exclusively, count up under each, release.
    sets          all keys in one step
-   one by one    in random order; refused: released, and the same tried again
+   one by one    in random order; refused: released, and the same tried again (doclock::retry)
    sorted        one by one, the smallest first, so nobody can be refused
    whole         the global lock instead of keys
    The counts are sums of all rounds. A timeout (1 s) would be a circle that nobody found, or starvation.
@@ -290,6 +292,19 @@ fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
     Ok(Trial { tally, time })
 }
 
+/// How an attempt ended that was in vain.
+enum Ended {
+    Refused,
+    TimeUp,
+    Failed(Box<dyn std::error::Error>),
+}
+
+impl Transient for Ended {
+    fn is_transient(&self) -> bool {
+        matches!(self, Self::Refused)
+    }
+}
+
 struct Client<'a> {
     subject: &'a dyn Subject,
     owner: OwnerId,
@@ -304,8 +319,15 @@ impl Client<'_> {
         while !over.load(Ordering::Relaxed) {
             let keys = self.next_keys();
             let begun = Instant::now();
-            // Who is refused over and over has not to succeed when time is up.
-            while !self.transact(&keys, &mut tally)? && !over.load(Ordering::Relaxed) {}
+            let outcome = retry(u32::MAX, || match self.transact(&keys, &mut tally) {
+                Ok(true) => Ok(()),
+                Ok(false) if over.load(Ordering::Relaxed) => Err(Ended::TimeUp),
+                Ok(false) => Err(Ended::Refused),
+                Err(error) => Err(Ended::Failed(error)),
+            });
+            if let Err(Ended::Failed(error)) = outcome {
+                return Err(error);
+            }
             tally.longest = tally.longest.max(begun.elapsed());
         }
         Ok(tally)
