@@ -393,6 +393,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         account.held.truncate(asks.held_before);
         if account.held.is_empty() {
             self.parties.remove(&party);
+            fit(&mut self.parties);
         }
         for part in asks.parts {
             let Some(entry) = self.entries.get_mut(&part.key) else {

@@ -325,8 +325,25 @@ fn a_million_things_leave_no_entry_and_little_room() {
     table.dismiss(1);
     assert_eq!((table.len(), table.parties.len()), (0, 0));
     assert!(
-        table.entries.capacity() <= 4 * LockTable::<u32>::KEPT,
+        table.entries.capacity() <= 4 * KEPT,
         "{}",
         table.entries.capacity()
     );
+}
+
+#[test]
+fn many_parties_leave_little_room() {
+    let mut table = LockTable::default();
+    let parties = 1..=100_000u64;
+    for party in parties.clone() {
+        assert_eq!(
+            table.ask(party, [(party, Exclusive.into())]),
+            Asked::Granted
+        );
+    }
+    for party in parties {
+        assert!(table.dismiss(party).is_empty());
+    }
+    let room = (table.parties.capacity(), table.entries.capacity());
+    assert!(room.0 <= 4 * KEPT && room.1 <= 4 * KEPT, "{room:?}");
 }
