@@ -88,7 +88,7 @@ impl Lists {
 
 /// How many histories a test looks at. `DOCLOCK_HISTORIES` says otherwise.
 fn histories() -> usize {
-    let usual = if cfg!(debug_assertions) { 20 } else { 200 };
+    let usual = if cfg!(debug_assertions) { 20 } else { 1000 };
     given("DOCLOCK_HISTORIES").map_or(usual, |histories| histories as usize)
 }
 
