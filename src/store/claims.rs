@@ -3,6 +3,7 @@
 mod figures;
 mod inboxes;
 mod letters;
+mod marks;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,6 +20,7 @@ pub use figures::{InboxStats, ReasonCount};
 pub(crate) use inboxes::InboxNumber;
 pub(super) use inboxes::Inboxes;
 pub use letters::{Cause, DeadLetter, EventState};
+use marks::Marks;
 
 /// The events of one inbox.
 ///
@@ -27,7 +29,7 @@ pub use letters::{Cause, DeadLetter, EventState};
 #[derive(Default)]
 pub(crate) struct Claims {
     open: Table<Open>,
-    done: Table<Done>,
+    done: Marks,
     /// What is done or dead, by when it was sent: the oldest on top. Whoever looks finds out whether an entry still counts.
     by_age: BinaryHeap<Reverse<(SystemTime, SmolStr)>>,
     /// When the newest was sent of all that were forgotten. Whatever was sent until then and is in no table may have been done.
@@ -153,7 +155,7 @@ impl Claims {
         now: Timestamp,
     ) -> Verdict {
         self.figures.received += u64::from(delivery.first);
-        if self.done.contains_key(delivery.id) {
+        if self.done.contains(delivery.id) {
             self.figures.duplicates += 1;
             return Verdict::Duplicate;
         }
@@ -381,7 +383,7 @@ impl Claims {
 
     /// Forgets an event if it is done or dead. One that was brought back to life is neither; it is entered anew when it ends.
     fn forget(&mut self, id: &str) -> bool {
-        if self.done.remove(id).is_some() {
+        if self.done.remove(id) {
             return true;
         }
         let open = self.open.get(id);

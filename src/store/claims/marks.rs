@@ -1,0 +1,110 @@
+//! Which events are done: many, and more all the time.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use smol_str::SmolStr;
+
+use super::Done;
+
+/// The marks of all events that are done, in parts that grow one at a time: a table grows by moving all that is in it, and readers
+/// of the document would wait for that.
+pub(super) struct Marks {
+    parts: Box<[HashTable<(SmolStr, Done)>]>,
+    hashing: RandomState,
+    len: usize,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self {
+            parts: (0..Self::PARTS).map(|_| HashTable::new()).collect(),
+            hashing: RandomState::default(),
+            len: 0,
+        }
+    }
+}
+
+impl Marks {
+    /// A million marks are some 4,000 in a part, which are moved in tens of microseconds.
+    const PARTS: usize = 256;
+
+    /// The hash of an event and its part, which bits choose that a table has no use for: it takes the lowest and the highest seven.
+    fn place(&self, id: &str) -> (u64, usize) {
+        let hash = self.hashing.hash_one(id);
+        (hash, (hash >> 40) as usize % Self::PARTS)
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<&Done> {
+        let (hash, part) = self.place(id);
+        let found = self.parts[part].find(hash, |(other, _)| other == id);
+        found.map(|(_, done)| done)
+    }
+
+    pub(super) fn contains(&self, id: &str) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// Marks an event that is not marked yet.
+    pub(super) fn insert(&mut self, id: SmolStr, done: Done) {
+        debug_assert!(!self.contains(&id), "an event is done once");
+        let (hash, part) = self.place(&id);
+        let hashing = &self.hashing;
+        self.parts[part].insert_unique(hash, (id, done), |(id, _)| hashing.hash_one(id.as_str()));
+        self.len += 1;
+    }
+
+    /// Takes a mark away, and returns whether there was one.
+    pub(super) fn remove(&mut self, id: &str) -> bool {
+        let (hash, part) = self.place(id);
+        let hashing = &self.hashing;
+        let table = &mut self.parts[part];
+        let Ok(found) = table.find_entry(hash, |(other, _)| other == id) else {
+            return false;
+        };
+        found.remove();
+        if table.capacity() > 4 * table.len().max(16) {
+            let room = 2 * table.len();
+            table.shrink_to(room, |(id, _)| hashing.hash_one(id.as_str()));
+        }
+        self.len -= 1;
+        true
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn marks_grow_in_small_steps_and_give_their_room_back() {
+        let mut marks = Marks::default();
+        let id = |number: u32| SmolStr::from(format!("event {number}"));
+        const EVENTS: u32 = 100_000;
+        for number in 0..EVENTS {
+            let done = Done {
+                attempts: number,
+                at: Timestamp::default(),
+            };
+            marks.insert(id(number), done);
+        }
+        let largest = |marks: &Marks| marks.parts.iter().map(HashTable::capacity).max();
+        assert!(largest(&marks) < Some(EVENTS as usize / 64));
+        assert_eq!(marks.len(), EVENTS as usize);
+        for number in 0..EVENTS {
+            assert_eq!(
+                marks.get(&id(number)).map(|done| done.attempts),
+                Some(number)
+            );
+            assert!(marks.remove(&id(number)) && !marks.remove(&id(number)));
+        }
+        assert_eq!((marks.len(), marks.contains("event 7")), (0, false));
+        assert!(largest(&marks) <= Some(64));
+    }
+}
