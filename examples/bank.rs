@@ -11,14 +11,16 @@
 //!
 //! Ends with 0 if the sum is what it was, with 1 if it is not, or with 2 if the input was bad.
 
+mod common;
+
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::number;
 use doclock::dsl::*;
 use doclock::{
     AcquireOptions, CommitError, DataStore, Lease, LeaseError, LeaseHolder, OperationError,
@@ -97,22 +99,6 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
         }
     }
     Ok(Some(options))
-}
-
-fn number(
-    option: &str,
-    words: &mut lexopt::Parser,
-    range: RangeInclusive<u64>,
-) -> Result<u64, String> {
-    let word = words.value().map_err(|error| error.to_string())?;
-    let number = word.to_str().and_then(|word| word.parse().ok());
-    number
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| {
-            let (least, most) = range.into_inner();
-            let word = word.display();
-            format!("{option} takes a number from {least} to {most}, not `{word}`")
-        })
 }
 
 /// One request of a customer.

@@ -11,12 +11,15 @@
 //!
 //! Ends with 0, or with 2 if the input was bad.
 
-use std::ops::{Range, RangeInclusive};
+mod common;
+
+use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::number;
 use doclock::{Call, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot};
 use lexopt::prelude::*;
 
@@ -96,22 +99,6 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
         }
     }
     Ok(Some(options))
-}
-
-fn number(
-    option: &str,
-    words: &mut lexopt::Parser,
-    range: RangeInclusive<u64>,
-) -> Result<u64, String> {
-    let word = words.value().map_err(|error| error.to_string())?;
-    let number = word.to_str().and_then(|word| word.parse().ok());
-    number
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| {
-            let (least, most) = range.into_inner();
-            let word = word.display();
-            format!("{option} takes a number from {least} to {most}, not `{word}`")
-        })
 }
 
 /// What became of the calls to each downstream: how long each took from its arrival, and how many were turned away or still

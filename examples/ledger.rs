@@ -10,14 +10,16 @@
 //!
 //! Ends with 0; with 1 if the ledger is wrong; with 2 if the input was bad.
 
+mod common;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::error::Error;
-use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use common::number;
 use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
     Claim, CommitError, DataStore, DeadLetter, Failure, Feed, Handled, Inbox, InboxOptions,
@@ -131,22 +133,6 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
         }
     }
     Ok(Some(options))
-}
-
-fn number(
-    option: &str,
-    words: &mut lexopt::Parser,
-    range: RangeInclusive<u64>,
-) -> Result<u64, String> {
-    let word = words.value().map_err(|error| error.to_string())?;
-    let number = word.to_str().and_then(|word| word.parse().ok());
-    number
-        .filter(|number| range.contains(number))
-        .ok_or_else(|| {
-            let (least, most) = range.into_inner();
-            let word = word.display();
-            format!("{option} takes a number from {least} to {most}, not `{word}`")
-        })
 }
 
 /// Those of this example are meant; others are still reported.

@@ -158,6 +158,15 @@ fn limiter_heavy_head_of_line_against_a_light_call() {
     );
 }
 
+fn outcome_of_heavy(heavy: Result<(), LimiterError>) -> &'static str {
+    match heavy {
+        Ok(()) => "heavy ran",
+        Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+        Err(LimiterError::Cancelled { .. }) => "cancelled",
+        Err(other) => panic!("{other}"),
+    }
+}
+
 #[test]
 fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
     let outcomes = ["cancelled", "refused", "heavy ran"];
@@ -179,12 +188,7 @@ fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
         canceller.join().unwrap();
         let heavy = heavy.join().unwrap();
         at_rest(&limiter);
-        seen.note(match heavy {
-            Ok(()) => "heavy ran",
-            Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
-            Err(LimiterError::Cancelled { .. }) => "cancelled",
-            Err(other) => panic!("{other}"),
-        });
+        seen.note(outcome_of_heavy(heavy));
     });
 }
 
@@ -237,11 +241,6 @@ fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled(
         canceller.join().unwrap();
         let heavy = heavy.join().unwrap();
         at_rest(&limiter);
-        seen.note(match heavy {
-            Ok(()) => "heavy ran",
-            Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
-            Err(LimiterError::Cancelled { .. }) => "cancelled",
-            Err(other) => panic!("{other}"),
-        });
+        seen.note(outcome_of_heavy(heavy));
     });
 }

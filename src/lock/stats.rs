@@ -218,6 +218,40 @@ impl Recorder {
     }
 }
 
+/// A line for each count.
+pub(super) fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Result {
+    counts
+        .iter()
+        .try_for_each(|(name, count)| writeln!(f, "{name:<14}{count:>12}"))
+}
+
+/// A table of waits and holds, without the end of its last line.
+pub(super) fn write_durations(
+    f: &mut fmt::Formatter<'_>,
+    wait: &DurationSummary,
+    hold: &DurationSummary,
+) -> fmt::Result {
+    write!(f, "{:<14}", "")?;
+    for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
+        write!(f, "{name:>12}")?;
+    }
+    for (name, summary) in [("wait", wait), ("hold", hold)] {
+        write!(f, "\n{name:<14}")?;
+        let columns = [
+            summary.mean,
+            summary.p50,
+            summary.p95,
+            summary.p99,
+            summary.p999,
+            summary.max,
+        ];
+        for duration in columns {
+            write!(f, "{:>12}", format!("{duration:.1?}"))?;
+        }
+    }
+    Ok(())
+}
+
 impl fmt::Display for LockStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = [
@@ -230,29 +264,9 @@ impl fmt::Display for LockStats {
             ("revocations", self.total_revocations),
             ("waiting now", self.queue_length as u64),
         ];
-        for (name, count) in counts {
-            writeln!(f, "{name:<14}{count:>12}")?;
-        }
-        writeln!(
-            f,
-            "{:<14}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}",
-            "", "mean", "p50", "p95", "p99", "p99.9", "max"
-        )?;
-        for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
-            write!(f, "{name:<14}")?;
-            let columns = [
-                summary.mean,
-                summary.p50,
-                summary.p95,
-                summary.p99,
-                summary.p999,
-                summary.max,
-            ];
-            for duration in columns {
-                write!(f, "{:>12}", format!("{duration:.1?}"))?;
-            }
-            writeln!(f)?;
-        }
+        write_counts(f, &counts)?;
+        write_durations(f, &self.wait, &self.hold)?;
+        writeln!(f)?;
         match &self.current_lock {
             Some(holder) => write!(f, "held by       {holder}"),
             None => f.write_str("held by       nobody"),

@@ -5,7 +5,7 @@ use doclock::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{ALLOCATOR, Result};
+use crate::{Result, bytes};
 
 /// Paragraphs of a section.
 const SECTION: usize = 100;
@@ -109,9 +109,4 @@ fn document(store: &DataStore, nodes: usize) -> Result<Vec<NodeId>> {
 fn take(store: &DataStore, scope: Scope) -> Result<NodeGuard> {
     let options = AcquireOptions::new().no_wait().unbound();
     Ok(store.node_locks().lock_with("owner", scope, options)?)
-}
-
-fn bytes() -> f64 {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }

@@ -3,7 +3,7 @@
 use doclock::{KeyedLock, LockError, ManualClock};
 use serde::{Deserialize, Serialize};
 
-use crate::{ALLOCATOR, Result};
+use crate::{Result, bytes};
 
 type Lock = KeyedLock<u64>;
 
@@ -108,9 +108,4 @@ pub fn measured(case: &Case, keys: usize) -> Result<Row> {
         most,
         room: [room, room_most, lock.stats().capacity],
     })
-}
-
-fn bytes() -> f64 {
-    let stats = ALLOCATOR.stats();
-    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
 }

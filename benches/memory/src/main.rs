@@ -304,3 +304,9 @@ fn resident() -> Option<f64> {
     let kilobytes: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kilobytes * 1024.0)
 }
+
+/// How many are allocated now.
+fn bytes() -> f64 {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated as f64 - stats.bytes_deallocated as f64
+}

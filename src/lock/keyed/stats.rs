@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::lock::DurationSummary;
-use crate::lock::stats::Samples;
+use crate::lock::stats::{Samples, write_counts, write_durations};
 
 /// What one shard counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -124,28 +124,7 @@ impl fmt::Display for KeyedStats {
             ("active keys", self.active_keys as u64),
             ("waiting now", self.queue_length as u64),
         ];
-        for (name, count) in counts {
-            writeln!(f, "{name:<14}{count:>12}")?;
-        }
-        write!(f, "{:<14}", "")?;
-        for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
-            write!(f, "{name:>12}")?;
-        }
-        for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
-            write!(f, "\n{name:<14}")?;
-            let DurationSummary {
-                mean,
-                p50,
-                p95,
-                p99,
-                p999,
-                max,
-                ..
-            } = *summary;
-            for duration in [mean, p50, p95, p99, p999, max] {
-                write!(f, "{:>12}", format!("{duration:.1?}"))?;
-            }
-        }
-        Ok(())
+        write_counts(f, &counts)?;
+        write_durations(f, &self.wait, &self.hold)
     }
 }

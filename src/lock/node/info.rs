@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::NodeWait;
 use crate::id::{LockId, NodeId};
 use crate::lock::info::Millis;
+use crate::lock::stats::write_counts;
 use crate::lock::{DurationSummary, LockInfo, QueueEntry};
 use crate::queue::LockMode;
 
@@ -116,9 +117,7 @@ impl fmt::Display for NodeLockStats {
             ("waiting now", self.waiting as u64),
             ("entries now", self.entries as u64),
         ];
-        for (name, count) in counts {
-            writeln!(f, "{name:<14}{count:>12}")?;
-        }
+        write_counts(f, &counts)?;
         for (name, summary) in [("wait", &self.wait), ("hold", &self.hold)] {
             let [mean, worst, max] = [summary.mean, summary.p999, summary.max].map(Millis);
             writeln!(f, "{name:<14}mean {mean}, p99.9 {worst}, max {max}")?;
