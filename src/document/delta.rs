@@ -222,24 +222,22 @@ impl Delta {
         (left.trimmed(), right.trimmed())
     }
 
-    /// The delta of a sequence of `len` items that another one, which `next` happened to, is put behind.
-    pub(super) fn joined(&self, len: usize, next: &Self) -> Self {
-        let (mut whole, beyond) = self.divided(len);
-        // What was added at the end stays where it was.
-        let added = beyond
-            .0
-            .iter()
-            .filter(|step| matches!(step, Step::Insert(_)));
-        let reached: usize = whole
-            .0
-            .iter()
-            .map(|step| match step {
-                Step::Keep(count) | Step::Remove(count) => *count,
-                Step::Insert(_) => 0,
-            })
-            .sum();
-        whole.push(Step::Keep(len.saturating_sub(reached)));
-        added.chain(&next.0).for_each(|step| whole.push(*step));
+    /// The delta of a sequence of `len` items, of which `now` came, that another one, which `next` happened to, is put behind.
+    pub(super) fn joined(&self, len: usize, now: usize, next: &Self) -> Self {
+        let (mut whole, _) = self.divided(len);
+        let (mut reached, mut known) = (0, 0);
+        for step in &whole.0 {
+            match *step {
+                Step::Keep(count) => (reached, known) = (reached + count, known + count),
+                Step::Remove(count) => reached += count,
+                Step::Insert(count) => known += count,
+            }
+        }
+        let rest = len.saturating_sub(reached);
+        whole.push(Step::Keep(rest));
+        // What was added at the end, of which not all is in a delta: what a join put there is not.
+        whole.push(Step::Insert(now.saturating_sub(known + rest)));
+        next.0.iter().for_each(|step| whole.push(*step));
         whole.trimmed()
     }
 }
@@ -401,7 +399,8 @@ mod tests {
             let at = usize::from(at) % (items.len() + 1);
             let (left, right) = delta.divided(at);
             let new = inserted(&after);
-            prop_assert_eq!(applied(&items, &left.joined(at, &right), &new), after);
+            let now = applied(&items[..at], &left, &new).len();
+            prop_assert_eq!(applied(&items, &left.joined(at, now, &right), &new), after);
         }
     }
 

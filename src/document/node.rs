@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
-use super::{Attributes, Marks, Text};
+use super::{Attributes, Cut, Marks, Text};
 use crate::id::NodeId;
 
 /// A node: an id, a type, attributes, a text with marks, children in order, and the parent that lists it.
@@ -44,6 +44,14 @@ impl Node {
     /// The attributes.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
+    }
+
+    /// Behind all of its text and children.
+    pub(super) fn end(&self) -> Cut {
+        Cut {
+            text: self.text.len(),
+            children: self.children.len(),
+        }
     }
 
     /// The text; empty where there is none.

@@ -188,10 +188,7 @@ pub(crate) fn join_nodes<V: View>(view: &V, id: &NodeId, right: &NodeId) -> Plan
     Ok(Some(Change::JoinNodes {
         id: id.clone(),
         place,
-        at: Cut {
-            text: node.text.len(),
-            children: node.children.len(),
-        },
+        at: node.end(),
         right: Box::new(Half {
             id: right.id.clone(),
             kind: right.kind.clone(),

@@ -132,13 +132,15 @@ impl Overlay {
         if matches!(inverse, Change::SetSelection { .. }) {
             return Ok(());
         }
-        match since.is_empty() && self.try_apply(&inverse, ids) {
-            true => Ok(()),
-            false => self.apply_rebased(&inverse, since, ids),
-        }?;
-        if !since.is_empty() {
-            since.advance(&inverse);
+        if since.is_empty() && self.try_apply(&inverse, ids) {
+            return Ok(());
         }
+        let end = match &inverse {
+            Change::JoinNodes { id, .. } => find(self, id)?.end(),
+            _ => Cut::default(),
+        };
+        self.apply_rebased(&inverse, since, ids)?;
+        since.advance(&inverse, end);
         Ok(())
     }
 
@@ -212,15 +214,11 @@ impl Overlay {
                 if since.cuts_off(&id, &at) {
                     return Err(Conflict::Split { id });
                 }
-                let at = Cut {
-                    text: node.text.len(),
-                    children: node.children.len(),
-                };
                 Change::JoinNodes {
-                    id,
-                    at,
-                    right,
+                    at: node.end(),
                     place: now,
+                    id,
+                    right,
                 }
             }
             other => other,

@@ -52,8 +52,9 @@ impl Since {
         }
     }
 
-    /// What was done, as it would have been done after this change, which began where it began.
-    pub(super) fn advance(&mut self, change: &Change) {
+    /// What was done, as it would have been done after this change, which began where it began. `end` is where the left half
+    /// of nodes that are joined ends by now.
+    pub(super) fn advance(&mut self, change: &Change, end: Cut) {
         match change {
             Change::SpliceText { id, .. } => after(&mut self.texts, id, &splice_of(change)),
             Change::SplitNode { id, at, right, .. } => {
@@ -61,8 +62,8 @@ impl Since {
                 divide(&mut self.children, id, at.children, &right.id);
             }
             Change::JoinNodes { id, at, right, .. } => {
-                join(&mut self.texts, id, at.text, &right.id);
-                join(&mut self.children, id, at.children, &right.id);
+                join(&mut self.texts, id, at.text, end.text, &right.id);
+                join(&mut self.children, id, at.children, end.children, &right.id);
             }
             // On the other side of the change there are no such nodes, or others.
             Change::InsertSubtree { nodes, .. } | Change::RemoveSubtree { nodes, .. } => {
@@ -189,13 +190,10 @@ fn divide(deltas: &mut Deltas, id: &NodeId, at: usize, right: &NodeId) {
     }
 }
 
-fn join(deltas: &mut Deltas, id: &NodeId, at: usize, right: &NodeId) {
-    let rest = deltas.remove(right);
-    let left = deltas.get(id);
-    if left.is_some() || rest.is_some() {
-        let whole = left.cloned().unwrap_or_default();
-        keep(deltas, id, whole.joined(at, &rest.unwrap_or_default()));
-    }
+fn join(deltas: &mut Deltas, id: &NodeId, at: usize, end: usize, right: &NodeId) {
+    let rest = deltas.remove(right).unwrap_or_default();
+    let left = deltas.get(id).cloned().unwrap_or_default();
+    keep(deltas, id, left.joined(at, end, &rest));
 }
 
 fn keep(deltas: &mut Deltas, id: &NodeId, delta: Delta) {

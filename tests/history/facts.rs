@@ -98,6 +98,8 @@ struct World {
     pen: Arc<Mutex<Pen>>,
     /// Who has touched a fact: it is expected to be led back if that is one alone.
     touched: BTreeMap<Fact, BTreeSet<usize>>,
+    /// Who has taken a letter away. If they bring it back later it is theirs, and whose mark it had does not matter any more.
+    taken: BTreeMap<char, BTreeSet<usize>>,
     acted: BTreeSet<usize>,
 }
 
@@ -220,6 +222,7 @@ impl World {
                 nodes: 0,
             })),
             touched: BTreeMap::new(),
+            taken: BTreeMap::new(),
             acted: BTreeSet::new(),
         }
     }
@@ -252,23 +255,21 @@ impl World {
 
     /// Whether nobody else ever touched it, nor took the letter away that has the mark.
     fn is_touched_by(&self, fact: &Fact, who: usize) -> bool {
-        let one = match fact {
-            Fact::Marked(letter, _) => self
-                .touched
-                .get(&Fact::Letter(*letter))
-                .is_none_or(|by| by.len() == 1),
+        let alone = |by: &BTreeSet<usize>| by.iter().eq([&who]);
+        let stayed = match fact {
+            Fact::Marked(letter, _) => self.taken.get(letter).is_none_or(alone),
             _ => true,
         };
-        one && self
-            .touched
-            .get(fact)
-            .is_some_and(|by| by.iter().eq([&who]))
+        stayed && self.touched.get(fact).is_some_and(alone)
     }
 
     fn note(&mut self, who: usize, effect: &Effect) {
         self.acted.insert(who);
-        for fact in effect.keys() {
+        for (fact, [_, after]) in effect {
             self.touched.entry(fact.clone()).or_default().insert(who);
+            if let (Fact::Letter(letter), None) = (fact, after) {
+                self.taken.entry(*letter).or_default().insert(who);
+            }
         }
     }
 

@@ -232,6 +232,34 @@ fn undo_03_a_split_is_joined_again_with_what_was_typed_in_both_halves() {
     assert_eq!(crate::common::text(&ann.store().snapshot(), "l"), "one!");
 }
 
+/// The join of the halves took the left one to be as long as lengths tell, so that Ann's marks went back to Bob's letters.
+#[test]
+fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() {
+    let (ann, bob) = two("");
+    let line = text_node("text", "onetwo").with_id("l");
+    run(&bob, create(element("p", [line]).with_id("p")));
+    let group = ann.group();
+    run(&ann, set_marks([Mark::new("bold", 3..6)]).on("l"));
+    run(&ann, split_at(3));
+    drop(group);
+    let insert = |on: &mut doclock::Transaction| {
+        let line = text_node("text", "XYZ").with_id("b");
+        on.insert(line, &"p".into(), 1).map(drop)
+    };
+    run(&bob, op(insert));
+    let join = |on: &mut doclock::Transaction| on.join_nodes(&"l".into(), &"b".into());
+    run(&bob, op(join));
+    let line = || {
+        let now = ann.store().snapshot();
+        (crate::common::text(&now, "l"), marks(&now, "l"))
+    };
+    ann.undo().unwrap();
+    assert_eq!(line(), ("oneXYZtwo".to_owned(), vec![]));
+    ann.redo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(line(), ("oneXYZtwo".to_owned(), vec![]));
+}
+
 fn split_at(text: usize) -> doclock::Operation {
     op(move |on: &mut doclock::Transaction| {
         let cut = doclock::Cut { text, children: 0 };
