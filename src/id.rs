@@ -189,6 +189,7 @@ impl From<String> for OwnerId {
 }
 
 impl From<&OwnerId> for OwnerId {
+    #[inline]
     fn from(owner: &OwnerId) -> Self {
         owner.clone()
     }

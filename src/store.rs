@@ -301,6 +301,7 @@ impl DataStore {
     /// # Errors
     ///
     /// [`ReleaseError`]: another grant is held, or a transaction is open under this one. Nothing is released.
+    #[inline]
     pub fn release_lock(&self, id: LockId) -> Result<Released, ReleaseError> {
         self.0.lock.release(id)
     }

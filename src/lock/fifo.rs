@@ -144,14 +144,9 @@ impl FifoLock {
 
     #[inline(always)]
     fn try_take(&self, asker: &Asker<'_>) -> Option<Grant> {
-        let shared = &*self.0;
-        if !shared.word.is_free() {
-            return None;
-        }
-        let mut state = shared.state.lock();
-        shared
-            .is_free(&state)
-            .then(|| shared.take(&mut state, asker, None))
+        let mut state = self.0.lock_if_free()?;
+        state.claim().assign(asker);
+        Some(self.0.take(&mut state, || None))
     }
 
     /// As [`acquire`](Self::acquire) without options.
@@ -161,17 +156,23 @@ impl FifoLock {
         owner: OwnerId,
         call_site: &'static Location<'static>,
     ) -> Result<Grant, LockError> {
-        let asker = Asker {
-            owner: &owner,
-            label: None,
-            call_site,
-            thread: thread_number(),
-            transaction: false,
-        };
-        match self.try_take(&asker) {
-            Some(grant) => Ok(grant),
-            None => self.grant(&asker, &AcquireOptions::new()),
+        match self.0.lock_if_free() {
+            Some(mut state) => {
+                state.claim().assign_plainly(owner, call_site);
+                Ok(self.0.take(&mut state, || None))
+            }
+            None => self.grant_plainly(&owner, call_site),
         }
+    }
+
+    #[cold]
+    fn grant_plainly(
+        &self,
+        owner: &OwnerId,
+        call_site: &'static Location<'static>,
+    ) -> Result<Grant, LockError> {
+        let options = AcquireOptions::new();
+        self.grant(&options.asker(owner, call_site, false), &options)
     }
 
     /// Joins the line and waits, unless nobody holds the lock. Work that is brought along may be done by whoever
@@ -186,7 +187,8 @@ impl FifoLock {
         let request = Arc::new(Request::new(asker, work));
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
-            let grant = shared.take(&mut state, asker, None);
+            state.claim().assign(asker);
+            let grant = shared.take(&mut state, || None);
             drop(state);
             return Ok(Answer::Granted(grant, request.take_work()));
         }
@@ -237,10 +239,16 @@ impl FifoLock {
     ///
     /// [`ReleaseError`]: another grant is held, this one was revoked, or a transaction is open under it. Nothing is
     /// released.
+    #[inline]
     pub fn release(&self, id: LockId) -> Result<Released, ReleaseError> {
-        if self.0.release(id, false) {
-            return Ok(Released::Freed);
+        match self.0.release(id, false) {
+            true => Ok(Released::Freed),
+            false => self.release_in_step(id),
         }
+    }
+
+    #[inline(never)]
+    fn release_in_step(&self, id: LockId) -> Result<Released, ReleaseError> {
         let ended = self.0.step(|state, now| state.release(id, now))?;
         Ok(match ended {
             None => Released::NothingHeld,
@@ -315,10 +323,16 @@ impl FifoLock {
     }
 
     /// Releases on behalf of a guard: what cannot be released now is released by the transaction under it.
+    #[inline]
     pub(crate) fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
-            self.0.hand_on(|state, now| state.release_or_defer(id, now));
+            self.release_or_defer_in_step(id);
         }
+    }
+
+    #[inline(never)]
+    fn release_or_defer_in_step(&self, id: LockId) {
+        self.0.hand_on(|state, now| state.release_or_defer(id, now));
     }
 
     /// Opens a transaction under a grant that somebody else will release, and tells whose it is.
@@ -328,18 +342,29 @@ impl FifoLock {
     }
 
     /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends the grant that is a transaction's own.
+    #[inline]
     pub(crate) fn part_from_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
-            self.0
-                .hand_on(|state, now| state.part_from_grant(id, now, None));
+            self.part_in_step(id);
         }
     }
 
+    #[inline(never)]
+    fn part_in_step(&self, id: LockId) {
+        self.0
+            .hand_on(|state, now| state.part_from_grant(id, now, None));
+    }
+
     /// Ends the grant that is a transaction's own, and goes on with the errands of those that wait.
+    #[inline]
     pub(crate) fn part_and_serve(&self, grant: Grant) {
-        if self.0.release(grant.id(), true) {
-            return;
+        if !self.0.release(grant.id(), true) {
+            self.part_in_step_and_serve(grant);
         }
+    }
+
+    #[inline(never)]
+    fn part_in_step_and_serve(&self, grant: Grant) {
         let server = thread_number();
         let mut batch = Batch::new(self.0.batch);
         let mut ending = grant.id();

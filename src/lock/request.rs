@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 use super::parker::{Parker, Waiter};
 use super::{Grant, LockError};
 use crate::id::OwnerId;
-use crate::sync::{Condvar, Hint, Mutex};
+use crate::sync::{Condvar, Hint, Mutex, thread_number};
 use crate::time::{Clock, Deadline, TimeListener};
 
 /// Who asks, as the caller says it.
@@ -71,6 +71,18 @@ impl Claim {
         self.call_site = asker.call_site;
         self.thread = asker.thread;
         self.transaction = asker.transaction;
+    }
+
+    /// As [`Claim::assign`], for the calling thread, of whom no more is known.
+    #[inline(always)]
+    pub(super) fn assign_plainly(&mut self, owner: OwnerId, call_site: &'static Location<'static>) {
+        self.owner = owner;
+        if self.label.is_some() {
+            self.label = None;
+        }
+        self.call_site = call_site;
+        self.thread = thread_number();
+        self.transaction = false;
     }
 
     /// Lets go of what it keeps elsewhere in memory.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
-use super::request::Asker;
 use super::state::{Moment, Next, Stand, State};
 use super::tempo::Measured;
 use super::wait::{self, Line, Reason, Wait};
@@ -79,11 +78,10 @@ impl Shared {
     pub(super) fn enter(&self) -> (MutexGuard<'_, State>, Moment) {
         let mut state = self.state.lock();
         if let Some(held) = state.shown
-            && !held.pinned
+            && !held.is_pinned()
         {
             if self.word.pin() {
-                let pinned = true;
-                state.shown = Some(Held { pinned, ..held });
+                state.shown = Some(held.pinned_if(true));
             } else {
                 state.shown = None;
                 state.settle();
@@ -122,12 +120,22 @@ impl Shared {
         self.word.set(held);
     }
 
+    /// The state, if nobody holds, nor can before it is let go of. `None` says only that somebody held a moment ago.
+    #[inline(always)]
+    pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, State>> {
+        if !self.word.is_free() {
+            return None;
+        }
+        let state = self.state.lock();
+        self.is_free(&state).then_some(state)
+    }
+
     /// Whether nobody holds, and nobody can before the mutex is free again.
     #[inline(always)]
-    pub(super) fn is_free(&self, state: &State) -> bool {
+    fn is_free(&self, state: &State) -> bool {
         match state.shown {
             None => true,
-            Some(held) => !held.pinned && self.word.is_free(),
+            Some(held) => !held.is_pinned() && self.word.is_free(),
         }
     }
 
@@ -138,10 +146,9 @@ impl Shared {
         }
     }
 
-    /// Takes the lock for a claim. Nobody holds it.
+    /// Takes the lock for whoever wrote its claim. Nobody holds it.
     #[inline(always)]
-    pub(super) fn take(&self, state: &mut State, asker: &Asker<'_>, scope: Option<Scope>) -> Grant {
-        state.settle();
+    pub(super) fn take(&self, state: &mut State, scope: impl FnOnce() -> Option<Scope>) -> Grant {
         let (measured, overdue) = match state.hold_limit {
             None => (state.tempo.measure(&self.clock), None),
             Some(limit) => (
@@ -149,13 +156,9 @@ impl Shared {
                 self.clock.deadline(limit),
             ),
         };
-        let grant = state.take(asker, scope, measured, overdue);
-        let held = Held {
-            number: grant.id().number,
-            transaction: asker.transaction,
-            pinned: measured.is_some(),
-        };
-        self.show(state, Some(held));
+        let grant = state.take(scope, measured, overdue);
+        let held = state.holder_shown();
+        self.show(state, held.map(|held| held.pinned_if(measured.is_some())));
         grant
     }
 

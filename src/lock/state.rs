@@ -123,7 +123,8 @@ impl State {
 
     // --- Grants ---
 
-    /// Takes note of a hold that ended without the mutex. To be called before anything else when nobody holds.
+    /// Takes note of a hold that ended without the mutex. To be called before anything else but [`State::take`] when nobody
+    /// holds.
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
@@ -140,14 +141,16 @@ impl State {
     /// The holder, as the lock's word says it.
     #[inline(always)]
     pub(super) fn held(&self) -> Option<Held> {
-        if self.held {
-            return Some(Held {
-                number: self.holder.grant.id().number,
-                transaction: self.holder.claim.transaction,
-                pinned: true,
-            });
+        match self.held {
+            true => self.holder_shown().map(|held| held.pinned_if(true)),
+            false => self.is_shared().then_some(Held::SHARED),
         }
-        self.is_shared().then_some(Held::SHARED)
+    }
+
+    #[inline(always)]
+    pub(super) fn holder_shown(&self) -> Option<Held> {
+        let Holder { grant, claim, .. } = &self.holder;
+        Held::by(grant.id().number, claim.transaction)
     }
 
     /// The figures in which the holder counts.
@@ -188,21 +191,31 @@ impl State {
         }
     }
 
-    /// Makes whoever asks the holder at once. Nobody holds, hence nobody waits.
+    /// Where whoever is about to [take](State::take) the lock writes its claim. Nobody holds it.
+    #[inline(always)]
+    pub(super) fn claim(&mut self) -> &mut Claim {
+        &mut self.holder.claim
+    }
+
+    /// Makes whoever wrote its claim the holder at once. Nobody holds, hence nobody waits.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
-        asker: &Asker<'_>,
-        scope: Option<Scope>,
+        scope: impl FnOnce() -> Option<Scope>,
         measured: Option<Measured>,
         overdue: Option<Deadline>,
     ) -> Grant {
-        let taken = self.queue.try_take(&Part::Whole);
-        debug_assert!(
-            taken,
-            "nobody holds, but somebody waits (queue, invariant 2)"
-        );
-        self.holder.claim.assign(asker);
+        if self.held {
+            // The last hold ended without the mutex, so what it took of the line was not given back.
+            self.recorder().releases += 1;
+        } else {
+            let taken = self.queue.try_take(&Part::Whole);
+            debug_assert!(
+                taken,
+                "nobody holds, but somebody waits (queue, invariant 2)"
+            );
+        }
+        let scope = scope();
         if scope.is_some() || self.holder.scope.is_some() {
             self.holder.scope = scope;
         }
@@ -213,7 +226,6 @@ impl State {
     /// Makes whoever claims it the holder.
     #[inline(always)]
     fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Deadline>) -> Grant {
-        debug_assert!(!self.held, "granted beside a holder");
         self.held = true;
         self.grants += 1;
         self.recorder().acquisitions += 1;
@@ -224,8 +236,9 @@ impl State {
         if overdue.is_some() || self.holder.overdue.is_some() {
             self.holder.overdue = overdue;
         }
-        self.holder.sealed = false;
-        self.holder.joined = None;
+        if self.holder.sealed || self.holder.joined.is_some() {
+            (self.holder.sealed, self.holder.joined) = (false, None);
+        }
         grant
     }
 
@@ -259,6 +272,7 @@ impl State {
         self.holder.scope = None;
         let id = self.id(number);
         self.figures.wait.record(now.at - since, 1);
+        debug_assert!(!self.held, "granted beside a holder");
         let server = server.filter(|_| request.is_errand());
         let asker = request.asker();
         self.holder.claim.assign(&Asker {

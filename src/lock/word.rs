@@ -1,5 +1,6 @@
 //! The part of a lock's state that is changed without its mutex.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 
 use crate::id::LockId;
@@ -40,7 +41,7 @@ impl Word {
     pub(super) fn set(&self, held: Option<Held>) {
         // Release, because who finds the lock free without the mutex's help must see what was done under it.
         self.0
-            .store(held.map_or(FREE, Held::encode), Ordering::Release);
+            .store(held.map_or(FREE, |held| held.0.get()), Ordering::Release);
     }
 
     /// Has the present hold end under the mutex. With the mutex; `false` if nobody holds.
@@ -60,37 +61,40 @@ impl Word {
     /// Ends a hold that is not pinned.
     #[inline]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        let held = Held {
-            number: id.number,
-            transaction,
-            pinned: false,
-        };
+        let held = Held::encode(id.number, transaction);
         self.0
-            .compare_exchange(held.encode(), FREE, Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(held, FREE, Ordering::Release, Ordering::Relaxed)
             .is_ok()
     }
 }
 
-/// A word that is not free.
+/// A word that is not free, as it was set last. One number, because it is written with each grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held {
-    pub(super) number: u64,
-    pub(super) transaction: bool,
-    pub(super) pinned: bool,
-}
+pub(super) struct Held(NonZeroU64);
 
 impl Held {
     /// By some who share the lock: each of them leaves under the mutex. No request has the number zero.
-    pub(super) const SHARED: Self = Self {
-        number: 0,
-        transaction: false,
-        pinned: true,
-    };
+    pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
+
+    /// By whoever asked with that number.
+    #[inline]
+    pub(super) fn by(number: u64, transaction: bool) -> Option<Self> {
+        NonZeroU64::new(Self::encode(number, transaction)).map(Self)
+    }
+
+    #[must_use]
+    #[inline]
+    pub(super) fn pinned_if(self, pinned: bool) -> Self {
+        Self(self.0 | u64::from(pinned) * PINNED)
+    }
 
     #[inline]
-    fn encode(self) -> u64 {
-        (self.number << NUMBER)
-            | (u64::from(self.transaction) * TRANSACTION)
-            | (u64::from(self.pinned) * PINNED)
+    pub(super) fn is_pinned(self) -> bool {
+        self.0.get() & PINNED != 0
+    }
+
+    #[inline]
+    fn encode(number: u64, transaction: bool) -> u64 {
+        (number << NUMBER) | (u64::from(transaction) * TRANSACTION)
     }
 }

@@ -30,12 +30,9 @@ impl FifoLock {
         {
             return Err(self.refuse_cancelled(asker.owner, Part::Share));
         }
-        let shared = &*self.0;
-        if shared.word.is_free() {
-            let mut state = shared.state.lock();
-            if shared.is_free(&state) {
-                return Ok(shared.take(&mut state, asker, Some(scope)));
-            }
+        if let Some(mut state) = self.0.lock_if_free() {
+            state.claim().assign(asker);
+            return Ok(self.0.take(&mut state, || Some(scope)));
         }
         self.grant_nodes_in_line(asker, options, &scope, tree)
     }

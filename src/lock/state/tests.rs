@@ -33,7 +33,6 @@ impl Taken {
     }
 
     fn take(&mut self, weight: Option<u64>) -> LockId {
-        self.state.settle();
         let Moment { at, overdue } = self.now();
         let asker = Asker {
             owner: &"ann".into(),
@@ -43,7 +42,8 @@ impl Taken {
             transaction: false,
         };
         let measured = weight.map(|weight| Measured { at, weight });
-        self.state.take(&asker, None, measured, overdue).id()
+        self.state.claim().assign(&asker);
+        self.state.take(|| None, measured, overdue).id()
     }
 
     /// Somebody looks.
