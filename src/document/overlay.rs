@@ -106,6 +106,7 @@ impl Overlay {
     }
 
     /// What was done so far, in order.
+    #[inline]
     pub(crate) fn changes(&self) -> &[Change] {
         &self.changes
     }

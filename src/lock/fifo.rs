@@ -386,6 +386,7 @@ impl FifoLock {
     }
 
     /// Has a grant that can be revoked stay until the transaction under it is over. `false` when it was revoked already.
+    #[inline]
     pub(crate) fn seal(&self, grant: Grant) -> bool {
         !grant.limited || self.0.step(|state, _| state.seal(grant.id()))
     }

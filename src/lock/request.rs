@@ -65,8 +65,10 @@ impl Claim {
     #[inline(always)]
     pub(super) fn assign(&mut self, asker: &Asker<'_>) {
         self.owner = asker.owner.clone();
-        if self.label.is_some() || asker.label.is_some() {
-            self.label = asker.label.cloned();
+        match (&mut self.label, asker.label) {
+            (None, None) => {}
+            (Some(own), Some(label)) => *own = label.clone(),
+            (own, label) => *own = label.cloned(),
         }
         self.call_site = asker.call_site;
         self.thread = asker.thread;

@@ -129,7 +129,7 @@ impl Transaction {
     ///
     /// [`EditError`]: the node does not exist, the range is not within its text.
     pub fn delete_text(&mut self, id: &NodeId, range: Range<usize>) -> Result<(), EditError> {
-        self.splice(id, Some(range), "")
+        self.splice(id, Some(range), SmolStr::default())
     }
 
     /// Replaces the characters of a half-open range. Marks around it stay, those inside it go, those across an

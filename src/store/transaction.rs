@@ -248,6 +248,7 @@ impl Transaction {
     }
 
     /// What it has changed so far, in order.
+    #[inline]
     pub fn changes(&self) -> &[Change] {
         self.overlay.changes()
     }
@@ -441,6 +442,14 @@ impl Transaction {
         &self.operations
     }
 
+    /// Makes room for so many, if none were carried out yet.
+    pub(crate) fn expect_operations(&mut self, count: usize) {
+        if self.operations.capacity() == 0 {
+            self.operations = Vec::with_capacity(count);
+        }
+    }
+
+    #[inline]
     pub(crate) fn record(&mut self, operation: ExecutedOperation) {
         self.operations.push(operation);
     }
@@ -553,6 +562,7 @@ impl Transaction {
     }
 
     /// What was carried out, when nobody will ask any more.
+    #[inline]
     pub(crate) fn take_executed(&mut self) -> Vec<ExecutedOperation> {
         std::mem::take(&mut self.operations)
     }
@@ -562,6 +572,7 @@ impl Transaction {
     /// # Errors
     ///
     /// [`CommitError::Revoked`]: it was already.
+    #[inline]
     pub(crate) fn seal(&self) -> Result<(), CommitError> {
         match self.store().0.lock.seal(self.held.grant) {
             true => Ok(()),

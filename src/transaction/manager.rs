@@ -447,11 +447,12 @@ impl TransactionManager {
             Some(hooks) => hooks.run_before(transaction, submission.operations)?,
             None => submission.operations,
         };
-        let inverses: Vec<_> = operations.iter().filter_map(Operation::inverse).collect();
-        transaction.run_list(operations)?;
         if let Some(prepared) = prepared {
+            let inverses = operations.iter().filter_map(Operation::inverse).collect();
+            transaction.run_list(operations)?;
             return prepared.commit(transaction, inverses, submission.in_history);
         }
+        transaction.run_list(operations)?;
         let published = transaction.publish_and(|_| ())?;
         Ok(TransactionResult::new(transaction, published, None, None))
     }
@@ -465,6 +466,7 @@ impl TransactionManager {
         }
     }
 
+    #[inline]
     fn receipt(&self, submission: &Submission) -> Option<Arc<Receipt>> {
         self.0.store.receipt(submission.idempotency_key.as_ref()?)
     }
@@ -491,6 +493,7 @@ impl TransactionManager {
 }
 
 impl Submission {
+    #[inline]
     pub(super) fn new(operations: impl IntoOperations) -> Self {
         Self {
             operations: operations.into_operations(),
@@ -521,6 +524,7 @@ fn is_empty(operation: &Operation) -> bool {
 
 impl TransactionResult {
     /// What became of a transaction that is over.
+    #[inline]
     pub(super) fn new(
         transaction: &mut Transaction,
         published: Publication,

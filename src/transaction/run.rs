@@ -44,6 +44,7 @@ impl Transaction {
     }
 
     pub(super) fn run_list(&mut self, operations: Vec<Operation>) -> Result<(), TransactionError> {
+        self.expect_operations(operations.len());
         let mut runner = Runner {
             transaction: self,
             index: 0,
@@ -63,13 +64,13 @@ impl Runner<'_> {
     fn run(&mut self, operation: Operation) -> Result<(), TransactionError> {
         let name = operation.name();
         match operation {
-            Operation::On { node_id, operation } => self.step_on(node_id, operation),
+            Operation::On { node_id, operation } => self.step_on(name, node_id, operation),
             Operation::Control {
                 node_id,
                 operations,
-            } => operations
-                .into_iter()
-                .try_for_each(|operation| self.step_on(node_id.clone(), operation)),
+            } => operations.into_iter().try_for_each(|operation| {
+                self.step_on(operation.name(), node_id.clone(), operation)
+            }),
             Operation::Create { node } => self.step(name, |transaction| {
                 Ok(transaction.create(node).map(drop)?)
             }),
@@ -96,8 +97,12 @@ impl Runner<'_> {
         }
     }
 
-    fn step_on(&mut self, node: NodeRef, operation: NodeOperation) -> Result<(), TransactionError> {
-        let name = operation.name();
+    fn step_on(
+        &mut self,
+        name: &'static str,
+        node: NodeRef,
+        operation: NodeOperation,
+    ) -> Result<(), TransactionError> {
         let id = match node {
             NodeRef::Id(id) => id,
             alias => match resolve(self.transaction, &alias) {
@@ -161,9 +166,12 @@ impl Runner<'_> {
     /// Keeps what was done, which are the changes from the given one on.
     fn done(&mut self, name: &'static str, node_id: Option<NodeId>, before: usize) {
         let changes = self.transaction.changes();
-        let mut created = created(changes.get(before..).unwrap_or_default());
-        // What was made on the way need not be there in the end.
-        created.retain(|id| self.transaction.contains(id));
+        let changes = changes.get(before..).unwrap_or_default();
+        // Most create nothing.
+        let created = match changes.iter().any(creates) {
+            true => created(self.transaction, changes),
+            false => Vec::new(),
+        };
         self.transaction.record(ExecutedOperation {
             name: SmolStr::new_static(name),
             node_id,
@@ -205,9 +213,16 @@ pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(),
     }
 }
 
+fn creates(change: &Change) -> bool {
+    matches!(
+        change,
+        Change::InsertSubtree { .. } | Change::SplitNode { .. }
+    )
+}
+
 /// What was inserted, in document order, then the right halves of what was cut, the outermost first: cuts go from the
-/// inside outwards.
-fn created(changes: &[Change]) -> Vec<NodeId> {
+/// inside outwards. What was made on the way need not be there in the end.
+fn created(transaction: &Transaction, changes: &[Change]) -> Vec<NodeId> {
     let inserted = changes.iter().flat_map(|change| match change {
         Change::InsertSubtree { nodes, .. } => nodes.as_slice(),
         _ => &[],
@@ -217,5 +232,9 @@ fn created(changes: &[Change]) -> Vec<NodeId> {
         _ => None,
     });
     let inserted = inserted.map(|node| Node::id(node));
-    inserted.chain(halves).cloned().collect()
+    let created = inserted.chain(halves);
+    created
+        .filter(|id| transaction.contains(id))
+        .cloned()
+        .collect()
 }
