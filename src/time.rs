@@ -123,8 +123,9 @@ impl Clock {
     }
 
     /// Asks that `listener` be told whenever the time jumps. The system clock never jumps.
-    pub(crate) fn listen(&self, listener: Weak<dyn TimeListener>) {
+    pub(crate) fn listen<L: TimeListener + 'static>(&self, listener: &Arc<L>) {
         if let Source::Manual(clock) = &self.0 {
+            let listener = Arc::downgrade(listener);
             clock.listen(listener);
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::batch::Batch;
 use super::error::CancelEvidence;
 use super::request::{Asker, Errand, Outcome, Request};
-use super::shared::{LockSettings, Shared};
+use super::shared::{LockSettings, Shared, WaitLimit};
 use super::state::{Ended, Moment, Next, State};
 use super::tempo::Tempo;
 use super::wait;
@@ -70,12 +70,12 @@ impl FifoLock {
     pub(crate) fn with_settings(settings: LockSettings) -> Self {
         let lock = random_session();
         let mut state = State::new(lock, settings.overtaking, Tempo::new(&settings.clock));
-        state.wait_limit = settings.wait_limit;
         state.hold_limit = settings.hold_limit;
         state.queue_bound = settings.queue_bound;
         Self(Arc::new(Shared {
             word: Word::new(),
             state: Mutex::new(state),
+            wait_limit: WaitLimit::new(settings.wait_limit),
             lock,
             clock: settings.clock,
             batch: settings.batch,
@@ -185,6 +185,9 @@ impl FifoLock {
     ) -> Result<Answer<W>, LockError> {
         let shared = &self.0;
         let request = Arc::new(Request::new(asker, work));
+        let limit = options.limit(shared.wait_limit.get());
+        // The deadline comes first: whoever sees the request in the line may count on its limit running.
+        let deadline = shared.deadline(limit);
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
             state.claim().assign(asker);
@@ -192,14 +195,11 @@ impl FifoLock {
             drop(state);
             return Ok(Answer::Granted(grant, request.take_work()));
         }
-        let limit = options.limit(state.wait_limit);
         state.refuse_reentry(asker, Part::Whole, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(state.would_block(asker, None, now.at));
         }
         state.reject_excess(asker, Part::Whole, options.queue_bound)?;
-        // The deadline comes first: whoever sees the request in the line may count on its limit running.
-        let deadline = shared.deadline(limit);
         let stand = state.join_line(request.clone(), options.priority, None, now.at);
         let wait = shared.wait_as(&state, stand, deadline, now);
         drop(state);
@@ -319,7 +319,7 @@ impl FifoLock {
 
     /// How long requests made from now on wait: zero not at all, `None` without limit.
     pub fn set_wait_limit(&self, limit: Option<Duration>) {
-        self.0.state.lock().wait_limit = limit;
+        self.0.wait_limit.set(limit);
     }
 
     /// Releases on behalf of a guard: what cannot be released now is released by the transaction under it.
@@ -377,6 +377,9 @@ impl FifoLock {
                 Some(Next::Serve(request, grant)) => {
                     ending = grant.id();
                     batch.serve(request, grant, now);
+                    if self.0.release(ending, true) {
+                        break;
+                    }
                 }
                 Some(next) => break next.deliver(),
                 None => break,

@@ -15,6 +15,7 @@ mod keyed;
 mod limiter;
 mod node;
 mod options;
+mod pace;
 mod parker;
 mod receive;
 mod request;

@@ -1,5 +1,7 @@
 //! What all handles of a lock have in common: its word and its state, and how the two are kept in step.
 
+// Not a model's: what it says takes part in no race.
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::Grant;
@@ -7,7 +9,7 @@ use super::batch::BatchLimit;
 use super::node::Scope;
 use super::state::{Moment, Next, Stand, State};
 use super::tempo::Measured;
-use super::wait::{self, Line, Reason, Wait};
+use super::wait::{Line, Reason, Wait};
 use super::word::{Held, Word};
 use crate::id::LockId;
 #[cfg(loom)]
@@ -46,6 +48,7 @@ impl Default for LockSettings {
 pub(super) struct Shared {
     pub(super) word: Word,
     pub(super) state: Mutex<State>,
+    pub(super) wait_limit: WaitLimit,
     /// Which lock this is, in its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,
@@ -53,9 +56,10 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A limit with when it will have passed.
+    /// A limit with when it will have passed. One of zero is none to wait for.
     pub(super) fn deadline(&self, limit: Option<Duration>) -> Option<(Duration, Deadline)> {
-        limit.and_then(|limit| Some((limit, self.clock.deadline(limit)?)))
+        let limit = limit.filter(|limit| !limit.is_zero())?;
+        Some((limit, self.clock.deadline(limit)?))
     }
 
     /// How a request waits that stands there.
@@ -70,7 +74,7 @@ impl Shared {
             ticket: stand,
             deadline,
             alarm: state.overdue(stand, now),
-            looks: wait::looks(state.pace, deadline.map(|(limit, _)| limit)),
+            looks: state.pace.looks(deadline.map(|(limit, _)| limit)),
         }
     }
 
@@ -81,7 +85,7 @@ impl Shared {
             && !held.is_pinned()
         {
             if self.word.pin() {
-                state.shown = Some(held.pinned_if(true));
+                state.shown = Some(held.pinned());
             } else {
                 state.shown = None;
                 state.settle();
@@ -150,15 +154,15 @@ impl Shared {
     #[inline(always)]
     pub(super) fn take(&self, state: &mut State, scope: impl FnOnce() -> Option<Scope>) -> Grant {
         let (measured, overdue) = match state.hold_limit {
-            None => (state.tempo.measure(&self.clock), None),
+            None => (state.tempo.measure(|| self.clock.now()), None),
             Some(limit) => (
                 Some(Measured::once(self.clock.now())),
                 self.clock.deadline(limit),
             ),
         };
         let grant = state.take(scope, measured, overdue);
-        let held = state.holder_shown();
-        self.show(state, held.map(|held| held.pinned_if(measured.is_some())));
+        let held = state.held();
+        self.show(state, held);
         grant
     }
 
@@ -197,6 +201,30 @@ impl Shared {
         if let Some(stand) = stand {
             self.revoke_if(stand, |_| true);
         }
+    }
+}
+
+/// How long requests wait that do not say. Read without the mutex, so that deadlines need not be worked out under it.
+pub(super) struct WaitLimit(AtomicU64);
+
+impl WaitLimit {
+    const NONE: u64 = u64::MAX;
+
+    pub(super) fn new(limit: Option<Duration>) -> Self {
+        let this = Self(AtomicU64::new(Self::NONE));
+        this.set(limit);
+        this
+    }
+
+    pub(super) fn get(&self) -> Option<Duration> {
+        let nanos = self.0.load(Ordering::Relaxed);
+        (nanos != Self::NONE).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// One of more than five hundred years is none.
+    pub(super) fn set(&self, limit: Option<Duration>) {
+        let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
+        self.0.store(nanos.unwrap_or(Self::NONE), Ordering::Relaxed);
     }
 }
 

@@ -26,9 +26,15 @@ impl Since {
         }
     }
 
+    /// Whether somebody has looked at the clock.
+    #[inline(always)]
+    pub(super) fn is_known(&self) -> bool {
+        self.weight > 0
+    }
+
     /// When it began, as far as is known, and for how many holds it stands.
     pub(super) fn known(self) -> Option<(Timestamp, u64)> {
-        (self.weight > 0).then_some((self.at, self.weight))
+        self.is_known().then_some((self.at, self.weight))
     }
 
     /// How long it has lasted, as far as is known.
@@ -39,7 +45,7 @@ impl Since {
 
     /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
     pub(super) fn observe(&mut self, now: Timestamp) {
-        if self.weight == 0 {
+        if !self.is_known() {
             (self.at, self.weight) = (now, 1);
         }
     }

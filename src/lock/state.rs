@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use super::error::TimeoutEvidence;
 use super::node::{Granule, Members, NodeWait, Scope};
+use super::pace::Pace;
 use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
 use super::stats::{LockStats, Recorder};
 use super::tempo::{Measured, Tempo};
@@ -84,9 +85,7 @@ pub(super) struct State {
     /// The latest grants that were taken back and whose holders do not know it yet.
     revoked: VecDeque<LockId>,
     pub(super) tempo: Tempo,
-    /// What a hold lasts, lately: a moving average over the measured ones.
-    pub(super) pace: Duration,
-    pub(super) wait_limit: Option<Duration>,
+    pub(super) pace: Pace,
     pub(super) hold_limit: Option<Duration>,
     pub(super) queue_bound: Option<usize>,
     pub(super) figures: Recorder,
@@ -111,8 +110,7 @@ impl State {
             grants: 0,
             revoked: VecDeque::new(),
             tempo,
-            pace: Duration::ZERO,
-            wait_limit: None,
+            pace: Pace::default(),
             hold_limit: None,
             queue_bound: None,
             figures: Recorder::default(),
@@ -141,16 +139,17 @@ impl State {
     /// The holder, as the lock's word says it.
     #[inline(always)]
     pub(super) fn held(&self) -> Option<Held> {
-        match self.held {
-            true => self.holder_shown().map(|held| held.pinned_if(true)),
-            false => self.is_shared().then_some(Held::SHARED),
+        if !self.held {
+            return self.is_shared().then_some(Held::SHARED);
         }
-    }
-
-    #[inline(always)]
-    pub(super) fn holder_shown(&self) -> Option<Held> {
-        let Holder { grant, claim, .. } = &self.holder;
-        Held::by(grant.id().number, claim.transaction)
+        let Holder {
+            grant,
+            claim,
+            since,
+            ..
+        } = &self.holder;
+        // When nobody has looked at the clock since it began, nobody waits: its end needs no mutex.
+        Held::by(grant.id().number, claim.transaction, since.is_known())
     }
 
     /// The figures in which the holder counts.
@@ -253,7 +252,7 @@ impl State {
         self.held = false;
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
-            self.pace = (self.pace * 7 + hold) / 8;
+            self.pace.take_in(hold);
             self.recorder().hold.record(hold, weight);
         }
         self.queue.give_back(&Part::Whole);
@@ -279,7 +278,14 @@ impl State {
             thread: server.unwrap_or(asker.thread),
             ..asker
         });
-        let grant = self.hold(id, Some(Measured::once(now.at)), now.overdue);
+        let measured = match server {
+            // The server goes on at once, and need not come back to the mutex for figures.
+            Some(_) if self.queue.is_empty() && self.hold_limit.is_none() => {
+                self.tempo.measure(|| now.at)
+            }
+            _ => Some(Measured::once(now.at)),
+        };
+        let grant = self.hold(id, measured, now.overdue);
         Some(match server {
             Some(_) => Next::Serve(request, grant),
             None => Next::Tell(request, Outcome::Granted(grant)),

@@ -70,14 +70,14 @@ impl Tempo {
         }
     }
 
-    /// Whether the grant that is about to be made is measured. To be asked once for each that nobody waited for.
+    /// Whether the grant that is about to be made is measured. To be asked once for each behind which nobody waits.
     #[inline]
-    pub(super) fn measure(&mut self, clock: &Clock) -> Option<Measured> {
+    pub(super) fn measure(&mut self, now: impl FnOnce() -> Timestamp) -> Option<Measured> {
         if self.unmeasured > 0 {
             self.unmeasured -= 1;
             return None;
         }
-        Some(self.measured(clock.now()))
+        Some(self.measured(now()))
     }
 
     /// Measures all again, until there is a hurry again.
@@ -136,7 +136,7 @@ mod tests {
         /// For how many holds the one stands that begins after so much time, if it is measured.
         fn after(&mut self, pause: Duration) -> Option<u64> {
             self.clock.advance(pause);
-            let measured = self.tempo.measure(&self.clock.clock());
+            let measured = self.tempo.measure(|| self.clock.clock().now());
             measured.map(|measured| measured.weight)
         }
 

@@ -46,25 +46,6 @@ pub(super) struct Wait<T> {
     pub(super) looks: u32,
 }
 
-/// How often a waiter looks for its outcome, some 25 nanoseconds apart, before it goes to sleep: for the time of two holds
-/// like those of late, if these are short. To be woken takes a few microseconds, some of them of the thread that wakes; and
-/// who spins for longer keeps a processor from whoever else would ask, or does the work.
-pub(super) fn looks(pace: Duration, limit: Option<Duration>) -> u32 {
-    const LOOK: u128 = 25;
-    const SHORTEST: Duration = Duration::from_nanos(1_500);
-    let holds = if pace > LONG {
-        Duration::ZERO
-    } else {
-        2 * pace
-    };
-    let spin = (holds + SHORTEST).min(limit.unwrap_or(Duration::MAX));
-    // Some 30 microseconds at most.
-    (spin.as_nanos() / LOOK) as u32
-}
-
-/// Holds that last longer than this make it no matter whether threads sleep and are woken in between.
-const LONG: Duration = Duration::from_micros(15);
-
 /// Waits until the waiter is told what became of its request, which happens exactly once: who gives up withdraws it and waits
 /// for word of that, so that a grant which races it counts.
 pub(super) fn wait<L: Line, W: Waiter>(
@@ -80,8 +61,7 @@ pub(super) fn wait<L: Line, W: Waiter>(
     });
     let clock = line.clock();
     if wait.deadline.is_some() || wait.alarm.is_some() {
-        let listener = Arc::downgrade(waiter);
-        clock.listen(listener);
+        clock.listen(waiter);
     }
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);

@@ -78,14 +78,15 @@ impl Held {
 
     /// By whoever asked with that number.
     #[inline]
-    pub(super) fn by(number: u64, transaction: bool) -> Option<Self> {
-        NonZeroU64::new(Self::encode(number, transaction)).map(Self)
+    pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
+        let unpinned = Self::encode(number, transaction);
+        NonZeroU64::new(unpinned | u64::from(pinned) * PINNED).map(Self)
     }
 
     #[must_use]
     #[inline]
-    pub(super) fn pinned_if(self, pinned: bool) -> Self {
-        Self(self.0 | u64::from(pinned) * PINNED)
+    pub(super) fn pinned(self) -> Self {
+        Self(self.0 | PINNED)
     }
 
     #[inline]

@@ -118,6 +118,12 @@ impl<C: Capacity, T> Queue<C, T> {
         self.line.len()
     }
 
+    /// Whether nobody waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
     /// The waiting requests in the order in which they would be granted.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Ticket, &T)> {
         requests(self.line.iter())

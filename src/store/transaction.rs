@@ -442,11 +442,14 @@ impl Transaction {
         &self.operations
     }
 
-    /// Makes room for so many, if none were carried out yet.
-    pub(crate) fn expect_operations(&mut self, count: usize) {
-        if self.operations.capacity() == 0 {
-            self.operations = Vec::with_capacity(count);
-        }
+    pub(crate) fn has_room_for_operations(&self) -> bool {
+        self.operations.capacity() > 0
+    }
+
+    /// Gives it room for the operations that will be carried out, of which there was none yet.
+    pub(crate) fn record_in(&mut self, room: Vec<ExecutedOperation>) {
+        debug_assert!(self.operations.is_empty() && room.is_empty());
+        self.operations = room;
     }
 
     #[inline]

@@ -64,10 +64,19 @@ struct Job {
     manager: TransactionManager,
     seat: Option<Seat>,
     submission: Submission,
+    /// For what was carried out: the submitter frees it, so it allocates it as well.
+    room: Vec<ExecutedOperation>,
+}
+
+/// What the submitter of a job is given back.
+struct Done {
+    outcome: Outcome,
+    /// What the job was made of. Memory that one thread allocates and another frees costs both more than the job itself may.
+    _spent: Job,
 }
 
 impl Errand for Job {
-    type Reply = Outcome;
+    type Reply = Done;
 
     fn is_brief(&self) -> bool {
         /// Some tens of microseconds' worth of them.
@@ -79,13 +88,18 @@ impl Errand for Job {
         self.manager.0.hooks.is_none() && extent.is_some()
     }
 
-    fn run(self, grant: Grant) -> Outcome {
+    fn run(mut self, grant: Grant) -> Done {
         let Self {
             manager,
             seat,
             submission,
-        } = self;
-        manager.carry_out(grant, seat.as_ref(), submission)
+            room,
+        } = &mut self;
+        let outcome = manager.carry_out(grant, seat.as_ref(), submission, std::mem::take(room));
+        Done {
+            outcome,
+            _spent: self,
+        }
     }
 }
 
@@ -300,7 +314,8 @@ impl TransactionManager {
             ));
         }
         let submission = Submission::new(operations);
-        let mut outcome = self.carry_out_in(&mut transaction, None, submission);
+        let mut submission = submission;
+        let mut outcome = self.carry_out_in(&mut transaction, None, &mut submission);
         drop(transaction);
         self.follow_if_done(&mut outcome);
         outcome
@@ -337,17 +352,17 @@ impl TransactionManager {
             ..asker
         };
         let lock = store.fifo();
-        let (grant, submission) = match lock.try_grant(&asker, options)? {
+        let (grant, mut submission) = match lock.try_grant(&asker, options)? {
             Some(grant) => (grant, submission),
             None => {
-                let (manager, seat) = (self.clone(), seat.cloned());
                 let job = Job {
-                    manager,
-                    seat,
+                    manager: self.clone(),
+                    seat: seat.cloned(),
+                    room: Vec::with_capacity(submission.operations.len()),
                     submission,
                 };
                 match lock.ask(&asker, options, Some(job))? {
-                    Answer::Done(mut outcome) => {
+                    Answer::Done(Done { mut outcome, .. }) => {
                         self.follow_if_done(&mut outcome);
                         return outcome;
                     }
@@ -363,7 +378,7 @@ impl TransactionManager {
             grant,
             hand_over: options.hands_over(),
         };
-        let mut outcome = self.carry_out(grant, seat, submission);
+        let mut outcome = self.carry_out(grant, seat, &mut submission, Vec::new());
         drop(turn);
         self.follow_if_done(&mut outcome);
         outcome
@@ -399,7 +414,7 @@ impl TransactionManager {
         if let Some(key) = &key {
             transaction.remember_as(key.clone());
         }
-        let outcome = self.carry_out_in(&mut transaction, None, submission);
+        let outcome = self.carry_out_in(&mut transaction, None, &mut submission);
         let lock_error = transaction.take_lock_error();
         drop(transaction);
         match (outcome, lock_error) {
@@ -423,16 +438,23 @@ impl TransactionManager {
     }
 
     /// Carries a list out under a grant that the caller ends.
-    fn carry_out(&self, grant: Grant, seat: Option<&Seat>, mut submission: Submission) -> Outcome {
+    fn carry_out(
+        &self,
+        grant: Grant,
+        seat: Option<&Seat>,
+        submission: &mut Submission,
+        room: Vec<ExecutedOperation>,
+    ) -> Outcome {
         let Manager { store, owner, .. } = &*self.0;
         let mut transaction = store.begin_under(grant, owner.clone(), EndedBy::Lender);
         // From here on nobody else can use the key; while this one waited, somebody may have.
-        if let Some(receipt) = self.receipt(&submission) {
+        if let Some(receipt) = self.receipt(submission) {
             return Ok(TransactionResult::repeated(&receipt));
         }
         if let Some(key) = submission.idempotency_key.take() {
             transaction.remember_as(key);
         }
+        transaction.record_in(room);
         let prepared = seat.map(|seat| seat.prepare(&mut transaction));
         self.carry_out_in(&mut transaction, prepared, submission)
     }
@@ -441,16 +463,20 @@ impl TransactionManager {
         &self,
         transaction: &mut Transaction,
         prepared: Option<Prepared<'_>>,
-        submission: Submission,
+        submission: &mut Submission,
     ) -> Outcome {
-        let operations = match &self.0.hooks {
-            Some(hooks) => hooks.run_before(transaction, submission.operations)?,
-            None => submission.operations,
-        };
+        let Submission {
+            operations,
+            in_history,
+            ..
+        } = submission;
+        if let Some(hooks) = &self.0.hooks {
+            *operations = hooks.run_before(transaction, std::mem::take(operations))?;
+        }
         if let Some(prepared) = prepared {
             let inverses = operations.iter().filter_map(Operation::inverse).collect();
             transaction.run_list(operations)?;
-            return prepared.commit(transaction, inverses, submission.in_history);
+            return prepared.commit(transaction, inverses, in_history.clone());
         }
         transaction.run_list(operations)?;
         let published = transaction.publish_and(|_| ())?;

@@ -40,16 +40,22 @@ impl Transaction {
     ///
     /// [`TransactionError::Operation`], with the index in this list.
     pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
-        self.run_list(operations.into_operations())
+        self.run_list(&mut operations.into_operations())
     }
 
-    pub(super) fn run_list(&mut self, operations: Vec<Operation>) -> Result<(), TransactionError> {
-        self.expect_operations(operations.len());
+    /// Takes the operations out of the list, whose memory stays with whoever brought it.
+    pub(super) fn run_list(
+        &mut self,
+        operations: &mut Vec<Operation>,
+    ) -> Result<(), TransactionError> {
+        if !self.has_room_for_operations() {
+            self.record_in(Vec::with_capacity(operations.len()));
+        }
         let mut runner = Runner {
             transaction: self,
             index: 0,
         };
-        let mut operations = operations.into_iter();
+        let mut operations = operations.drain(..);
         operations.try_for_each(|operation| runner.run(operation))
     }
 }

@@ -295,7 +295,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let (own, caller) = (OwnerId::default(), Location::caller());
         let request = Arc::new(Request::new(&asker(&own, &PLAIN, caller), None));
         let stand = active.join_task(request.clone(), now);
-        let looks = super::wait::looks(active.book.pace, None);
+        let looks = active.book.pace.looks(None);
         let owner = active.entry.holder.claim.owner.clone();
         let id = active.book.id(active.entry.holder.number);
         let standing = Standing::new(&self.0, stand, request, looks);

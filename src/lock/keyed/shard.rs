@@ -17,6 +17,7 @@ use super::generations::{Generations, Gone};
 use super::stats::Counts;
 use crate::id::{FencingToken, LockId};
 use crate::lock::error::CancelEvidence;
+use crate::lock::pace::Pace;
 use crate::lock::request::{Asker, Outcome, Waiting};
 use crate::lock::state::Next;
 use crate::lock::tempo::{Measured, Tempo};
@@ -42,8 +43,7 @@ pub(super) struct Book {
     /// Who waits for all who are there; since somebody did.
     pub(super) drains: Option<Box<Queue<Gone, Waiter<dyn Waiting>>>>,
     tempo: Tempo,
-    /// What a hold lasts, lately: a moving average over the measured ones.
-    pub(super) pace: Duration,
+    pub(super) pace: Pace,
     pub(super) counts: Counts,
 }
 
@@ -83,7 +83,7 @@ impl<K, V> Shard<K, V> {
                 there: Generations::default(),
                 drains: None,
                 tempo,
-                pace: Duration::ZERO,
+                pace: Pace::default(),
                 counts: Counts::default(),
             },
         }
@@ -126,7 +126,7 @@ impl<K, V> Shard<K, V> {
         let spot = Spot { hash, began };
         book.counts.acquisitions += 1;
         let generation = book.there.arrive();
-        let measured = book.tempo.measure(clock);
+        let measured = book.tempo.measure(|| clock.now());
         let mut holder = self.spare.take().unwrap_or_else(Self::nobody);
         holder.begin(number, generation, asker, measured);
         vacant.insert(Entry { spot, key, holder });
@@ -196,7 +196,7 @@ impl<K, V> Shard<K, V> {
         let measured = holder.since.known().map(|known| (known, clock.now()));
         let held = measured.map(|((since, weight), now)| (now - since, weight));
         if let Some((held, _)) = held {
-            book.pace = (book.pace * 7 + held) / 8;
+            book.pace.take_in(held);
         }
         let is_last = book.there.leave(holder.generation);
         let mut waited = None;

@@ -168,7 +168,7 @@ impl<K, V> Shared<K, V> {
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = self.deadline(options);
         let (stand, hold) = active.join_line(request.clone(), now);
-        let looks = wait::looks(active.book.pace, limit);
+        let looks = active.book.pace.looks(limit);
         let standing = Standing::new(self, stand, request, looks);
         let waits = Some(Box::new(Waits { standing, deadline }));
         Ok(Place { hold, waits })

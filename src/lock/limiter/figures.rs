@@ -47,7 +47,7 @@ impl Figures {
     #[inline(always)]
     pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
         self.counts.acquired += 1;
-        self.tempo.measure(clock)
+        self.tempo.measure(|| clock.now())
     }
 
     /// Somebody begins to wait: from now on all are measured, until there is a hurry again.

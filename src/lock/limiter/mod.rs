@@ -25,6 +25,7 @@ pub use permit::{Permit, Signal};
 use state::{Granted, Left, Next, Place, State, Verdict};
 
 use super::CancelToken;
+use super::pace::Pace;
 use super::parker::Mailbox;
 use super::wait::{self, Line, Reason, Wait};
 use crate::sync::Mutex;
@@ -290,7 +291,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             deadline,
             alarm: None,
             // Calls to others last too long to spin for their end.
-            looks: wait::looks(Duration::MAX, limit),
+            looks: Pace::SLOW.looks(limit),
         };
         let verdict = wait::wait(shared, &caller, call.cancel.as_ref(), wait);
         verdict.map_err(|left| call.error(*left))

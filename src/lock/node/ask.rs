@@ -118,19 +118,19 @@ impl FifoLock {
     ) -> Result<(Grant, Option<Limit>), LockError> {
         let shared = &self.0;
         let request = Arc::new(Request::new(asker, None));
+        let waits = options.limit(shared.wait_limit.get());
+        let how = HowToWait {
+            at_once: waits.is_some_and(|limit| limit.is_zero()),
+            bound: options.queue_bound,
+            priority: options.priority,
+        };
         let asked = shared.step(|state, now| {
-            let limit = limit.unwrap_or_else(|| shared.deadline(options.limit(state.wait_limit)));
-            let at_once = options
-                .limit(state.wait_limit)
-                .is_some_and(|limit| limit.is_zero());
-            let how = HowToWait {
-                at_once,
-                bound: options.queue_bound,
-                priority: options.priority,
-            };
             Ok(match ask(state, now, how, Arc::clone(&request))? {
                 AskedNodes::Granted(grant) => Ok(grant),
-                AskedNodes::Waits(stand) => Err(shared.wait_as(state, stand, limit, now)),
+                AskedNodes::Waits(stand) => {
+                    let limit = limit.unwrap_or_else(|| shared.deadline(waits));
+                    Err(shared.wait_as(state, stand, limit, now))
+                }
             })
         });
         let wait = match asked? {

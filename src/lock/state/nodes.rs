@@ -389,7 +389,7 @@ impl State {
         let nodes = self.nodes.get_or_insert_default();
         nodes.figures.releases += 1;
         nodes.figures.hold.record(hold, 1);
-        self.pace = (self.pace * 7 + hold) / 8;
+        self.pace.take_in(hold);
         self.leave(id.number, now);
         self.outbox.pop()
     }
