@@ -80,7 +80,7 @@ impl Held {
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
         let unpinned = Self::encode(number, transaction);
-        NonZeroU64::new(unpinned | u64::from(pinned) * PINNED).map(Self)
+        NonZeroU64::new(unpinned | (u64::from(pinned) * PINNED)).map(Self)
     }
 
     #[must_use]

@@ -188,7 +188,7 @@ impl<T> KeyState<T> {
 
     /// Whether nobody uses it, and nothing is to be kept of it.
     pub(super) fn is_over(&self) -> bool {
-        self.own.is_none() && self.queue.len() == 0 && self.queue.capacity().taken() == 0
+        self.own.is_none() && self.queue.is_empty() && self.queue.capacity().taken() == 0
     }
 
     /// How many slots there are at any time.

@@ -144,7 +144,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         weight: usize,
         clock: &Clock,
     ) -> Option<Granted> {
-        let free = self.turns.len() == 0 && self.turns.capacity().fits(weight);
+        let free = self.turns.is_empty() && self.turns.capacity().fits(weight);
         if !free || weight > self.keys.default_limit() {
             return None;
         }
@@ -255,7 +255,7 @@ impl<K: Clone + Eq, T> State<K, T> {
             debug_assert!(false, "a key is kept while it has slots out");
             return;
         };
-        let waited_for = self.turns.len() > 0 || state.queue.len() > 0;
+        let waited_for = !self.turns.is_empty() || !state.queue.is_empty();
         let now = match began.is_some() || waited_for {
             true => clock.now(),
             false => Timestamp::default(),
