@@ -44,6 +44,7 @@ fn subjects() -> Vec<Box<dyn Subject>> {
         Box::new(standard::Std::default()),
         Box::new(parking_lot::Plain::default()),
         Box::new(parking_lot::Fair::default()),
+        Box::new(parking_lot::Owned::default()),
         Box::new(tokio::Tokio::default()),
         Box::new(lockable::Pool::default()),
     ]

@@ -1,5 +1,7 @@
 //! parking_lot's mutexes: the usual one, and the one that hands over in order.
 
+use std::sync::Arc;
+
 use parking_lot::{FairMutex, Mutex};
 
 use super::Subject;
@@ -40,6 +42,26 @@ impl Subject for Fair {
     fn run(&mut self, pairs: u32) -> Result {
         for _ in 0..pairs {
             *self.0.lock() += 1;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+pub struct Owned(Arc<FairMutex<u64>>);
+
+impl Subject for Owned {
+    fn name(&self) -> &'static str {
+        "FairMutex, lock_arc"
+    }
+
+    fn note(&self) -> &'static str {
+        "the same with a guard that owns a share of its mutex, as doclock's does"
+    }
+
+    fn run(&mut self, pairs: u32) -> Result {
+        for _ in 0..pairs {
+            *self.0.lock_arc() += 1;
         }
         Ok(())
     }
