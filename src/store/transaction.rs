@@ -1,7 +1,13 @@
 //! One open transaction.
 
+mod alias;
+mod savepoint;
+
 use std::fmt;
 use std::sync::Arc;
+
+pub use alias::AliasError;
+pub use savepoint::{Savepoint, SavepointError};
 
 use smol_str::SmolStr;
 
@@ -11,9 +17,7 @@ use super::{
     Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt, Term,
     Witnessed,
 };
-use crate::document::{
-    self, Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View,
-};
+use crate::document::{Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View};
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
 use crate::time::Timestamp;
@@ -76,49 +80,6 @@ pub(crate) struct Publication {
     pub(crate) changed: bool,
 }
 
-/// A moment within a transaction. See [`Transaction::savepoint`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Savepoint {
-    transaction: TransactionId,
-    number: u64,
-}
-
-/// A savepoint that cannot be returned to: it lay behind one that was returned to, or in an
-/// [`attempt`](Transaction::attempt) that is over, or belongs to another transaction.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("savepoint {number} of transaction {transaction} is gone")]
-#[non_exhaustive]
-pub struct SavepointError {
-    /// Whose savepoint it is.
-    pub transaction: TransactionId,
-    /// Which one, counted from one.
-    pub number: u64,
-}
-
-/// Why an alias does not work.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum AliasError {
-    /// No operation before gave a node this name.
-    #[error("no node is named {alias:?} in this transaction")]
-    Unknown {
-        /// The name.
-        alias: SmolStr,
-    },
-    /// Another node has this name already.
-    #[error("another node is named {alias:?} in this transaction")]
-    Taken {
-        /// The name.
-        alias: SmolStr,
-    },
-    /// The operation created nothing that could have the name.
-    #[error("no node was created that could be named {alias:?}")]
-    NothingCreated {
-        /// The name.
-        alias: SmolStr,
-    },
-}
-
 /// A transaction that is carried out once for a key.
 #[derive(Clone)]
 struct Remembered {
@@ -135,18 +96,10 @@ struct Aside {
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits it undoes.
     undone: Vec<u64>,
-    savepoints: Vec<(u64, State)>,
+    savepoints: Vec<(u64, savepoint::State)>,
     /// How many savepoints there have been.
     saved: u64,
     terms: Terms,
-}
-
-struct State {
-    overlay: document::Savepoint,
-    operations: usize,
-    aliases: usize,
-    terms: usize,
-    clipboard: Option<Arc<Fragment>>,
 }
 
 /// The grant under which a transaction is open.
@@ -306,136 +259,6 @@ impl Transaction {
 
     fn aside_mut(&mut self) -> &mut Aside {
         self.aside.get_or_insert_default()
-    }
-
-    // --- Savepoints ---
-
-    /// A moment to which [`rollback_to`](Self::rollback_to) can return. Costs what was changed so far.
-    ///
-    /// ```
-    /// use doclock::{DataStore, NodeSpec, View};
-    ///
-    /// let mut transaction = DataStore::new().begin("ann")?;
-    /// transaction.create(NodeSpec::new("paragraph"))?;
-    /// let outer = transaction.savepoint();
-    /// transaction.create(NodeSpec::new("paragraph"))?;
-    /// let inner = transaction.savepoint();
-    /// transaction.rollback_to(outer)?;
-    /// assert_eq!(transaction.nodes().count(), 1);
-    /// assert!(transaction.rollback_to(inner).is_err(), "it lay behind the other");
-    /// transaction.commit()?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn savepoint(&mut self) -> Savepoint {
-        let overlay = self.overlay.savepoint();
-        let operations = self.operations.len();
-        let aside = self.aside_mut();
-        aside.saved += 1;
-        let number = aside.saved;
-        let state = State {
-            overlay,
-            operations,
-            aliases: aside.aliases.len(),
-            terms: aside.terms.len(),
-            clipboard: aside.clipboard.clone(),
-        };
-        aside.savepoints.push((number, state));
-        Savepoint {
-            transaction: self.id,
-            number,
-        }
-    }
-
-    /// Undoes what was done since a savepoint, exactly. The savepoint stays and can be returned to again; those
-    /// that were made after it are gone.
-    ///
-    /// # Errors
-    ///
-    /// [`SavepointError`]: the savepoint is gone, or that of another transaction. Nothing is undone then.
-    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), SavepointError> {
-        let gone = SavepointError {
-            transaction: savepoint.transaction,
-            number: savepoint.number,
-        };
-        let Some(aside) = self
-            .aside
-            .as_mut()
-            .filter(|_| self.id == savepoint.transaction)
-        else {
-            return Err(gone);
-        };
-        let mut numbers = aside.savepoints.iter().map(|(number, _)| *number);
-        let Some(at) = numbers.position(|number| number == savepoint.number) else {
-            return Err(gone);
-        };
-        aside.savepoints.truncate(at + 1);
-        let (_, state) = &aside.savepoints[at];
-        self.overlay.return_to(&state.overlay);
-        self.operations.truncate(state.operations);
-        aside.aliases.truncate(state.aliases);
-        aside.terms.truncate(state.terms);
-        aside.clipboard.clone_from(&state.clipboard);
-        Ok(())
-    }
-
-    /// Runs `code` and undoes what it did if it fails. Nests.
-    ///
-    /// ```
-    /// use doclock::{DataStore, EditError, NodeSpec, View};
-    ///
-    /// let mut transaction = DataStore::new().begin("ann")?;
-    /// let failed = transaction.attempt(|transaction| {
-    ///     transaction.create(NodeSpec::new("paragraph"))?;
-    ///     transaction.delete(&"nowhere".into())
-    /// });
-    /// assert!(matches!(failed, Err(EditError::NodeNotFound { .. })));
-    /// assert_eq!(transaction.nodes().count(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `code`.
-    pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
-        let savepoint = self.savepoint();
-        let result = code(self);
-        if result.is_err() {
-            // Only what `code` did can have taken the savepoint away: a return to one before it, which undid all.
-            let _ = self.rollback_to(savepoint);
-        }
-        self.aside_mut()
-            .savepoints
-            .retain(|(number, _)| *number < savepoint.number);
-        result
-    }
-
-    // --- Aliases ---
-
-    /// Names a node for the rest of the transaction.
-    pub(crate) fn name_node(&mut self, alias: SmolStr, id: NodeId) -> Result<(), AliasError> {
-        match self.named(&alias) {
-            Ok(_) => Err(AliasError::Taken { alias }),
-            Err(_) => {
-                self.aside_mut().aliases.push((alias, id));
-                Ok(())
-            }
-        }
-    }
-
-    /// The node that an earlier operation of this transaction named.
-    ///
-    /// # Errors
-    ///
-    /// [`AliasError::Unknown`].
-    pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
-        let aliases = self.aside.iter().flat_map(|aside| &aside.aliases);
-        let mut known = aliases.filter(|(known, _)| known == alias);
-        known
-            .next()
-            .map(|(_, id)| id)
-            .ok_or_else(|| AliasError::Unknown {
-                alias: alias.into(),
-            })
     }
 
     pub(crate) fn executed(&self) -> &[ExecutedOperation] {

@@ -1,22 +1,18 @@
 //! Runs lists of operations, each as one transaction.
 
-use std::ops::Not;
 use std::panic::Location;
 use std::sync::Arc;
 
-use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::desk::{Prepared, Seat};
 use super::{
-    HookFailure, Hooks, InHistory, IntoOperations, Operation, TransactionError, declare, retry,
+    Hooks, InHistory, IntoOperations, Operation, TransactionError, TransactionResult, declare,
+    retry,
 };
-use crate::document::Selection;
-use crate::id::{LockId, OwnerId, TransactionId};
+use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
-use crate::store::{
-    CommitError, DataStore, EndedBy, ExecutedOperation, Publication, Receipt, Transaction,
-};
+use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Receipt, Transaction};
 
 /// Runs lists of operations on a store.
 ///
@@ -119,33 +115,6 @@ impl Drop for Turn<'_> {
             false => self.lock.part_and_serve(self.grant),
         }
     }
-}
-
-/// What became of a list of operations.
-///
-/// Serializes in camelCase, without hook failures where there are none and without `repeated` where it is not.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct TransactionResult {
-    /// The transaction.
-    pub transaction_id: TransactionId,
-    /// The document's version after it; that before it, if it changed nothing.
-    pub version: u64,
-    /// Whether it changed anything, and so made that version.
-    pub changed: bool,
-    /// What was carried out, in order, those within a `control` one by one.
-    pub operations: Vec<ExecutedOperation>,
-    /// The editor's selection before.
-    pub selection_before: Option<Selection>,
-    /// The editor's selection after: moved along with the text, gone with the node.
-    pub selection_after: Option<Selection>,
-    /// Whether this is the result of an earlier transaction with the same idempotency key, and nothing was done now.
-    #[serde(skip_serializing_if = "Not::not")]
-    pub repeated: bool,
-    /// The after-hooks of this transaction that did not do their work. A repetition runs none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub hook_failures: Vec<HookFailure>,
 }
 
 impl TransactionManager {
@@ -546,39 +515,4 @@ fn first(operations: &[Operation]) -> Option<&Operation> {
 
 fn is_empty(operation: &Operation) -> bool {
     matches!(operation, Operation::Control { operations, .. } if operations.is_empty())
-}
-
-impl TransactionResult {
-    /// What became of a transaction that is over.
-    #[inline]
-    pub(super) fn new(
-        transaction: &mut Transaction,
-        published: Publication,
-        selection_before: Option<Selection>,
-        selection_after: Option<Selection>,
-    ) -> Self {
-        Self {
-            transaction_id: transaction.id(),
-            version: published.version,
-            changed: published.changed,
-            operations: transaction.take_executed(),
-            selection_before,
-            selection_after,
-            repeated: false,
-            hook_failures: Vec::new(),
-        }
-    }
-
-    fn repeated(first: &Receipt) -> Self {
-        Self {
-            transaction_id: first.transaction_id,
-            version: first.version,
-            changed: first.changed,
-            operations: first.operations.clone(),
-            selection_before: first.selection_before.clone(),
-            selection_after: first.selection_after.clone(),
-            repeated: true,
-            hook_failures: Vec::new(),
-        }
-    }
 }

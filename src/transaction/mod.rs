@@ -10,6 +10,7 @@ mod history;
 mod hooks;
 mod manager;
 mod operation;
+mod result;
 mod retry;
 mod run;
 mod script;
@@ -18,9 +19,10 @@ pub use editor::{EditGroup, Editor};
 pub use error::{OperationError, PanicPayload, TransactionError};
 pub use history::{HistoryOptions, InHistory, UndoError};
 pub use hooks::{BeforeHook, HookFailure, HookId, Hooks, Refusal};
-pub use manager::{TransactionManager, TransactionResult};
+pub use manager::TransactionManager;
 pub use operation::{
     Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
 };
+pub use result::TransactionResult;
 pub use retry::{Transient, retry};
 pub use script::{ScriptError, parse_operations};
