@@ -206,13 +206,19 @@ impl FifoLock {
 
         match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, request.take_work())),
-            Outcome::Done(reply) => Ok(Answer::Done(reply)),
+            // Who told may be the last to let go of the request, and is not to drop what is the asker's.
+            Outcome::Done(reply) => {
+                drop(request.take_work());
+                Ok(Answer::Done(reply))
+            }
             Outcome::Failed(error) => {
-                // Who told may be the last to let go of the request, and is not to drop what is the asker's.
                 drop(request.take_work());
                 Err(*error)
             }
-            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::Panicked(payload) => {
+                drop(request.take_work());
+                resume_unwind(payload)
+            }
         }
     }
 

@@ -105,8 +105,9 @@ pub(crate) trait Errand: Send + 'static {
     /// Whether it is done in no time, whatever others do meanwhile: it runs no code of users.
     fn is_brief(&self) -> bool;
 
-    /// Does it, under a grant that the caller ends.
-    fn run(self, grant: Grant) -> Self::Reply;
+    /// Does it, once, under a grant that the caller ends. What is left of it goes back to who asked: memory that one thread
+    /// allocates and another frees costs both of them more than a short errand does.
+    fn run(&mut self, grant: Grant) -> Self::Reply;
 }
 
 /// No work: who asks wants the lock itself.
@@ -117,8 +118,8 @@ impl Errand for Infallible {
         match *self {}
     }
 
-    fn run(self, _: Grant) -> Infallible {
-        self
+    fn run(&mut self, _: Grant) -> Infallible {
+        *self
     }
 }
 
@@ -190,7 +191,7 @@ pub(super) struct Request<W: Errand> {
 }
 
 struct Slot<W: Errand> {
-    /// Until somebody takes it to do it.
+    /// Until somebody takes it to do it, and what is left of it afterwards.
     work: Option<W>,
     /// From when it is told until the waiter has heard it.
     outcome: Option<Outcome<W::Reply>>,
@@ -216,16 +217,23 @@ impl<W: Errand> Request<W> {
         }
     }
 
-    /// Takes the work, to do it.
+    /// Takes the work, to do it, or what is left of it.
     pub(super) fn take_work(&self) -> Option<W> {
         self.slot.lock().work.take()
     }
 
     /// Leaves word. Returns whether the waiter sleeps.
     pub(super) fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
+        self.leave_with(outcome, None)
+    }
+
+    fn leave_with(&self, outcome: Outcome<W::Reply>, spent: Option<W>) -> bool {
         self.parker().leave(|slot| {
             debug_assert!(slot.outcome.is_none(), "told twice");
             slot.outcome = Some(outcome);
+            if spent.is_some() {
+                slot.work = spent;
+            }
         })
     }
 
@@ -279,15 +287,16 @@ impl<W: Errand> Waiting for Request<W> {
     }
 
     fn serve(&self, grant: Grant) -> bool {
-        let Some(work) = self.take_work() else {
+        let Some(mut work) = self.take_work() else {
             debug_assert!(false, "only errands are served, and those once");
             return false;
         };
-        // Nobody sees what a panic leaves behind: the work owns all that it changes before it is done.
-        self.leave(match catch_unwind(AssertUnwindSafe(|| work.run(grant))) {
+        // Nobody sees what a panic leaves behind: the work owns all that it changes before it is done, and is not done again.
+        let outcome = match catch_unwind(AssertUnwindSafe(|| work.run(grant))) {
             Ok(reply) => Outcome::Done(reply),
             Err(payload) => Outcome::Panicked(payload),
-        })
+        };
+        self.leave_with(outcome, Some(work))
     }
 
     fn wake(&self) {

@@ -64,15 +64,8 @@ struct Job {
     room: Vec<ExecutedOperation>,
 }
 
-/// What the submitter of a job is given back.
-struct Done {
-    outcome: Outcome,
-    /// What the job was made of. Memory that one thread allocates and another frees costs both more than the job itself may.
-    _spent: Job,
-}
-
 impl Errand for Job {
-    type Reply = Done;
+    type Reply = Outcome;
 
     fn is_brief(&self) -> bool {
         /// Some tens of microseconds' worth of them.
@@ -84,18 +77,14 @@ impl Errand for Job {
         self.manager.0.hooks.is_none() && extent.is_some()
     }
 
-    fn run(mut self, grant: Grant) -> Done {
+    fn run(&mut self, grant: Grant) -> Outcome {
         let Self {
             manager,
             seat,
             submission,
             room,
-        } = &mut self;
-        let outcome = manager.carry_out(grant, seat.as_ref(), submission, std::mem::take(room));
-        Done {
-            outcome,
-            _spent: self,
-        }
+        } = self;
+        manager.carry_out(grant, seat.as_ref(), submission, std::mem::take(room))
     }
 }
 
@@ -331,7 +320,7 @@ impl TransactionManager {
                     submission,
                 };
                 match lock.ask(&asker, options, Some(job))? {
-                    Answer::Done(Done { mut outcome, .. }) => {
+                    Answer::Done(mut outcome) => {
                         self.follow_if_done(&mut outcome);
                         return outcome;
                     }

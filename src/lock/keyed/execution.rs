@@ -208,7 +208,7 @@ impl<V: Send + 'static> Errand for Join<V> {
         match self.0 {}
     }
 
-    fn run(self, _: Grant) -> Self::Reply {
+    fn run(&mut self, _: Grant) -> Self::Reply {
         match self.0 {}
     }
 }
