@@ -204,21 +204,14 @@ impl FifoLock {
         let wait = shared.wait_as(&state, stand, deadline, now);
         drop(state);
 
-        match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
-            Outcome::Granted(grant) => Ok(Answer::Granted(grant, request.take_work())),
-            // Who told may be the last to let go of the request, and is not to drop what is the asker's.
-            Outcome::Done(reply) => {
-                drop(request.take_work());
-                Ok(Answer::Done(reply))
-            }
-            Outcome::Failed(error) => {
-                drop(request.take_work());
-                Err(*error)
-            }
-            Outcome::Panicked(payload) => {
-                drop(request.take_work());
-                resume_unwind(payload)
-            }
+        let outcome = wait::wait(shared, &request, options.cancel.as_ref(), wait);
+        // Who told may be the last to let go of the request, and is not to drop what is the asker's.
+        let work = request.take_work();
+        match outcome {
+            Outcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
+            Outcome::Done(reply) => Ok(Answer::Done(reply)),
+            Outcome::Failed(error) => Err(*error),
+            Outcome::Panicked(payload) => resume_unwind(payload),
         }
     }
 
