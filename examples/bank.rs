@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::number;
+use common::{number, wanted};
 use doclock::dsl::*;
 use doclock::{
     AcquireOptions, CommitError, DataStore, Lease, LeaseError, LeaseHolder, OperationError,
@@ -59,16 +59,9 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let options = match parse(lexopt::Parser::from_env()) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Err(reason) => {
-            eprintln!("{reason}; --help lists what there is");
-            return ExitCode::from(2);
-        }
+    let options = match wanted(parse(lexopt::Parser::from_env()), HELP) {
+        Ok(options) => options,
+        Err(exit) => return exit,
     };
     match run(&options) {
         Ok(true) => ExitCode::SUCCESS,

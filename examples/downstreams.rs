@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::number;
+use common::{number, wanted};
 use doclock::{Call, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot};
 use lexopt::prelude::*;
 
@@ -54,16 +54,9 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let options = match parse(lexopt::Parser::from_env()) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Err(reason) => {
-            eprintln!("{reason}; --help lists what there is");
-            return ExitCode::from(2);
-        }
+    let options = match wanted(parse(lexopt::Parser::from_env()), HELP) {
+        Ok(options) => options,
+        Err(exit) => return exit,
     };
     let limits = LimiterOptions::new(WORKERS)
         .limit(SLOW, options.limit)

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use common::number;
+use common::{number, wanted};
 use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
     Claim, CommitError, DataStore, DeadLetter, Failure, Feed, Handled, Inbox, InboxOptions,
@@ -85,16 +85,9 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let options = match parse(lexopt::Parser::from_env()) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Err(reason) => {
-            eprintln!("{reason}; --help lists what there is");
-            return ExitCode::from(2);
-        }
+    let options = match wanted(parse(lexopt::Parser::from_env()), HELP) {
+        Ok(options) => options,
+        Err(exit) => return exit,
     };
     be_quiet_about_crashes();
     let report = match Report::of(&options) {

@@ -1,6 +1,22 @@
 //! What several examples read of their arguments.
 
 use std::ops::RangeInclusive;
+use std::process::ExitCode;
+
+/// What is to be done; or with what to end at once, when that was to list the options, or could not be read.
+pub(crate) fn wanted<T>(read: Result<Option<T>, String>, help: &str) -> Result<T, ExitCode> {
+    match read {
+        Ok(Some(options)) => Ok(options),
+        Ok(None) => {
+            print!("{help}");
+            Err(ExitCode::SUCCESS)
+        }
+        Err(reason) => {
+            eprintln!("{reason}; --help lists what there is");
+            Err(ExitCode::from(2))
+        }
+    }
+}
 
 /// The number that has to follow an option.
 pub(crate) fn number(

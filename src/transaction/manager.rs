@@ -271,8 +271,7 @@ impl TransactionManager {
                 None,
             ));
         }
-        let submission = Submission::new(operations);
-        let mut submission = submission;
+        let mut submission = Submission::new(operations);
         let mut outcome = self.carry_out_in(&mut transaction, None, &mut submission);
         drop(transaction);
         self.follow_if_done(&mut outcome);
