@@ -43,6 +43,7 @@ use crate::lock::{
     LockStats, QueueEntry, ReleaseError, Released,
 };
 use crate::sync::Mutex;
+use crossbeam_utils::CachePadded;
 use events::Events;
 
 /// A document store: transactions one at a time in the order in which they asked, readers at any time.
@@ -70,17 +71,19 @@ use events::Events;
 #[derive(Clone)]
 pub struct DataStore(Arc<Shared>);
 
+/// What each transaction writes, the count of references among it, lies apart from what is only read: a thread that asks would
+/// else take it away, again and again, from the thread that works.
 struct Shared {
     lock: FifoLock,
     /// Only whoever holds `lock`, or a share of it and `publishing`, publishes; readers clone what they want and are gone.
-    published: Mutex<Published>,
+    published: CachePadded<Mutex<Published>>,
     /// Held for a commit by whoever has not the whole lock.
     publishing: Mutex<()>,
     events: Events,
     ids: NodeIds,
     schema: Option<Arc<Schema>>,
     session: u32,
-    transactions: AtomicU64,
+    transactions: CachePadded<AtomicU64>,
 }
 
 impl DataStore {
@@ -94,13 +97,13 @@ impl DataStore {
         let session = options.session.unwrap_or_else(random_session);
         Self(Arc::new(Shared {
             lock: FifoLock::with_settings(options.lock),
-            published: Mutex::new(Published::new(options.remembered_keys)),
+            published: CachePadded::new(Mutex::new(Published::new(options.remembered_keys))),
             publishing: Mutex::default(),
             events: Events::default(),
             ids: NodeIds::new(session),
             schema: options.schema,
             session,
-            transactions: AtomicU64::new(0),
+            transactions: CachePadded::new(AtomicU64::new(0)),
         }))
     }
 

@@ -3,6 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
 use super::desk::{Prepared, Seat};
@@ -31,9 +32,10 @@ use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Receipt, 
 /// # Ok::<(), doclock::TransactionError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct TransactionManager(Arc<Manager>);
+pub struct TransactionManager(Arc<CachePadded<Manager>>);
 
-/// Behind a pointer of its own, so that a list on its way takes no more along than that.
+/// Behind a pointer of its own, so that a list on its way takes no more along than that; and apart from the count of
+/// references, which each list on its way changes while others read.
 #[derive(Clone, Debug)]
 struct Manager {
     store: DataStore,
@@ -114,21 +116,29 @@ impl TransactionManager {
 
     /// Runs transactions for an owner.
     pub fn for_owner(store: DataStore, owner: impl Into<OwnerId>) -> Self {
-        Self(Arc::new(Manager {
+        Self::from_parts(Manager {
             store,
             owner: owner.into(),
             hooks: None,
             attempts_on_nodes: None,
-        }))
+        })
+    }
+
+    fn from_parts(manager: Manager) -> Self {
+        Self(Arc::new(CachePadded::new(manager)))
+    }
+
+    fn into_parts(self) -> Manager {
+        Arc::unwrap_or_clone(self.0).into_inner()
     }
 
     /// The same with these hooks in the place of those that it has.
     #[must_use]
     pub fn with_hooks(self, hooks: Hooks) -> Self {
-        Self(Arc::new(Manager {
+        Self::from_parts(Manager {
             hooks: Some(hooks),
-            ..Arc::unwrap_or_clone(self.0)
-        }))
+            ..self.into_parts()
+        })
     }
 
     /// The same, on nodes: each list locks the nodes that it touches instead of the whole document, so lists that touch
@@ -151,10 +161,10 @@ impl TransactionManager {
     /// ```
     #[must_use]
     pub fn with_node_locks(self, attempts: u32) -> Self {
-        Self(Arc::new(Manager {
+        Self::from_parts(Manager {
             attempts_on_nodes: Some(attempts.max(1)),
-            ..Arc::unwrap_or_clone(self.0)
-        }))
+            ..self.into_parts()
+        })
     }
 
     /// The store.
@@ -286,7 +296,7 @@ impl TransactionManager {
         call_site: &'static Location<'static>,
         seat: Option<&Seat>,
     ) -> Result<TransactionResult, TransactionError> {
-        let Manager { store, owner, .. } = &*self.0;
+        let Manager { store, owner, .. } = &**self.0;
         // What is done already need not wait.
         if let Some(receipt) = self.receipt(&submission) {
             return Ok(TransactionResult::repeated(&receipt));
@@ -360,7 +370,7 @@ impl TransactionManager {
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Outcome {
-        let Manager { store, owner, .. } = &*self.0;
+        let Manager { store, owner, .. } = &**self.0;
         let scope = declare::list(&store.snapshot(), &submission.operations);
         let mut transaction =
             store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
@@ -402,7 +412,7 @@ impl TransactionManager {
         submission: &mut Submission,
         room: Vec<ExecutedOperation>,
     ) -> Outcome {
-        let Manager { store, owner, .. } = &*self.0;
+        let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_under(grant, owner.clone(), EndedBy::Lender);
         // From here on nobody else can use the key; while this one waited, somebody may have.
         if let Some(receipt) = self.receipt(submission) {
