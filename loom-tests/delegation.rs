@@ -2,15 +2,17 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, EditError, LockError, OperationError, StoreOptions,
-    TransactionError, dsl::op,
+    AcquireOptions, CancelToken, EditError, LockError, ManualClock, NodeSpec, OperationError,
+    StoreOptions, TransactionError,
+    dsl::{create, op},
 };
 use loom::thread;
 
 use crate::model::{Seen, check_all};
-use crate::site::{AGES, Outcome, Site};
+use crate::site::{AGES, Outcome, Site, at_rest};
 
 fn plain() -> AcquireOptions {
     AcquireOptions::new()
@@ -266,5 +268,44 @@ fn delegation_is_not_done_by_a_thread_that_hands_over() {
     check_all("hand over to lists", Some(2), ORDERS, |seen| {
         let executors = who_executes(seen, StoreOptions::new(), plain().hand_over());
         assert_eq!(executors, ["1st", "1st", "1st"]);
+    });
+}
+
+/// Two are answered and sleep on until the batch ends: then one is woken, and wakes the other. Meanwhile their clock has them
+/// awake by themselves, and who did that may be gone when it is its turn to wake somebody.
+#[test]
+fn delegation_wakes_all_who_slept_although_some_awoke_by_themselves() {
+    let outcomes = ["b first", "c first"];
+    check_all("relay against the clock", Some(2), outcomes, |seen| {
+        let clock = ManualClock::new();
+        let site = Site::new(StoreOptions::new().clock(clock.clock()));
+        let start = {
+            let site = site.clone();
+            move || {
+                let tick = move |_: &Site| clock.advance(Duration::from_millis(1));
+                let brief = |name| {
+                    site.spawn(move |site| {
+                        // Who has a limit listens to the clock.
+                        let options = plain().wait_limit(AGES);
+                        site.submit_list(
+                            name,
+                            options,
+                            [create(NodeSpec::new("text").with_id(name))],
+                        )
+                    })
+                };
+                (brief("b"), brief("c"), site.spawn(tick))
+            }
+        };
+        let (a, (b, c, tick)) = in_front(&site, 2, plain(), start);
+        let (a, b, c) = (a.unwrap(), b.join().unwrap(), c.join().unwrap());
+        tick.join().unwrap();
+        let versions = [a.version, b.unwrap().version, c.unwrap().version];
+        at_rest(&site.store.lock_stats());
+        seen.note(match versions {
+            [1, 2, 3] => "b first",
+            [1, 3, 2] => "c first",
+            other => panic!("{other:?}"),
+        });
     });
 }

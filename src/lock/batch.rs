@@ -6,6 +6,7 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::Grant;
+use super::relay::Relay;
 use super::request::Waiting;
 use crate::time::Timestamp;
 
@@ -26,36 +27,30 @@ impl Default for BatchLimit {
     }
 }
 
-/// What a thread has done for others since it was done with its own work.
-pub(super) struct Batch {
+/// What a thread has done for others since it was done with its own work. When it is dropped, who slept meanwhile is woken.
+pub(super) struct Batch<'a> {
     limit: BatchLimit,
+    relay: &'a Relay,
     served: usize,
     began: Option<Timestamp>,
-    /// For whom word was left and who sleep, with the time since when the first of them could be awake.
+    /// For whom word was left, and who sleep.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
-    asleep_since: Timestamp,
 }
 
-impl Batch {
-    /// For so long somebody who sleeps is let sleep on although there is word for them.
-    const PATIENCE: Duration = Duration::from_micros(150);
-
-    pub(super) fn new(limit: BatchLimit) -> Self {
+impl<'a> Batch<'a> {
+    pub(super) fn new(limit: BatchLimit, relay: &'a Relay) -> Self {
         Self {
             limit,
+            relay,
             served: 0,
             began: None,
             sleepers: SmallVec::new(),
-            asleep_since: Timestamp::default(),
         }
     }
 
     /// Whether one more is to be done. To be asked before each.
     pub(super) fn goes_on(&mut self, now: Timestamp) -> bool {
         let began = *self.began.get_or_insert(now);
-        if self.sleepers.is_empty() {
-            self.asleep_since = now;
-        }
         let goes_on = self.served < self.limit.count && now - began < self.limit.time;
         self.served += 1;
         goes_on
@@ -63,11 +58,11 @@ impl Batch {
 
     /// Does the work of a request.
     ///
-    /// Who sleeps is woken together with others, best when the lock is in other hands: to be woken is to be given a
+    /// Who sleeps is woken when the batch ends, with others and when the lock is in other hands: to be woken is to be given a
     /// processor, and it could be this thread's, with everybody waiting for it. Nobody sleeps on behind work that could take
     /// long, or could even wait for who sleeps.
-    pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
-        if !request.is_brief() || now - self.asleep_since > Self::PATIENCE {
+    pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant) {
+        if !request.is_brief() {
             self.wake();
         }
         if request.serve(grant) {
@@ -75,7 +70,15 @@ impl Batch {
         }
     }
 
-    pub(super) fn wake(&mut self) {
-        self.sleepers.drain(..).for_each(|sleeper| sleeper.wake());
+    fn wake(&mut self) {
+        if !self.sleepers.is_empty() {
+            self.relay.begin(self.sleepers.drain(..));
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.wake();
     }
 }

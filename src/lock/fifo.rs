@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::error::CancelEvidence;
+use super::relay::Relay;
 use super::request::{Asker, Errand, Outcome, Request};
 use super::shared::{LockSettings, Shared, WaitLimit};
 use super::state::{Ended, Moment, Next, State};
@@ -79,6 +80,7 @@ impl FifoLock {
             lock,
             clock: settings.clock,
             batch: settings.batch,
+            relay: Relay::default(),
         }))
     }
 
@@ -205,6 +207,9 @@ impl FifoLock {
         drop(state);
 
         let outcome = wait::wait(shared, &request, options.cancel.as_ref(), wait);
+        if request.was_relayed() {
+            shared.relay.go_on();
+        }
         // Who told may be the last to let go of the request, and is not to drop what is the asker's.
         let work = request.take_work();
         match outcome {
@@ -365,26 +370,25 @@ impl FifoLock {
     #[inline(never)]
     fn part_in_step_and_serve(&self, grant: Grant) {
         let server = thread_number();
-        let mut batch = Batch::new(self.0.batch);
+        let mut batch = Batch::new(self.0.batch, &self.0.relay);
         let mut ending = grant.id();
         loop {
-            let (next, now) = self.0.step(|state, now| {
+            let next = self.0.step(|state, now| {
                 let server = batch.goes_on(now.at).then_some(server);
-                (state.part_from_grant(ending, now, server), now.at)
+                state.part_from_grant(ending, now, server)
             });
             match next {
                 Some(Next::Serve(request, grant)) => {
                     ending = grant.id();
-                    batch.serve(request, grant, now);
+                    batch.serve(request, grant);
                     if self.0.release(ending, true) {
-                        break;
+                        return;
                     }
                 }
-                Some(next) => break next.deliver(),
-                None => break,
+                Some(next) => return next.deliver(),
+                None => return,
             }
         }
-        batch.wake();
     }
 
     /// Has a grant that can be revoked stay until the transaction under it is over. `false` when it was revoked already.

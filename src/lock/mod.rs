@@ -18,6 +18,7 @@ mod options;
 mod pace;
 mod parker;
 mod receive;
+mod relay;
 mod request;
 mod shared;
 mod since;

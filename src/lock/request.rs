@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use smol_str::SmolStr;
 
@@ -168,8 +168,9 @@ pub(super) trait Waiting: Send + Sync {
     #[must_use]
     fn serve(&self, grant: Grant) -> bool;
 
-    /// Wakes a waiter for whom word was left.
-    fn wake(&self);
+    /// Wakes a waiter for whom word was left, and has it go on with the relay. `false` if it has awoken by itself.
+    #[must_use]
+    fn wake(&self) -> bool;
 }
 
 /// A request with a thread that waits for it.
@@ -188,6 +189,8 @@ pub(super) struct Request<W: Errand> {
     /// Read and written under the slot's mutex alone.
     asleep: AtomicBool,
     told: Hint,
+    /// Whether it was woken from a [relay](super::relay). Written under the slot's mutex, to somebody who sleeps.
+    relayed: AtomicBool,
 }
 
 struct Slot<W: Errand> {
@@ -214,7 +217,13 @@ impl<W: Errand> Request<W> {
             asleep: AtomicBool::new(false),
             changed: Condvar::default(),
             told: Hint::default(),
+            relayed: AtomicBool::new(false),
         }
+    }
+
+    /// Whether it was woken from a relay, and is to go on with it.
+    pub(super) fn was_relayed(&self) -> bool {
+        self.relayed.load(Ordering::Relaxed)
     }
 
     /// Takes the work, to do it, or what is left of it.
@@ -235,6 +244,11 @@ impl<W: Errand> Request<W> {
                 slot.work = spent;
             }
         })
+    }
+
+    /// Wakes the waiter, if it sleeps.
+    pub(super) fn notify(&self) {
+        self.changed.notify_one();
     }
 
     fn parker(&self) -> Parker<'_, Slot<W>> {
@@ -282,7 +296,7 @@ impl<W: Errand> Waiting for Request<W> {
 
     fn tell(&self, verdict: Verdict) {
         if self.leave(verdict.of()) {
-            self.wake();
+            self.notify();
         }
     }
 
@@ -299,8 +313,15 @@ impl<W: Errand> Waiting for Request<W> {
         self.leave_with(outcome, Some(work))
     }
 
-    fn wake(&self) {
-        self.changed.notify_one();
+    fn wake(&self) -> bool {
+        let slot = self.slot.lock();
+        let asleep = self.asleep.load(Ordering::Relaxed);
+        self.relayed.store(asleep, Ordering::Relaxed);
+        drop(slot);
+        if asleep {
+            self.notify();
+        }
+        asleep
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
+use super::relay::Relay;
 use super::state::{Moment, Next, Stand, State};
 use super::tempo::Measured;
 use super::wait::{Line, Reason, Wait};
@@ -53,6 +54,7 @@ pub(super) struct Shared {
     pub(super) lock: u32,
     pub(super) clock: Clock,
     pub(super) batch: BatchLimit,
+    pub(super) relay: Relay,
 }
 
 impl Shared {

@@ -70,8 +70,8 @@ impl Errand for Job {
     type Reply = Outcome;
 
     fn is_brief(&self) -> bool {
-        /// Some tens of microseconds' worth of them.
-        const BRIEF: usize = 128;
+        /// Some two hundred microseconds' worth of them.
+        const BRIEF: usize = 512;
         let mut operations = self.submission.operations.iter();
         let extent = operations.try_fold(0, |extent: usize, operation| {
             Some(extent + operation.extent()?).filter(|&extent| extent <= BRIEF)

@@ -231,7 +231,7 @@ impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
             Ending::Abandoned => Outcome::Done(Err(task.abandoned())),
         };
         if self.leave(outcome) {
-            self.wake();
+            self.notify();
         }
     }
 }

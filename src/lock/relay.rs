@@ -1,0 +1,130 @@
+//! Waking those who were answered while they slept: each wakes the next.
+//!
+//! To wake a thread takes microseconds of whoever does it, as long as a short list of operations. A thread that served many
+//! therefore wakes the first of them only. Whoever was woken wakes the next before it goes on, and so on to the last.
+//!
+//! Invariant: while somebody is in the relay, there is a thread that has yet to call [`Relay::go_on`] and will, with no code of
+//! users before that: the one that put the last of them in, or one that was woken from it, which keeps nothing from hearing what
+//! was left for it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::request::Waiting;
+use crate::sync::Mutex;
+
+/// Those for whom word was left and who have yet to be woken, in the order in which they were answered.
+#[derive(Default)]
+pub(super) struct Relay(Mutex<VecDeque<Arc<dyn Waiting>>>);
+
+impl Relay {
+    /// Has these woken, one by the other.
+    pub(super) fn begin(&self, sleepers: impl IntoIterator<Item = Arc<dyn Waiting>>) {
+        self.0.lock().extend(sleepers);
+        self.go_on();
+    }
+
+    /// Wakes the next. To be called by whoever was woken from the relay.
+    pub(super) fn go_on(&self) {
+        // Who awoke without being woken may have gone by already, and wakes nobody.
+        while let Some(sleeper) = self.next() {
+            if sleeper.wake() {
+                return;
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Arc<dyn Waiting>> {
+        self.0.lock().pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::lock::Grant;
+    use crate::lock::request::{Asker, Verdict};
+
+    /// Somebody for whom word was left.
+    struct Waiter {
+        sleeps: bool,
+        woken: AtomicBool,
+    }
+
+    impl Waiting for Waiter {
+        fn asker(&self) -> Asker<'_> {
+            unreachable!("nobody asks for it")
+        }
+
+        fn is_errand(&self) -> bool {
+            true
+        }
+
+        fn is_brief(&self) -> bool {
+            true
+        }
+
+        fn tell(&self, _: Verdict) {}
+
+        fn serve(&self, _: Grant) -> bool {
+            false
+        }
+
+        fn wake(&self) -> bool {
+            assert!(!self.woken.swap(true, Ordering::Relaxed), "woken twice");
+            self.sleeps
+        }
+    }
+
+    /// A relay of those who still sleep or do not.
+    fn begun<const N: usize>(sleeping: [bool; N]) -> (Relay, [Arc<Waiter>; N]) {
+        let waiters = sleeping.map(|sleeps| {
+            let woken = AtomicBool::new(false);
+            Arc::new(Waiter { sleeps, woken })
+        });
+        let relay = Relay::default();
+        relay.begin(waiters.clone().map(|waiter| waiter as Arc<dyn Waiting>));
+        (relay, waiters)
+    }
+
+    fn woken<const N: usize>(waiters: &[Arc<Waiter>; N]) -> [bool; N] {
+        waiters
+            .each_ref()
+            .map(|waiter| waiter.woken.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn who_begins_a_relay_wakes_one_and_each_that_is_woken_the_next() {
+        let (relay, waiters) = begun([true, true, true]);
+        assert_eq!(woken(&waiters), [true, false, false]);
+        relay.go_on();
+        assert_eq!(woken(&waiters), [true, true, false]);
+        relay.go_on();
+        relay.go_on();
+        assert_eq!(woken(&waiters), [true, true, true]);
+    }
+
+    #[test]
+    fn who_awoke_by_itself_is_passed_over_and_keeps_nobody_asleep() {
+        let (relay, waiters) = begun([false, false, true, true]);
+        assert_eq!(woken(&waiters), [true, true, true, false]);
+        relay.go_on();
+        assert_eq!(woken(&waiters), [true; 4]);
+    }
+
+    #[test]
+    fn a_relay_that_begins_while_another_goes_on_lines_up_behind_it() {
+        let (relay, first) = begun([true, true]);
+        let second = Arc::new(Waiter {
+            sleeps: true,
+            woken: AtomicBool::new(false),
+        });
+        relay.begin([Arc::clone(&second) as Arc<dyn Waiting>]);
+        assert_eq!(woken(&first), [true, true]);
+        assert_eq!(woken(&[Arc::clone(&second)]), [false]);
+        relay.go_on();
+        assert_eq!(woken(&[second]), [true]);
+    }
+}
