@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use doclock::{
     AcquireOptions, DataStore, LockError, LockId, LockStats, NodeSpec, Operation, StoreOptions,
-    TransactionError, TransactionManager, TransactionResult, View, dsl::op,
+    TransactionError, TransactionManager, TransactionResult, View,
+    dsl::{create, op},
 };
 use loom::thread::{self, JoinHandle, ThreadId};
 
@@ -98,6 +99,14 @@ impl Site {
         options: AcquireOptions,
     ) -> JoinHandle<Outcome> {
         self.spawn(move |site| site.submit(name, options))
+    }
+
+    /// Submits a list that runs no code, and whose wait has a limit.
+    pub(crate) fn spawn_brief(&self, name: &'static str) -> JoinHandle<Outcome> {
+        self.spawn(move |site| {
+            let options = AcquireOptions::new().wait_limit(AGES);
+            site.submit_list(name, options, [create(NodeSpec::new("text").with_id(name))])
+        })
     }
 
     /// Holds the lock and sees that nothing happens meanwhile.

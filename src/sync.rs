@@ -76,6 +76,11 @@ mod imp {
         }
     }
 
+    /// Lets others have the processor, if any want it.
+    pub(crate) fn yield_now() {
+        std::thread::yield_now();
+    }
+
     static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
     std::thread_local! {
@@ -114,6 +119,9 @@ mod imp {
             false
         }
     }
+
+    /// A model has the others take turns in any case.
+    pub(crate) fn yield_now() {}
 
     #[derive(Debug)]
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
@@ -174,4 +182,4 @@ mod imp {
     }
 }
 
-pub(crate) use imp::{AtomicU64, Condvar, Hint, Mutex, MutexGuard, thread_number};
+pub(crate) use imp::{AtomicU64, Condvar, Hint, Mutex, MutexGuard, thread_number, yield_now};

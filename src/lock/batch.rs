@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::Grant;
 use super::relay::Relay;
 use super::request::Waiting;
+use crate::sync::yield_now;
 use crate::time::Timestamp;
 
 /// How much a thread does for others before it hands the lock over and returns.
@@ -70,15 +71,21 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn wake(&mut self) {
-        if !self.sleepers.is_empty() {
+    /// Has those woken who sleep. Whether there were any.
+    fn wake(&mut self) -> bool {
+        let any = !self.sleepers.is_empty();
+        if any {
             self.relay.begin(self.sleepers.drain(..));
         }
+        any
     }
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        self.wake();
+        // Some of those who were woken may have been given this processor.
+        if self.wake() {
+            yield_now();
+        }
     }
 }
