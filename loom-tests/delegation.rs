@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, EditError, LockError, ManualClock, OperationError, StoreOptions,
-    TransactionError, dsl::op,
+    AcquireOptions, CancelToken, EditError, LockError, ManualClock, Operation, OperationError,
+    StoreOptions, TransactionError, dsl::op,
 };
 use loom::thread;
 
@@ -118,20 +118,41 @@ fn in_front<T: Send + 'static>(
     options: AcquireOptions,
     start: impl FnOnce() -> T + Send + 'static,
 ) -> (Outcome, T) {
-    let started = Arc::new(Mutex::new(None));
-    let (start, keep) = (Mutex::new(Some(start)), Arc::clone(&started));
+    in_front_and(site, of, options, start, site.operation("a"))
+}
+
+/// As [`in_front`], and does that then.
+fn in_front_and<T: Send + 'static>(
+    site: &Site,
+    of: usize,
+    options: AcquireOptions,
+    start: impl FnOnce() -> T + Send + 'static,
+    then: Operation,
+) -> (Outcome, T) {
+    let (start, started) = once(start);
     let store = site.store.clone();
     let gather = op(move |_| {
-        let start = start.lock().unwrap().take().unwrap();
-        *keep.lock().unwrap() = Some(start());
+        start();
         while store.queue_length() < of {
             thread::yield_now();
         }
         Ok::<(), EditError>(())
     });
-    let outcome = site.submit_list("a", options, [gather, site.operation("a")]);
-    let started = started.lock().unwrap().take().unwrap();
-    (outcome, started)
+    let outcome = site.submit_list("a", options, [gather, then]);
+    (outcome, started())
+}
+
+/// What is done once, in whatever thread, and how to get at what came of it.
+fn once<T: Send + 'static>(
+    code: impl FnOnce() -> T + Send + 'static,
+) -> (impl Fn() + Send + Sync + 'static, impl FnOnce() -> T) {
+    let (code, kept) = (Mutex::new(Some(code)), Arc::new(Mutex::new(None)));
+    let keep = Arc::clone(&kept);
+    let run = move || {
+        let code = code.lock().unwrap().take().unwrap();
+        *keep.lock().unwrap() = Some(code());
+    };
+    (run, move || kept.lock().unwrap().take().unwrap())
 }
 
 #[test]
@@ -270,31 +291,37 @@ fn delegation_is_not_done_by_a_thread_that_hands_over() {
     });
 }
 
-/// Two are answered and sleep on until the batch ends: then one is woken, and wakes the other. Meanwhile their clock has them
-/// awake by themselves, and who did that may be gone when it is its turn to wake somebody.
+/// Two are answered and sleep on until the batch ends: then one is woken, and wakes the other. Meanwhile the limit of one of
+/// them passes: it is awake by itself, and may be gone when it is its turn to wake somebody; or it comes too late to leave the line,
+/// and sleeps again, now without a limit.
 #[test]
 fn delegation_wakes_all_who_slept_although_some_awoke_by_themselves() {
-    let outcomes = ["b first", "c first"];
-    check_all("relay against the clock", Some(2), outcomes, |seen| {
+    let outcomes = ["b first", "c first", "b timed out"];
+    check_all("relay against a limit", Some(3), outcomes, |seen| {
         let clock = ManualClock::new();
         let site = Site::new(StoreOptions::new().clock(clock.clock()));
+        let limit = Duration::from_millis(1);
         let start = {
             let site = site.clone();
-            move || {
-                let tick = site.spawn(move |_| clock.advance(Duration::from_millis(1)));
-                (["b", "c"].map(|name| site.spawn_brief(name)), tick)
-            }
+            move || [site.spawn_brief("b", limit), site.spawn_brief("c", AGES)]
         };
-        let (a, (others, tick)) = in_front(&site, 2, plain(), start);
-        let others = others.map(|other| other.join().unwrap().unwrap().version);
-        tick.join().unwrap();
+        let (tick, ticking) = once(move || thread::spawn(move || clock.advance(limit)));
+        let tick = op(move |_| {
+            tick();
+            Ok::<(), EditError>(())
+        });
+        let (a, others) = in_front_and(&site, 2, plain(), start, tick);
+        let [b, c] = others.map(|other| other.join().unwrap());
+        ticking().join().unwrap();
 
-        assert_eq!(a.unwrap().version, 1);
+        assert!(!a.unwrap().changed);
         at_rest(&site.store.lock_stats());
-        seen.note(match others {
-            [2, 3] => "b first",
-            [3, 2] => "c first",
-            other => panic!("{other:?}"),
+        let c = c.unwrap().version;
+        seen.note(match b {
+            Ok(b) if (b.version, c) == (1, 2) => "b first",
+            Ok(b) if (b.version, c) == (2, 1) => "c first",
+            Err(TransactionError::Lock(LockError::Timeout(_))) if c == 1 => "b timed out",
+            other => panic!("{other:?}, {c}"),
         });
     });
 }

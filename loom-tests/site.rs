@@ -102,9 +102,9 @@ impl Site {
     }
 
     /// Submits a list that runs no code, and whose wait has a limit.
-    pub(crate) fn spawn_brief(&self, name: &'static str) -> JoinHandle<Outcome> {
+    pub(crate) fn spawn_brief(&self, name: &'static str, limit: Duration) -> JoinHandle<Outcome> {
         self.spawn(move |site| {
-            let options = AcquireOptions::new().wait_limit(AGES);
+            let options = AcquireOptions::new().wait_limit(limit);
             site.submit_list(name, options, [create(NodeSpec::new("text").with_id(name))])
         })
     }

@@ -80,7 +80,7 @@ struct Shared {
     /// Held for a commit by whoever has not the whole lock.
     publishing: Mutex<()>,
     events: Events,
-    ids: NodeIds,
+    ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
     session: u32,
     transactions: CachePadded<AtomicU64>,
@@ -100,7 +100,7 @@ impl DataStore {
             published: CachePadded::new(Mutex::new(Published::new(options.remembered_keys))),
             publishing: Mutex::default(),
             events: Events::default(),
-            ids: NodeIds::new(session),
+            ids: CachePadded::new(NodeIds::new(session)),
             schema: options.schema,
             session,
             transactions: CachePadded::new(AtomicU64::new(0)),

@@ -34,11 +34,15 @@ pub(super) struct Batch<'a> {
     relay: &'a Relay,
     served: usize,
     began: Option<Timestamp>,
-    /// For whom word was left, and who sleep.
+    /// For whom word was left and who sleep, with the time since when the first of them could be awake.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
+    asleep_since: Timestamp,
 }
 
 impl<'a> Batch<'a> {
+    /// For so long somebody who sleeps is let sleep on although there is word for them, if the batch may last longer than that.
+    const PATIENCE: Duration = Duration::from_micros(500);
+
     pub(super) fn new(limit: BatchLimit, relay: &'a Relay) -> Self {
         Self {
             limit,
@@ -46,12 +50,16 @@ impl<'a> Batch<'a> {
             served: 0,
             began: None,
             sleepers: SmallVec::new(),
+            asleep_since: Timestamp::default(),
         }
     }
 
     /// Whether one more is to be done. To be asked before each.
     pub(super) fn goes_on(&mut self, now: Timestamp) -> bool {
         let began = *self.began.get_or_insert(now);
+        if self.sleepers.is_empty() {
+            self.asleep_since = now;
+        }
         let goes_on = self.served < self.limit.count && now - began < self.limit.time;
         self.served += 1;
         goes_on
@@ -62,8 +70,8 @@ impl<'a> Batch<'a> {
     /// Who sleeps is woken when the batch ends, with others and when the lock is in other hands: to be woken is to be given a
     /// processor, and it could be this thread's, with everybody waiting for it. Nobody sleeps on behind work that could take
     /// long, or could even wait for who sleeps.
-    pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant) {
-        if !request.is_brief() {
+    pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
+        if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
             self.wake();
         }
         if request.serve(grant) {
@@ -71,13 +79,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Has those woken who sleep. Whether there were any.
+    /// Has those woken who sleep. Whether any did.
     fn wake(&mut self) -> bool {
-        let any = !self.sleepers.is_empty();
-        if any {
-            self.relay.begin(self.sleepers.drain(..));
-        }
-        any
+        !self.sleepers.is_empty() && self.relay.begin(self.sleepers.drain(..))
     }
 }
 
@@ -87,5 +91,75 @@ impl Drop for Batch<'_> {
         if self.wake() {
             yield_now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::relay::tests::Waiter;
+    use crate::time::ManualClock;
+
+    /// A batch without an end.
+    struct Served<'a> {
+        batch: Batch<'a>,
+        clock: ManualClock,
+    }
+
+    impl<'a> Served<'a> {
+        fn new(relay: &'a Relay) -> Self {
+            let limit = BatchLimit {
+                count: usize::MAX,
+                time: Duration::MAX,
+            };
+            Self {
+                batch: Batch::new(limit, relay),
+                clock: ManualClock::new(),
+            }
+        }
+
+        fn serve(&mut self, waiter: &Arc<Waiter>) {
+            let now = self.clock.clock().now();
+            assert!(self.batch.goes_on(now));
+            let waiter = Arc::clone(waiter) as Arc<dyn Waiting>;
+            self.batch.serve(waiter, Grant::none(), now);
+        }
+    }
+
+    #[test]
+    fn who_sleeps_is_woken_when_the_batch_ends() {
+        let relay = Relay::default();
+        let mut served = Served::new(&relay);
+        let asleep = Waiter::new(true, true);
+        served.serve(&asleep);
+        served.serve(&Waiter::new(true, true));
+        assert!(!asleep.was_woken());
+        drop(served);
+        assert!(asleep.was_woken());
+    }
+
+    #[test]
+    fn nobody_sleeps_on_behind_work_that_may_take_long() {
+        let relay = Relay::default();
+        let mut served = Served::new(&relay);
+        let asleep = Waiter::new(true, true);
+        served.serve(&asleep);
+        let long = Waiter::new(false, false);
+        served.serve(&long);
+        assert!(asleep.was_woken() && !long.was_woken());
+    }
+
+    #[test]
+    fn nobody_sleeps_on_for_longer_than_half_a_millisecond_however_long_the_batch() {
+        let relay = Relay::default();
+        let mut served = Served::new(&relay);
+        let (first, later) = (Waiter::new(true, true), Waiter::new(true, true));
+        served.serve(&first);
+        served.clock.advance(Duration::from_micros(499));
+        served.serve(&later);
+        assert!(!first.was_woken());
+        served.clock.advance(Duration::from_micros(1));
+        served.serve(&Waiter::new(false, true));
+        assert!(first.was_woken() && later.was_woken());
     }
 }

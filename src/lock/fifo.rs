@@ -373,14 +373,14 @@ impl FifoLock {
         let mut batch = Batch::new(self.0.batch, &self.0.relay);
         let mut ending = grant.id();
         loop {
-            let next = self.0.step(|state, now| {
+            let (next, now) = self.0.step(|state, now| {
                 let server = batch.goes_on(now.at).then_some(server);
-                state.part_from_grant(ending, now, server)
+                (state.part_from_grant(ending, now, server), now.at)
             });
             match next {
                 Some(Next::Serve(request, grant)) => {
                     ending = grant.id();
-                    batch.serve(request, grant);
+                    batch.serve(request, grant, now);
                     if self.0.release(ending, true) {
                         return;
                     }

@@ -134,7 +134,7 @@ impl AcquireOptions {
     /// that wait, as many as [`StoreOptions::batch_limit`](crate::StoreOptions::batch_limit) allows, before it
     /// returns; with this option it wakes the next in line instead. For a thread that must not be kept, as one that draws.
     ///
-    /// Its own list may still be executed by another thread.
+    /// Its own list may still be executed by another thread; if it slept meanwhile, it may wake one other thread before it returns.
     pub fn hand_over(mut self) -> Self {
         self.hand_over = true;
         self

@@ -22,22 +22,17 @@ impl Relay {
     /// that two who sleep are enough for a relay.
     const RUNNERS: usize = if cfg!(loom) { 1 } else { 2 };
 
-    /// Has these woken, one by the other.
-    pub(super) fn begin(&self, sleepers: impl IntoIterator<Item = Arc<dyn Waiting>>) {
+    /// Has these woken, one by the other. Whether any slept.
+    pub(super) fn begin(&self, sleepers: impl IntoIterator<Item = Arc<dyn Waiting>>) -> bool {
         self.0.lock().extend(sleepers);
-        for _ in 0..Self::RUNNERS {
-            self.go_on();
-        }
+        let runners = (0..Self::RUNNERS).take_while(|_| self.go_on());
+        runners.count() > 0
     }
 
-    /// Wakes the next. To be called by whoever was woken from the relay.
-    pub(super) fn go_on(&self) {
+    /// Wakes the next, and tells whether there was one. To be called by whoever was woken from the relay.
+    pub(super) fn go_on(&self) -> bool {
         // Who awoke without being woken may have gone by already, and wakes nobody.
-        while let Some(sleeper) = self.next() {
-            if sleeper.wake() {
-                return;
-            }
-        }
+        std::iter::from_fn(|| self.next()).any(|sleeper| sleeper.wake())
     }
 
     fn next(&self) -> Option<Arc<dyn Waiting>> {
@@ -46,17 +41,33 @@ impl Relay {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use crate::lock::Grant;
     use crate::lock::request::{Asker, Verdict};
 
-    /// Somebody for whom word was left.
-    struct Waiter {
+    /// Somebody for whom word is left, in no time or not.
+    pub(in crate::lock) struct Waiter {
         sleeps: bool,
+        brief: bool,
         woken: AtomicBool,
+    }
+
+    impl Waiter {
+        pub(in crate::lock) fn new(sleeps: bool, brief: bool) -> Arc<Self> {
+            let woken = AtomicBool::new(false);
+            Arc::new(Self {
+                sleeps,
+                brief,
+                woken,
+            })
+        }
+
+        pub(in crate::lock) fn was_woken(&self) -> bool {
+            self.woken.load(Ordering::Relaxed)
+        }
     }
 
     impl Waiting for Waiter {
@@ -69,13 +80,13 @@ mod tests {
         }
 
         fn is_brief(&self) -> bool {
-            true
+            self.brief
         }
 
         fn tell(&self, _: Verdict) {}
 
         fn serve(&self, _: Grant) -> bool {
-            false
+            self.sleeps
         }
 
         fn wake(&self) -> bool {
@@ -86,10 +97,7 @@ mod tests {
 
     /// Some who still sleep or do not.
     fn waiters<const N: usize>(sleeping: [bool; N]) -> [Arc<Waiter>; N] {
-        sleeping.map(|sleeps| {
-            let woken = AtomicBool::new(false);
-            Arc::new(Waiter { sleeps, woken })
-        })
+        sleeping.map(|sleeps| Waiter::new(sleeps, true))
     }
 
     /// A relay that has begun with these.
@@ -101,9 +109,7 @@ mod tests {
     }
 
     fn woken<const N: usize>(waiters: &[Arc<Waiter>; N]) -> [bool; N] {
-        waiters
-            .each_ref()
-            .map(|waiter| waiter.woken.load(Ordering::Relaxed))
+        waiters.each_ref().map(|waiter| waiter.was_woken())
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One waiting request: who asks, what is to be done, and how it is told what became of it.
 //!
-//! [`Waiting::tell`] is all that a lock needs to know of who waits, so an asynchronous waker could stand here as
-//! well. A request has its own mutex: a woken thread need not touch the lock's again.
+//! What a lock needs to know of who waits is [`Waiting`], so an asynchronous waker could stand here as well, if it goes on with a
+//! [relay](super::relay) from where it is woken and not from where it is polled. A request has its own mutex: a woken thread need not touch the lock's again.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -168,7 +168,7 @@ pub(super) trait Waiting: Send + Sync {
     #[must_use]
     fn serve(&self, grant: Grant) -> bool;
 
-    /// Wakes a waiter for whom word was left, and has it go on with the relay. `false` if it has awoken by itself.
+    /// Wakes a waiter for whom word was left, and has it go on with the relay, which it must. `false` if it has awoken by itself.
     #[must_use]
     fn wake(&self) -> bool;
 }
@@ -316,7 +316,9 @@ impl<W: Errand> Waiting for Request<W> {
     fn wake(&self) -> bool {
         let slot = self.slot.lock();
         let asleep = self.asleep.load(Ordering::Relaxed);
-        self.relayed.store(asleep, Ordering::Relaxed);
+        if asleep {
+            self.relayed.store(true, Ordering::Relaxed);
+        }
         drop(slot);
         if asleep {
             self.notify();

@@ -95,8 +95,9 @@ impl StoreOptions {
     /// so many lists of those that wait, and no further one after so much time. The next in line then
     /// goes on. Zero of either means that it does nothing for others. 256 lists and half a millisecond unless set.
     ///
-    /// Submitters that sleep are woken when that is over, or before code of users is run; those that are still awake hear of
-    /// their results at once. So a larger limit costs less waking, and has results wait for longer.
+    /// Submitters that sleep are woken when that is over: at the latest after half a millisecond and the list that is carried out
+    /// then, and before a list that runs code or has more than 512 operations. Those that are still awake hear of their results at
+    /// once. Having woken somebody, the thread yields its processor once.
     ///
     /// A single request opts out with [`AcquireOptions::hand_over`](crate::AcquireOptions::hand_over).
     pub fn batch_limit(mut self, lists: usize, time: Duration) -> Self {

@@ -74,7 +74,7 @@ fn a_thread_begins_no_further_list_when_its_time_is_up() {
 }
 
 #[test]
-fn by_default_a_thread_does_256_lists_in_two_milliseconds() {
+fn by_default_a_thread_does_256_lists_in_half_a_millisecond() {
     let clock = ManualClock::new();
     let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
     let scene = Scene::on(Form::Delegated, DataStore::with_options(options), clock);
