@@ -1,7 +1,8 @@
 //! One waiting request: who asks, what is to be done, and how it is told what became of it.
 //!
 //! What a lock needs to know of who waits is [`Waiting`], so an asynchronous waker could stand here as well, if it goes on with a
-//! [relay](super::relay) from where it is woken and not from where it is polled. A request has its own mutex: a woken thread need not touch the lock's again.
+//! [relay](super::relay) from where it is woken and not from where it is polled. A request has its own mutex: a woken thread need
+//! not touch the lock's again.
 
 use std::any::Any;
 use std::convert::Infallible;

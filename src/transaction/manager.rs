@@ -178,10 +178,11 @@ impl TransactionManager {
     ///
     /// If nobody holds the lock, the calling thread does. Otherwise the list joins the line, and when its turn comes, a
     /// thread that is in `execute` already and done with its own list may carry it out, in a transaction of its own. The
-    /// calling thread waits meanwhile and gets the result: at once, or, if it has fallen asleep, within half a millisecond and the
-    /// list that is carried out then, but for what the scheduler takes. So operations that are code, and before-hooks, may run in another thread than the one that submitted them;
-    /// after-hooks do not. In turn this thread may carry out a [limited number](crate::StoreOptions::batch_limit) of lists
-    /// of others before it returns, unless it [hands over](AcquireOptions::hand_over).
+    /// calling thread waits meanwhile and gets the result: at once, or, if it has fallen asleep, within half a millisecond and
+    /// the list that is carried out then, but for what the scheduler takes. So operations that are code, and before-hooks, may
+    /// run in another thread than the one that submitted them; after-hooks do not. In turn this thread may carry out a [limited
+    /// number](crate::StoreOptions::batch_limit) of lists of others before it returns, unless it [hands
+    /// over](AcquireOptions::hand_over).
     ///
     /// # Errors
     ///
