@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
 pub(crate) use claims::{
     Aftermath, Claimant, Claims, Delivery, Failed, FailedKind, InboxNumber, Verdict,
 };
@@ -43,7 +45,6 @@ use crate::lock::{
     LockStats, QueueEntry, ReleaseError, Released,
 };
 use crate::sync::Mutex;
-use crossbeam_utils::CachePadded;
 use events::Events;
 
 /// A document store: transactions one at a time in the order in which they asked, readers at any time.
