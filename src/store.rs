@@ -14,7 +14,6 @@ mod transaction;
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -84,7 +83,6 @@ struct Shared {
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
     session: u32,
-    transactions: CachePadded<AtomicU64>,
 }
 
 impl DataStore {
@@ -104,7 +102,6 @@ impl DataStore {
             ids: CachePadded::new(NodeIds::new(session)),
             schema: options.schema,
             session,
-            transactions: CachePadded::new(AtomicU64::new(0)),
         }))
     }
 
@@ -171,7 +168,7 @@ impl DataStore {
         ended_by: EndedBy,
     ) -> Transaction {
         let held = Held::new(self.clone(), grant, ended_by);
-        Transaction::new(owner, self.snapshot(), held)
+        Transaction::new(self.next_transaction(), owner, held)
     }
 
     /// The lock behind it, for whoever lends its grants to transactions.
@@ -203,11 +200,16 @@ impl DataStore {
         Transaction::joining(self.clone(), id)
     }
 
-    pub(crate) fn next_transaction(&self) -> TransactionId {
-        TransactionId {
+    /// The id of a transaction, and the document as last committed.
+    #[inline(always)]
+    pub(crate) fn next_transaction(&self) -> (TransactionId, Snapshot) {
+        let mut published = self.0.published.lock();
+        published.transactions += 1;
+        let id = TransactionId {
             session: self.0.session,
-            number: self.0.transactions.fetch_add(1, Ordering::Relaxed) + 1,
-        }
+            number: published.transactions,
+        };
+        (id, published.snapshot.clone())
     }
 
     // --- Events ---

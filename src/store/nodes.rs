@@ -111,7 +111,7 @@ impl DataStore {
         let nodes = OnNodes::new(&scope, asker.thread, call_site);
         let grant = self.0.lock.grant_nodes(&asker, &options, scope, self)?;
         let held = Held::new(self.clone(), grant, EndedBy::Transaction);
-        let mut transaction = Transaction::new(owner, self.snapshot(), held);
+        let mut transaction = Transaction::new(self.next_transaction(), owner, held);
         transaction.nodes = Some(Box::new(nodes.waiting_as(options)));
         Ok(transaction)
     }

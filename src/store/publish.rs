@@ -14,6 +14,8 @@ pub(crate) struct Published {
     /// The last version.
     pub(super) snapshot: Snapshot,
     pub(super) receipts: Receipts,
+    /// How many transactions have begun.
+    pub(super) transactions: u64,
     pub(super) inboxes: Inboxes,
 }
 
@@ -34,13 +36,14 @@ pub(super) type Terms = Vec<Box<dyn Term>>;
 const FOLD_IN_PLACE: usize = 64;
 
 /// A key with what is to be returned when it comes again.
-pub(super) type Kept = (SmolStr, Receipt);
+pub(super) type Kept = (SmolStr, Arc<Receipt>);
 
 impl Published {
     pub(super) fn new(remembered_keys: usize) -> Self {
         Self {
             snapshot: Snapshot::default(),
             receipts: Receipts::new(remembered_keys),
+            transactions: 0,
             inboxes: Inboxes::default(),
         }
     }
@@ -51,12 +54,12 @@ impl Published {
 
     /// All that comes with a transaction beside its changes.
     #[must_use = "freed under the mutex, it would hold up readers"]
-    fn accompany(&mut self, receipt: Option<Kept>, terms: &mut Terms) -> Option<Arc<Receipt>> {
+    fn accompany(&mut self, receipt: Option<&Kept>, terms: &mut Terms) -> Option<Arc<Receipt>> {
         for term in terms {
             term.fulfil(self);
         }
         let (key, receipt) = receipt?;
-        self.receipts.keep(key, Arc::new(receipt))
+        self.receipts.keep(key, receipt)
     }
 }
 
@@ -66,7 +69,7 @@ impl DataStore {
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,
-        receipt: Option<Kept>,
+        receipt: Option<&Kept>,
         terms: &mut Terms,
     ) -> Result<u64, CommitError> {
         // Declared before the guard, hence dropped after it: readers do not wait while old values are freed.
@@ -95,7 +98,7 @@ impl DataStore {
     /// Publishes what comes with a transaction that changed nothing.
     pub(super) fn publish_terms(
         &self,
-        receipt: Option<Kept>,
+        receipt: Option<&Kept>,
         terms: &mut Terms,
     ) -> Result<(), CommitError> {
         if receipt.is_none() && terms.is_empty() {

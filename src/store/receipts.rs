@@ -44,9 +44,9 @@ impl Receipts {
 
     /// Keeps a receipt under a key that has none. Returns what is not kept any more, to be dropped where nobody
     /// waits for it.
-    pub(super) fn keep(&mut self, key: SmolStr, receipt: Arc<Receipt>) -> Option<Arc<Receipt>> {
+    pub(super) fn keep(&mut self, key: &SmolStr, receipt: &Arc<Receipt>) -> Option<Arc<Receipt>> {
         if self.limit == 0 {
-            return Some(receipt);
+            return None;
         }
         let forgotten = if self.order.len() == self.limit {
             let oldest = self.order.pop_front();
@@ -55,11 +55,11 @@ impl Receipts {
             None
         };
         debug_assert!(
-            !self.by_key.contains_key(&key),
+            !self.by_key.contains_key(key),
             "looked up under the same lock"
         );
         self.order.push_back(key.clone());
-        self.by_key.insert(key, receipt);
+        self.by_key.insert(key.clone(), Arc::clone(receipt));
         forgotten
     }
 }

@@ -12,7 +12,7 @@ pub use savepoint::{Savepoint, SavepointError};
 use smol_str::SmolStr;
 
 use super::nodes::OnNodes;
-use super::publish::Terms;
+use super::publish::{Kept, Terms};
 use super::{
     Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt, Term,
     Witnessed,
@@ -81,7 +81,6 @@ pub(crate) struct Publication {
 }
 
 /// A transaction that is carried out once for a key.
-#[derive(Clone)]
 struct Remembered {
     key: SmolStr,
     /// What the submitter had selected before and has after.
@@ -140,18 +139,17 @@ impl Drop for Held {
 impl Transaction {
     pub(super) fn joining(store: DataStore, id: LockId) -> Result<Self, JoinError> {
         let (owner, grant) = store.0.lock.join_grant(id)?;
-        let base = store.snapshot();
         Ok(Self::new(
+            store.next_transaction(),
             owner,
-            base,
             Held::new(store, grant, EndedBy::Transaction),
         ))
     }
 
     #[inline(always)]
-    pub(super) fn new(owner: OwnerId, base: Snapshot, held: Held) -> Self {
+    pub(super) fn new((id, base): (TransactionId, Snapshot), owner: OwnerId, held: Held) -> Self {
         Self {
-            id: held.store.next_transaction(),
+            id,
             owner,
             overlay: Overlay::new(base),
             operations: Vec::new(),
@@ -167,7 +165,11 @@ impl Transaction {
     #[cfg(feature = "bare")]
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
         let held = Held::new(store.clone(), Grant::none(), EndedBy::Lender);
-        Self::new(OwnerId::default(), base, held)
+        let id = TransactionId {
+            session: 0,
+            number: 0,
+        };
+        Self::new((id, base), OwnerId::default(), held)
     }
 
     /// Makes `document` the next version.
@@ -360,9 +362,9 @@ impl Transaction {
             .as_mut()
             .map_or(&mut none, |aside| &mut aside.terms);
         let version = if changed {
-            store.publish(&mut self.overlay, receipt, terms)?
+            store.publish(&mut self.overlay, receipt.as_ref(), terms)?
         } else {
-            store.publish_terms(receipt, terms)?;
+            store.publish_terms(receipt.as_ref(), terms)?;
             self.overlay.base().version()
         };
         Ok(Publication { version, changed })
@@ -411,9 +413,9 @@ impl Transaction {
     }
 
     /// What a repetition is to be told, if there is a key for it.
-    fn receipt(&self, changed: bool) -> Option<(SmolStr, Receipt)> {
-        let Remembered { key, selections } = *self.receipt.clone()?;
-        let [selection_before, selection_after] = selections;
+    fn receipt(&self, changed: bool) -> Option<Kept> {
+        let Remembered { key, selections } = self.receipt.as_deref()?;
+        let [selection_before, selection_after] = selections.clone();
         let receipt = Receipt {
             transaction_id: self.id,
             // The next one: whoever holds the lock is the only one to publish.
@@ -423,7 +425,7 @@ impl Transaction {
             selection_before,
             selection_after,
         };
-        Some((key, receipt))
+        Some((key.clone(), Arc::new(receipt)))
     }
 
     /// Forgets the changes and releases the lock. The store is as if the transaction had never been, but for the
