@@ -6,6 +6,8 @@ use std::panic::{Location, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
 use super::batch::Batch;
 use super::error::CancelEvidence;
 use super::relay::Relay;
@@ -76,7 +78,7 @@ impl FifoLock {
         Self(Arc::new(Shared {
             word: Word::new(),
             state: Mutex::new(state),
-            wait_limit: WaitLimit::new(settings.wait_limit),
+            wait_limit: CachePadded::new(WaitLimit::new(settings.wait_limit)),
             lock,
             clock: settings.clock,
             batch: settings.batch,

@@ -30,13 +30,16 @@ pub(crate) struct Asker<'a> {
 }
 
 /// Who asks, as the lock keeps it, in the part that is the same before and after the grant.
+///
+/// In this order: what a request looks at comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Claim {
-    pub(super) owner: OwnerId,
-    pub(super) label: Option<SmolStr>,
-    pub(super) call_site: &'static Location<'static>,
     pub(super) thread: u64,
     pub(super) transaction: bool,
+    pub(super) call_site: &'static Location<'static>,
+    pub(super) owner: OwnerId,
+    pub(super) label: Option<SmolStr>,
 }
 
 impl Claim {

@@ -4,6 +4,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crossbeam_utils::CachePadded;
+
 use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
@@ -46,10 +48,14 @@ impl Default for LockSettings {
     }
 }
 
+/// In this order, from the beginning of a pair of cache lines: the word, the mutex and what a request reads and writes of the
+/// state lie side by side. Who asks and who grants take these lines from each other's processor, one after the other.
+#[repr(C, align(128))]
 pub(super) struct Shared {
     pub(super) word: Word,
     pub(super) state: Mutex<State>,
-    pub(super) wait_limit: WaitLimit,
+    /// From here on read only, but for what is rare: apart from the state's end, which each grant writes.
+    pub(super) wait_limit: CachePadded<WaitLimit>,
     /// Which lock this is, in its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,

@@ -70,29 +70,32 @@ impl Next {
 
 /// The steps of the uncontended path are always inlined: as calls they pass their parts over the stack, which costs
 /// a third of that path (docs/performance.md, "The lock").
+///
+/// In this order: what a request that joins the line reads and writes comes first, see [`Shared`](super::shared::Shared).
+#[repr(C)]
 pub(super) struct State {
-    queue: Queue<Divisible, Waiter>,
-    /// Whether somebody took the whole of `queue`.
-    held: bool,
-    /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
-    holder: Holder,
     /// What the lock's word was last set to under the mutex. Unless that is held and not pinned, it is so still.
     pub(super) shown: Option<Held>,
-    /// Which lock this is, in its ids.
-    lock: u32,
+    /// Whether somebody took the whole of `queue`.
+    held: bool,
     requests: u64,
-    grants: u64,
-    /// The latest grants that were taken back and whose holders do not know it yet.
-    revoked: VecDeque<LockId>,
-    pub(super) tempo: Tempo,
     pub(super) pace: Pace,
-    pub(super) hold_limit: Option<Duration>,
-    pub(super) queue_bound: Option<usize>,
-    pub(super) figures: Recorder,
     /// Those who have a share of `queue`, once there have been any.
     nodes: Option<Box<Members>>,
+    pub(super) hold_limit: Option<Duration>,
+    pub(super) queue_bound: Option<usize>,
     /// Whom to tell what when the mutex is free again, beside what a step returns.
     pub(super) outbox: Vec<Next>,
+    /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
+    holder: Holder,
+    queue: Queue<Divisible, Waiter>,
+    /// Which lock this is, in its ids.
+    lock: u32,
+    grants: u64,
+    pub(super) tempo: Tempo,
+    pub(super) figures: Recorder,
+    /// The latest grants that were taken back and whose holders do not know it yet.
+    revoked: VecDeque<LockId>,
 }
 
 /// Of so many waiters a dump makes notes at a time.

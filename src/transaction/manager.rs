@@ -7,6 +7,7 @@ use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
 use super::desk::{Prepared, Seat};
+use super::run::List;
 use super::{
     Hooks, InHistory, IntoOperations, Operation, TransactionError, TransactionResult, declare,
     retry,
@@ -49,7 +50,7 @@ struct Manager {
 /// A list of operations on its way to the store, and what is to become of it.
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
-    operations: Vec<Operation>,
+    operations: List,
     idempotency_key: Option<SmolStr>,
     in_history: InHistory,
 }
@@ -321,6 +322,10 @@ impl TransactionManager {
         if let Some(grant) = lock.try_grant(&asker, options)? {
             return self.take_turn(turn(grant), seat, &mut submission);
         }
+        if submission.operations.len() == 1 {
+            // It comes along in the request: whoever carries it out has no other place to fetch it from.
+            submission.operations.shrink_to_fit();
+        }
         let job = Job {
             manager: self.clone(),
             seat: seat.cloned(),
@@ -443,7 +448,8 @@ impl TransactionManager {
             ..
         } = submission;
         if let Some(hooks) = &self.0.hooks {
-            *operations = hooks.run_before(transaction, std::mem::take(operations))?;
+            let list = std::mem::take(operations).into_vec();
+            *operations = hooks.run_before(transaction, list)?.into();
         }
         if let Some(prepared) = prepared {
             let inverses = operations.iter().filter_map(Operation::inverse).collect();
@@ -495,7 +501,7 @@ impl Submission {
     #[inline]
     pub(super) fn new(operations: impl IntoOperations) -> Self {
         Self {
-            operations: operations.into_operations(),
+            operations: operations.into_operations().into(),
             idempotency_key: None,
             in_history: InHistory::Recorded,
         }

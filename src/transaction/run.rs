@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
@@ -40,14 +41,11 @@ impl Transaction {
     ///
     /// [`TransactionError::Operation`], with the index in this list.
     pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
-        self.run_list(&mut operations.into_operations())
+        self.run_list(&mut operations.into_operations().into())
     }
 
     /// Takes the operations out of the list, whose memory stays with whoever brought it.
-    pub(super) fn run_list(
-        &mut self,
-        operations: &mut Vec<Operation>,
-    ) -> Result<(), TransactionError> {
+    pub(super) fn run_list(&mut self, operations: &mut List) -> Result<(), TransactionError> {
         if !self.has_room_for_operations() {
             self.record_in(Vec::with_capacity(operations.len()));
         }
@@ -59,6 +57,9 @@ impl Transaction {
         operations.try_for_each(|operation| runner.run(operation))
     }
 }
+
+/// A list of operations on its way. One alone lies where the list does.
+pub(super) type List = SmallVec<[Operation; 1]>;
 
 struct Runner<'a> {
     transaction: &'a mut Transaction,

@@ -6,11 +6,13 @@ use crate::lock::since::Since;
 use crate::lock::{Grant, LockInfo};
 use crate::time::{Deadline, Timestamp};
 
+/// In this order: what a request looks at comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Holder {
+    pub(super) since: Since,
     pub(super) grant: Grant,
     pub(super) claim: Claim,
-    pub(super) since: Since,
     /// When others may take the lock away.
     pub(super) overdue: Option<Deadline>,
     /// It publishes, and cannot be revoked until it is done.
