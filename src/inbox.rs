@@ -341,9 +341,12 @@ fn carry_out<M>(
     message: &M,
     handler: impl FnOnce(&mut Transaction, &M) -> Handled,
 ) -> Outcome {
-    let handled = catch_unwind(AssertUnwindSafe(|| handler(&mut transaction, message)));
+    let handled = catch_unwind(AssertUnwindSafe(|| {
+        transaction.lend(|transaction| handler(transaction, message))
+    }));
     let failed = match handled {
-        Ok(Ok(())) => match claim.try_commit(transaction) {
+        Ok((_, Err(taken_out))) => CommitError::from(taken_out).into(),
+        Ok((Ok(()), Ok(()))) => match claim.try_commit(transaction) {
             Ok(committed) => {
                 return Outcome::Done {
                     version: committed.version,
@@ -353,7 +356,7 @@ fn carry_out<M>(
             Err(CommitError::Superseded { .. }) => return Outcome::Superseded,
             Err(error) => error.into(),
         },
-        Ok(Err(failure)) => {
+        Ok((Err(failure), Ok(()))) => {
             transaction.rollback();
             failure.into()
         }

@@ -113,7 +113,7 @@ pub use store::{
     AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,
     EventState, ExecutedOperation, Filter, InboxStats, Lease, LeaseError, LeaseHolder, LeaseInfo,
     LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError, StoreOptions,
-    Subscription, Transaction,
+    Subscription, TakenOut, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{

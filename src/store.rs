@@ -14,7 +14,7 @@ mod transaction;
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -34,7 +34,7 @@ pub use options::StoreOptions;
 pub(crate) use publish::{Published, Term};
 pub(crate) use receipts::Receipt;
 use transaction::Held;
-pub use transaction::{AliasError, Savepoint, SavepointError, Transaction};
+pub use transaction::{AliasError, Savepoint, SavepointError, TakenOut, Transaction};
 pub(crate) use transaction::{EndedBy, Publication};
 
 use crate::document::{Schema, Snapshot};
@@ -43,7 +43,7 @@ use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
     LockStats, QueueEntry, ReleaseError, Released,
 };
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 use events::Events;
 
 /// A document store: transactions one at a time in the order in which they asked, readers at any time.
@@ -76,9 +76,9 @@ pub struct DataStore(Arc<Shared>);
 struct Shared {
     lock: FifoLock,
     /// Only whoever holds `lock`, or a share of it and `publishing`, publishes; readers clone what they want and are gone.
-    published: CachePadded<Mutex<Published>>,
+    published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
     /// Held for a commit by whoever has not the whole lock.
-    publishing: Mutex<()>,
+    publishing: Mutex<{ rank::PUBLISHING }, ()>,
     events: Events,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
@@ -252,8 +252,13 @@ impl DataStore {
         self.0.events.subscribe(capacity, filter)
     }
 
-    pub(crate) fn observe(&self, observer: Weak<dyn Observer>) -> ObserverId {
+    pub(crate) fn observe(&self, observer: Arc<dyn Observer>) -> ObserverId {
         self.0.events.register(observer)
+    }
+
+    pub(crate) fn stop_observing(&self, id: ObserverId) {
+        // Dropped when the mutex is free.
+        let _observer = self.0.events.deregister(id);
     }
 
     // --- The lock ---

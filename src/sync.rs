@@ -5,48 +5,177 @@
 //! Two lies are inherent. loom has no time, so under loom [`Condvar::wait_for`] never times out: models express
 //! an expiry as a thread that calls the code which the timeout calls. And spinning would have no end there, so a
 //! [`Hint`] is never seen by a model: what it hints at must also be found without it.
+//!
+//! Each mutex has a [rank](rank), as part of its type. A thread locks mutexes in the order of their ranks only, so no two threads can
+//! wait for each other. Debug builds assert the order in every test, and assert that no code of a user runs under a mutex
+//! ([`assert_unlocked`]).
 
 use std::time::Duration;
+
+/// The ranks of the mutexes: a thread that holds one locks only mutexes of a higher rank. The outermost come first.
+pub(crate) mod rank {
+    /// The commit of a transaction on nodes.
+    pub(crate) const PUBLISHING: u8 = 0;
+    /// The state of a lock: the document lock, a part of a keyed lock's table, a limiter.
+    pub(crate) const LOCK: u8 = 1;
+    /// The editor sessions that follow a store.
+    pub(crate) const OBSERVERS: u8 = 2;
+    /// An editor session.
+    pub(crate) const SESSION: u8 = 3;
+    /// The subscribers of a store.
+    pub(crate) const SUBSCRIBERS: u8 = 4;
+    /// The published version.
+    pub(crate) const PUBLISHED: u8 = 5;
+    /// What a transaction on nodes has read.
+    pub(crate) const READS: u8 = 6;
+    /// The hooks of a manager.
+    pub(crate) const HOOKS: u8 = 7;
+    /// The waits that a cancel token ends.
+    pub(crate) const TOKEN: u8 = 8;
+    /// The outcome of one request.
+    pub(crate) const REQUEST: u8 = 9;
+    /// The requests that are woken one by the other.
+    pub(crate) const RELAY: u8 = 10;
+    /// Figures that have a mutex of their own.
+    pub(crate) const FIGURES: u8 = 11;
+    /// The waits that a manual clock ends.
+    pub(crate) const LISTENERS: u8 = 12;
+}
 
 #[cfg(not(loom))]
 mod imp {
     use super::Duration;
     use std::cell::Cell;
+    use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicBool, Ordering};
-
-    pub(crate) use parking_lot::MutexGuard;
 
     pub(crate) use std::sync::atomic::AtomicU64;
 
-    /// A mutual exclusion lock without poisoning.
+    /// A mutual exclusion lock of a [rank](super::rank), without poisoning.
     #[derive(Debug, Default)]
-    pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+    pub(crate) struct Mutex<const RANK: u8, T>(parking_lot::Mutex<T>);
 
-    impl<T> Mutex<T> {
+    impl<const RANK: u8, T> Mutex<RANK, T> {
         pub(crate) fn new(value: T) -> Self {
             Self(parking_lot::Mutex::new(value))
         }
 
-        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-            self.0.lock()
+        #[inline]
+        pub(crate) fn lock(&self) -> MutexGuard<'_, RANK, T> {
+            let entry = order::enter(RANK);
+            MutexGuard {
+                value: self.0.lock(),
+                entry,
+            }
         }
+    }
+
+    /// A mutex that is held, until this is dropped.
+    #[derive(Debug)]
+    pub(crate) struct MutexGuard<'a, const RANK: u8, T> {
+        // Dropped first: the mutex is free before the thread's record says so.
+        value: parking_lot::MutexGuard<'a, T>,
+        #[expect(dead_code, reason = "records the end when it is dropped")]
+        entry: order::Entry,
+    }
+
+    impl<const RANK: u8, T> Deref for MutexGuard<'_, RANK, T> {
+        type Target = T;
+
+        #[inline(always)]
+        fn deref(&self) -> &T {
+            &self.value
+        }
+    }
+
+    impl<const RANK: u8, T> DerefMut for MutexGuard<'_, RANK, T> {
+        #[inline(always)]
+        fn deref_mut(&mut self) -> &mut T {
+            &mut self.value
+        }
+    }
+
+    /// Which ranks the thread holds. Nothing, in a release build.
+    #[cfg(debug_assertions)]
+    mod order {
+        use std::cell::Cell;
+
+        std::thread_local! {
+            /// One bit for each rank.
+            static HELD: Cell<u64> = const { Cell::new(0) };
+        }
+
+        #[derive(Debug)]
+        pub(super) struct Entry(u64);
+
+        pub(super) fn enter(rank: u8) -> Entry {
+            let bit = 1 << rank;
+            HELD.with(|held| {
+                let before = held.get();
+                assert!(
+                    before < bit || std::thread::panicking(),
+                    "a mutex of rank {rank} is locked while the ranks {before:#b} are held",
+                );
+                held.set(before | bit);
+            });
+            Entry(bit)
+        }
+
+        impl Drop for Entry {
+            fn drop(&mut self) {
+                HELD.with(|held| held.set(held.get() & !self.0));
+            }
+        }
+
+        pub(super) fn held() -> u64 {
+            HELD.with(Cell::get)
+        }
+    }
+
+    #[cfg(not(debug_assertions))]
+    mod order {
+        #[derive(Debug)]
+        pub(super) struct Entry;
+
+        #[inline(always)]
+        pub(super) fn enter(_: u8) -> Entry {
+            Entry
+        }
+
+        #[inline(always)]
+        pub(super) fn held() -> u64 {
+            0
+        }
+    }
+
+    /// Asserts, in debug builds, that the thread holds no mutex: what comes next may be code of a user.
+    #[inline(always)]
+    pub(crate) fn assert_unlocked(what: &str) {
+        let held = order::held();
+        debug_assert!(
+            held == 0 || std::thread::panicking(),
+            "{what} under mutexes of the ranks {held:#b}",
+        );
     }
 
     #[derive(Debug, Default)]
     pub(crate) struct Condvar(parking_lot::Condvar);
 
     impl Condvar {
-        pub(crate) fn wait<'a, T>(&self, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-            self.0.wait(&mut guard);
+        pub(crate) fn wait<'a, const RANK: u8, T>(
+            &self,
+            mut guard: MutexGuard<'a, RANK, T>,
+        ) -> MutexGuard<'a, RANK, T> {
+            self.0.wait(&mut guard.value);
             guard
         }
 
-        pub(crate) fn wait_for<'a, T>(
+        pub(crate) fn wait_for<'a, const RANK: u8, T>(
             &self,
-            mut guard: MutexGuard<'a, T>,
+            mut guard: MutexGuard<'a, RANK, T>,
             limit: Duration,
-        ) -> MutexGuard<'a, T> {
-            self.0.wait_for(&mut guard, limit);
+        ) -> MutexGuard<'a, RANK, T> {
+            self.0.wait_for(&mut guard.value, limit);
             guard
         }
 
@@ -105,7 +234,11 @@ mod imp {
 mod imp {
     use super::Duration;
 
-    pub(crate) use loom::sync::MutexGuard;
+    /// The rank is of no use here: one thread carries out all threads of a model.
+    pub(crate) type MutexGuard<'a, const RANK: u8, T> = loom::sync::MutexGuard<'a, T>;
+
+    #[inline(always)]
+    pub(crate) fn assert_unlocked(_: &str) {}
 
     pub(crate) use loom::sync::atomic::AtomicU64;
 
@@ -124,20 +257,20 @@ mod imp {
     pub(crate) fn yield_now() {}
 
     #[derive(Debug)]
-    pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+    pub(crate) struct Mutex<const RANK: u8, T>(loom::sync::Mutex<T>);
 
-    impl<T: Default> Default for Mutex<T> {
+    impl<const RANK: u8, T: Default> Default for Mutex<RANK, T> {
         fn default() -> Self {
             Self::new(T::default())
         }
     }
 
-    impl<T> Mutex<T> {
+    impl<const RANK: u8, T> Mutex<RANK, T> {
         pub(crate) fn new(value: T) -> Self {
             Self(loom::sync::Mutex::new(value))
         }
 
-        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        pub(crate) fn lock(&self) -> MutexGuard<'_, RANK, T> {
             self.0.lock().expect("loom does not poison across a model")
         }
     }
@@ -152,7 +285,10 @@ mod imp {
     }
 
     impl Condvar {
-        pub(crate) fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        pub(crate) fn wait<'a, T>(
+            &self,
+            guard: loom::sync::MutexGuard<'a, T>,
+        ) -> loom::sync::MutexGuard<'a, T> {
             self.0
                 .wait(guard)
                 .expect("loom does not poison across a model")
@@ -160,9 +296,9 @@ mod imp {
 
         pub(crate) fn wait_for<'a, T>(
             &self,
-            guard: MutexGuard<'a, T>,
+            guard: loom::sync::MutexGuard<'a, T>,
             _limit: Duration,
-        ) -> MutexGuard<'a, T> {
+        ) -> loom::sync::MutexGuard<'a, T> {
             self.wait(guard)
         }
 
@@ -182,4 +318,47 @@ mod imp {
     }
 }
 
-pub(crate) use imp::{AtomicU64, Condvar, Hint, Mutex, MutexGuard, thread_number, yield_now};
+pub(crate) use imp::{
+    AtomicU64, Condvar, Hint, Mutex, MutexGuard, assert_unlocked, thread_number, yield_now,
+};
+
+#[cfg(all(test, debug_assertions, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "a mutex of rank 1 is locked while the ranks 0b100000 are held")]
+    fn a_mutex_that_is_locked_against_the_order_of_ranks_is_reported() {
+        let outer = Mutex::<{ rank::LOCK }, ()>::default();
+        let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();
+        drop((inner.lock(), outer.lock()));
+    }
+
+    #[test]
+    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b1000 are held")]
+    fn two_mutexes_of_one_rank_that_are_locked_at_a_time_are_reported() {
+        let [one, other] = [(), ()].map(Mutex::<{ rank::SESSION }, ()>::new);
+        drop((one.lock(), other.lock()));
+    }
+
+    #[test]
+    #[should_panic(expected = "code of a user is called under mutexes of the ranks 0b10")]
+    fn code_of_a_user_under_a_mutex_is_reported() {
+        let mutex = Mutex::<{ rank::LOCK }, ()>::default();
+        let _guard = mutex.lock();
+        assert_unlocked("code of a user is called");
+    }
+
+    #[test]
+    fn mutexes_may_be_locked_in_the_order_of_ranks_and_unlocked_in_any() {
+        let outer = Mutex::<{ rank::LOCK }, ()>::default();
+        let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();
+        for _ in 0..2 {
+            let guard = outer.lock();
+            let inside = inner.lock();
+            drop(guard);
+            drop(inside);
+        }
+        assert_unlocked("nothing");
+    }
+}

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 
 /// A moment on a [`Clock`]: nanoseconds since that clock began. Only moments of one clock compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -220,7 +220,7 @@ pub struct ManualClock(Arc<Manual>);
 #[derive(Default)]
 struct Manual {
     now: AtomicU64,
-    listeners: Mutex<Vec<Weak<dyn TimeListener>>>,
+    listeners: Mutex<{ rank::LISTENERS }, Vec<Weak<dyn TimeListener>>>,
 }
 
 impl ManualClock {

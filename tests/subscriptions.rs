@@ -42,6 +42,36 @@ fn with_tree() -> DataStore {
     store
 }
 
+/// A clone of a receiver never ended when its subscription was dropped, and the channel kept its room until the next commit.
+#[test]
+fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_channel() {
+    let store = store();
+    let [dropped, kept] = [(), ()].map(|()| store.subscribe(4));
+    let filtered = node(&store, "nowhere");
+    commit(&store, |on| drop(on.create(item("top")).unwrap()));
+    let event = kept.receiver().recv().unwrap();
+    assert_eq!(std::sync::Arc::strong_count(&event.commit), 2);
+    let clone = dropped.receiver().clone();
+    drop((dropped, filtered));
+    // What was in the channel can still be received.
+    assert_eq!(clone.recv().unwrap().commit.version, 1);
+    assert!(clone.recv().is_err(), "it has ended");
+    assert_eq!(std::sync::Arc::strong_count(&event.commit), 1);
+    commit(&store, |on| on.set_text(&id("top"), "x").unwrap());
+    assert_eq!(versions(&kept), [2]);
+}
+
+#[test]
+fn overlay_12_an_unread_event_goes_with_its_subscription() {
+    let store = store();
+    let [unread, read] = [(), ()].map(|()| store.subscribe(4));
+    commit(&store, |on| drop(on.create(item("top")).unwrap()));
+    let event = read.receiver().recv().unwrap();
+    assert_eq!(std::sync::Arc::strong_count(&event.commit), 2);
+    drop(unread);
+    assert_eq!(std::sync::Arc::strong_count(&event.commit), 1);
+}
+
 #[test]
 fn overlay_12_a_subscriber_to_a_node_hears_of_what_touches_it_and_of_nothing_else() {
     let store = store();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use slotmap::SlotMap;
 
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 
 /// Withdraws every waiting request that carries it, at once and for good.
 ///
@@ -22,7 +22,7 @@ use crate::sync::Mutex;
 /// assert!(matches!(refused, Err(LockError::Cancelled(_))));
 /// ```
 #[derive(Clone, Default)]
-pub struct CancelToken(Arc<Mutex<State>>);
+pub struct CancelToken(Arc<Mutex<{ rank::TOKEN }, State>>);
 
 #[derive(Default)]
 struct State {

@@ -49,8 +49,8 @@ pub struct FifoLock(pub(super) Arc<Shared>);
 pub(crate) enum Answer<W: Errand> {
     /// It holds the lock now, and its work is to be done by who asked.
     Granted(Grant, Option<W>),
-    /// Its work was done.
-    Done(W::Reply),
+    /// Its work was done, and this is left of it.
+    Done(W::Reply, Option<W>),
 }
 
 /// What a release did.
@@ -127,7 +127,7 @@ impl FifoLock {
         }
         match self.ask::<Infallible>(asker, options, None)? {
             Answer::Granted(grant, _) => Ok(grant),
-            Answer::Done(never) => match never {},
+            Answer::Done(never, _) => match never {},
         }
     }
 
@@ -216,9 +216,13 @@ impl FifoLock {
         let work = request.take_work();
         match outcome {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
-            Outcome::Done(reply) => Ok(Answer::Done(reply)),
+            Outcome::Done(reply) => Ok(Answer::Done(reply, work)),
             Outcome::Failed(error) => Err(*error),
-            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::Panicked(payload) => {
+                // Not while the thread unwinds: it may have code of users, which panics as well.
+                drop(work);
+                resume_unwind(payload)
+            }
         }
     }
 
@@ -393,10 +397,24 @@ impl FifoLock {
         }
     }
 
-    /// Has a grant that can be revoked stay until the transaction under it is over. `false` when it was revoked already.
+    /// Has a grant that can be revoked stay until the transaction under it is over. `false` when the grant has ended already.
     #[inline]
     pub(crate) fn seal(&self, grant: Grant) -> bool {
-        !grant.limited || self.0.step(|state, _| state.seal(grant.id()))
+        match grant.limited {
+            true => self.0.step(|state, _| state.seal(grant.id())),
+            false => self.is_granted(grant),
+        }
+    }
+
+    /// Whether a grant holds still.
+    #[inline]
+    pub(crate) fn is_granted(&self, grant: Grant) -> bool {
+        self.0.word.is_held_by(grant.id()) || self.is_granted_in_step(grant.id())
+    }
+
+    #[inline(never)]
+    fn is_granted_in_step(&self, id: LockId) -> bool {
+        self.0.step(|state, _| state.is_granted(id))
     }
 
     pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: Part) -> LockError {

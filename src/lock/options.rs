@@ -34,6 +34,7 @@ pub struct AcquireOptions {
     pub(super) label: Option<SmolStr>,
     pub(super) unbound: bool,
     pub(super) hand_over: bool,
+    pub(super) any_thread: bool,
     pub(super) priority: Priority,
 }
 
@@ -64,6 +65,7 @@ impl AcquireOptions {
         label: None,
         unbound: false,
         hand_over: false,
+        any_thread: false,
         priority: Priority::Normal,
     };
 
@@ -138,6 +140,30 @@ impl AcquireOptions {
     pub fn hand_over(mut self) -> Self {
         self.hand_over = true;
         self
+    }
+
+    /// Allows another thread to execute an operation batch that has code, as it does with batches that are pure data.
+    ///
+    /// Without this option the operations that are code, and the before-hooks, run in the thread that submits the batch. With
+    /// it they may run in any thread that executes batches on the same store. Then the code must not wait for another
+    /// thread: that thread could be the one that runs the code. It must not ask for locks that the other thread may hold either;
+    /// such a request fails with [`LockError::Reentrant`](super::LockError::Reentrant).
+    ///
+    /// ```
+    /// use doclock::{AcquireOptions, DataStore, TransactionManager, dsl::*};
+    ///
+    /// let manager = TransactionManager::new(DataStore::new());
+    /// let count = op(|transaction| transaction.create(text_node("entry", "")).map(drop));
+    /// manager.execute_with([count], AcquireOptions::new().any_thread())?;
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    pub fn any_thread(mut self) -> Self {
+        self.any_thread = true;
+        self
+    }
+
+    pub(crate) fn allows_any_thread(&self) -> bool {
+        self.any_thread
     }
 
     /// The limit on waiting, where the lock's own is this.

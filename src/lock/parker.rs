@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::sync::{Condvar, Hint, Mutex};
+use crate::sync::{Condvar, Hint, Mutex, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
 /// Somebody who waits to be told an outcome, once.
@@ -20,7 +20,7 @@ pub(super) trait Waiter: TimeListener + Sized + 'static {
 
 /// What one thread waits with, wherever these parts lie. `S` is what the mutex guards, the outcome among it.
 pub(super) struct Parker<'a, S> {
-    pub(super) slot: &'a Mutex<S>,
+    pub(super) slot: &'a Mutex<{ rank::REQUEST }, S>,
     pub(super) changed: &'a Condvar,
     /// Read and written under the mutex alone.
     pub(super) asleep: &'a AtomicBool,
@@ -76,7 +76,7 @@ impl<S> Parker<'_, S> {
 /// Where a waiter is told an outcome and nothing else.
 #[derive(Debug)]
 pub(super) struct Mailbox<O> {
-    slot: Mutex<Option<O>>,
+    slot: Mutex<{ rank::REQUEST }, Option<O>>,
     changed: Condvar,
     asleep: AtomicBool,
     told: Hint,

@@ -11,11 +11,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::request::Waiting;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 
 /// Those for whom word was left and who have yet to be woken, in the order in which they were answered.
 #[derive(Default)]
-pub(super) struct Relay(Mutex<VecDeque<Arc<dyn Waiting>>>);
+pub(super) struct Relay(Mutex<{ rank::RELAY }, VecDeque<Arc<dyn Waiting>>>);
 
 impl Relay {
     /// So many are woken at first: the others need not wait for one that was given a processor which is busy. In a model one, so

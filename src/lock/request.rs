@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 use super::parker::{Parker, Waiter};
 use super::{Grant, LockError};
 use crate::id::OwnerId;
-use crate::sync::{Condvar, Hint, Mutex, thread_number};
+use crate::sync::{Condvar, Hint, Mutex, rank, thread_number};
 use crate::time::{Clock, Deadline, TimeListener};
 
 /// Who asks, as the caller says it.
@@ -101,10 +101,13 @@ impl Claim {
     }
 }
 
-/// Work under a lock that need not be done by the thread that asks: whoever holds the lock can do it when it is its turn.
+/// Work under a lock. If it is for any thread, the holder of the lock can do it when it is its turn.
 pub(crate) trait Errand: Send + 'static {
     /// What becomes of it.
     type Reply: Send + 'static;
+
+    /// Whether a thread may do it that did not ask for it.
+    fn is_for_any_thread(&self) -> bool;
 
     /// Whether it is done in no time, whatever others do meanwhile: it runs no code of users.
     fn is_brief(&self) -> bool;
@@ -117,6 +120,10 @@ pub(crate) trait Errand: Send + 'static {
 /// No work: who asks wants the lock itself.
 impl Errand for Infallible {
     type Reply = Infallible;
+
+    fn is_for_any_thread(&self) -> bool {
+        match *self {}
+    }
 
     fn is_brief(&self) -> bool {
         match *self {}
@@ -185,7 +192,7 @@ pub(super) struct Request<W: Errand> {
     label: Option<SmolStr>,
     call_site: &'static Location<'static>,
     thread: u64,
-    slot: Mutex<Slot<W>>,
+    slot: Mutex<{ rank::REQUEST }, Slot<W>>,
     changed: Condvar,
     transaction: bool,
     errand: bool,
@@ -212,7 +219,7 @@ impl<W: Errand> Request<W> {
             call_site: asker.call_site,
             thread: asker.thread,
             transaction: asker.transaction,
-            errand: work.is_some(),
+            errand: work.as_ref().is_some_and(W::is_for_any_thread),
             brief: work.as_ref().is_some_and(W::is_brief),
             slot: Mutex::new(Slot {
                 work,

@@ -17,7 +17,7 @@ use super::word::{Held, Word};
 use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, rank};
 use crate::time::{Clock, Deadline};
 
 /// How a lock starts out.
@@ -53,7 +53,7 @@ impl Default for LockSettings {
 #[repr(C, align(128))]
 pub(super) struct Shared {
     pub(super) word: Word,
-    pub(super) state: Mutex<State>,
+    pub(super) state: Mutex<{ rank::LOCK }, State>,
     /// From here on read only, but for what is rare: apart from the state's end, which each grant writes.
     pub(super) wait_limit: CachePadded<WaitLimit>,
     /// Which lock this is, in its ids.
@@ -87,7 +87,7 @@ impl Shared {
     }
 
     /// The state with the holder pinned: nobody changes the word until the mutex is free again.
-    pub(super) fn enter(&self) -> (MutexGuard<'_, State>, Moment) {
+    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, State>, Moment) {
         let mut state = self.state.lock();
         if let Some(held) = state.shown
             && !held.is_pinned()
@@ -134,7 +134,7 @@ impl Shared {
 
     /// The state, if nobody holds, nor can before it is let go of. `None` says only that somebody held a moment ago.
     #[inline(always)]
-    pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, State>> {
+    pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, { rank::LOCK }, State>> {
         if !self.word.is_free() {
             return None;
         }

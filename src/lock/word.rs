@@ -36,6 +36,12 @@ impl Word {
         self.0.load(Ordering::Acquire) == FREE
     }
 
+    /// Whether the request holds the whole lock. To be asked of the lock that gave the id.
+    #[inline]
+    pub(super) fn is_held_by(&self, id: LockId) -> bool {
+        self.0.load(Ordering::Acquire) >> NUMBER == id.number
+    }
+
     /// Says who holds. With the mutex, and while the word is free or pinned.
     #[inline]
     pub(super) fn set(&self, held: Option<Held>) {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::LeaseLost;
+use super::{LeaseLost, TakenOut};
 use crate::document::{Change, SchemaViolation};
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{LockError, LockInfo};
@@ -98,6 +98,20 @@ pub enum CommitError {
         /// Who holds the lock now.
         holder: Option<Box<LockInfo>>,
     },
+    /// The grant of the transaction has ended, so another transaction may have been published since it began.
+    #[error("Lock {id} of owner {owner} is not held any more{}", NowHeld(.holder))]
+    GrantEnded {
+        /// The grant that the transaction had.
+        id: LockId,
+        /// Who ran it.
+        owner: OwnerId,
+        /// Who holds the lock now.
+        holder: Option<Box<LockInfo>>,
+    },
+    /// The transaction was committed by code that it was lent to: an operation, [`attempt`](crate::Transaction::attempt), the
+    /// handler of an inbox.
+    #[error(transparent)]
+    TakenOut(#[from] TakenOut),
     /// The document would not be as the schema of its store says.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
@@ -146,6 +160,8 @@ impl CommitError {
             Self::NotLocked(error) => error.is_transient(),
             Self::Conflict { .. } => true,
             Self::Revoked { .. }
+            | Self::GrantEnded { .. }
+            | Self::TakenOut(_)
             | Self::Schema(_)
             | Self::Repeated { .. }
             | Self::LeaseLost(_)

@@ -10,7 +10,7 @@ use super::Commit;
 use super::filter::{Filter, Reach};
 use crate::document::{Change, Snapshot};
 use crate::id::OwnerId;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 
 /// A commit, as one subscriber gets to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +44,21 @@ pub struct CommitEvent {
 pub struct Subscription {
     receiver: Receiver<CommitEvent>,
     unreported: Arc<AtomicU64>,
+    subscribers: Weak<Subscribers>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(subscribers) = self.subscribers.upgrade() {
+            // Dropped after the mutex is free: the channel may have a million events.
+            let _subscriber = subscribers.remove(&self.unreported);
+        }
+    }
 }
 
 impl Subscription {
-    /// The channel, to receive from or to `select!` on. It ends when the store does, and a clone of it ends when
-    /// this subscription is dropped.
+    /// The channel, to receive from or to `select!` on. It ends when the store is dropped. A clone of it ends when this
+    /// subscription is dropped, after the events that the channel still has.
     pub fn receiver(&self) -> &Receiver<CommitEvent> {
         &self.receiver
     }
@@ -68,34 +78,22 @@ struct Subscriber {
 }
 
 impl Subscriber {
-    /// Whether somebody can receive what is sent.
-    fn is_listening(&self) -> bool {
-        // The subscription has the other count. A full channel would not tell that its receiver is gone, nor does
-        // one into which the filter lets nothing.
-        Arc::strong_count(&self.unreported) > 1
-    }
-
-    /// Sends the commit, or counts it as missed. `false` when nobody can receive it any more.
-    fn tell(&self, commit: &Arc<Commit>) -> bool {
-        // Nobody else sends, so a channel with room keeps it until the event is in.
+    /// Sends the commit, or counts it as missed.
+    fn tell(&self, commit: &Arc<Commit>) {
+        // The channel has one sender, so room that it has stays until the event is in.
         if self.sender.is_full() {
             self.unreported.fetch_add(1, Ordering::AcqRel);
-            return true;
+            return;
         }
         let event = CommitEvent {
             // Taken before the event can be received: what is missed is told here or there, never in both places.
             missed: self.unreported.swap(0, Ordering::AcqRel),
             commit: Arc::clone(commit),
         };
-        match self.sender.try_send(event) {
-            Ok(()) => true,
-            Err(TrySendError::Disconnected(_)) => false,
-            Err(TrySendError::Full(event)) => {
-                debug_assert!(false, "the channel had room, and nobody else sends");
-                let missed = event.missed + 1;
-                self.unreported.fetch_add(missed, Ordering::AcqRel);
-                true
-            }
+        if let Err(TrySendError::Full(event)) = self.sender.try_send(event) {
+            debug_assert!(false, "the channel had room, and has one sender");
+            let missed = event.missed + 1;
+            self.unreported.fetch_add(missed, Ordering::AcqRel);
         }
     }
 }
@@ -120,22 +118,47 @@ pub(crate) struct Witnessed<'a> {
 }
 
 /// Which observer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObserverId(u64);
 
 #[derive(Default)]
 struct Observers {
-    known: Vec<(ObserverId, Weak<dyn Observer>)>,
+    known: Vec<(ObserverId, Arc<dyn Observer>)>,
     given: u64,
+}
+
+#[derive(Debug, Default)]
+struct Subscribers {
+    all: Mutex<{ rank::SUBSCRIBERS }, Vec<Subscriber>>,
+    /// How many there are, so that a commit without subscribers does not lock the mutex.
+    count: AtomicUsize,
+}
+
+impl Subscribers {
+    fn add(&self, subscriber: Subscriber) {
+        let mut all = self.all.lock();
+        all.push(subscriber);
+        self.count.store(all.len(), Ordering::Release);
+    }
+
+    /// Removes the subscriber that has this count.
+    #[must_use = "dropped under the mutex, it would hold up commits"]
+    fn remove(&self, unreported: &Arc<AtomicU64>) -> Option<Subscriber> {
+        let mut all = self.all.lock();
+        let is_it = |subscriber: &Subscriber| Arc::ptr_eq(&subscriber.unreported, unreported);
+        let removed = all.iter().position(is_it).map(|at| all.remove(at));
+        let kept = 2 * all.len();
+        all.shrink_to(kept);
+        self.count.store(all.len(), Ordering::Release);
+        removed
+    }
 }
 
 #[derive(Default)]
 pub(super) struct Events {
-    subscribers: Mutex<Vec<Subscriber>>,
-    observers: Mutex<Observers>,
-    /// How many subscribers there are, so that a commit does not stop where there is none to tell.
-    subscribed: AtomicUsize,
-    /// How many observers there are, likewise.
+    subscribers: Arc<Subscribers>,
+    observers: Mutex<{ rank::OBSERVERS }, Observers>,
+    /// How many observers there are, so that a commit without observers does not lock the mutex.
     observing: AtomicUsize,
 }
 
@@ -143,21 +166,19 @@ impl Events {
     pub(super) fn subscribe(&self, capacity: usize, filter: Filter) -> Subscription {
         let (sender, receiver) = crossbeam_channel::bounded(capacity.clamp(1, LARGEST));
         let unreported = Arc::new(AtomicU64::new(0));
-        let mut subscribers = self.subscribers.lock();
-        subscribers.push(Subscriber {
+        self.subscribers.add(Subscriber {
             filter,
             sender,
             unreported: Arc::clone(&unreported),
         });
-        self.subscribed.store(subscribers.len(), Ordering::Release);
-        drop(subscribers);
         Subscription {
             receiver,
             unreported,
+            subscribers: Arc::downgrade(&self.subscribers),
         }
     }
 
-    pub(super) fn register(&self, observer: Weak<dyn Observer>) -> ObserverId {
+    pub(super) fn register(&self, observer: Arc<dyn Observer>) -> ObserverId {
         let mut observers = self.observers.lock();
         observers.given += 1;
         let id = ObserverId(observers.given);
@@ -167,26 +188,30 @@ impl Events {
         id
     }
 
-    /// Tells every observer but the one who did it. Called by the holder of the store's lock, hence in the order of the
-    /// versions.
+    /// Removes an observer. When this returns, no commit informs it any more.
+    #[must_use = "dropped under a mutex, it could run code of a user there"]
+    pub(super) fn deregister(&self, id: ObserverId) -> Option<Arc<dyn Observer>> {
+        let mut observers = self.observers.lock();
+        let known = &mut observers.known;
+        let at = known.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        let (_, observer) = known.remove(at);
+        let kept = 2 * known.len();
+        known.shrink_to(kept);
+        self.observing.store(known.len(), Ordering::Relaxed);
+        Some(observer)
+    }
+
+    /// Informs every observer but the origin of the commit. Called by the holder of the store's lock, hence in the order of
+    /// the versions.
     pub(super) fn inform(&self, origin: Option<ObserverId>, commit: &Witnessed<'_>) {
-        // Who registers meanwhile may be told of this commit or not, as if they had registered right before or after.
+        // An observer that registers meanwhile may see this commit or not, as if it had registered right before or after.
         if self.observing.load(Ordering::Relaxed) <= usize::from(origin.is_some()) {
             return;
         }
-        let mut observers = self.observers.lock();
-        observers.known.retain(|(id, observer)| {
-            if Some(*id) == origin {
-                return true;
-            }
-            let observer = observer.upgrade();
-            if let Some(observer) = &observer {
-                observer.committed(commit);
-            }
-            observer.is_some()
-        });
-        self.observing
-            .store(observers.known.len(), Ordering::Relaxed);
+        // The registry owns the observers, so none is dropped here.
+        let observers = self.observers.lock();
+        let others = observers.known.iter().filter(|(id, _)| Some(*id) != origin);
+        others.for_each(|(_, observer)| observer.committed(commit));
     }
 
     /// Tells every subscriber whose filter lets the changes in. Called by the holder of the store's lock, hence in
@@ -203,49 +228,16 @@ impl Events {
     ) {
         // Who subscribes meanwhile may be told of this commit or not, as if they had subscribed right before or after. Who
         // had before the lock was acquired is seen, because the lock's mutex lies in between.
-        if self.subscribed.load(Ordering::Acquire) == 0 {
+        if self.subscribers.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        let mut subscribers = self.subscribers.lock();
+        let subscribers = self.subscribers.all.lock();
         let commit = LazyCell::new(|| Arc::new(commit()));
         let after = LazyCell::new(after);
         let reach = LazyCell::new(|| Reach::new(changes, &after));
-        subscribers.retain(|subscriber| {
-            let wanted = || subscriber.filter.lets_in(|| &reach);
-            subscriber.is_listening() && (!wanted() || subscriber.tell(&commit))
-        });
-        self.subscribed.store(subscribers.len(), Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::id::{FencingToken, TransactionId};
-
-    #[test]
-    fn a_subscriber_that_left_while_its_channel_was_full_is_forgotten() {
-        let events = Events::default();
-        let commit = || Commit {
-            version: 1,
-            transaction_id: TransactionId {
-                session: 1,
-                number: 1,
-            },
-            owner: OwnerId::default(),
-            fencing_token: FencingToken(1),
-            idempotency_key: None,
-            operations: Vec::new(),
-            changes: Vec::new(),
-        };
-        let announce = || events.announce(&[], commit, Snapshot::default);
-        let subscription = events.subscribe(1, Filter::All);
-        let filtered = events.subscribe(1, Filter::Node("nowhere".into()));
-        announce();
-        announce();
-        assert_eq!((subscription.missed(), filtered.missed()), (1, 0));
-        drop((subscription, filtered));
-        announce();
-        assert!(events.subscribers.lock().is_empty());
+        subscribers
+            .iter()
+            .filter(|subscriber| subscriber.filter.lets_in(|| &reach))
+            .for_each(|subscriber| subscriber.tell(&commit));
     }
 }

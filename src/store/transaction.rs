@@ -1,12 +1,14 @@
 //! One open transaction.
 
 mod alias;
+mod lent;
 mod savepoint;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use alias::AliasError;
+pub use lent::TakenOut;
 pub use savepoint::{Savepoint, SavepointError};
 
 use smol_str::SmolStr;
@@ -65,6 +67,8 @@ pub struct Transaction {
     origin: Option<ObserverId>,
     /// How it is to be remembered, if it is.
     receipt: Option<Box<Remembered>>,
+    /// Whether code of a user has it by a reference, and its owner commits it when that is done.
+    lent: bool,
     /// What most transactions have nothing of.
     aside: Option<Box<Aside>>,
     /// If it has not the whole document to itself.
@@ -155,6 +159,7 @@ impl Transaction {
             operations: Vec::new(),
             origin: None,
             receipt: None,
+            lent: false,
             aside: None,
             nodes: None,
             held,
@@ -288,15 +293,12 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`CommitError`]: the document would not be as the store's schema says, or the lock was revoked. The transaction is rolled
-    /// back then.
+    /// [`CommitError`]: the document would not be as the store's schema says, the lock was revoked, or the transaction was lent
+    /// to the code that commits it. The transaction is rolled back then.
     pub fn commit(mut self) -> Result<Committed, CommitError> {
         let mut changes = Vec::new();
-        let Publication { version, changed } = self.publish_and(|published| {
-            if let Some((_, published)) = published {
-                changes = std::mem::take(published);
-            }
-        })?;
+        let Publication { version, changed } =
+            self.publish_and(|_, published| changes = std::mem::take(published))?;
         Ok(Committed {
             transaction_id: self.id,
             version,
@@ -306,24 +308,18 @@ impl Transaction {
         })
     }
 
-    /// Does what [`commit`](Self::commit) does before it releases the lock. Whatever the outcome, `then` is called with the lock
-    /// still held: with the version and the changes that made it, if it was committed.
+    /// Does what [`commit`](Self::commit) does before it releases the lock. If it was committed, `then` is called with the lock
+    /// still held, with the version and the changes that made it.
     pub(crate) fn publish_and(
         &mut self,
-        then: impl FnOnce(Option<(u64, &mut Vec<Change>)>),
+        then: impl FnOnce(u64, &mut Vec<Change>),
     ) -> Result<Publication, CommitError> {
         // Transactions on nodes publish one after the other; one that has the whole document has nobody beside it.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
-        let Publication { version, changed } = match self.appear() {
-            Ok(publication) => publication,
-            Err(error) => {
-                then(None);
-                return Err(error);
-            }
-        };
+        let Publication { version, changed } = self.appear()?;
         if !changed {
-            then(Some((version, &mut Vec::new())));
+            then(version, &mut Vec::new());
             return Ok(Publication { version, changed });
         }
         let store = &self.held.store;
@@ -346,7 +342,7 @@ impl Transaction {
         };
         let events = &store.0.events;
         events.announce(&changes, commit, || store.snapshot());
-        then(Some((version, &mut changes)));
+        then(version, &mut changes);
         Ok(Publication { version, changed })
     }
 
@@ -372,6 +368,7 @@ impl Transaction {
 
     /// Whether it can be published. From here on the lock cannot be taken away from it.
     fn check(&mut self) -> Result<(), CommitError> {
+        self.check_not_lent()?;
         if let Err(error) = self.validate() {
             // Who was revoked finds what others have changed since; that is not why.
             self.seal()?;
@@ -399,16 +396,34 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`CommitError::Revoked`]: it was already.
+    /// As [`check_grant`](Self::check_grant).
     #[inline]
-    pub(crate) fn seal(&self) -> Result<(), CommitError> {
+    fn seal(&self) -> Result<(), CommitError> {
         match self.store().0.lock.seal(self.held.grant) {
             true => Ok(()),
-            false => Err(CommitError::Revoked {
-                id: self.lock_id(),
-                owner: self.owner.clone(),
-                holder: self.store().current_lock().map(Box::new),
-            }),
+            false => Err(self.grant_ended()),
+        }
+    }
+
+    /// Whether its grant holds still. Then no other transaction was published since it began.
+    ///
+    /// # Errors
+    ///
+    /// [`CommitError::Revoked`], or [`CommitError::GrantEnded`].
+    pub(crate) fn check_grant(&self) -> Result<(), CommitError> {
+        match self.store().0.lock.is_granted(self.held.grant) {
+            true => Ok(()),
+            false => Err(self.grant_ended()),
+        }
+    }
+
+    #[cold]
+    fn grant_ended(&self) -> CommitError {
+        let (id, owner) = (self.lock_id(), self.owner.clone());
+        let holder = self.store().current_lock().map(Box::new);
+        match self.held.grant.limited {
+            true => CommitError::Revoked { id, owner, holder },
+            false => CommitError::GrantEnded { id, owner, holder },
         }
     }
 

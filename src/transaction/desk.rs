@@ -1,12 +1,13 @@
 //! What lies before an editor: its selection, its clipboard, its history.
 
-use std::sync::{Arc, Weak};
+use std::ops::Deref;
+use std::sync::Arc;
 
 use super::history::{Edit, History};
 use super::{Callback, InHistory, TransactionError, TransactionResult};
 use crate::document::{Fragment, Selection};
 use crate::store::{DataStore, Observer, ObserverId, Transaction, Witnessed};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A place at a desk from which transactions are run. Clones share the desk.
 #[derive(Clone, Debug)]
@@ -15,9 +16,17 @@ pub(super) struct Seat {
     id: ObserverId,
 }
 
-/// Its mutex is taken by whoever holds the store's lock, or by nobody who waits for that.
+/// The seat of an editor. When it is dropped, what lies on the desk is dropped with it, in this thread and with no lock held:
+/// the history has code of users.
+#[derive(Debug)]
+pub(super) struct OwnSeat {
+    seat: Seat,
+    store: DataStore,
+}
+
+/// A thread that waits for the store's lock does not hold its mutex.
 #[derive(Debug, Default)]
-struct Desk(Mutex<State>);
+struct Desk(Mutex<{ rank::SESSION }, State>);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -35,17 +44,36 @@ impl Observer for Desk {
     }
 }
 
-impl Seat {
+impl OwnSeat {
     /// A seat at an empty desk, which follows the commits of others.
-    pub(super) fn take(store: &DataStore) -> Self {
+    pub(super) fn take(store: DataStore) -> Self {
         let desk = Arc::new(Desk::default());
-        let observer: Weak<dyn Observer> =
-            Arc::downgrade(&(Arc::clone(&desk) as Arc<dyn Observer>));
-        let id = store.observe(observer);
-        Self { desk, id }
+        let id = store.observe(desk.clone());
+        Self {
+            seat: Seat { desk, id },
+            store,
+        }
     }
+}
 
-    pub(super) fn desk(&self) -> MutexGuard<'_, State> {
+impl Deref for OwnSeat {
+    type Target = Seat;
+
+    fn deref(&self) -> &Seat {
+        &self.seat
+    }
+}
+
+impl Drop for OwnSeat {
+    fn drop(&mut self) {
+        self.store.stop_observing(self.seat.id);
+        let on_the_desk = std::mem::take(&mut *self.desk());
+        drop(on_the_desk);
+    }
+}
+
+impl Seat {
+    pub(super) fn desk(&self) -> MutexGuard<'_, { rank::SESSION }, State> {
         self.desk.0.lock()
     }
 
@@ -86,10 +114,7 @@ impl Prepared<'_> {
         let clipboard = transaction.clipboard().cloned();
         let at = transaction.now();
         transaction.remember_selections([&before, &after]);
-        let published = transaction.publish_and(|published| {
-            let Some((version, changes)) = published else {
-                return;
-            };
+        let published = transaction.publish_and(|version, changes| {
             let mut state = seat.desk();
             state.selection.clone_from(&after);
             state.clipboard = clipboard;

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::desk::Seat;
+use super::desk::OwnSeat;
 use super::history::{Direction, History};
 use super::manager::Submission;
 use super::{
@@ -34,14 +34,14 @@ use crate::store::{DataStore, EndedBy, ExecutedOperation};
 /// ```
 pub struct Editor {
     manager: TransactionManager,
-    seat: Seat,
+    seat: OwnSeat,
 }
 
 impl Editor {
     /// An editor with nothing selected and nothing done.
     pub fn new(store: DataStore, owner: impl Into<OwnerId>) -> Self {
         Self {
-            seat: Seat::take(&store),
+            seat: OwnSeat::take(store.clone()),
             manager: TransactionManager::for_owner(store, owner),
         }
     }
@@ -127,7 +127,7 @@ impl Editor {
         submission: Submission,
         options: &AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        let seat = Some(&self.seat);
+        let seat = Some(&*self.seat);
         let mut outcome = self
             .manager
             .run(submission, options, Location::caller(), seat);
@@ -237,35 +237,33 @@ impl Editor {
         };
         let grant = self.store().fifo().grant(&asker, &options)?;
         let owner = self.owner().clone();
+        // Dropped after the transaction, hence when the lock is released: it may be the last to have the code of its entry.
+        let topmost;
         let mut transaction = self.store().begin_under(grant, owner, EndedBy::Transaction);
-        // While the entry is out of the history, nobody may commit what it would have to be told of.
-        transaction.seal()?;
         let before = self.seat.prepare(&mut transaction).before;
-        let Some(taken) = self.seat.desk().history.take(direction) else {
+        topmost = self.seat.desk().history.topmost(direction);
+        let Some(topmost) = &topmost else {
             return Err(nothing);
         };
-        // The mutex is free meanwhile, because code that an operation brought along may ask for the selection.
-        let rewound = match taken.rewind(&mut transaction) {
+        // Document and entry belong together if the grant holds still: then no other commit came in between.
+        transaction.check_grant()?;
+        // The session's mutex is free meanwhile, because the code of an inverse may ask for the selection.
+        let rewound = match topmost.rewind(&mut transaction) {
             Ok(rewound) => rewound,
             Err(failure) => {
-                let mut state = self.seat.desk();
-                state.history.put_back(taken);
-                return Err(state.history.explain(direction, failure));
+                // A holder that was revoked finds what was committed since; that is not why it failed.
+                transaction.check_grant()?;
+                return Err(self.seat.desk().history.explain(direction, failure));
             }
         };
         transaction.record(ExecutedOperation::named(name));
-        transaction.undoes(taken.versions());
+        transaction.undoes(topmost.versions());
         let after = transaction.selection().cloned();
-        let published = transaction.publish_and(|published| {
+        let published = transaction.publish_and(|version, changes| {
             let mut state = self.seat.desk();
-            match published {
-                None => state.history.put_back(taken),
-                Some((version, changes)) => {
-                    state.selection.clone_from(&after);
-                    let changes = std::mem::take(changes);
-                    state.history.settle(taken, version, changes, rewound);
-                }
-            }
+            state.selection.clone_from(&after);
+            let changes = std::mem::take(changes);
+            state.history.settle(topmost, version, changes, rewound);
         });
         let result = published
             .map(|published| TransactionResult::new(&mut transaction, published, before, after));

@@ -11,7 +11,7 @@ use super::HookId;
 use crate::document::{EditError, Position};
 use crate::id::NodeId;
 use crate::lock::{JoinError, LockError};
-use crate::store::{AliasError, CommitError, LeaseError};
+use crate::store::{AliasError, CommitError, LeaseError, TakenOut};
 
 /// Why a list of operations had no effect. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +184,9 @@ pub enum OperationError {
     /// The transaction requires a lease that has ended.
     #[error(transparent)]
     Lease(#[from] LeaseError),
+    /// Its code has put another transaction in the place of the one that it ran in.
+    #[error(transparent)]
+    TakenOut(#[from] TakenOut),
     /// Its code returned an error, other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),

@@ -8,17 +8,19 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::error::PanicPayload;
+use super::user_code::UserCode;
 use super::{Operation, TransactionError, TransactionResult};
 use crate::id::OwnerId;
 use crate::store::Transaction;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 
 /// Code that managers and editors run before and after their transactions, given to them with
 /// [`TransactionManager::with_hooks`](super::TransactionManager::with_hooks) and
 /// [`Editor::with_hooks`](super::Editor::with_hooks).
 ///
 /// Clones are handles of the same hooks, so any number of managers can share them. Hooks of a kind run in the order
-/// in which they were registered. They may register and remove hooks; those that are being run stay the same.
+/// in which they were registered. The before-hooks of a transaction are those that are registered when it is submitted, its
+/// after-hooks those that are registered when it is over. Hooks may register and remove hooks.
 /// Neither kind runs for a list without operations, nor for a repetition under an idempotency key.
 ///
 /// A hook that owns a manager which has these hooks keeps both alive for good, unless it is removed.
@@ -36,7 +38,7 @@ use crate::sync::Mutex;
 /// assert_eq!(error.to_string(), "before-hook 1 refused the transaction: guests only read");
 /// ```
 #[derive(Clone, Default)]
-pub struct Hooks(Arc<Mutex<Registered>>);
+pub struct Hooks(Arc<Mutex<{ rank::HOOKS }, Registered>>);
 
 #[derive(Default)]
 struct Registered {
@@ -49,8 +51,12 @@ struct Registered {
 
 struct Hook<F: ?Sized> {
     id: HookId,
-    code: Arc<F>,
+    code: Arc<UserCode<F>>,
 }
+
+/// The before-hooks of one transaction: those that were registered when it was submitted.
+#[derive(Clone, Default)]
+pub(super) struct BeforeHooks(Option<Arc<Vec<Hook<Before>>>>);
 
 type Before =
     dyn Fn(&BeforeHook<'_>, Vec<Operation>) -> Result<Vec<Operation>, Refusal> + Send + Sync;
@@ -146,9 +152,9 @@ impl Hooks {
         + Sync
         + 'static,
     ) -> HookId {
+        let code = Arc::new(UserCode::new(code));
         let mut registered = self.0.lock();
         let id = registered.next_id();
-        let code = Arc::new(code);
         Arc::make_mut(&mut registered.before).push(Hook { id, code });
         id
     }
@@ -177,14 +183,14 @@ impl Hooks {
     /// # Ok::<(), doclock::TransactionError>(())
     /// ```
     pub fn after(&self, code: impl Fn(&TransactionResult) + Send + Sync + 'static) -> HookId {
+        let code = Arc::new(UserCode::new(code));
         let mut registered = self.0.lock();
         let id = registered.next_id();
-        let code = Arc::new(code);
         Arc::make_mut(&mut registered.after).push(Hook { id, code });
         id
     }
 
-    /// Removes a hook. Transactions that run their hooks already still run it. Returns whether it was there.
+    /// Removes a hook. A before-hook still runs for transactions that were submitted before. Returns whether it was there.
     ///
     /// ```
     /// let hooks = doclock::Hooks::new();
@@ -201,25 +207,10 @@ impl Hooks {
         _before.is_some() || _after.is_some()
     }
 
-    /// The operations that are to be carried out in the place of these.
-    pub(super) fn run_before(
-        &self,
-        transaction: &Transaction,
-        operations: Vec<Operation>,
-    ) -> Result<Vec<Operation>, TransactionError> {
-        let hooks = Arc::clone(&self.0.lock().before);
-        let context = BeforeHook { transaction };
-        hooks.iter().try_fold(operations, |operations, hook| {
-            let id = hook.id;
-            match catch_unwind(AssertUnwindSafe(|| (hook.code)(&context, operations))) {
-                Ok(Ok(operations)) => Ok(operations),
-                Ok(Err(Refusal { reason })) => Err(TransactionError::Refused { hook: id, reason }),
-                Err(payload) => Err(TransactionError::HookPanicked {
-                    hook: id,
-                    payload: PanicPayload::new(payload),
-                }),
-            }
-        })
+    /// The before-hooks, for a transaction that is submitted now.
+    pub(super) fn of_submission(hooks: Option<&Self>) -> BeforeHooks {
+        let before = hooks.map(|hooks| Arc::clone(&hooks.0.lock().before));
+        BeforeHooks(before.filter(|before| !before.is_empty()))
     }
 
     /// Runs the after-hooks, every one whatever becomes of the others.
@@ -235,13 +226,47 @@ impl Hooks {
                     depth: Self::DEEPEST,
                 });
             };
-            let outcome = catch_unwind(AssertUnwindSafe(|| (hook.code)(result)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| (hook.code.get())(result)));
             outcome.map_err(|payload| HookFailure::Panicked {
                 hook: hook.id,
                 message: PanicPayload::new(payload).message(),
             })
         };
         hooks.iter().filter_map(|hook| run(hook).err()).collect()
+    }
+}
+
+impl BeforeHooks {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The operations that are to be carried out in the place of these.
+    pub(super) fn run(
+        &self,
+        transaction: &Transaction,
+        operations: Vec<Operation>,
+    ) -> Result<Vec<Operation>, TransactionError> {
+        let context = BeforeHook { transaction };
+        let mut hooks = self.0.iter().flat_map(|hooks| hooks.iter());
+        hooks.try_fold(operations, |operations, hook| {
+            let id = hook.id;
+            match catch_unwind(AssertUnwindSafe(|| (hook.code.get())(&context, operations))) {
+                Ok(Ok(operations)) => Ok(operations),
+                Ok(Err(Refusal { reason })) => Err(TransactionError::Refused { hook: id, reason }),
+                Err(payload) => Err(TransactionError::HookPanicked {
+                    hook: id,
+                    payload: PanicPayload::new(payload),
+                }),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for BeforeHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hooks = self.0.iter().flat_map(|hooks| hooks.iter());
+        f.debug_list().entries(hooks.map(|hook| hook.id.0)).finish()
     }
 }
 
@@ -321,9 +346,16 @@ impl<F: ?Sized> Clone for Hook<F> {
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let registered = self.0.lock();
-        let before = registered.before.iter().map(|hook| hook.id.0);
-        let after = registered.after.iter().map(|hook| hook.id.0);
+        // Copied: what is written to may be code of a user.
+        let (before, after) = {
+            let registered = self.0.lock();
+            (
+                Arc::clone(&registered.before),
+                Arc::clone(&registered.after),
+            )
+        };
+        let before = before.iter().map(|hook| hook.id.0);
+        let after = after.iter().map(|hook| hook.id.0);
         f.debug_struct("Hooks")
             .field("before", &before.collect::<Vec<_>>())
             .field("after", &after.collect::<Vec<_>>())

@@ -7,10 +7,11 @@ use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
 use super::desk::{Prepared, Seat};
+use super::hooks::BeforeHooks;
 use super::run::List;
 use super::{
-    Hooks, InHistory, IntoOperations, Operation, TransactionError, TransactionResult, declare,
-    retry,
+    Callback, Hooks, InHistory, IntoOperations, Operation, TransactionError, TransactionResult,
+    declare, retry,
 };
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
@@ -51,6 +52,9 @@ struct Manager {
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
     operations: List,
+    /// The code among the operations, once they run: it is dropped with the submission, when the lock is released.
+    code: Vec<Callback>,
+    before: BeforeHooks,
     idempotency_key: Option<SmolStr>,
     in_history: InHistory,
 }
@@ -58,11 +62,13 @@ pub(super) struct Submission {
 /// What the submitter is told.
 type Outcome = Result<TransactionResult, TransactionError>;
 
-/// A list of operations that waits for the lock. Whoever holds the lock when it is its turn carries it out.
+/// A list of operations that waits for the lock. If it is data, the holder of the lock carries it out when it is its turn.
 struct Job {
     manager: TransactionManager,
     seat: Option<Seat>,
     submission: Submission,
+    /// Whether another thread may run its code.
+    any_thread: bool,
     /// For what was carried out: the submitter frees it, so it allocates it as well.
     room: Vec<ExecutedOperation>,
 }
@@ -70,10 +76,14 @@ struct Job {
 impl Errand for Job {
     type Reply = Outcome;
 
+    fn is_for_any_thread(&self) -> bool {
+        self.any_thread || self.submission.is_data()
+    }
+
     fn is_brief(&self) -> bool {
         /// So many take some two hundred microseconds, if they are not about large parts of the document.
         const BRIEF: usize = 512;
-        if self.manager.0.hooks.is_some() {
+        if !self.submission.before.is_empty() {
             return false;
         }
         let mut operations = self.submission.operations.iter();
@@ -89,6 +99,7 @@ impl Errand for Job {
             seat,
             submission,
             room,
+            ..
         } = self;
         manager.carry_out(grant, seat.as_ref(), submission, std::mem::take(room))
     }
@@ -177,13 +188,16 @@ impl TransactionManager {
     ///
     /// # Who does the work
     ///
-    /// If nobody holds the lock, the calling thread does. Otherwise the list joins the line, and when its turn comes, a
+    /// If the lock is free, the calling thread carries the list out. Otherwise the list joins the line. When its turn comes, a
     /// thread that is in `execute` already and done with its own list may carry it out, in a transaction of its own. The
     /// calling thread waits meanwhile and gets the result: at once, or, if it has fallen asleep, within half a millisecond and
-    /// the list that is carried out then, but for what the scheduler takes. So operations that are code, and before-hooks, may
-    /// run in another thread than the one that submitted them; after-hooks do not. In turn this thread may carry out a [limited
-    /// number](crate::StoreOptions::batch_limit) of lists of others before it returns, unless it [hands
+    /// the list that is carried out then, but for what the scheduler takes. In turn the calling thread may carry out a [limited
+    /// number](crate::StoreOptions::batch_limit) of lists of other threads before it returns, unless it [hands
     /// over](AcquireOptions::hand_over).
+    ///
+    /// Only lists that are pure data are carried out by other threads. One with an [`op`](crate::dsl::op), or of a manager with
+    /// before-hooks, runs in the calling thread, unless it is for [any thread](AcquireOptions::any_thread). After-hooks always
+    /// run in the calling thread.
     ///
     /// # Errors
     ///
@@ -268,7 +282,7 @@ impl TransactionManager {
         let mut transaction = self.0.store.begin_with(lock)?;
         let operations = operations.into_operations();
         if first(&operations).is_none() {
-            let published = transaction.publish_and(|_| ())?;
+            let published = transaction.publish_and(|_, _| ())?;
             return Ok(TransactionResult::new(
                 &mut transaction,
                 published,
@@ -277,6 +291,7 @@ impl TransactionManager {
             ));
         }
         let mut submission = Submission::new(operations);
+        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
         let mut outcome = self.carry_out_in(&mut transaction, None, &mut submission);
         drop(transaction);
         self.follow_if_done(&mut outcome);
@@ -300,6 +315,7 @@ impl TransactionManager {
             return Ok(self.nothing_done());
         };
         let label = SmolStr::new_static(first.name());
+        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, seat) {
             return self.run_on_nodes(
                 attempts,
@@ -329,11 +345,12 @@ impl TransactionManager {
         let job = Job {
             manager: self.clone(),
             seat: seat.cloned(),
+            any_thread: options.allows_any_thread(),
             room: Vec::with_capacity(submission.operations.len()),
             submission,
         };
         match lock.ask(&asker, options, Some(job))? {
-            Answer::Done(mut outcome) => {
+            Answer::Done(mut outcome, _spent) => {
                 self.follow_if_done(&mut outcome);
                 outcome
             }
@@ -444,20 +461,23 @@ impl TransactionManager {
     ) -> Outcome {
         let Submission {
             operations,
+            code,
+            before,
             in_history,
             ..
         } = submission;
-        if let Some(hooks) = &self.0.hooks {
+        if !before.is_empty() {
             let list = std::mem::take(operations).into_vec();
-            *operations = hooks.run_before(transaction, list)?.into();
+            *operations = before.run(transaction, list)?.into();
         }
+        code.extend(operations.iter().filter_map(Operation::code).cloned());
         if let Some(prepared) = prepared {
             let inverses = operations.iter().filter_map(Operation::inverse).collect();
             transaction.run_list(operations)?;
             return prepared.commit(transaction, inverses, in_history.clone());
         }
         transaction.run_list(operations)?;
-        let published = transaction.publish_and(|_| ())?;
+        let published = transaction.publish_and(|_, _| ())?;
         Ok(TransactionResult::new(transaction, published, None, None))
     }
 
@@ -502,9 +522,17 @@ impl Submission {
     pub(super) fn new(operations: impl IntoOperations) -> Self {
         Self {
             operations: operations.into_operations().into(),
+            code: Vec::new(),
+            before: BeforeHooks::default(),
             idempotency_key: None,
             in_history: InHistory::Recorded,
         }
+    }
+
+    /// Whether it runs no code of users.
+    fn is_data(&self) -> bool {
+        let mut operations = self.operations.iter();
+        self.before.is_empty() && operations.all(|operation| operation.code().is_none())
     }
 
     pub(super) fn once(mut self, key: impl Into<SmolStr>) -> Self {

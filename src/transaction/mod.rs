@@ -14,6 +14,7 @@ mod result;
 mod retry;
 mod run;
 mod script;
+mod user_code;
 
 pub use editor::{EditGroup, Editor};
 pub use error::{OperationError, PanicPayload, TransactionError};

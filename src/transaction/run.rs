@@ -213,9 +213,12 @@ pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeI
 /// Runs code. Its panic is an error: whatever state it leaves behind is the transaction's, which is rolled back
 /// unseen.
 pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(), OperationError> {
-    match catch_unwind(AssertUnwindSafe(|| code.call(transaction))) {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(error.into()),
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        transaction.lend(|transaction| code.call(transaction))
+    }));
+    match outcome {
+        Ok((_, Err(taken_out))) => Err(taken_out.into()),
+        Ok((result, Ok(()))) => Ok(result?),
         Err(payload) => Err(OperationError::Panicked(PanicPayload::new(payload))),
     }
 }

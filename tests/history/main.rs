@@ -7,6 +7,7 @@ mod facts;
 mod follow;
 mod groups;
 mod lists;
+mod meanwhile;
 mod others;
 mod random;
 mod stacks;

@@ -204,6 +204,10 @@ pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
 impl<V: Send + 'static> Errand for Join<V> {
     type Reply = Result<V, ExecutionError>;
 
+    fn is_for_any_thread(&self) -> bool {
+        match self.0 {}
+    }
+
     fn is_brief(&self) -> bool {
         match self.0 {}
     }

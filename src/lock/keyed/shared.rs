@@ -19,7 +19,7 @@ use crate::lock::state::Next;
 use crate::lock::tempo::Tempo;
 use crate::lock::wait::{self, Line, Reason, Wait};
 use crate::lock::{AcquireOptions, CancelToken, LockError};
-use crate::sync::{Mutex, MutexGuard, thread_number};
+use crate::sync::{Mutex, MutexGuard, rank, thread_number};
 use crate::time::{Clock, Deadline};
 
 /// Enough for threads to seldom meet at one. In a model two, so that they do.
@@ -39,12 +39,12 @@ pub(super) struct Shared<K, V> {
     pub(super) clock: Clock,
     wait_limit: Option<Duration>,
     queue_bound: Option<usize>,
-    pub(super) figures: Mutex<Figures>,
+    pub(super) figures: Mutex<{ rank::FIGURES }, Figures>,
 }
 
 /// On cache lines of its own, so that threads at different shards do not wait for each other's caches.
 #[repr(align(128))]
-struct Apart<K, V>(Mutex<Shard<K, V>>);
+struct Apart<K, V>(Mutex<{ rank::LOCK }, Shard<K, V>>);
 
 /// The turn of somebody who asked.
 pub(super) struct Place<K, V> {
@@ -81,24 +81,27 @@ impl<K, V> Shared<K, V> {
     }
 
     /// The hash of a key, and its shard.
-    pub(super) fn look_up<Q: Hash + ?Sized>(&self, key: &Q) -> (u64, MutexGuard<'_, Shard<K, V>>) {
+    pub(super) fn look_up<Q: Hash + ?Sized>(
+        &self,
+        key: &Q,
+    ) -> (u64, MutexGuard<'_, { rank::LOCK }, Shard<K, V>>) {
         let hash = self.hashing.hash_one(key);
         (hash, self.shard(hash))
     }
 
     /// The shard of a key. The bits that choose it are none of those by which its table finds it: the lowest, and the highest seven.
     #[inline(always)]
-    pub(super) fn shard(&self, hash: u64) -> MutexGuard<'_, Shard<K, V>> {
+    pub(super) fn shard(&self, hash: u64) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
         let index = (hash >> 40) as usize % SHARDS;
         self.shards[index].0.lock()
     }
 
     /// All shards, one after the other.
-    pub(super) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, Shard<K, V>>> {
+    pub(super) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, { rank::LOCK }, Shard<K, V>>> {
         self.shards.iter().map(|shard| shard.0.lock())
     }
 
-    fn shard_of(&self, stand: Stand) -> MutexGuard<'_, Shard<K, V>> {
+    fn shard_of(&self, stand: Stand) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
         match stand {
             Stand::Turn(spot, _) | Stand::Join(spot, _) => self.shard(spot.hash),
             Stand::Drain { shard, .. } => self.shards[shard].0.lock(),

@@ -28,7 +28,7 @@ use super::CancelToken;
 use super::pace::Pace;
 use super::parker::Mailbox;
 use super::wait::{self, Line, Reason, Wait};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 use crate::time::Clock;
 
 /// What names a downstream: text, a number, an enumeration.
@@ -98,7 +98,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 pub struct InFlightLimiter<K: LimiterKey>(Arc<Shared<K>>);
 
 struct Shared<K: LimiterKey> {
-    state: Mutex<State<K, Caller>>,
+    state: Mutex<{ rank::LOCK }, State<K, Caller>>,
     hashing: RandomState,
     clock: Clock,
     wait_limit: Option<Duration>,

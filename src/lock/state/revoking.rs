@@ -63,6 +63,11 @@ impl State {
         }
     }
 
+    /// Whether a grant holds still, of the whole or of nodes.
+    pub(in crate::lock) fn is_granted(&mut self, id: LockId) -> bool {
+        self.holder_of(id).is_some() || self.is_member(id)
+    }
+
     /// When the first of those whom a request waits for will have held for too long.
     pub(in crate::lock) fn overdue(&self, stand: Stand, now: Moment) -> Option<Deadline> {
         match self.holder() {

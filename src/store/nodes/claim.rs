@@ -12,14 +12,14 @@ use crate::id::NodeId;
 use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope};
 use crate::queue::Rights;
 use crate::store::{CommitError, Transaction};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, rank};
 
 /// What a transaction is, beside all else, if it has not the whole document to itself.
 #[derive(Debug)]
 pub(in crate::store) struct OnNodes {
     /// What it has locked, without the intentions.
     locked: HashMap<Granule, Rights, FixedState>,
-    reads: Mutex<Reads>,
+    reads: Mutex<{ rank::READS }, Reads>,
     /// Why it could not lock something. It cannot be committed any more.
     failed: Option<LockError>,
     options: AcquireOptions,

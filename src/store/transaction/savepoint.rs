@@ -124,7 +124,11 @@ impl Transaction {
     /// Those of `code`.
     pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let savepoint = self.savepoint();
-        let result = code(self);
+        let (result, lent) = self.lend(code);
+        if lent.is_err() {
+            // The transaction was moved out, and cannot be committed any more.
+            return result;
+        }
         if result.is_err() {
             // Only what `code` did can have taken the savepoint away: a return to one before it, which undid all.
             let _ = self.rollback_to(savepoint);

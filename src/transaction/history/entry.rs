@@ -9,11 +9,12 @@ use crate::document::{Change, Conflict, Selection, Since};
 use crate::store::Transaction;
 use crate::time::Timestamp;
 use crate::transaction::error::OperationError;
-use crate::transaction::operation::Callback;
 use crate::transaction::run::call;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Entry {
+    /// Which entry of its history.
+    pub(super) number: u64,
     pub(super) name: Option<SmolStr>,
     /// Whether an edit that goes on where its last one ended may join it.
     pub(super) open: bool,
@@ -40,12 +41,6 @@ impl From<Conflict> for Failure {
 }
 
 impl Entry {
-    /// Its code, which may do anything when it is dropped.
-    pub(super) fn into_code(self) -> impl Iterator<Item = Callback> {
-        let parts = self.parts.into_iter().chain(self.late);
-        parts.flat_map(|part| part.inverses)
-    }
-
     /// Adds an edit that is undone together with it.
     pub(super) fn join(&mut self, edit: Edit, open: bool) {
         self.open = open;

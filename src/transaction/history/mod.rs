@@ -11,6 +11,7 @@ mod options;
 mod part;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 pub use error::UndoError;
 pub use options::{HistoryOptions, InHistory};
@@ -36,8 +37,11 @@ pub(super) enum Direction {
 #[derive(Debug, Default)]
 pub(super) struct History {
     options: HistoryOptions,
-    undo: VecDeque<Entry>,
-    redo: VecDeque<Entry>,
+    // Shared with an undo that is under way: it reads its entry without the mutex of the session.
+    undo: VecDeque<Arc<Entry>>,
+    redo: VecDeque<Arc<Entry>>,
+    /// How many entries there have been.
+    entries: u64,
     /// How many groups are open, one in another.
     open: usize,
     /// Whether the topmost entry belongs to the open group.
@@ -46,8 +50,8 @@ pub(super) struct History {
     group_name: Option<SmolStr>,
     /// How many parts were merged late into an entry that can be undone; each has to be told of every commit.
     late: usize,
-    /// The code of entries that are gone, to be dropped where no lock is held: what it brought along may do anything then.
-    gone: Vec<Callback>,
+    /// Entries that are gone, to be dropped where no lock is held: the code that they brought along may do anything then.
+    gone: Vec<Arc<Entry>>,
     /// Which nodes others changed, by whom and in which version, the latest last; for errors.
     touched: VecDeque<(NodeId, OwnerId, u64)>,
 }
@@ -73,10 +77,10 @@ impl Edit {
     }
 }
 
-/// An entry that was taken out to be undone, and what it takes to put it back.
+/// The topmost entry, to be undone or redone. It stays in the history until that is published.
 #[derive(Debug)]
-pub(super) struct Taken {
-    entry: Entry,
+pub(super) struct Topmost {
+    entry: Arc<Entry>,
     direction: Direction,
 }
 
@@ -102,14 +106,14 @@ impl History {
         self.stack(direction).len()
     }
 
-    fn stack(&self, direction: Direction) -> &VecDeque<Entry> {
+    fn stack(&self, direction: Direction) -> &VecDeque<Arc<Entry>> {
         match direction {
             Direction::Undo => &self.undo,
             Direction::Redo => &self.redo,
         }
     }
 
-    fn stack_mut(&mut self, direction: Direction) -> &mut VecDeque<Entry> {
+    fn stack_mut(&mut self, direction: Direction) -> &mut VecDeque<Arc<Entry>> {
         match direction {
             Direction::Undo => &mut self.undo,
             Direction::Redo => &mut self.redo,
@@ -117,13 +121,13 @@ impl History {
     }
 
     /// What is to be dropped where no lock is held.
-    pub(super) fn take_gone(&mut self) -> Vec<Callback> {
+    pub(super) fn take_gone(&mut self) -> impl Sized + use<> {
         std::mem::take(&mut self.gone)
     }
 
     pub(super) fn clear(&mut self) {
         let all = self.undo.drain(..).chain(self.redo.drain(..));
-        self.gone.extend(all.flat_map(Entry::into_code));
+        self.gone.extend(all);
         self.touched.clear();
         self.late = 0;
         self.grouping = false;
@@ -150,8 +154,8 @@ impl History {
     /// What comes next is another entry.
     fn end_entry(&mut self) {
         self.grouping = false;
-        if let Some(top) = self.undo.back_mut() {
-            top.open = false;
+        if let Some(top) = self.undo.back_mut().filter(|top| top.open) {
+            Arc::make_mut(top).open = false;
         }
     }
 
@@ -159,19 +163,16 @@ impl History {
 
     /// Takes in what the editor itself committed.
     pub(super) fn record(&mut self, edit: Edit, how: InHistory) {
-        if self.options.limit == 0 {
-            return;
-        }
         let mut edit = edit;
         edit.changes.retain(Change::is_of_the_document);
-        if edit.changes.is_empty() {
-            return;
+        if self.options.limit == 0 || edit.changes.is_empty() {
+            return self.let_go(edit);
         }
         if how == InHistory::Skipped {
-            return self.observe(edit.version, &edit.changes);
+            self.observe(edit.version, &edit.changes);
+            return self.let_go(edit);
         }
-        self.gone
-            .extend(self.redo.drain(..).flat_map(Entry::into_code));
+        self.gone.extend(self.redo.drain(..));
         self.note_late(edit.version, &edit.changes);
         match how {
             InHistory::MergedInto(name) => self.merge(edit, name),
@@ -182,10 +183,24 @@ impl History {
             _ => self.join_or_push(edit),
         }
         while self.undo.len() > self.options.limit {
-            if let Some(oldest) = self.undo.pop_front() {
-                self.late -= oldest.late.len();
-                self.gone.extend(oldest.into_code());
-            }
+            let oldest = self.undo.pop_front();
+            self.forget(oldest);
+        }
+    }
+
+    /// Keeps the code of an edit that is not recorded until no lock is held.
+    fn let_go(&mut self, edit: Edit) {
+        if !edit.inverses.is_empty() {
+            let entry = self.entry(edit, None, false);
+            self.gone.push(entry);
+        }
+    }
+
+    /// Takes in that an entry has left its stack.
+    fn forget(&mut self, entry: Option<Arc<Entry>>) {
+        if let Some(entry) = entry {
+            self.late -= entry.late.len();
+            self.gone.push(entry);
         }
     }
 
@@ -195,7 +210,9 @@ impl History {
             |top: &Entry| top.open && edit.at - top.last < interval && goes_on(top, &edit.changes);
         let grouped = self.open > 0 && self.grouping;
         match self.undo.back_mut() {
-            Some(top) if grouped || (self.open == 0 && joins(top)) => top.join(edit, true),
+            Some(top) if grouped || (self.open == 0 && joins(top)) => {
+                Arc::make_mut(top).join(edit, true);
+            }
             _ => {
                 let name = self.group_name.take();
                 self.grouping = self.open > 0;
@@ -205,7 +222,13 @@ impl History {
     }
 
     fn push(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) {
-        self.undo.push_back(Entry {
+        let entry = self.entry(edit, name, open);
+        self.undo.push_back(entry);
+    }
+
+    fn entry(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) -> Arc<Entry> {
+        Arc::new(Entry {
+            number: self.next_number(),
             name,
             open,
             last: edit.at,
@@ -213,11 +236,16 @@ impl History {
             after: edit.after.clone(),
             parts: smallvec![edit.part()],
             late: Vec::new(),
-        });
+        })
+    }
+
+    fn next_number(&mut self) -> u64 {
+        self.entries += 1;
+        self.entries
     }
 
     fn merge(&mut self, edit: Edit, name: SmolStr) {
-        let named = |entry: &Entry| entry.name.as_ref() == Some(&name);
+        let named = |entry: &Arc<Entry>| entry.name.as_ref() == Some(&name);
         match self.undo.iter().rposition(named) {
             None => {
                 self.end_entry();
@@ -225,14 +253,14 @@ impl History {
             }
             // What came late is undone first, so what comes after that is late as well.
             Some(at) if at + 1 == self.undo.len() && self.undo[at].late.is_empty() => {
-                self.undo[at].join(edit, false);
+                Arc::make_mut(&mut self.undo[at]).join(edit, false);
             }
             Some(at) => {
                 // To the entries above, and to what it is merged into, it is as if somebody else had done it.
                 if let Some(top) = self.undo.back_mut() {
-                    top.observe(edit.version, &edit.changes);
+                    Arc::make_mut(top).observe(edit.version, &edit.changes);
                 }
-                self.undo[at].late.push(edit.part());
+                Arc::make_mut(&mut self.undo[at]).late.push(edit.part());
                 self.late += 1;
             }
         }
@@ -271,67 +299,72 @@ impl History {
     }
 
     fn tops(&mut self) -> impl Iterator<Item = &mut Entry> {
-        self.undo.back_mut().into_iter().chain(self.redo.back_mut())
+        let tops = self.undo.back_mut().into_iter().chain(self.redo.back_mut());
+        tops.map(Arc::make_mut)
     }
 
     fn note_late(&mut self, version: u64, changes: &[Change]) {
         if self.late == 0 {
             return;
         }
-        for part in self.undo.iter_mut().flat_map(|entry| &mut entry.late) {
-            part.observe(version, changes);
+        for entry in self.undo.iter_mut().filter(|entry| !entry.late.is_empty()) {
+            for part in &mut Arc::make_mut(entry).late {
+                part.observe(version, changes);
+            }
         }
     }
 
     // --- Undo and redo ---
 
-    /// Takes the topmost entry out. Nobody else changes the document until it is settled or put back.
-    pub(super) fn take(&mut self, direction: Direction) -> Option<Taken> {
-        let entry = self.stack_mut(direction).pop_back()?;
-        Some(Taken { entry, direction })
+    /// The topmost entry.
+    pub(super) fn topmost(&self, direction: Direction) -> Option<Topmost> {
+        let entry = Arc::clone(self.stack(direction).back()?);
+        Some(Topmost { entry, direction })
     }
 
-    pub(super) fn put_back(&mut self, taken: Taken) {
-        self.stack_mut(taken.direction).push_back(taken.entry);
-    }
-
-    /// Takes in that the entry was undone, or redone, by these changes.
+    /// Takes in that the entry was undone, or redone, by these changes. No other commit came in between.
+    ///
+    /// If the entry was discarded meanwhile, it stays so, and what undid it is no edit of this history.
     pub(super) fn settle(
         &mut self,
-        taken: Taken,
+        topmost: &Topmost,
         version: u64,
         mut changes: Vec<Change>,
         rewound: Rewound,
     ) {
+        changes.retain(Change::is_of_the_document);
         let Rewound {
             since,
             before,
             after,
         } = rewound;
-        let Taken { entry, direction } = taken;
-        let name = entry.name.clone();
-        let last = entry.last;
-        self.late -= entry.late.len();
-        self.gone.extend(entry.into_code());
-        changes.retain(Change::is_of_the_document);
+        let Topmost { entry, direction } = topmost;
+        let stack = self.stack_mut(*direction);
+        if stack.back().is_none_or(|top| top.number != entry.number) {
+            return self.observe(version, &changes);
+        }
+        let undone = stack.pop_back();
+        self.forget(undone);
         self.end_entry();
         self.note_late(version, &changes);
-        if let Some(below) = self.stack_mut(direction).back_mut() {
-            below.follow(since);
+        if let Some(below) = self.stack_mut(*direction).back_mut() {
+            Arc::make_mut(below).follow(since);
         }
         let other = match direction {
             Direction::Undo => Direction::Redo,
             Direction::Redo => Direction::Undo,
         };
-        self.stack_mut(other).push_back(Entry {
+        let opposite = Arc::new(Entry {
+            number: self.next_number(),
             open: false,
             before,
             after,
             parts: smallvec![Part::new(changes, Vec::new(), version)],
             late: Vec::new(),
-            name,
-            last,
+            name: entry.name.clone(),
+            last: entry.last,
         });
+        self.stack_mut(other).push_back(opposite);
     }
 
     /// Forgets the topmost entry, which from then on is as if somebody else had done it.
@@ -340,8 +373,7 @@ impl History {
         let Some(entry) = stack.pop_back() else {
             return false;
         };
-        let late = entry.late.len();
-        if let Some(below) = stack.back_mut() {
+        if let Some(below) = stack.back_mut().map(Arc::make_mut) {
             for part in &entry.parts {
                 let mut since = Since::default();
                 part.changes.iter().for_each(|change| since.observe(change));
@@ -349,8 +381,7 @@ impl History {
                 below.follow(since);
             }
         }
-        self.late -= late;
-        self.gone.extend(entry.into_code());
+        self.forget(Some(entry));
         self.grouping = false;
         true
     }
@@ -372,7 +403,7 @@ impl History {
     }
 }
 
-impl Taken {
+impl Topmost {
     /// The versions that its commits made.
     pub(super) fn versions(&self) -> Vec<u64> {
         self.entry.versions()
@@ -384,7 +415,7 @@ impl Taken {
         let moved = |selection: &Option<Selection>, since: &Since| {
             selection.as_ref().map(|then| since.selection(then))
         };
-        let Entry { before, after, .. } = &self.entry;
+        let Entry { before, after, .. } = &*self.entry;
         let (now, all) = (&since, &self.entry.since());
         let (before, after) = match self.direction {
             Direction::Undo => (moved(before, now), moved(after, all)),

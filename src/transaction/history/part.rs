@@ -11,7 +11,7 @@ use crate::store::Transaction;
 use crate::transaction::operation::Callback;
 
 /// A piece of an entry.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     pub(super) changes: Vec<Change>,
     /// Code that runs when they are undone, in the order of the operations that brought it.

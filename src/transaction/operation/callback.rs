@@ -5,9 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::store::Transaction;
+use crate::transaction::user_code::UserCode;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
-type Code = Arc<dyn Fn(&mut Transaction) -> Outcome + Send + Sync>;
+type Code = Arc<UserCode<dyn Fn(&mut Transaction) -> Outcome + Send + Sync>>;
 
 /// Code that runs as a step of a transaction.
 #[derive(Clone)]
@@ -23,8 +24,9 @@ impl Callback {
     where
         E: Into<Box<dyn Error + Send + Sync>>,
     {
+        let code = move |transaction: &mut Transaction| code(transaction).map_err(Into::into);
         Self {
-            code: Arc::new(move |transaction| code(transaction).map_err(Into::into)),
+            code: Arc::new(UserCode::new(code)),
             inverse: None,
         }
     }
@@ -46,7 +48,7 @@ impl Callback {
     }
 
     pub(in crate::transaction) fn call(&self, transaction: &mut Transaction) -> Outcome {
-        (self.code)(transaction)
+        (self.code.get())(transaction)
     }
 }
 

@@ -126,25 +126,31 @@ impl Operation {
         }
     }
 
-    /// The code that is to run when this is undone.
-    pub(in crate::transaction) fn inverse(&self) -> Option<Callback> {
-        match self {
-            Self::Call(code) => code.inverse(),
-            Self::Named { operation, .. } => operation.inverse(),
+    /// The operation within its names.
+    fn unnamed(&self) -> &Self {
+        let mut inner = self;
+        while let Self::Named { operation, .. } = inner {
+            inner = operation;
+        }
+        inner
+    }
+
+    /// The code that it runs, if it is not data.
+    pub(in crate::transaction) fn code(&self) -> Option<&Callback> {
+        match self.unnamed() {
+            Self::Call(code) => Some(code),
             _ => None,
         }
     }
 
+    /// The code that is to run when this is undone.
+    pub(in crate::transaction) fn inverse(&self) -> Option<Callback> {
+        self.code()?.inverse()
+    }
+
     /// How many operations it comes to. `None` if it runs code, which can come to anything.
     pub(in crate::transaction) fn extent(&self) -> Option<usize> {
-        let mut operation = self;
-        while let Self::Named {
-            operation: named, ..
-        } = operation
-        {
-            operation = named;
-        }
-        match operation {
+        match self.unnamed() {
             Self::Call(_) => None,
             Self::Control { operations, .. } => Some(operations.len()),
             _ => Some(1),

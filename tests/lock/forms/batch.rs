@@ -1,14 +1,15 @@
 //! How much a thread does for others, and who goes on after it.
 
+use std::sync::{Mutex, mpsc};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, DataStore, LockError, ManualClock, Operation, StoreOptions, TransactionError,
+    DataStore, Hooks, LockError, ManualClock, Operation, StoreOptions, TransactionError,
     TransactionManager, dsl,
 };
 
-use super::{Form, Notes, Outcome, Scene, act, pause};
+use super::{Form, Notes, Outcome, Scene, act, any_thread, pause, until};
 use crate::patient;
 
 const MS: Duration = Duration::from_millis(1);
@@ -108,9 +109,8 @@ fn one_request_can_opt_out_of_working_for_others() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
     let (pausing, inside) = pause();
     let manager = TransactionManager::new(store.clone());
-    let holder = std::thread::spawn(move || {
-        manager.execute_with(pausing, AcquireOptions::new().hand_over())
-    });
+    let holder =
+        std::thread::spawn(move || manager.execute_with(pausing, any_thread().hand_over()));
     let server = inside.entered();
     let (pausing, first) = pause();
     let scene = Scene {
@@ -126,7 +126,7 @@ fn one_request_can_opt_out_of_working_for_others() {
     let note = notes.note(1);
     lists.push(scene.join(move |store| {
         let manager = TransactionManager::new(store.clone());
-        manager.execute_with(note, AcquireOptions::new().hand_over())
+        manager.execute_with(note, any_thread().hand_over())
     }));
     lists.push(scene.list("w", notes.note(2)));
     inside.resume();
@@ -187,7 +187,7 @@ fn a_list_under_a_lock_that_stays_held_does_nothing_for_others() {
     let theirs = manager.clone();
     let notes = Notes::new();
     let note = notes.note(());
-    let list = std::thread::spawn(move || theirs.execute(note));
+    let list = std::thread::spawn(move || theirs.execute_with(note, any_thread()));
     let own = list.thread().id();
     crate::until_waiting(&store, 1);
     manager.execute_under(id, act(|_| ())).unwrap();
@@ -206,7 +206,7 @@ fn a_failing_list_does_not_end_the_go() {
     let failing = scene.list("w", [notes.note(0), fails]);
     let last = scene.list("w", notes.note(1));
     let eager = TransactionManager::new(scene.store.clone());
-    let eager = eager.execute_with(act(|_| ()), AcquireOptions::new().no_wait());
+    let eager = eager.execute_with(act(|_| ()), any_thread().no_wait());
     assert!(matches!(
         eager,
         Err(TransactionError::Lock(LockError::WouldBlock { .. }))
@@ -220,4 +220,70 @@ fn a_failing_list_does_not_end_the_go() {
     ));
     last.join().unwrap().unwrap();
     assert_eq!(notes.by(), [server; 2]);
+}
+
+/// A program that is correct without combining hung: the second thread's operation waits for something that the first does
+/// after its own batch, but the first thread was running the second one's batch.
+#[test]
+fn lock_17_a_batch_with_code_runs_in_the_thread_that_submitted_it() {
+    let scene = Scene::new(Form::Delegated);
+    let (done, is_done) = mpsc::channel();
+    let is_done = Mutex::new(is_done);
+    let waits = act(move |_| is_done.lock().unwrap().recv().unwrap());
+    let waiting = scene.join(move |store| TransactionManager::new(store.clone()).execute(waits));
+    // The thread that holds the lock comes back from `execute`, and only then does what the other waits for.
+    let store = scene.go_on();
+    done.send(()).unwrap();
+    waiting.join().unwrap().unwrap();
+    assert!(!store.is_locked());
+}
+
+/// Threads of a user interface stalled on the hooks of other threads.
+#[test]
+fn lock_17_a_batch_of_a_manager_with_before_hooks_runs_in_the_thread_that_submitted_it() {
+    let scene = Scene::new(Form::Delegated);
+    let (hooks, notes) = (Hooks::new(), Notes::new());
+    let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks.clone());
+    let note = notes.clone();
+    let hook = hooks.before(move |_, operations| {
+        note.add("before");
+        Ok(operations)
+    });
+    let list = scene.join(move |_| manager.execute(dsl::create(dsl::element("x", []))));
+    // The batch has the hooks that it was submitted with, so what it is does not change while it waits.
+    assert!(hooks.remove(hook));
+    let submitter = list.thread().id();
+    scene.go_on();
+    list.join().unwrap().unwrap();
+    assert_eq!(notes.all(), [("before", submitter)]);
+}
+
+/// A combiner that held another store made code fail with `Reentrant`, although the thread that submitted it held nothing.
+#[test]
+fn lock_12_code_finds_only_the_locks_of_its_own_thread_reentrant() {
+    let other = DataStore::new();
+    let (pausing, inside) = pause();
+    let (store, others) = (DataStore::new(), other.clone());
+    let holder = {
+        let manager = TransactionManager::new(store.clone());
+        std::thread::spawn(move || {
+            let _held = others.lock("combiner").unwrap();
+            manager.execute(pausing).unwrap();
+        })
+    };
+    inside.entered();
+    let (tell, told) = mpsc::channel();
+    let others = other.clone();
+    let asks = act(move |_| {
+        let tried = others.try_lock("operation").map(drop);
+        tell.send(matches!(tried, Err(LockError::Reentrant { .. })))
+            .unwrap();
+    });
+    let manager = TransactionManager::new(store.clone());
+    let list = std::thread::spawn(move || manager.execute(asks));
+    until(|| store.queue_length() == 1);
+    inside.resume();
+    list.join().unwrap().unwrap();
+    holder.join().unwrap();
+    assert!(!told.recv().unwrap());
 }

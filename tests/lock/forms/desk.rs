@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use doclock::{Editor, Selection, StoreOptions, View, dsl};
+use doclock::{CommitError, Editor, Selection, StoreOptions, UndoError, View, dsl};
 
-use super::{Form, Scene, in_both_forms, pause};
+use super::{Form, Scene, any_thread, in_both_forms, pause};
 use crate::until_waiting;
 
 in_both_forms!(
@@ -43,7 +43,7 @@ fn what_an_editor_submitted_can_be_undone_and_redone(form: Form) {
                 .map_or(0, |node| node.text().len());
             transaction.insert_text(&"t".into(), end, letter)
         });
-        scene.join(move |_| dsl::transaction(&editor, [append]).commit())
+        scene.join(move |_| editor.execute_with([append], any_thread()))
     });
     scene.first.resume();
     for (version, list) in (2..).zip(lists) {
@@ -106,9 +106,9 @@ fn an_undo_takes_its_place_in_the_line(form: Form) {
     assert_eq!(text(&scene), "cbHello");
 }
 
-/// Once it was revoked, and its entry never learned what others had done before it was back on the stack.
+/// An undo was once never revoked: other threads waited for the code of its inverses, however long that took.
 #[test]
-fn lock_10_an_undo_that_has_begun_is_let_finish() {
+fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     const LIMIT: Duration = Duration::from_millis(100);
     let options = StoreOptions::new().hold_limit(LIMIT);
     let (scene, ann, ben) = desks(Form::HandedOff, options);
@@ -127,20 +127,56 @@ fn lock_10_an_undo_that_has_begun_is_let_finish() {
     inside.entered();
     let behind = thread::spawn(move || ben.execute(dsl::insert_text(0, ">> ").on("t")));
     until_waiting(&store, 1);
-    for _ in 0..100 {
-        clock.advance(LIMIT);
-        // Who is woken by the clock has a chance to act on it.
-        thread::yield_now();
-        assert_eq!(store.lock_stats().total_revocations, 0);
-    }
-    inside.resume();
-    undo.join().unwrap().unwrap();
+    clock.advance(LIMIT);
+    // The undo is still in its inverse.
     behind.join().unwrap().unwrap();
+    inside.resume();
+    match undo.join().unwrap().unwrap_err() {
+        UndoError::Commit(CommitError::Revoked { owner, .. }) => assert_eq!(owner.as_str(), "ann"),
+        other => panic!("{other:?}"),
+    }
     let text = || {
         let snapshot = store.snapshot();
         snapshot.node(&"t".into()).unwrap().text().to_string()
     };
+    assert_eq!((text().as_str(), ann.undo_depth()), (">> Hello World", 1));
+    // The entry has learned what ben did meanwhile.
+    inside.resume();
+    ann.undo().unwrap();
     assert_eq!(text(), ">> Hello");
     ann.redo().unwrap();
     assert_eq!(text(), ">> Hello World");
+}
+
+/// An inverse that waited for another thread of the same store waited for ever, because that thread waited for the lock.
+#[test]
+fn lock_10_an_inverse_that_waits_for_another_thread_of_its_store_ends() {
+    const LIMIT: Duration = Duration::from_millis(100);
+    let options = StoreOptions::new().hold_limit(LIMIT);
+    let (scene, ann, ben) = desks(Form::HandedOff, options);
+    let clock = scene.clock.clone();
+    let store = scene.go_on();
+
+    let waits = dsl::op_with_inverse(
+        |_| Ok::<_, doclock::EditError>(()),
+        move |_| {
+            let ben = Arc::clone(&ben);
+            let insert = dsl::insert_text(0, ">> ").on("t");
+            let other = thread::spawn(move || ben.execute(insert));
+            drop(other.join().unwrap().unwrap());
+            Ok::<_, doclock::EditError>(())
+        },
+    );
+    let insert = dsl::insert_text(5, " World").on("t");
+    ann.execute([insert, waits]).unwrap();
+    let undoing = Arc::clone(&ann);
+    let undo = thread::spawn(move || undoing.undo());
+    until_waiting(&store, 1);
+    clock.advance(LIMIT);
+    let error = undo.join().unwrap().unwrap_err();
+    assert!(
+        matches!(error, UndoError::Commit(CommitError::Revoked { .. })),
+        "{error}"
+    );
+    assert_eq!(ann.undo_depth(), 1);
 }

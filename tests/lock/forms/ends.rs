@@ -10,7 +10,7 @@ use doclock::{
     TransactionError, TransactionManager, dsl,
 };
 
-use super::{Form, Notes, Outcome, Scene, act, in_both_forms, pause};
+use super::{Form, Notes, Outcome, Scene, act, any_thread, in_both_forms, pause};
 use crate::patient;
 
 in_both_forms!(
@@ -26,9 +26,10 @@ fn creates(id: &'static str) -> Operation {
     dsl::create(dsl::element("x", []).with_id(id))
 }
 
-/// Neighbours of a list that goes wrong: one before it and two behind, with what they noted.
+/// Neighbours of a list that goes wrong: one before it and two behind, with what they noted. It may still make a version.
 fn amid(
     form: Form,
+    committed: u64,
     wrong: impl FnOnce(&Scene) -> thread::JoinHandle<Outcome>,
 ) -> (DataStore, thread::Result<Outcome>) {
     let scene = Scene::new(form);
@@ -42,16 +43,17 @@ fn amid(
     let wrong = wrong.join();
     assert_eq!(before.join().unwrap().unwrap().version, 1);
     let versions = behind.map(|list| list.join().unwrap().unwrap().version);
-    assert_eq!(versions, [2, 3]);
+    assert_eq!(versions, [2 + committed, 3 + committed]);
     assert_eq!(notes.what(), ["before", "behind", "behind"]);
     assert_eq!(notes.by(), by, "the others are where they would have been");
-    assert_eq!((store.snapshot().len(), store.is_locked()), (3, false));
+    assert_eq!(store.snapshot().len() as u64, 3 + committed);
+    assert!(!store.is_locked());
     drop(store.lock("after").unwrap());
     (store, wrong)
 }
 
 fn lock_11_a_panic_in_a_list_reaches_its_submitter_alone(form: Form) {
-    let (_, outcome) = amid(form, |scene| {
+    let (_, outcome) = amid(form, 0, |scene| {
         let panics = act(|_| panic_any(42_u8));
         scene.list("ann", [creates("lost"), panics])
     });
@@ -76,24 +78,25 @@ impl Drop for Brittle {
     }
 }
 
+/// What a list captured is dropped when its transaction is over, and does not undo it.
 fn lock_11_a_panic_of_what_a_list_captured_reaches_its_submitter_alone(form: Form) {
-    let (_, outcome) = amid(form, |scene| {
+    let (_, outcome) = amid(form, 1, |scene| {
         let brittle = Brittle;
         let captures = act(move |_| {
             let _kept = &brittle;
         });
-        scene.list("ann", [creates("lost"), captures])
+        scene.list("ann", [creates("kept"), captures])
     });
     let payload = outcome.unwrap_err();
     assert_eq!(payload.downcast_ref::<&str>(), Some(&"it broke"));
 }
 
 fn lock_11_a_panic_in_a_before_hook_reaches_its_submitter_alone(form: Form) {
-    let (_, outcome) = amid(form, |scene| {
+    let (_, outcome) = amid(form, 0, |scene| {
         let hooks = Hooks::new();
         hooks.before(|_, _| panic!("no"));
         let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
-        scene.join(move |_| manager.execute(creates("lost")))
+        scene.join(move |_| manager.execute_with(creates("lost"), any_thread()))
     });
     let error = outcome.unwrap().unwrap_err();
     assert_eq!(error.to_string(), "before-hook 1 panicked: no");
@@ -113,12 +116,12 @@ fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
             }
             other => panic!("{other:?}"),
         };
-        for options in [AcquireOptions::new(), patient()] {
+        for options in [any_thread(), patient()] {
             is_refused(&store.lock_with("again", options.clone()).unwrap_err());
             is_refused(&store.begin_as("again", options).unwrap_err());
         }
         let manager = TransactionManager::for_owner(store.clone(), "again");
-        match manager.execute(act(|_| ())).unwrap_err() {
+        match manager.execute_with(act(|_| ()), any_thread()).unwrap_err() {
             TransactionError::Lock(error) => is_refused(&error),
             other => panic!("{other:?}"),
         }
@@ -142,7 +145,7 @@ fn lock_12_each_thread_can_ask_again_when_it_is_back(form: Form) {
     let (pausing, inside) = pause();
     let submitter = scene.join(|store| {
         let manager = TransactionManager::new(store.clone());
-        manager.execute(act(|_| ())).unwrap();
+        manager.execute_with(act(|_| ()), any_thread()).unwrap();
         // Behind the one who runs lists of others meanwhile, perhaps.
         drop(store.lock("submitter").unwrap());
     });
@@ -197,12 +200,16 @@ fn lock_17_the_threads_of_a_line_may_own_the_last_handles_of_a_store() {
     store.set_lock_timeout(None);
     let (pausing, inside) = pause();
     let manager = TransactionManager::new(store.clone());
-    let server = thread::spawn(move || manager.execute(pausing).unwrap().version);
+    let server =
+        thread::spawn(move || manager.execute_with(pausing, any_thread()).unwrap().version);
     inside.entered();
     let theirs = store.clone();
     let submitter = thread::spawn(move || {
         let manager = TransactionManager::new(theirs);
-        manager.execute(creates("x")).unwrap().version
+        manager
+            .execute_with(creates("x"), any_thread())
+            .unwrap()
+            .version
     });
     crate::until_waiting(&store, 1);
     drop(store);

@@ -11,7 +11,7 @@ use doclock::{
 };
 
 use super::waits::timeout_of;
-use super::{Form, Scene, act, in_both_forms, pause};
+use super::{Form, Scene, act, any_thread, in_both_forms, pause};
 use crate::{patient, until_waiting};
 
 in_both_forms!(
@@ -38,14 +38,15 @@ fn lock_05_a_list_names_the_list_that_keeps_it_waiting(form: Form) {
     let (pausing, inside) = pause();
     let holding = scene.join(move |store| {
         let manager = TransactionManager::for_owner(store.clone(), "ann");
-        (manager.execute([create(), pausing]), line!())
+        let list = [create(), pausing];
+        (manager.execute_with(list, any_thread()), line!())
     });
     scene.first.resume();
     inside.entered();
     scene.clock.advance(7 * MS);
     let ahead = scene.join(|store| {
         let manager = TransactionManager::for_owner(store.clone(), "ben");
-        let options = patient().label("import");
+        let options = any_thread().no_wait_limit().label("import");
         (manager.execute_with(create(), options), line!())
     });
     scene.clock.advance(2 * MS);

@@ -7,8 +7,8 @@ use doclock::{
     TransactionManager,
 };
 
-use super::{Form, Scene, act, in_both_forms, pause};
-use crate::{patient, until_waiting};
+use super::{Form, Scene, act, any_thread, in_both_forms, pause};
+use crate::until_waiting;
 
 in_both_forms!(
     lock_08_the_line_of_lists_grows_and_shrinks_and_is_listed,
@@ -115,10 +115,10 @@ fn lock_09_each_end_of_a_list_is_counted_under_its_name(form: Form) {
             TransactionManager::new(store.clone()).execute_with(act(|_| ()), options)
         })
     };
-    let timed = join(AcquireOptions::new().wait_limit(10 * MS));
-    let cancelled = join(patient().cancel_token(&token));
+    let timed = join(any_thread().wait_limit(10 * MS));
+    let cancelled = join(any_thread().no_wait_limit().cancel_token(&token));
     let manager = TransactionManager::new(scene.store.clone());
-    let rejected = manager.execute(act(|_| ())).unwrap_err();
+    let rejected = manager.execute_with(act(|_| ()), any_thread()).unwrap_err();
     assert!(matches!(
         rejected,
         TransactionError::Lock(LockError::QueueFull { .. })
@@ -131,7 +131,7 @@ fn lock_09_each_end_of_a_list_is_counted_under_its_name(form: Form) {
 
     let asking = {
         let manager = manager.clone();
-        act(move |_| drop(manager.execute(act(|_| ())).unwrap_err()))
+        act(move |_| drop(manager.execute_with(act(|_| ()), any_thread()).unwrap_err()))
     };
     let refused = scene.list("refused", asking);
     // Revokes the holder.
@@ -164,13 +164,13 @@ fn lock_14_a_bound_rejects_a_list_at_once(form: Form) {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(rejected(AcquireOptions::new()), (2, 2));
-    let smaller = AcquireOptions::new().queue_bound(1);
+    assert_eq!(rejected(any_thread()), (2, 2));
+    let smaller = any_thread().queue_bound(1);
     assert_eq!(rejected(smaller), (1, 2));
     let store = scene.go_on();
     lists
         .into_iter()
         .for_each(|list| drop(list.join().unwrap().unwrap()));
-    manager.execute(act(|_| ())).unwrap();
+    manager.execute_with(act(|_| ()), any_thread()).unwrap();
     assert_eq!(store.lock_stats().total_rejections, 2);
 }

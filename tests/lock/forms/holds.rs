@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CommitError, Editor, Operation, Selection, StoreOptions, TransactionError,
-    TransactionManager, View, dsl,
+    CommitError, Editor, Operation, Selection, StoreOptions, TransactionError, TransactionManager,
+    View, dsl,
 };
 
-use super::{Form, Notes, Outcome, Pause, Scene, act, in_both_forms, pause};
+use super::{Form, Notes, Outcome, Pause, Scene, act, any_thread, in_both_forms, pause};
 
 in_both_forms!(
     lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on,
@@ -151,7 +151,12 @@ fn lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were(form: Form)
     operations.push(slow.0);
     let editing = std::sync::Arc::clone(&editor);
     let once = operations.clone();
-    let list = scene.join(move |_| dsl::transaction(&editing, once).idempotent("key").commit());
+    let list = scene.join(move |_| {
+        dsl::transaction(&editing, once)
+            .idempotent("key")
+            .options(any_thread())
+            .commit()
+    });
     let next = scene.list("ben", act(|_| ()));
     scene.first.resume();
     slow.1.entered();
@@ -165,7 +170,7 @@ fn lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were(form: Form)
 
     // The key was not used up.
     let manager = TransactionManager::new(store.clone());
-    let again = manager.execute_once("key", creates("t"), AcquireOptions::new());
+    let again = manager.execute_once("key", creates("t"), any_thread());
     assert!(!again.unwrap().repeated);
     assert_eq!(store.version(), 1);
 }

@@ -1,8 +1,8 @@
 //! Hooks and keys of lists that another thread executes (TRANSACTION 5, 7).
 
-use doclock::{AcquireOptions, Hooks, NodeSpec, Operation, Refusal, TransactionManager, View, dsl};
+use doclock::{Hooks, NodeSpec, Operation, Refusal, TransactionManager, View, dsl};
 
-use super::{Form, Notes, Scene, in_both_forms};
+use super::{Form, Notes, Scene, any_thread, in_both_forms};
 
 in_both_forms!(
     before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted,
@@ -32,7 +32,7 @@ fn before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted(f
         drop(store.lock("after").unwrap());
     });
     let manager = TransactionManager::for_owner(scene.store.clone(), "ann").with_hooks(hooks);
-    let list = scene.join(move |_| manager.execute(create("a")));
+    let list = scene.join(move |_| manager.execute_with(create("a"), any_thread()));
     let own = list.thread().id();
     let runner = scene.runner(own);
     scene.go_on();
@@ -57,7 +57,7 @@ fn a_before_hook_can_refuse_or_rewrite_a_list_in_line(form: Form) {
     let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
     let lists = ["a", "b"].map(|id| {
         let manager = manager.clone();
-        scene.join(move |_| manager.execute(create(id)))
+        scene.join(move |_| manager.execute_with(create(id), any_thread()))
     });
     let store = scene.go_on();
     let [rewritten, refused] = lists.map(|list| list.join().unwrap());
@@ -76,7 +76,7 @@ fn an_after_hook_that_fails_is_told_in_the_result(form: Form) {
     let hooks = Hooks::new();
     hooks.after(|_| panic!("too late"));
     let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
-    let failing = scene.join(move |_| manager.execute(create("a")));
+    let failing = scene.join(move |_| manager.execute_with(create("a"), any_thread()));
     let behind = scene.list("w", create("b"));
     scene.go_on();
     let failures = failing.join().unwrap().unwrap().hook_failures;
@@ -89,10 +89,10 @@ fn an_after_hook_can_submit_lists(form: Form) {
     let scene = Scene::new(form);
     let (hooks, inner) = (Hooks::new(), TransactionManager::new(scene.store.clone()));
     hooks.after(move |_| {
-        inner.execute(create("after")).unwrap();
+        inner.execute_with(create("after"), any_thread()).unwrap();
     });
     let manager = TransactionManager::new(scene.store.clone()).with_hooks(hooks);
-    let list = scene.join(move |_| manager.execute(create("a")));
+    let list = scene.join(move |_| manager.execute_with(create("a"), any_thread()));
     let behind = scene.list("w", create("b"));
     let store = scene.go_on();
     let result = list.join().unwrap().unwrap();
@@ -109,7 +109,7 @@ fn of_lists_in_line_with_one_key_one_is_executed(form: Form) {
             let operations = [notes.note(nth), dsl::create(NodeSpec::new("x"))];
             scene.join(move |store| {
                 let manager = TransactionManager::new(store.clone());
-                manager.execute_once("key", operations, AcquireOptions::new())
+                manager.execute_once("key", operations, any_thread())
             })
         })
         .collect();
@@ -129,7 +129,7 @@ fn a_key_whose_list_failed_can_be_used_by_the_next_in_line(form: Form) {
     let lists = [dsl::delete().on("nowhere"), create("a"), create("b")].map(|operation| {
         scene.join(move |store| {
             let manager = TransactionManager::new(store.clone());
-            manager.execute_once("key", operation, AcquireOptions::new())
+            manager.execute_once("key", operation, any_thread())
         })
     });
     let store = scene.go_on();

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::op;
 use doclock::{
-    DataStore, EditError, IntoOperations, ManualClock, Operation, StoreOptions, Transaction,
-    TransactionError, TransactionManager, TransactionResult,
+    AcquireOptions, DataStore, EditError, IntoOperations, ManualClock, Operation, StoreOptions,
+    Transaction, TransactionError, TransactionManager, TransactionResult,
 };
 
 /// Runs each test in both forms.
@@ -79,7 +79,7 @@ impl Scene {
     fn on(form: Form, store: DataStore, clock: ManualClock) -> Self {
         let (pausing, first) = pause();
         let manager = TransactionManager::for_owner(store.clone(), "holder");
-        let holder = thread::spawn(move || manager.execute(pausing));
+        let holder = thread::spawn(move || manager.execute_with(pausing, any_thread()));
         let server = first.entered();
         Self {
             form,
@@ -107,7 +107,7 @@ impl Scene {
     fn list(&self, owner: &str, operations: impl IntoOperations) -> JoinHandle<Outcome> {
         let manager = TransactionManager::for_owner(self.store.clone(), owner);
         let operations = operations.into_operations();
-        self.join(move |_| manager.execute(operations))
+        self.join(move |_| manager.execute_with(operations, any_thread()))
     }
 
     /// Which thread is to execute the list of this one, behind lists only.
@@ -159,6 +159,11 @@ impl Pause {
     fn resume(&self) {
         self.go_on.send(()).unwrap();
     }
+}
+
+/// Lets another thread execute a batch, also if it has code.
+fn any_thread() -> AcquireOptions {
+    AcquireOptions::new().any_thread()
 }
 
 /// An operation that does something and changes nothing.

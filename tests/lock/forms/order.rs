@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, Editor, LockError, Operation, Priority, ReleaseError,
-    Released, StoreOptions, TransactionManager, dsl,
+    CancelToken, DataStore, Editor, LockError, Operation, Priority, ReleaseError, Released,
+    StoreOptions, TransactionManager, dsl,
 };
 
-use super::{Form, Notes, Scene, act, in_both_forms, pause, until};
+use super::{Form, Notes, Scene, act, any_thread, in_both_forms, pause, until};
 use crate::patient;
 
 in_both_forms!(
@@ -96,20 +96,23 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
     match kind {
         Kind::Lists("manager") => {
             let manager = TransactionManager::new(store.clone());
-            manager.execute(notes.note(nth)).unwrap();
+            manager.execute_with(notes.note(nth), any_thread()).unwrap();
         }
         Kind::Lists("editor") => {
             let editor = Editor::new(store.clone(), "editor");
-            dsl::transaction(&editor, notes.note(nth)).commit().unwrap();
+            dsl::transaction(&editor, notes.note(nth))
+                .options(any_thread())
+                .commit()
+                .unwrap();
         }
         Kind::Lists("timed") => {
-            let options = AcquireOptions::new().wait_limit(Duration::from_secs(1));
+            let options = any_thread().wait_limit(Duration::from_secs(1));
             let manager = TransactionManager::new(store.clone());
             manager.execute_with(notes.note(nth), options).unwrap();
         }
         Kind::Lists(_) => {
             let token = CancelToken::new();
-            let options = patient().cancel_token(&token);
+            let options = any_thread().no_wait_limit().cancel_token(&token);
             let manager = TransactionManager::new(store.clone());
             let key = format!("key {nth}");
             manager.execute_once(key, notes.note(nth), options).unwrap();
@@ -129,7 +132,7 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
             transaction.commit().unwrap();
         }
         Kind::Timed => {
-            let options = AcquireOptions::new().wait_limit(Duration::from_secs(1));
+            let options = patient().wait_limit(Duration::from_secs(1));
             let _guard = store.lock_with("w", options).unwrap();
             notes.add(nth);
         }
@@ -219,7 +222,7 @@ fn granted(form: Form, bound: u32, priorities: &[Priority]) -> Vec<usize> {
         .map(|(nth, &priority)| {
             let (note, notes) = (notes.note(nth), notes.clone());
             scene.join(move |store| {
-                let options = patient().priority(priority);
+                let options = any_thread().no_wait_limit().priority(priority);
                 if nth % 3 == 2 {
                     let _guard = store.lock_with("w", options).unwrap();
                     notes.add(nth);

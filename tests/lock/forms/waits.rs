@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, LockError, StoreOptions, TimeoutEvidence,
-    TransactionError, TransactionManager,
+    CancelToken, DataStore, LockError, StoreOptions, TimeoutEvidence, TransactionError,
+    TransactionManager,
 };
 
-use super::{Form, Notes, Outcome, Scene, act, in_both_forms, pause};
+use super::{Form, Notes, Outcome, Scene, act, any_thread, in_both_forms, pause};
 use crate::{patient, until_waiting};
 
 in_both_forms!(
@@ -99,7 +99,9 @@ fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
                     _ => until(&|| ended() || store.queue_length() == 1),
                 }
             });
-            holding.execute_with(holds, patient()).unwrap();
+            holding
+                .execute_with(holds, any_thread().no_wait_limit())
+                .unwrap();
             until(&|| at.load(Ordering::SeqCst) == 2 * round + 2);
         }
     });
@@ -113,7 +115,7 @@ fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
         let counting = act(move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
         });
-        let options = AcquireOptions::new().wait_limit(limit);
+        let options = any_thread().wait_limit(limit);
         match manager.execute_with(counting, options) {
             Ok(_) => ran += 1,
             Err(TransactionError::Lock(LockError::Timeout(evidence))) => {
@@ -148,9 +150,9 @@ fn lock_07_lists_that_leave_the_middle_of_the_line_disturb_nobody(form: Form) {
     let lists: Vec<_> = (0..12)
         .map(|nth| {
             let options = match nth % 3 {
-                0 => patient(),
-                1 => patient().cancel_token(&token),
-                _ => AcquireOptions::new().wait_limit(limit),
+                0 => any_thread(),
+                1 => any_thread().cancel_token(&token),
+                _ => any_thread().wait_limit(limit),
             };
             let note = notes.note(nth);
             scene.join(move |store| {
@@ -212,7 +214,7 @@ fn lock_07_ten_thousand_cancelled_lists_leave_no_entry(form: Form) {
                             canceller.cancel();
                         });
                         go.send(()).unwrap();
-                        let options = patient().cancel_token(&token);
+                        let options = any_thread().no_wait_limit().cancel_token(&token);
                         let result = manager.execute_with(counting, options).unwrap_err();
                         let TransactionError::Lock(LockError::Cancelled(_)) = result else {
                             panic!("{result:?}");
@@ -248,7 +250,7 @@ fn lock_07_what_a_cancelled_list_captured_is_dropped_by_its_submitter() {
         let token = CancelToken::new();
         let notes = Notes::new();
         let captured = Dropped(notes.clone());
-        let options = patient().cancel_token(&token);
+        let options = any_thread().no_wait_limit().cancel_token(&token);
         let list = scene.join(move |store| {
             let capturing = act(move |_| {
                 let _kept = &captured;
@@ -276,7 +278,9 @@ fn lock_16_a_timeout_applies_to_lists_submitted_after_it_was_set(form: Form) {
 
     scene.store.set_lock_timeout(Duration::ZERO);
     let manager = TransactionManager::new(scene.store.clone());
-    let eager = manager.execute(notes.note("eager")).unwrap_err();
+    let eager = manager
+        .execute_with(notes.note("eager"), any_thread())
+        .unwrap_err();
     let TransactionError::Lock(LockError::WouldBlock { waiting, .. }) = eager else {
         panic!("{eager:?}");
     };

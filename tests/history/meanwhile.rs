@@ -1,0 +1,99 @@
+//! What happens to the history while an undo is under way: from the code of an inverse, or from another thread.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
+use std::thread;
+
+use doclock::dsl::*;
+use doclock::{DataStore, EditError, Editor, InHistory, Operation};
+
+use super::{editor_of, run, text};
+
+/// An operation that changes nothing, and whose inverse runs this.
+fn undone_by(code: impl Fn() + Send + Sync + 'static) -> Operation {
+    op_with_inverse(
+        |_| Ok::<_, EditError>(()),
+        move |_| {
+            code();
+            Ok::<_, EditError>(())
+        },
+    )
+}
+
+/// An editor with an entry `upload`, of which a part was merged late and whose inverse runs this, and an entry below it.
+fn with_late_part(meanwhile: fn(&Editor)) -> Arc<Editor> {
+    let editor = Arc::new(editor_of(&DataStore::new(), "Hello"));
+    let own: Arc<OnceLock<Weak<Editor>>> = Arc::default();
+    let weak = Arc::clone(&own);
+    own.set(Arc::downgrade(&editor)).unwrap();
+    run(&editor, insert_text(0, "below ").on("t"));
+    let inverse = undone_by(move || meanwhile(&weak.get().unwrap().upgrade().unwrap()));
+    let upload = transaction(&editor, [insert_text(0, "1").on("t"), inverse]);
+    upload
+        .in_history(InHistory::Named("upload".into()))
+        .commit()
+        .unwrap();
+    run(&editor, insert_text(12, "!").on("t"));
+    let late = transaction(&editor, insert_text(0, "2").on("t"));
+    late.in_history(InHistory::MergedInto("upload".into()))
+        .commit()
+        .unwrap();
+    assert_eq!(text(&editor), "21below Hello!");
+    editor.undo().unwrap();
+    assert_eq!(
+        (text(&editor).as_str(), editor.undo_depth()),
+        ("21below Hello", 2)
+    );
+    editor
+}
+
+/// Late parts were counted twice, and the count fell below zero.
+#[test]
+fn undo_02_a_history_that_an_inverse_clears_stays_empty() {
+    let editor = with_late_part(Editor::clear_history);
+    editor.undo().unwrap();
+    assert_eq!(text(&editor), "below Hello");
+    assert_eq!((editor.undo_depth(), editor.redo_depth()), (0, 0));
+    run(&editor, insert_text(0, "> ").on("t"));
+    editor.undo().unwrap();
+    editor.redo().unwrap();
+    assert_eq!(text(&editor), "> below Hello");
+}
+
+#[test]
+fn undo_02_an_entry_that_its_inverse_discards_is_undone_and_not_redone() {
+    let editor = with_late_part(|editor| assert!(editor.discard_undo()));
+    editor.undo().unwrap();
+    assert_eq!(text(&editor), "below Hello");
+    assert_eq!(editor.undo_depth(), 1);
+    // The entry below has learned of both.
+    editor.undo().unwrap();
+    assert_eq!(text(&editor), "Hello");
+    editor.redo().unwrap();
+    assert_eq!(text(&editor), "below Hello");
+}
+
+/// The same from another thread.
+#[test]
+fn undo_02_a_history_that_another_thread_clears_during_an_undo_stays_empty() {
+    let editor = Arc::new(editor_of(&DataStore::new(), "Hello"));
+    let (tell, inside) = mpsc::channel();
+    let (go_on, told) = mpsc::channel();
+    let (tell, told) = (Mutex::new(tell), Mutex::new(told));
+    let inverse = undone_by(move || {
+        tell.lock().unwrap().send(()).unwrap();
+        told.lock().unwrap().recv().unwrap();
+    });
+    transaction(&editor, [insert_text(5, "!").on("t"), inverse])
+        .commit()
+        .unwrap();
+    let undoing = Arc::clone(&editor);
+    let undo = thread::spawn(move || undoing.undo());
+    inside.recv().unwrap();
+    editor.clear_history();
+    go_on.send(()).unwrap();
+    undo.join().unwrap().unwrap();
+    assert_eq!(
+        (text(&editor).as_str(), editor.can_undo(), editor.can_redo()),
+        ("Hello", false, false)
+    );
+}

@@ -1,0 +1,237 @@
+//! Values that operations and hooks capture, whose `Drop` calls back or panics.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Weak};
+use std::thread;
+
+use doclock::dsl::*;
+use doclock::{
+    DataStore, EditError, Editor, HistoryOptions, Hooks, InHistory, NodeSpec, Operation,
+    TransactionManager,
+};
+
+use crate::{OnDrop, ends, message};
+
+/// An operation with an inverse, both of which do nothing but to own a value.
+fn owning(value: impl Send + Sync + 'static) -> Operation {
+    let value = Arc::new(value);
+    let inverse = Arc::clone(&value);
+    op_with_inverse(
+        move |_| {
+            let _owned = &value;
+            Ok::<_, EditError>(())
+        },
+        move |_| {
+            let _owned = &inverse;
+            Ok::<_, EditError>(())
+        },
+    )
+}
+
+/// Calls whatever an editor and its store can be asked without waiting for the lock, and asks for the lock without waiting.
+fn ask_everything(editor: &Editor) {
+    let store = editor.store();
+    let _ = (
+        editor.selection(),
+        editor.clipboard(),
+        editor.can_undo(),
+        editor.can_redo(),
+    );
+    editor.select(None);
+    editor.set_clipboard(None);
+    let _ = (
+        editor.undo(),
+        editor.redo(),
+        editor.discard_undo(),
+        editor.discard_redo(),
+    );
+    editor.clear_history();
+    drop(editor.group());
+    drop(Editor::new(store.clone(), "another"));
+    let subscription = store.subscribe(1);
+    drop((subscription.receiver().clone(), subscription));
+    let _ = (
+        store.snapshot(),
+        store.version(),
+        store.is_locked(),
+        store.current_lock(),
+    );
+    let _ = (
+        store.queue_length(),
+        store.queue_info(),
+        store.lock_stats(),
+        store.lock_dump(),
+    );
+    let _ = (
+        format!("{store:?} {editor:?}"),
+        store.node_locks().holders(),
+    );
+    let _ = store.try_lock("hostile").map(drop);
+    let _ = editor.execute(create(element("x", [])));
+}
+
+/// An editor, with a value whose `Drop` asks it everything, and the number of drops.
+fn editor_with(options: HistoryOptions) -> (Arc<Editor>, Operation, Arc<AtomicUsize>) {
+    let editor = Editor::new(DataStore::new(), "ann").with_history(options);
+    let editor = Arc::new(editor);
+    let drops = Arc::new(AtomicUsize::new(0));
+    let (weak, count) = (Arc::downgrade(&editor), Arc::clone(&drops));
+    let hostile = OnDrop(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        if let Some(editor) = Weak::upgrade(&weak) {
+            ask_everything(&editor);
+        }
+    });
+    (editor, owning(hostile), drops)
+}
+
+/// An operation that changed nothing hung when what it captured asked its editor on being dropped.
+#[test]
+fn undo_03_code_that_is_not_recorded_may_ask_its_editor_when_it_is_dropped() {
+    let change = || create(element("x", []));
+    type Case = (
+        HistoryOptions,
+        InHistory,
+        fn(Operation, Operation) -> Vec<Operation>,
+    );
+    let cases: [Case; 3] = [
+        (
+            HistoryOptions::new().limit(0),
+            InHistory::Recorded,
+            |a, b| vec![a, b],
+        ),
+        (HistoryOptions::new(), InHistory::Recorded, |a, _| vec![a]),
+        (HistoryOptions::new(), InHistory::Skipped, |a, b| vec![a, b]),
+    ];
+    for (options, how, operations) in cases {
+        let drops = ends(move || {
+            let (editor, hostile, drops) = editor_with(options);
+            let list = operations(hostile, change());
+            transaction(&editor, list).in_history(how).commit().unwrap();
+            drops.load(Ordering::Relaxed)
+        });
+        assert_eq!(drops, 1);
+    }
+}
+
+/// Each way in which an entry leaves the history.
+#[test]
+fn undo_03_code_of_the_history_may_ask_its_editor_when_it_is_dropped() {
+    let ways: [fn(&Editor); 5] = [
+        |editor| drop(editor.undo().unwrap()),
+        |editor| assert!(editor.discard_undo()),
+        |editor| editor.clear_history(),
+        |editor| drop(editor.execute(create(element("x", []))).unwrap()),
+        |_| (),
+    ];
+    for (nth, way) in ways.into_iter().enumerate() {
+        let drops = ends(move || {
+            let (editor, hostile, drops) = editor_with(HistoryOptions::new().limit(1));
+            editor.execute([create(element("x", [])), hostile]).unwrap();
+            assert_eq!(drops.load(Ordering::Relaxed), 0);
+            way(&editor);
+            drop(editor);
+            drops.load(Ordering::Relaxed)
+        });
+        assert_eq!(drops, 1, "way {nth}");
+    }
+}
+
+/// An operation is dropped when the lock is released, however its batch ended.
+#[test]
+fn lock_11_code_of_a_batch_is_dropped_when_the_lock_is_released() {
+    let failing: fn() -> Operation = || delete_text_range(0, 9).on("nowhere");
+    let torn: fn() -> Operation = || op(|_| -> Result<(), EditError> { panic!("torn") });
+    let plain: fn() -> Operation = || create(element("x", []));
+    for last in [plain, failing, torn] {
+        let was_locked = ends(move || {
+            let store = DataStore::new();
+            let was_locked = Arc::new(AtomicBool::new(true));
+            let (asked, found) = (store.clone(), Arc::clone(&was_locked));
+            let captured = OnDrop(move || found.store(asked.is_locked(), Ordering::Relaxed));
+            let code = op(move |_| {
+                let _captured = &captured;
+                Ok::<_, EditError>(())
+            });
+            let _ = TransactionManager::new(store).execute([code, last()]);
+            was_locked.load(Ordering::Relaxed)
+        });
+        assert!(!was_locked);
+    }
+}
+
+/// A commit that found an editor on its way out dropped its history under the lock of the store. What the history owned could
+/// hang there, or panic and take the commit's event from the subscribers.
+#[test]
+fn undo_03_an_editor_that_goes_while_others_commit_drops_its_history_in_its_own_thread() {
+    const ROUNDS: usize = 200;
+    ends(|| {
+        let store = DataStore::new();
+        let events = store.subscribe(4 * ROUNDS);
+        let manager = TransactionManager::new(store.clone());
+        let mut commits = 0;
+        for round in 0..ROUNDS {
+            let editor = Editor::new(store.clone(), "ann");
+            let owner = thread::current().id();
+            let asked = store.clone();
+            let hostile = OnDrop(move || {
+                assert_eq!(thread::current().id(), owner, "dropped by another thread");
+                drop(Editor::new(asked.clone(), "from a drop"));
+                if round % 2 == 0 {
+                    panic!("burst");
+                }
+            });
+            editor
+                .execute([create(element("x", [])), owning(hostile)])
+                .unwrap();
+            let start = Arc::new(Barrier::new(2));
+            let committer = {
+                let (manager, start) = (manager.clone(), Arc::clone(&start));
+                thread::spawn(move || {
+                    start.wait();
+                    manager.execute(create(element("y", []))).unwrap();
+                })
+            };
+            start.wait();
+            let left = catch_unwind(AssertUnwindSafe(|| drop(editor)));
+            match left {
+                Err(payload) => assert_eq!((round % 2, message(&*payload)), (0, "burst")),
+                Ok(()) => assert_eq!(round % 2, 1),
+            }
+            committer.join().unwrap();
+            commits += 2;
+        }
+        let versions: Vec<u64> = events
+            .receiver()
+            .try_iter()
+            .map(|it| it.commit.version)
+            .collect();
+        assert_eq!((versions.len(), events.missed()), (commits, 0));
+        assert!(versions.is_sorted());
+    });
+}
+
+/// The removed hook was once dropped by the transaction that ran it, under the lock of the store.
+#[test]
+fn transaction_05_a_hook_that_is_removed_while_it_runs_is_dropped_when_the_lock_is_released() {
+    let was_locked = ends(|| {
+        let store = DataStore::new();
+        let (hooks, was_locked) = (Hooks::new(), Arc::new(AtomicBool::new(true)));
+        let (asked, found) = (store.clone(), Arc::clone(&was_locked));
+        let captured = OnDrop(move || found.store(asked.is_locked(), Ordering::Relaxed));
+        let registered = hooks.clone();
+        let hook = Arc::new(std::sync::OnceLock::new());
+        let own = Arc::clone(&hook);
+        let id = hooks.before(move |_, operations| {
+            let _captured = &captured;
+            assert!(registered.remove(*own.get().unwrap()));
+            Ok(operations)
+        });
+        hook.set(id).unwrap();
+        let manager = TransactionManager::new(store).with_hooks(hooks);
+        manager.execute(create(NodeSpec::new("x"))).unwrap();
+        was_locked.load(Ordering::Relaxed)
+    });
+    assert!(!was_locked);
+}

@@ -1,0 +1,38 @@
+//! Hostile code of users: values whose `Drop`, `Clone`, `Eq`, `Hash` and `Debug` call back into the store or panic, and code
+//! that moves the transaction away that it was lent. Nothing hangs, gets lost, or is reported twice.
+
+mod drops;
+mod taken_out;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long to wait for an end that comes at once unless it never comes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs code in a thread of its own and fails if it does not end. A panic of the code goes on here.
+fn ends<T: Send + 'static>(code: impl FnOnce() -> T + Send + 'static) -> T {
+    let (tell, ended) = mpsc::channel();
+    thread::spawn(move || tell.send(catch_unwind(AssertUnwindSafe(code))));
+    match ended.recv_timeout(PATIENCE).expect("it hangs") {
+        Ok(value) => value,
+        Err(payload) => std::panic::resume_unwind(payload),
+    }
+}
+
+/// Calls code when it is dropped.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// The message of a panic.
+fn message(payload: &(dyn Any + Send)) -> &str {
+    payload.downcast_ref::<&str>().copied().unwrap_or_default()
+}
