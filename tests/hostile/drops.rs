@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 
 use doclock::dsl::*;
@@ -165,12 +165,24 @@ fn lock_11_code_of_a_batch_is_dropped_when_the_lock_is_released() {
 /// hang there, or panic and take the commit's event from the subscribers.
 #[test]
 fn undo_03_an_editor_that_goes_while_others_commit_drops_its_history_in_its_own_thread() {
-    const ROUNDS: usize = 200;
+    const ROUNDS: usize = 300;
     ends(|| {
         let store = DataStore::new();
-        let events = store.subscribe(4 * ROUNDS);
+        let events = store.subscribe(1 << 20);
         let manager = TransactionManager::new(store.clone());
-        let mut commits = 0;
+        manager
+            .execute(create(text_node("x", "").with_id("t")))
+            .unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let committer = {
+            let (manager, stop) = (manager.clone(), Arc::clone(&stop));
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    manager.execute(set_text("a").on("t")).unwrap();
+                    manager.execute(set_text("b").on("t")).unwrap();
+                }
+            })
+        };
         for round in 0..ROUNDS {
             let editor = Editor::new(store.clone(), "ann");
             let owner = thread::current().id();
@@ -185,30 +197,27 @@ fn undo_03_an_editor_that_goes_while_others_commit_drops_its_history_in_its_own_
             editor
                 .execute([create(element("x", [])), owning(hostile)])
                 .unwrap();
-            let start = Arc::new(Barrier::new(2));
-            let committer = {
-                let (manager, start) = (manager.clone(), Arc::clone(&start));
-                thread::spawn(move || {
-                    start.wait();
-                    manager.execute(create(element("y", []))).unwrap();
-                })
-            };
-            start.wait();
-            let left = catch_unwind(AssertUnwindSafe(|| drop(editor)));
-            match left {
+            // The committer is in the midst of commits from here on.
+            let version = store.version();
+            while store.version() < version + 2 {
+                std::hint::spin_loop();
+            }
+            match catch_unwind(AssertUnwindSafe(|| drop(editor))) {
                 Err(payload) => assert_eq!((round % 2, message(&*payload)), (0, "burst")),
                 Ok(()) => assert_eq!(round % 2, 1),
             }
-            committer.join().unwrap();
-            commits += 2;
         }
-        let versions: Vec<u64> = events
+        stop.store(true, Ordering::Relaxed);
+        committer.join().unwrap();
+        let versions = events
             .receiver()
             .try_iter()
-            .map(|it| it.commit.version)
-            .collect();
-        assert_eq!((versions.len(), events.missed()), (commits, 0));
-        assert!(versions.is_sorted());
+            .map(|event| event.commit.version);
+        assert!(
+            versions.eq(1..=store.version()),
+            "each commit once, in order"
+        );
+        assert_eq!(events.missed(), 0);
     });
 }
 
