@@ -1,5 +1,9 @@
 //! What one transaction has changed, over the version it started from.
 
+mod savepoint;
+
+pub(crate) use savepoint::Savepoint;
+
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,15 +34,6 @@ pub(crate) struct Overlay {
     selection: Option<Selection>,
 }
 
-/// What an overlay was at some moment.
-#[derive(Debug)]
-pub(crate) struct Savepoint {
-    touched: Touched,
-    root: Option<Option<NodeId>>,
-    changes: usize,
-    selection: Option<Selection>,
-}
-
 impl Overlay {
     #[inline]
     pub(crate) fn new(base: Snapshot) -> Self {
@@ -59,22 +54,6 @@ impl Overlay {
     /// Brings in what was selected before the first change, if all that it names is there.
     pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
         self.selection = selection.filter(|selection| selection.check(self).is_ok());
-    }
-
-    pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint {
-            touched: self.touched.clone(),
-            root: self.root.clone(),
-            changes: self.changes.len(),
-            selection: self.selection.clone(),
-        }
-    }
-
-    pub(crate) fn return_to(&mut self, savepoint: &Savepoint) {
-        self.touched.clone_from(&savepoint.touched);
-        self.root.clone_from(&savepoint.root);
-        self.changes.truncate(savepoint.changes);
-        self.selection.clone_from(&savepoint.selection);
     }
 
     pub(crate) fn base(&self) -> &Snapshot {
@@ -129,7 +108,20 @@ impl Overlay {
 
     /// Makes a change, whole or not at all, and keeps it.
     pub(crate) fn apply(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
-        match &change {
+        self.make(&change, ids)?;
+        if change.changes_nothing() {
+            return Ok(());
+        }
+        if let Some(selection) = self.selection.take() {
+            self.selection = selection.after(&change);
+        }
+        self.changes.push(change);
+        Ok(())
+    }
+
+    /// Makes a change, whole or not at all.
+    fn make(&mut self, change: &Change, ids: &NodeIds) -> Result<(), EditError> {
+        match change {
             Change::InsertSubtree { at, nodes } => self.insert_subtree(at.as_ref(), nodes, ids)?,
             Change::RemoveSubtree { at, nodes } => self.remove_subtree(at.as_ref(), nodes)?,
             Change::MoveNode { id, from, to } => self.move_node(id, from.as_ref(), to.as_ref())?,
@@ -186,13 +178,6 @@ impl Overlay {
                 self.selection.clone_from(after);
             }
         }
-        if change.changes_nothing() {
-            return Ok(());
-        }
-        if let Some(selection) = self.selection.take() {
-            self.selection = selection.after(&change);
-        }
-        self.changes.push(change);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use crate::id::NodeId;
 ///
 /// Most transactions touch a handful of nodes, so they are found by looking along the list; the index comes in
 /// when the list grows long.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Touched {
     entries: Vec<(NodeId, Option<Arc<Node>>)>,
     /// Position by id. Empty until there are more than [`Touched::SCAN`] entries.
@@ -73,6 +73,18 @@ impl Touched {
             self.index
                 .insert(self.entries[position].0.clone(), position);
         }
+    }
+
+    /// Keeps the nodes that were touched first.
+    pub(super) fn truncate(&mut self, len: usize) {
+        if len > Self::SCAN {
+            for (id, _) in self.entries.get(len..).unwrap_or_default() {
+                self.index.remove(id);
+            }
+        } else {
+            self.index.clear();
+        }
+        self.entries.truncate(len);
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&NodeId, Option<&Arc<Node>>)> {

@@ -14,8 +14,8 @@ use crate::store::{AliasError, ExecutedOperation, Transaction};
 
 /// # Operations
 impl Transaction {
-    /// Runs operations as part of this transaction, in the order given. The first that fails says which it was;
-    /// what those before it did stays, unless it is undone with [`attempt`](Self::attempt).
+    /// Runs operations as part of this transaction, in the order given. An operation that fails changes nothing. The
+    /// error says which it was; what those before it did stays, unless it is undone with [`attempt`](Self::attempt).
     ///
     /// So operations of one's own are functions that run others:
     ///
@@ -41,20 +41,33 @@ impl Transaction {
     ///
     /// [`TransactionError::Operation`], with the index in this list.
     pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
-        self.run_list(&mut operations.into_operations().into())
+        let operations = operations.into_operations();
+        self.make_room_for(&operations);
+        let mut index = 0;
+        operations.into_iter().try_for_each(|operation| {
+            self.all_or_nothing(|transaction| {
+                let index = &mut index;
+                Runner { transaction, index }.run(operation)
+            })
+        })
     }
 
-    /// Takes the operations out of the list, whose memory stays with whoever brought it.
+    /// Runs the operations of a list whose transaction is dropped if one fails, so that none has to be undone by itself.
+    /// Takes them out of the list, whose memory stays with whoever brought it.
     pub(super) fn run_list(&mut self, operations: &mut List) -> Result<(), TransactionError> {
-        if !self.has_room_for_operations() {
-            self.record_in(Vec::with_capacity(operations.len()));
-        }
+        self.make_room_for(operations);
         let mut runner = Runner {
             transaction: self,
-            index: 0,
+            index: &mut 0,
         };
         let mut operations = operations.drain(..);
         operations.try_for_each(|operation| runner.run(operation))
+    }
+
+    fn make_room_for(&mut self, operations: &[Operation]) {
+        if !self.has_room_for_operations() {
+            self.record_in(Vec::with_capacity(operations.len()));
+        }
     }
 }
 
@@ -64,7 +77,7 @@ pub(super) type List = SmallVec<[Operation; 1]>;
 struct Runner<'a> {
     transaction: &'a mut Transaction,
     /// How many operations have been carried out, those in a `control` counted one by one.
-    index: usize,
+    index: &'a mut usize,
 }
 
 impl Runner<'_> {
@@ -135,7 +148,7 @@ impl Runner<'_> {
 
     fn run_named(&mut self, alias: SmolStr, operation: Operation) -> Result<(), TransactionError> {
         let name = operation.name();
-        let begin = self.index;
+        let begin = *self.index;
         let before = self.transaction.executed().len();
         self.run(operation)?;
         let executed = self
@@ -150,7 +163,7 @@ impl Runner<'_> {
         };
         if named.is_err() {
             // It is about the operation that was just carried out.
-            self.index = begin.max(self.index.saturating_sub(1));
+            *self.index = begin.max(self.index.saturating_sub(1));
         }
         named.map_err(|error| self.failed(name, None, error.into()))
     }
@@ -184,7 +197,7 @@ impl Runner<'_> {
             node_id,
             created,
         });
-        self.index += 1;
+        *self.index += 1;
     }
 
     fn failed(
@@ -194,7 +207,7 @@ impl Runner<'_> {
         cause: OperationError,
     ) -> TransactionError {
         TransactionError::Operation {
-            index: self.index,
+            index: *self.index,
             name,
             node_id,
             cause,

@@ -8,5 +8,6 @@ mod blocks;
 mod clipboard;
 mod marks;
 mod range;
+mod refused;
 mod text;
 mod tree;

@@ -8,6 +8,7 @@ mod ids;
 mod order;
 mod parents;
 mod root;
+mod savepoints;
 mod traces;
 mod versions;
 mod visible;

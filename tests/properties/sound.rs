@@ -31,7 +31,7 @@ proptest! {
         for steps in transactions {
             let committed = commit(&store, |transaction| {
                 for step in steps {
-                    // One that fails half way may leave the document so, but sound.
+                    // One that fails is part of it.
                     let _ = step.run(transaction);
                     assert_eq!(check(transaction), Ok(()), "{step:?}");
                 }

@@ -30,11 +30,10 @@ impl Transaction {
         code: impl FnOnce(&mut Self) -> T,
     ) -> (T, Result<(), TakenOut>) {
         let transaction = self.id;
-        let store = Arc::as_ptr(&self.held.store.0);
+        let identity = self.identity();
         let was_lent = std::mem::replace(&mut self.lent, true);
         let outcome = catch_unwind(AssertUnwindSafe(|| code(self)));
-        // Ids are unique within a store only, and its address stays in use: its lender has a handle.
-        let is_there = self.id == transaction && Arc::as_ptr(&self.held.store.0) == store;
+        let is_there = self.identity() == identity;
         if is_there {
             self.lent = was_lent;
         }
@@ -45,6 +44,12 @@ impl Transaction {
             ),
             Err(payload) => resume_unwind(payload),
         }
+    }
+
+    /// The id with the address of the store: ids are unique within a store only. The address stays in use as long as the
+    /// lender has a handle of the store.
+    pub(super) fn identity(&self) -> (TransactionId, *const ()) {
+        (self.id, Arc::as_ptr(&self.held.store.0).cast())
     }
 
     pub(super) fn check_not_lent(&self) -> Result<(), TakenOut> {

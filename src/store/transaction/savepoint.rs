@@ -1,8 +1,9 @@
 //! Moments within a transaction to which it can return.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use super::Transaction;
+use super::{Aside, Transaction};
 use crate::document::{self, Fragment};
 use crate::id::TransactionId;
 
@@ -13,10 +14,11 @@ pub struct Savepoint {
     number: u64,
 }
 
-/// A savepoint that cannot be returned to: it lay behind one that was returned to, or in an
-/// [`attempt`](Transaction::attempt) that is over, or belongs to another transaction.
+/// A savepoint that cannot be returned to. It lay behind one that was returned to, or in an
+/// [`attempt`](Transaction::attempt) that is over; it is older than the attempt or the operation that runs; or it
+/// belongs to another transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("savepoint {number} of transaction {transaction} is gone")]
+#[error("savepoint {number} of transaction {transaction} cannot be returned to")]
 #[non_exhaustive]
 pub struct SavepointError {
     /// Whose savepoint it is.
@@ -25,18 +27,19 @@ pub struct SavepointError {
     pub number: u64,
 }
 
-/// What a transaction was at a savepoint.
+/// What a transaction was at some moment.
 pub(super) struct State {
     overlay: document::Savepoint,
     operations: usize,
     aliases: usize,
     terms: usize,
     clipboard: Option<Arc<Fragment>>,
+    savepoints: usize,
 }
 
 /// # Savepoints
 impl Transaction {
-    /// A moment to which [`rollback_to`](Self::rollback_to) can return. Costs what was changed so far.
+    /// A moment to which [`rollback_to`](Self::rollback_to) can return. Costs nothing but its own memory.
     ///
     /// ```
     /// use doclock::{DataStore, NodeSpec, View};
@@ -53,18 +56,10 @@ impl Transaction {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn savepoint(&mut self) -> Savepoint {
-        let overlay = self.overlay.savepoint();
-        let operations = self.operations.len();
+        let state = self.state();
         let aside = self.aside_mut();
         aside.saved += 1;
         let number = aside.saved;
-        let state = State {
-            overlay,
-            operations,
-            aliases: aside.aliases.len(),
-            terms: aside.terms.len(),
-            clipboard: aside.clipboard.clone(),
-        };
         aside.savepoints.push((number, state));
         Savepoint {
             transaction: self.id,
@@ -72,12 +67,37 @@ impl Transaction {
         }
     }
 
-    /// Undoes what was done since a savepoint, exactly. The savepoint stays and can be returned to again; those
-    /// that were made after it are gone.
+    fn state(&self) -> State {
+        let aside = self.aside.as_deref();
+        State {
+            overlay: self.overlay.savepoint(),
+            operations: self.operations.len(),
+            aliases: aside.map_or(0, |aside| aside.aliases.len()),
+            terms: aside.map_or(0, |aside| aside.terms.len()),
+            clipboard: aside.and_then(|aside| aside.clipboard.clone()),
+            savepoints: aside.map_or(0, |aside| aside.savepoints.len()),
+        }
+    }
+
+    fn return_to(&mut self, state: &State) {
+        let ids = &self.held.store.0.ids;
+        self.overlay.return_to(&state.overlay, ids);
+        self.operations.truncate(state.operations);
+        if let Some(aside) = &mut self.aside {
+            aside.aliases.truncate(state.aliases);
+            aside.terms.truncate(state.terms);
+            aside.clipboard.clone_from(&state.clipboard);
+            aside.savepoints.truncate(state.savepoints);
+        }
+    }
+
+    /// Undoes what was done since a savepoint, exactly, at the cost of what that was. The savepoint stays and can be
+    /// returned to again; those that were made after it are gone. Within an [`attempt`](Self::attempt), and within code
+    /// that [`run`](Self::run) runs, only savepoints that were made there can be returned to.
     ///
     /// # Errors
     ///
-    /// [`SavepointError`]: the savepoint is gone, or that of another transaction. Nothing is undone then.
+    /// [`SavepointError`]: the savepoint is gone, out of reach, or that of another transaction. Nothing is undone then.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), SavepointError> {
         let gone = SavepointError {
             transaction: savepoint.transaction,
@@ -91,20 +111,20 @@ impl Transaction {
             return Err(gone);
         };
         let mut numbers = aside.savepoints.iter().map(|(number, _)| *number);
-        let Some(at) = numbers.position(|number| number == savepoint.number) else {
+        let at = numbers.position(|number| number == savepoint.number);
+        let Some(at) = at.filter(|&at| at >= aside.out_of_reach) else {
             return Err(gone);
         };
         aside.savepoints.truncate(at + 1);
-        let (_, state) = &aside.savepoints[at];
-        self.overlay.return_to(&state.overlay);
-        self.operations.truncate(state.operations);
-        aside.aliases.truncate(state.aliases);
-        aside.terms.truncate(state.terms);
-        aside.clipboard.clone_from(&state.clipboard);
+        let Some((number, state)) = aside.savepoints.pop() else {
+            return Err(gone);
+        };
+        self.return_to(&state);
+        self.aside_mut().savepoints.push((number, state));
         Ok(())
     }
 
-    /// Runs `code` and undoes what it did if it fails. Nests.
+    /// Runs `code` and undoes what it did if it fails or panics. Nests.
     ///
     /// ```
     /// use doclock::{DataStore, EditError, NodeSpec, View};
@@ -123,19 +143,40 @@ impl Transaction {
     ///
     /// Those of `code`.
     pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
-        let savepoint = self.savepoint();
-        let (result, lent) = self.lend(code);
-        if lent.is_err() {
-            // The transaction was moved out, and cannot be committed any more.
-            return result;
+        let saved = self
+            .aside
+            .as_ref()
+            .map_or(0, |aside| aside.savepoints.len());
+        let lent = |on: &mut Self| on.lend(code).0;
+        let done = self.all_or_nothing(lent)?;
+        if let Some(aside) = &mut self.aside {
+            aside.savepoints.truncate(saved);
         }
-        if result.is_err() {
-            // Only what `code` did can have taken the savepoint away: a return to one before it, which undid all.
-            let _ = self.rollback_to(savepoint);
+        Ok(done)
+    }
+
+    /// Runs `code`; unless it succeeds, nothing of what it did is left (T8).
+    pub(crate) fn all_or_nothing<T, E>(
+        &mut self,
+        code: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let identity = self.identity();
+        let begin = self.state();
+        let out_of_reach = self.put_out_of_reach(begin.savepoints);
+        let outcome = catch_unwind(AssertUnwindSafe(|| code(self)));
+        // Where code has put another transaction in its place, this one cannot be committed any more.
+        if self.identity() == identity {
+            if !matches!(outcome, Ok(Ok(_))) {
+                self.return_to(&begin);
+            }
+            self.put_out_of_reach(out_of_reach);
         }
-        self.aside_mut()
-            .savepoints
-            .retain(|(number, _)| *number < savepoint.number);
-        result
+        outcome.unwrap_or_else(|payload| resume_unwind(payload))
+    }
+
+    /// Keeps so many savepoints from being returned to. Returns how many were kept from it so far.
+    fn put_out_of_reach(&mut self, savepoints: usize) -> usize {
+        let reach = |aside: &mut Box<Aside>| std::mem::replace(&mut aside.out_of_reach, savepoints);
+        self.aside.as_mut().map_or(0, reach)
     }
 }

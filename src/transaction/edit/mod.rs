@@ -1,6 +1,6 @@
 //! What each operation does, as a composition of primitive changes.
 //!
-//! An operation that fails half way leaves what it has done to be rolled back with the transaction.
+//! An operation that fails half way leaves what it has done to be taken back by its caller (T8).
 
 mod attributes;
 mod blocks;

@@ -38,14 +38,10 @@ impl Step {
         generator.operation(self.kind)
     }
 
-    /// Runs the operation. One that fails is undone, or now and then left as it was when it failed.
+    /// Runs the operation.
     pub(crate) fn run(self, on: &mut Transaction) -> Result<(), TransactionError> {
         let operation = self.draw(on);
-        if self.seed.is_multiple_of(4) {
-            on.run(operation)
-        } else {
-            on.attempt(|on| on.run(operation))
-        }
+        on.run(operation)
     }
 }
 

@@ -1,0 +1,256 @@
+//! What is left of an operation that fails: nothing.
+
+use doclock::dsl::*;
+use doclock::{
+    AliasError, Change, Editor, Fragment, IntoOperations, Mark, NodeId, OperationError, Savepoint,
+    Selection, Transaction, TransactionError, View,
+};
+
+use super::common::{id, image};
+use super::range::editor;
+
+/// `page[list[item[t"one two" u"!"] item[v"three"]]]`; the second list is attached nowhere.
+fn lists() -> Editor {
+    let text = |name: &str, text: &str| text_node("text", text).with_id(name);
+    let items = [
+        element("item", [text("t", "one two"), text("u", "!")]).with_id("i"),
+        element("item", [text("v", "three")]).with_id("j"),
+    ];
+    let loose = element("p", [text("w", "four")]).with_id("loose");
+    editor([
+        element("page", [element("list", items).with_id("list")]).with_id("page"),
+        element("item", [loose]).with_id("top"),
+    ])
+}
+
+/// All that can be seen of an open transaction.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    image: String,
+    changes: Vec<Change>,
+    selection: Option<Selection>,
+    clipboard: Option<Fragment>,
+    names: [Option<NodeId>; 2],
+}
+
+fn seen(transaction: &Transaction) -> Seen {
+    Seen {
+        image: image(transaction),
+        changes: transaction.changes().to_vec(),
+        selection: transaction.selection().cloned(),
+        clipboard: transaction.clipboard().cloned(),
+        names: ["n", "m"].map(|name| transaction.named(name).ok().cloned()),
+    }
+}
+
+/// Runs operations of which the last fails, in a transaction in which something was done, selected, named and copied. It
+/// is as if the last had never been tried, also in what the commit tells.
+fn fails(operation: impl IntoOperations) -> OperationError {
+    let editor = lists();
+    let mut transaction = editor.store().begin("ann").unwrap();
+    transaction.select(Selection::caret("t", 5)).unwrap();
+    let before = [
+        create(text_node("text", "new").with_id("new")).named("n"),
+        copy(1..3).on("v"),
+        insert_text(0, ">").on("t"),
+    ];
+    transaction.run(before).unwrap();
+    let before = seen(&transaction);
+    let error = transaction.run(operation).unwrap_err();
+    assert_eq!(seen(&transaction), before, "{error}");
+    let committed = transaction.commit().unwrap();
+    let names: Vec<&str> = committed
+        .operations
+        .iter()
+        .map(|done| done.name.as_str())
+        .collect();
+    assert_eq!(names, ["create", "copy", "insertText"]);
+    assert_eq!(committed.changes, before.changes);
+    match error {
+        TransactionError::Operation { cause, .. } => cause,
+        other => panic!("not an operation failed: {other}"),
+    }
+}
+
+#[test]
+fn overlay_10_an_item_that_cannot_be_split_leaves_its_text_whole() {
+    let error = fails(split_list_item(2, "item").on("w"));
+    assert_eq!(
+        error.to_string(),
+        "node top has no parent, so nothing can be put beside it"
+    );
+}
+
+#[test]
+fn overlay_10_a_name_that_cannot_be_given_leaves_nothing_to_be_named() {
+    let nothing = fails(delete().on("u").named("m"));
+    assert!(matches!(
+        nothing,
+        OperationError::Alias(AliasError::NothingCreated { .. })
+    ));
+    let taken = fails(split_text_node(2).on("t").named("n"));
+    assert!(matches!(
+        taken,
+        OperationError::Alias(AliasError::Taken { .. })
+    ));
+    let twice = fails(create(element("p", [])).named("m").named("m"));
+    assert!(matches!(
+        twice,
+        OperationError::Alias(AliasError::Taken { .. })
+    ));
+    let all = fails(control("t", [insert_text(0, "x"), select_node(), cut(0..2)]).named("m"));
+    assert!(matches!(
+        all,
+        OperationError::Alias(AliasError::NothingCreated { .. })
+    ));
+}
+
+#[test]
+fn overlay_10_operations_of_several_steps_are_refused_before_the_first() {
+    fails(
+        update(
+            [("a", 1.into())],
+            Some("x".into()),
+            Some(vec![Mark::new("bold", 0..2)]),
+        )
+        .on("t"),
+    );
+    let marked = text_node("text", "x").with_marks([Mark::new("bold", 0..9)]);
+    let fragment = |nodes| Fragment {
+        nodes,
+        open_start: true,
+        open_end: true,
+    };
+    fails(paste_fragment(2, fragment(vec![element("item", [marked.clone()])])).on("t"));
+    fails(paste_fragment(2, fragment(vec![marked])).on("t"));
+    fails(wrap_in_list(element("list", []), element("item", []).with_id("i")).on("u"));
+    fails(insert_paragraph(1).on("new"));
+}
+
+#[test]
+fn overlay_10_a_control_that_fails_in_the_middle_changes_nothing() {
+    let error = fails(control(
+        "t",
+        [
+            insert_text(0, "x"),
+            select_range(0..1),
+            insert_text(99, "y"),
+        ],
+    ));
+    assert!(error.to_string().contains("characters 99..99"), "{error}");
+}
+
+/// Does a bit of everything.
+fn busy(on: &mut Transaction) {
+    on.run([
+        create(text_node("text", "x")).named("m"),
+        delete_text_range(0, 3).on("t"),
+        delete().on("i"),
+        cut(0..2).on("v"),
+        select_node().on("j"),
+    ])
+    .unwrap();
+    on.set_root(&id("top")).unwrap();
+}
+
+#[test]
+fn overlay_10_code_that_gives_up_leaves_nothing_of_what_it_did() {
+    let error = fails(op(|on: &mut Transaction| {
+        busy(on);
+        Err::<(), _>("no")
+    }));
+    assert_eq!(error.to_string(), "no");
+    let nested = fails(op(|on: &mut Transaction| {
+        busy(on);
+        on.run([delete().on("nowhere")])
+    }));
+    assert!(nested.to_string().contains("nowhere"), "{nested}");
+}
+
+#[test]
+fn overlay_10_code_that_panics_leaves_nothing_of_what_it_did() {
+    let error = fails(op(|on: &mut Transaction| -> Result<(), String> {
+        busy(on);
+        std::panic::resume_unwind(Box::new("torn"))
+    }));
+    assert_eq!(error.to_string(), "panicked: torn");
+}
+
+/// Code that returns to a moment before itself could not be taken back any more.
+#[test]
+fn overlay_10_code_cannot_return_to_a_savepoint_from_before_it() {
+    let editor = lists();
+    let mut transaction = editor.store().begin("ann").unwrap();
+    let outer: Savepoint = transaction.savepoint();
+    transaction.run(insert_text(0, "x").on("t")).unwrap();
+    let before = seen(&transaction);
+    let back = op(move |on: &mut Transaction| on.rollback_to(outer));
+    assert!(transaction.run(back).is_err());
+    assert_eq!(seen(&transaction), before);
+    let back = transaction.attempt(|on| {
+        let inner = on.savepoint();
+        on.run(insert_text(0, "y").on("t")).unwrap();
+        on.rollback_to(inner).unwrap();
+        on.rollback_to(outer)
+    });
+    assert!(back.is_err());
+    assert_eq!(seen(&transaction), before);
+    transaction.rollback_to(outer).unwrap();
+    assert!(transaction.changes().is_empty());
+}
+
+#[test]
+fn overlay_10_an_attempt_that_panics_leaves_nothing_of_what_it_did() {
+    let editor = lists();
+    let mut transaction = editor.store().begin("ann").unwrap();
+    transaction.run(insert_text(0, "x").on("t")).unwrap();
+    let before = seen(&transaction);
+    let torn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        transaction.attempt(|on| -> Result<(), String> {
+            busy(on);
+            std::panic::resume_unwind(Box::new("torn"))
+        })
+    }));
+    assert_eq!(torn.unwrap_err().downcast_ref(), Some(&"torn"));
+    assert_eq!(seen(&transaction), before);
+    let outer = transaction.savepoint();
+    transaction.rollback_to(outer).unwrap();
+}
+
+#[test]
+fn overlay_10_what_came_before_the_operation_that_fails_stays() {
+    let editor = lists();
+    let mut transaction = editor.store().begin("ann").unwrap();
+    let list = [
+        insert_text(0, "x").on("t"),
+        split_list_item(2, "item").on("w"),
+    ];
+    let error = transaction.run(list).unwrap_err();
+    assert!(matches!(
+        error,
+        TransactionError::Operation { index: 1, .. }
+    ));
+    assert_eq!(super::common::text(&transaction, "t"), "xone two");
+    assert_eq!(super::common::text(&transaction, "w"), "four");
+    assert_eq!(transaction.commit().unwrap().changes.len(), 1);
+}
+
+/// What was made and taken back is not there, and does not count as deleted.
+#[test]
+fn overlay_10_what_an_operation_took_back_was_never_there() {
+    let editor = lists();
+    let mut transaction = editor.store().begin("ann").unwrap();
+    let made = op(|on: &mut Transaction| {
+        on.run(create(element("p", []).with_id("made")))?;
+        on.run(delete().on("nowhere"))
+    });
+    transaction.run(made).unwrap_err();
+    let error = transaction.run(delete().on("made")).unwrap_err();
+    assert!(
+        error.to_string().ends_with("node made does not exist"),
+        "{error}"
+    );
+    transaction
+        .run(create(element("p", []).with_id("made")))
+        .unwrap();
+}
