@@ -49,7 +49,7 @@ fn editor_an_undo_takes_only_its_own_among_two_who_type() {
 fn editor_a_selection_follows_the_commits_of_two_others() {
     check("selection against 2 commits", None, || {
         let [ann, bob, carl] = editors("-");
-        ann.select(Selection::caret("t", 1));
+        ann.select(Selection::caret("t", 1)).unwrap();
         let typists = [(bob, "b"), (carl, "c")]
             .map(|(editor, letter)| thread::spawn(move || type_in(&editor, 0, letter)));
         let seen = ann.selection();

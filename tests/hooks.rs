@@ -139,7 +139,7 @@ fn transaction_05_a_refusal_is_the_error_and_nothing_is_changed() {
     let refusing = hooks.before(|_, _| Err(Refusal::new("it is late")));
     noting(&hooks, &notes);
     let editor = Editor::new(store.clone(), "ann").with_hooks(hooks);
-    editor.select(Selection::caret("note", 5));
+    editor.select(Selection::caret("note", 5)).unwrap();
     let error = transaction(&editor, [set_text("x").on("note")])
         .commit()
         .unwrap_err();
@@ -244,7 +244,7 @@ fn transaction_05_after_hooks_see_the_committed_result_in_order_when_the_lock_is
         });
     }
     let editor = Editor::new(store, "ann").with_hooks(hooks);
-    editor.select(Selection::caret("note", 5));
+    editor.select(Selection::caret("note", 5)).unwrap();
     let result = transaction(&editor, [insert_text(5, "!").on("note")])
         .commit()
         .unwrap();

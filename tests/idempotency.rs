@@ -65,7 +65,7 @@ fn transaction_07_a_repeated_key_returns_the_first_result_and_does_nothing() {
         after.fetch_add(1, Ordering::Relaxed);
     });
     let editor = Editor::new(store.clone(), "ann").with_hooks(hooks);
-    editor.select(Selection::caret("note", 5));
+    editor.select(Selection::caret("note", 5)).unwrap();
     let submit = || {
         let new = create(element("list", [element("item", [])]));
         transaction(&editor, [counting(&count), new])
@@ -105,7 +105,7 @@ fn transaction_07_a_key_stands_for_its_first_transaction_whoever_comes_with_what
     let other = TransactionManager::for_owner(store.clone(), "bob");
     assert_repeats(&first, once(&other, "key", delete().on("nowhere")));
     let editor = Editor::new(store.clone(), "carl");
-    editor.select(Selection::caret("note", 0));
+    editor.select(Selection::caret("note", 0)).unwrap();
     let result = transaction(&editor, [type_in("b")])
         .idempotent("key")
         .commit()

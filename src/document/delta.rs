@@ -152,6 +152,24 @@ impl Delta {
         after + (at - before)
     }
 
+    /// Where a caret is afterwards. As a live one (`Position::after`) it comes to lie behind what is inserted there, and behind what
+    /// replaced the characters around it.
+    pub(super) fn caret(&self, at: usize) -> usize {
+        let (mut before, mut after) = (0usize, 0);
+        for step in &self.0 {
+            match *step {
+                Step::Keep(count) if before.saturating_add(count) > at => break,
+                Step::Keep(count) => {
+                    before += count;
+                    after += count;
+                }
+                Step::Insert(count) => after += count,
+                Step::Remove(count) => before = before.saturating_add(count),
+            }
+        }
+        after + at.saturating_sub(before)
+    }
+
     /// What is left of a range, in pieces where something was inserted in between.
     pub(super) fn remains(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut pieces: Vec<Range<usize>> = Vec::new();

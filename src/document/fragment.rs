@@ -1,8 +1,10 @@
 //! A piece of a document, as it lies on a clipboard.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 use super::spec::SpecNode;
 use super::walk::{self, Fork};
@@ -68,6 +70,13 @@ impl Fragment {
     /// Whether no node has children.
     pub(crate) fn is_flat(&self) -> bool {
         self.nodes.iter().all(|spec| spec.len() == 1)
+    }
+
+    /// The types of which a node has text.
+    pub(crate) fn kinds_with_text(&self) -> HashSet<SmolStr> {
+        let nodes = self.nodes.iter().flat_map(|spec| &spec.nodes);
+        let with_text = nodes.filter(|node| !node.text.is_empty());
+        with_text.map(|node| node.kind.clone()).collect()
     }
 
     /// The text and its marks, if it is nothing but text of the type and with the attributes of a node.

@@ -178,7 +178,7 @@ impl Selection {
     }
 
     /// Whether all that it names is there.
-    pub(super) fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
+    pub(crate) fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
         match self {
             Self::Text(TextSelection { anchor, focus }) => {
                 anchor.check(view)?;

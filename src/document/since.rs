@@ -83,10 +83,10 @@ impl Since {
         self.texts.get(id)
     }
 
-    /// Where a selection is afterwards.
+    /// Where a selection is afterwards, as far as lengths tell.
     pub(crate) fn selection(&self, selection: &Selection) -> Selection {
         selection.shifted(|at| match self.text(&at.node_id) {
-            Some(delta) => delta.place(at.offset),
+            Some(delta) => delta.caret(at.offset),
             None => at.offset,
         })
     }

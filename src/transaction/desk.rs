@@ -31,6 +31,8 @@ struct Desk(Mutex<{ rank::SESSION }, State>);
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) selection: Option<Selection>,
+    /// The version in which that is selected.
+    pub(super) version: u64,
     pub(super) clipboard: Option<Fragment>,
     pub(super) history: History,
 }
@@ -38,8 +40,12 @@ pub(super) struct State {
 impl Observer for Desk {
     fn committed(&self, commit: &Witnessed<'_>) {
         let mut state = self.0.lock();
-        let selection = state.selection.take();
-        state.selection = selection.and_then(|selection| selection.after_all(commit.changes));
+        // It may have been selected in this version already.
+        if commit.version > state.version {
+            let selection = state.selection.take();
+            state.selection = selection.and_then(|selection| selection.after_all(commit.changes));
+            state.version = commit.version;
+        }
         state.history.observe_other(commit);
     }
 }
@@ -117,6 +123,7 @@ impl Prepared<'_> {
         let published = transaction.publish_and(|version, changes| {
             let mut state = seat.desk();
             state.selection.clone_from(&after);
+            state.version = version;
             state.clipboard = clipboard;
             let edit = Edit {
                 changes: std::mem::take(changes),

@@ -12,7 +12,7 @@ use super::{
     HistoryOptions, Hooks, IntoOperations, TransactionError, TransactionManager, TransactionResult,
     UndoError,
 };
-use crate::document::{Fragment, Selection};
+use crate::document::{EditError, Fragment, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker};
 use crate::store::{DataStore, EndedBy, ExecutedOperation};
@@ -27,10 +27,10 @@ use crate::store::{DataStore, EndedBy, ExecutedOperation};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// transaction(&editor, [create(text_node("inline-text", "Hello").with_id("text"))]).commit()?;
-/// editor.select(Selection::caret("text", 5));
+/// editor.select(Selection::caret("text", 5))?;
 /// let result = transaction(&editor, [insert_text(5, " World").on("text")]).commit()?;
 /// assert_eq!(result.selection_after, Some(Selection::caret("text", 11)));
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Editor {
     manager: TransactionManager,
@@ -78,9 +78,26 @@ impl Editor {
         self.seat.desk().selection.clone()
     }
 
-    /// Selects something, or nothing. What a transaction does not find there when it begins is not selected any more.
-    pub fn select(&self, selection: impl Into<Option<Selection>>) {
-        self.seat.desk().selection = selection.into();
+    /// Selects something in the last version of the document, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`]: a node does not exist, an offset is greater than the length of its text. What was selected stays so.
+    pub fn select(&self, selection: impl Into<Option<Selection>>) -> Result<(), EditError> {
+        let selection = selection.into();
+        loop {
+            let document = self.store().snapshot();
+            if let Some(selection) = &selection {
+                selection.check(&document)?;
+            }
+            let mut state = self.seat.desk();
+            // Unless it missed a commit meanwhile, which would have moved it.
+            if state.version <= document.version() {
+                state.version = document.version();
+                state.selection = selection;
+                return Ok(());
+            }
+        }
     }
 
     /// What was copied last.
@@ -262,6 +279,7 @@ impl Editor {
         let published = transaction.publish_and(|version, changes| {
             let mut state = self.seat.desk();
             state.selection.clone_from(&after);
+            state.version = version;
             let changes = std::mem::take(changes);
             state.history.settle(topmost, version, changes, rewound);
         });

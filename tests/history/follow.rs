@@ -1,9 +1,13 @@
 //! Undo where what others did is hard to follow.
 
-use doclock::{Conflict, Cut, Editor, InHistory, Mark, Selection, Transaction, UndoError, dsl::*};
+use doclock::{
+    Conflict, Cut, Editor, InHistory, Mark, NodeId, Position, Selection, Transaction, UndoError,
+    View, dsl::*,
+};
+use proptest::prelude::*;
 
 use super::{editor_of, image, run, text, type_in};
-use crate::common::{self, store};
+use crate::common::{self, Dice, cases, store};
 
 fn three(text: &str) -> [Editor; 3] {
     let ann = editor_of(&store(), text);
@@ -112,10 +116,99 @@ fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
     assert_eq!(ann.undo_depth(), 3);
 }
 
+/// A caret that came back stood before what another had typed right behind it, and a live one behind that.
+#[test]
+fn undo_04_a_caret_comes_back_to_where_a_live_one_would_be() {
+    let [ann, bob, _] = three("abc");
+    ann.select(Selection::caret("t", 3)).unwrap();
+    type_in(&ann, 3, "d");
+    type_in(&bob, 4, "x");
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
+    ann.undo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 4)));
+    ann.redo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
+}
+
+/// Wherever others type: the same as if the entry had never been.
+#[test]
+fn undo_04_a_caret_that_is_undone_is_where_it_would_be_without_the_entry() {
+    // Where a place of a text is in the text without the entry.
+    let without = |text: &str, place: usize| {
+        let before = text.chars().take(place);
+        before.filter(|letter| !"DE".contains(*letter)).count()
+    };
+    for at in 0..=3 {
+        for first in 0..=5 {
+            for second in 0..=6 {
+                let [ann, bob, _] = three("abc");
+                ann.select(Selection::caret("t", at)).unwrap();
+                type_in(&ann, at, "DE");
+                let mut expected = at;
+                for (place, letter) in [(first, "x"), (second, "y")] {
+                    expected += usize::from(without(&text(&ann), place) <= expected);
+                    type_in(&bob, place, letter);
+                }
+                let live = ann.selection();
+                ann.undo().unwrap();
+                let found = ann.selection();
+                assert_eq!(
+                    found,
+                    Some(Selection::caret("t", expected)),
+                    "{at} {first} {second}"
+                );
+                ann.redo().unwrap();
+                assert_eq!(ann.selection(), live, "{at} {first} {second}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    /// Whatever others do, as long as the nodes are there that are selected.
+    #[test]
+    fn undo_04_what_is_selected_after_undo_and_redo_is_what_would_be_without(seed in any::<u64>()) {
+        let dice = &mut Dice(seed);
+        let [ann, bob, carl] = three("");
+        let line = text_node("text", "0123456789").with_id("l");
+        run(&carl, create(element("p", [line]).with_id("p")));
+        let (anchor, focus) = (dice.below(11), dice.below(11));
+        let place = |offset| Position::new("l", offset);
+        ann.select(Selection::new(place(anchor), place(focus))).unwrap();
+        let (start, end) = (anchor.min(focus), anchor.max(focus));
+        run(&ann, replace_text(start, end, "new".repeat(dice.below(3))).on("l"));
+        for _ in 0..1 + dice.below(4) {
+            let other = if dice.one_in(2) { &bob } else { &carl };
+            let document = other.store().snapshot();
+            let texts: Vec<&NodeId> = document.children(&"p".into()).map(|node| node.id()).collect();
+            let id = texts[dice.below(texts.len())];
+            let len = document.node(id).unwrap().text().len();
+            let (one, two) = (dice.below(len + 1), dice.below(len + 1));
+            let (from, to) = (one.min(two), one.max(two));
+            let change = match dice.below(6) {
+                0 => split_text_node(from),
+                1 if texts.len() > 1 => auto_merge_text_nodes(),
+                2 => delete_text_range(from, to),
+                3 => replace_text(from, to, "xy"),
+                _ => insert_text(from, "z"),
+            };
+            let on = if change == auto_merge_text_nodes() { NodeId::from("p") } else { id.clone() };
+            run(other, change.on(on));
+        }
+        let live = ann.selection();
+        let before = image(&ann);
+        if ann.undo().is_ok() && ann.redo().is_ok() && image(&ann) == before {
+            prop_assert_eq!(ann.selection(), live);
+        }
+    }
+}
+
 #[test]
 fn undo_04_the_selection_that_comes_back_has_moved_along() {
     let [ann, bob, _] = three("abc");
-    ann.select(Selection::caret("t", 3));
+    ann.select(Selection::caret("t", 3)).unwrap();
     type_in(&ann, 3, "def");
     type_in(&bob, 0, "xx");
     ann.undo().unwrap();

@@ -188,3 +188,22 @@ fn undo_03_a_named_group_can_be_merged_into() {
     ann.undo().unwrap();
     assert_eq!(text(&ann), "");
 }
+
+/// Two insertions that together are longer than a string which takes no memory were put into one that cannot grow.
+#[test]
+fn undo_03_insertions_that_join_may_be_of_any_length() {
+    for (first, second) in [(15, 10), (12, 10), (11, 10), (22, 1), (1, 22), (30, 30)] {
+        let store = store();
+        let ann = editor_of(&store, "");
+        let group = ann.group();
+        run(&ann, insert_text(0, "a".repeat(first)).on("t"));
+        run(&ann, insert_text(first, "b".repeat(second)).on("t"));
+        drop(group);
+        let whole = "a".repeat(first) + &"b".repeat(second);
+        assert_eq!((text(&ann), ann.undo_depth()), (whole.clone(), 1));
+        ann.undo().unwrap();
+        assert_eq!(text(&ann), "");
+        ann.redo().unwrap();
+        assert_eq!(text(&ann), whole);
+    }
+}

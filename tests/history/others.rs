@@ -284,7 +284,7 @@ fn undo_03_an_entry_that_is_stuck_can_be_discarded() {
 #[test]
 fn undo_04_a_selection_moves_along_with_what_others_do() {
     let (ann, bob) = two("abc");
-    ann.select(Selection::caret("t", 2));
+    ann.select(Selection::caret("t", 2)).unwrap();
     type_in(&bob, 0, "xyz");
     assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
     run(&bob, delete().on("t"));

@@ -178,9 +178,9 @@ fn undo_01_an_inverse_runs_after_the_document_is_back_and_is_part_of_the_undo() 
 fn undo_04_selection_is_restored_with_the_entry() {
     let store = store();
     let ann = editor_of(&store, "abc");
-    ann.select(Selection::caret("t", 3));
+    ann.select(Selection::caret("t", 3)).unwrap();
     type_in(&ann, 3, "def");
-    ann.select(Selection::caret("t", 0));
+    ann.select(Selection::caret("t", 0)).unwrap();
     let result = ann.undo().unwrap();
     assert_eq!(result.selection_before, Some(Selection::caret("t", 0)));
     assert_eq!(result.selection_after, Some(Selection::caret("t", 3)));
@@ -193,7 +193,7 @@ fn undo_04_selection_is_restored_with_the_entry() {
 fn undo_04_a_selection_in_a_deleted_node_comes_back_with_it() {
     let store = store();
     let ann = editor_of(&store, "abc");
-    ann.select(Selection::caret("t", 2));
+    ann.select(Selection::caret("t", 2)).unwrap();
     run(&ann, delete().on("t"));
     assert_eq!(ann.selection(), None);
     ann.undo().unwrap();

@@ -120,7 +120,7 @@ fn update_is_refused_as_a_whole() {
 #[test]
 fn a_caret_lies_behind_a_text_that_is_replaced() {
     let editor = hello();
-    editor.select(Selection::caret("t", 4));
+    editor.select(Selection::caret("t", 4)).unwrap();
     let result = done(
         &editor,
         update(no_attributes(), Some("Hi".into()), None).on("t"),

@@ -62,7 +62,7 @@ fn split_text_node_leaves_the_children_where_they_are() {
 fn the_caret_goes_with_the_half_that_it_is_in() {
     for (offset, expected) in [(3, Ok(3)), (5, Err(0)), (7, Err(2))] {
         let editor = two_lines();
-        editor.select(Selection::caret("a", offset));
+        editor.select(Selection::caret("a", offset)).unwrap();
         let result = done(&editor, split_text_node(5).on("a"));
         let expected = match expected {
             Ok(left) => Selection::caret("a", left),
@@ -261,7 +261,7 @@ fn a_selection_follows_an_auto_merge() {
 fn the_caret_at_the_end_of_a_text_stays_where_only_children_are_cut_off() {
     let item = item("i", [leaf("x"), leaf("y")]).with_text("ab");
     let editor = editor(block("page", [item]));
-    editor.select(Selection::caret("i", 2));
+    editor.select(Selection::caret("i", 2)).unwrap();
     let result = done(&editor, split_block_node(1).on("i"));
     assert_eq!(page(&editor), r#"page[i"ab"[x"x"] <item>[y"y"]]"#);
     assert_eq!(result.selection_after, Some(Selection::caret("i", 2)));
@@ -272,7 +272,7 @@ fn the_caret_at_the_end_of_a_text_stays_where_only_children_are_cut_off() {
 #[test]
 fn insert_paragraph_cuts_the_block_at_the_caret() {
     let editor = two_lines();
-    editor.select(Selection::caret("a", 4));
+    editor.select(Selection::caret("a", 4)).unwrap();
     let result = done(&editor, insert_paragraph(4).on("a"));
     let expected = r#"page[p[a"one "] <block>[<text>"two" b"three"] q[c"four"]]"#;
     assert_eq!(page(&editor), expected);
@@ -330,7 +330,7 @@ fn split_list_item_cuts_all_up_to_the_item() {
     let i = i.with_attributes([("done", json!(false))]);
     let outer = item("outer", [list("l", [i, item("k", [])])]);
     let editor = editor(block("page", [list("top", [outer])]));
-    editor.select(Selection::caret("b", 1));
+    editor.select(Selection::caret("b", 1)).unwrap();
     let result = done(&editor, split_list_item(1, "item").on("b"));
     let snapshot = editor.store().snapshot();
     let left = r#"i[x"x" quote[p[a"1" b"2"]]]"#;

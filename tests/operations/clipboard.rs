@@ -15,7 +15,7 @@ use super::range::{
 };
 
 /// `page[p[text"one two" link"!"] p[text"three"] list[item[p[text"four"]] item[p[text"five" link"?"]]]]`
-fn page() -> Editor {
+pub(super) fn page() -> Editor {
     let p = |name, nodes: Vec<NodeSpec>| element("p", nodes).with_id(name);
     let t = |name: &str, kind: &str, text: &str| text_node(kind, text).with_id(name);
     editor([element(
@@ -70,8 +70,7 @@ fn characters_of_one_node_are_copied_with_its_type_attributes_and_marks() {
     assert_eq!(copied(&editor, "a", 2..6), expected);
     let whole = clipboard(&editor, copy(..).on("a")).unwrap();
     assert_eq!((whole.open_start, whole.open_end), (false, false));
-    let none = clipboard(&editor, copy(3..3).on("a")).unwrap();
-    assert_eq!(none, Fragment::default());
+    assert_eq!(clipboard(&editor, copy(3..3).on("a")), None);
 }
 
 #[test]
@@ -527,18 +526,47 @@ fn what_a_paste_created_is_what_is_left_of_it() {
     }
 }
 
+/// Copying nothing emptied the clipboard, and the next paste failed its transaction.
 #[test]
-fn what_an_editor_has_selected_of_what_is_gone_is_in_nobodys_way() {
-    let editor = page();
-    let at = |node: &str, offset| Position::new(node, offset);
-    let stale = [
-        Selection::new(at("m", 1), at("gone", 0)),
-        Selection::new(at("m", 1), at("b", 99)),
-    ];
-    for selection in stale {
-        editor.select(selection);
-        let result = run(&editor, cut(Extent::to(4, "b", 2)).on("a"));
-        assert_eq!(result.selection_after, None);
-        editor.undo().unwrap();
+fn copying_or_cutting_no_characters_leaves_the_clipboard_as_it_is() {
+    for nothing in [copy(2..2), cut(3..3), copy(Extent::to(7, "a", 7))] {
+        let editor = page();
+        run(&editor, copy(..3).on("m"));
+        let copied = editor.clipboard();
+        assert!(copied.is_some());
+        let result = run(&editor, nothing.on("a"));
+        assert!(!result.changed);
+        assert_eq!(editor.clipboard(), copied);
+        editor.execute(paste(0).on("a")).unwrap();
+        assert_eq!(committed(&editor, "p1"), r#"p[text"throne two" link"!"]"#);
     }
+}
+
+/// A position that did not exist was taken, and dropped without a word by the next transaction.
+#[test]
+fn an_editor_selects_only_what_there_is() {
+    let editor = page();
+    editor.select(Selection::caret("m", 5)).unwrap();
+    let at = |node: &str, offset| Position::new(node, offset);
+    let refused = [
+        (
+            Selection::new(at("m", 1), at("gone", 0)),
+            "node gone does not exist",
+        ),
+        (
+            Selection::new(at("b", 5), at("m", 1)),
+            "characters 5..5 are out of range: the text of node b has 4",
+        ),
+        (Selection::node("gone"), "node gone does not exist"),
+    ];
+    for (selection, why) in refused {
+        let error = editor.select(selection).unwrap_err();
+        assert!(error.to_string().starts_with(why), "{error}");
+        assert_eq!(editor.selection(), Some(Selection::caret("m", 5)));
+    }
+    run(&editor, delete_range(Extent::to(4, "b", 2)).on("a"));
+    editor.select(Selection::caret("m", 0)).unwrap_err();
+    editor.select(Selection::node("p1")).unwrap();
+    editor.select(None).unwrap();
+    assert_eq!(editor.selection(), None);
 }

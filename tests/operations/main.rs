@@ -6,6 +6,7 @@ mod common;
 mod attributes;
 mod blocks;
 mod clipboard;
+mod halves;
 mod marks;
 mod range;
 mod refused;

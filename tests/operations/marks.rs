@@ -223,7 +223,7 @@ fn marks_move_no_selection() {
         let after = follow(&editor, ("a", 3), ("b", 2), operation.on("a"));
         assert_eq!(after, Some((at("a", 3), at("b", 2))));
     }
-    editor.select(Selection::caret("a", 3));
+    editor.select(Selection::caret("a", 3)).unwrap();
     let result = run(&editor, apply_mark("bold", all()).on("a"));
     assert_eq!(result.selection_after, Some(Selection::caret("a", 3)));
 }

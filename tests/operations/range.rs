@@ -505,10 +505,12 @@ fn what_is_selected_in_a_deleted_range_is_then_where_it_was() {
     let gone = follow(&editor, ("b2", 1), ("b2", 1), last);
     assert_eq!(gone, Some((at("a", 0), at("a", 0))));
 
-    editor.select(Selection::new(
-        Position::new("b", 7),
-        Position::new("b2", 1),
-    ));
+    editor
+        .select(Selection::new(
+            Position::new("b", 7),
+            Position::new("b2", 1),
+        ))
+        .unwrap();
     let result = run(&editor, delete());
     let expected = Selection::new(Position::new("a", 6), Position::new("b2", 1));
     assert_eq!(result.selection_after, Some(expected));

@@ -3,7 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     AliasError, Change, Editor, Fragment, IntoOperations, Mark, NodeId, OperationError, Savepoint,
-    Selection, Transaction, TransactionError, View,
+    Selection, Transaction, TransactionError,
 };
 
 use super::common::{id, image};

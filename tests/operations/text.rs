@@ -354,7 +354,7 @@ fn a_caret_stays_with_its_character() {
     assert_eq!(caret(&editor, 10, indent_text("  ", ..)), 14);
     assert_eq!(caret(&editor, 10, outdent_text("th", ..)), 8);
 
-    editor.select(Selection::caret("note", 10));
+    editor.select(Selection::caret("note", 10)).unwrap();
     let result = run(&editor, indent_text("  ", ..).on("note"));
     assert_eq!(result.selection_after, Some(Selection::caret("note", 14)));
 }

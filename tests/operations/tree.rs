@@ -108,7 +108,7 @@ pub(super) fn selected_after(
     before: Selection,
     operations: impl IntoOperations,
 ) -> Option<Selection> {
-    editor.select(before.clone());
+    editor.select(before.clone()).unwrap();
     let result = done(editor, operations);
     assert_eq!(result.selection_before, Some(before));
     assert_eq!(result.selection_after, editor.selection());

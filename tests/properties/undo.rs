@@ -35,7 +35,7 @@ proptest! {
     fn undo_01_of_any_operations_leads_back_and_redo_forth(transactions in transactions()) {
         let store = furnished();
         let ann = editor(&store, "ann");
-        ann.select(Selection::caret("a", 1));
+        ann.select(Selection::caret("a", 1)).unwrap();
         let seen = |editor: &Editor| (image(&editor.store().snapshot()), editor.selection());
         let mut states = vec![seen(&ann)];
         for steps in transactions {

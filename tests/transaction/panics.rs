@@ -176,7 +176,7 @@ fn lock_11_a_panic_under_a_lock_held_by_id_rolls_back_and_leaves_the_lock_to_its
 fn lock_11_a_panic_leaves_editor_selection_and_subscribers_in_order() {
     let editor = Editor::new(with_note(), "ann");
     let events = editor.store().subscribe(4);
-    editor.select(Selection::caret("note", 2));
+    editor.select(Selection::caret("note", 2)).unwrap();
     let torn = op::<String>(|transaction| {
         transaction.insert_text(&id("note"), 0, "lost").unwrap();
         panic!("torn")

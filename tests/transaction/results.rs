@@ -130,7 +130,7 @@ fn transaction_06_the_result_has_the_selection_before_and_after() {
     };
     let type_at = |at, text: &str| vec![insert_text(at, text).on("note")];
     assert_eq!(run(type_at(0, "a")), (None, None), "nothing is selected");
-    editor.select(caret(3));
+    editor.select(caret(3)).unwrap();
     assert_eq!(
         run(type_at(0, "bc")),
         (caret(3), caret(5)),
@@ -157,7 +157,7 @@ fn transaction_06_the_result_has_the_selection_before_and_after() {
     );
     assert_eq!(text(&editor.store().snapshot(), "note"), "bcaHedlelo");
 
-    editor.select(range(8, 3));
+    editor.select(range(8, 3)).unwrap();
     let deleted = vec![delete_text_range(0, 2).on("note")];
     assert_eq!(
         run(deleted),
@@ -201,7 +201,7 @@ fn transaction_06_the_result_has_the_selection_before_and_after() {
 #[test]
 fn transaction_06_a_result_is_data() {
     let editor = Editor::new(with_note(), "ann");
-    editor.select(Selection::caret("note", 1));
+    editor.select(Selection::caret("note", 1)).unwrap();
     let result = transaction(&editor, [create(NodeSpec::new("p").with_id("a"))])
         .commit()
         .unwrap();

@@ -4,7 +4,7 @@ use crate::document::Fragment;
 use crate::transaction::{Extent, NodeOperation};
 
 /// Copies characters, and all that lies between the first and the last, to the clipboard, clipped at both ends. Changes
-/// nothing in the document. No characters of one node leave the clipboard empty.
+/// nothing in the document. An empty range leaves the clipboard as it is.
 pub fn copy(extent: impl Into<Extent>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Copy {
@@ -31,8 +31,10 @@ pub fn cut(extent: impl Into<Extent>) -> NodeOperation {
 /// half beside it, if the two are of one type or both hold text only.
 ///
 /// Text is what has no children. The block is the node's parent, if that has a parent and nothing but nodes without
-/// children in it, and no text of its own; otherwise it is the node itself. Where a half would be empty, there is none.
-/// A caret at the place ends up behind what was pasted.
+/// children in it, and no text of its own; otherwise it is the node itself. Where a half would be empty, there is none: what is
+/// pasted into an empty paragraph takes its place, unless it goes on with it. A node without text counts as an empty text only if
+/// nodes of its type have text in what is pasted, because others, as images, have none either. A caret at the place ends up
+/// behind what was pasted.
 pub fn paste(offset: usize) -> NodeOperation {
     NodeOperation::Paste {
         offset,

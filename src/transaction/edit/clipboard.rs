@@ -11,7 +11,9 @@ use crate::transaction::error::OperationError;
 
 pub(super) fn copy(on: &mut Transaction, over: &Over) -> Edited {
     let fragment = Fragment::clipped(on, &over.start, &over.end);
-    on.set_clipboard(Some(fragment));
+    if !fragment.nodes.is_empty() {
+        on.set_clipboard(Some(fragment));
+    }
     Ok(())
 }
 
@@ -118,6 +120,12 @@ fn block_of(view: &impl View, id: &NodeId) -> Option<NodeId> {
 
 fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edited {
     let seams = Seams::of(&fragment);
+    let texts_in = fragment.kinds_with_text();
+    // Without text a node may as well be an image.
+    let is_blank = |node: &Node| {
+        node.text().is_empty() && node.children().is_empty() && texts_in.contains(node.kind())
+    };
+    let into_blank = is_blank(plan::find(on, &at.node_id)?);
     let block = match seams.flat {
         true => None,
         false => block_of(on, &at.node_id),
@@ -127,14 +135,14 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
         children: 0,
     };
     let texts = Halves::of(on, &at.node_id, cut)?;
-    let at_end = texts.right.is_none();
-    let halves = match block {
+    let at_end = texts.right.is_none() || into_blank;
+    let halves = match &block {
         Some(block) => {
             let cut = Cut {
                 text: 0,
                 children: texts.between.index,
             };
-            Halves::of(on, &block, cut)?
+            Halves::of(on, block, cut)?
         }
         None => texts,
     };
@@ -155,15 +163,36 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
             last.clone_from(left);
         }
     }
+    let mut goes_on = false;
     if let Some(right) = &halves.right
         && seams.go_on(on, seams.open_end, &last, right)?
     {
+        goes_on = true;
         match halves.left {
             Some(left) if left == last => join_to(on, &left, right)?,
             _ => put_before(on, &last, right)?,
         }
     }
-    Ok(())
+    // What was pasted may have become one with it.
+    let Some(blank) = on
+        .node(&at.node_id)
+        .filter(|node| into_blank && is_blank(node))
+    else {
+        return Ok(());
+    };
+    let beside = blank
+        .parent()
+        .map(|parent| on.children(parent).map(is_blank));
+    let beside: Vec<bool> = beside.into_iter().flatten().collect();
+    let gone = match (&block, goes_on) {
+        (Some(_), false) if !beside.contains(&false) => blank.parent(),
+        (_, true) if beside.len() == 1 => None,
+        _ => Some(blank.id()),
+    };
+    match gone.cloned() {
+        Some(gone) => Ok(on.delete(&gone)?),
+        None => Ok(()),
+    }
 }
 
 /// What decides whether the first and the last node become one with the halves beside them.

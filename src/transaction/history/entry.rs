@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use super::Edit;
 use super::part::Part;
 use crate::document::{Change, Conflict, Selection, Since};
-use crate::store::Transaction;
+use crate::store::{Transaction, Witnessed};
 use crate::time::Timestamp;
 use crate::transaction::error::OperationError;
 use crate::transaction::run::call;
@@ -19,9 +19,10 @@ pub(super) struct Entry {
     /// Whether an edit that goes on where its last one ended may join it.
     pub(super) open: bool,
     pub(super) last: Timestamp,
-    /// What was selected before its first edit and after its last one.
-    pub(super) before: Option<Selection>,
-    pub(super) after: Option<Selection>,
+    /// What is selected where it is undone; for an entry that was undone itself, where it is redone. As it was at the time.
+    pub(super) there: Option<Selection>,
+    /// What is selected where it stands: after its last edit, and moved along with what others did since as a live selection is.
+    pub(super) here: Option<Selection>,
     pub(super) parts: SmallVec<[Part; 1]>,
     /// What was merged into it after other entries had come. After these comes all that came later, by whomever.
     pub(super) late: Vec<Part>,
@@ -45,7 +46,7 @@ impl Entry {
     pub(super) fn join(&mut self, edit: Edit, open: bool) {
         self.open = open;
         self.last = edit.at;
-        self.after.clone_from(&edit.after);
+        self.here.clone_from(&edit.after);
         match self.parts.last_mut().filter(|last| last.is_last()) {
             Some(last) => last.extend(edit.changes, edit.inverses, edit.version),
             None => self.parts.push(edit.part()),
@@ -54,21 +55,36 @@ impl Entry {
 
     /// Takes in a commit of somebody else.
     pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
+        self.carry(changes);
         if let Some(last) = self.parts.last_mut() {
             last.observe(version, changes);
         }
     }
 
-    /// Takes in what came after it.
-    pub(super) fn follow(&mut self, since: Since) {
-        if let Some(last) = self.parts.last_mut() {
-            last.follow(since);
+    /// Takes in a commit of somebody else, who may thereby have undone what they did before.
+    pub(super) fn observe_other(&mut self, other: &Witnessed<'_>) {
+        self.carry(other.changes);
+        if let Some(last) = self.parts.last_mut()
+            && !last.cancel(other.undone)
+        {
+            last.observe(other.version, other.changes);
         }
     }
 
-    /// All that others did after it.
-    pub(super) fn since(&self) -> Since {
-        self.parts.last().map(Part::since).unwrap_or_default()
+    /// Moves what is selected here along with changes. Where its node goes, it stays what it was: the node may come back.
+    fn carry(&mut self, changes: &[Change]) {
+        let moved = self.here.clone().and_then(|here| here.after_all(changes));
+        if moved.is_some() {
+            self.here = moved;
+        }
+    }
+
+    /// Takes in what came after it.
+    pub(super) fn follow(&mut self, since: Since) {
+        self.here = self.here.take().map(|here| since.selection(&here));
+        if let Some(last) = self.parts.last_mut() {
+            last.follow(since);
+        }
     }
 
     /// The versions that its commits made, if undoing it does no more than undo those.

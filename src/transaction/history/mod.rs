@@ -89,9 +89,9 @@ pub(super) struct Topmost {
 pub(super) struct Rewound {
     /// What others did since, as it would be if the entry had never been.
     since: Since,
-    /// What was selected before and after the entry, moved along with what others did.
-    before: Option<Selection>,
-    after: Option<Selection>,
+    /// What is selected where the entry stood, and where it is undone, moved along with what others did.
+    here: Option<Selection>,
+    there: Option<Selection>,
 }
 
 impl History {
@@ -232,8 +232,8 @@ impl History {
             name,
             open,
             last: edit.at,
-            before: edit.before.clone(),
-            after: edit.after.clone(),
+            there: edit.before.clone(),
+            here: edit.after.clone(),
             parts: smallvec![edit.part()],
             late: Vec::new(),
         })
@@ -284,10 +284,7 @@ impl History {
         } = *other;
         self.note_late(version, changes);
         for top in self.tops() {
-            let last = top.parts.last_mut();
-            if !last.is_some_and(|last| last.cancel(other.undone)) {
-                top.observe(version, changes);
-            }
+            top.observe_other(other);
         }
         for id in changes.iter().filter_map(Change::node) {
             if self.touched.len() == REMEMBERED {
@@ -333,11 +330,7 @@ impl History {
         rewound: Rewound,
     ) {
         changes.retain(Change::is_of_the_document);
-        let Rewound {
-            since,
-            before,
-            after,
-        } = rewound;
+        let Rewound { since, here, there } = rewound;
         let Topmost { entry, direction } = topmost;
         let stack = self.stack_mut(*direction);
         if stack.back().is_none_or(|top| top.number != entry.number) {
@@ -357,8 +350,8 @@ impl History {
         let opposite = Arc::new(Entry {
             number: self.next_number(),
             open: false,
-            before,
-            after,
+            here: there,
+            there: here,
             parts: smallvec![Part::new(changes, Vec::new(), version)],
             late: Vec::new(),
             name: entry.name.clone(),
@@ -412,25 +405,11 @@ impl Topmost {
     /// Undoes it.
     pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, Failure> {
         let since = self.entry.rewind(on)?;
-        let moved = |selection: &Option<Selection>, since: &Since| {
-            selection.as_ref().map(|then| since.selection(then))
-        };
-        let Entry { before, after, .. } = &*self.entry;
-        let (now, all) = (&since, &self.entry.since());
-        let (before, after) = match self.direction {
-            Direction::Undo => (moved(before, now), moved(after, all)),
-            Direction::Redo => (moved(before, all), moved(after, now)),
-        };
-        let selection = match self.direction {
-            Direction::Undo => before.clone(),
-            Direction::Redo => after.clone(),
-        };
+        let here = self.entry.here.clone();
+        let there = self.entry.there.as_ref();
+        let there = there.map(|there| since.selection(there));
         // What was selected then may no longer be there.
-        let _ = on.select(selection);
-        Ok(Rewound {
-            since,
-            before,
-            after,
-        })
+        let _ = on.select(there.clone());
+        Ok(Rewound { since, here, there })
     }
 }

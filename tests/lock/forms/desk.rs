@@ -63,7 +63,7 @@ fn what_an_editor_submitted_can_be_undone_and_redone(form: Form) {
 
 fn an_editors_selection_follows_the_lists_before_its_own(form: Form) {
     let (scene, ann, ben) = desks(form, StoreOptions::new());
-    ann.select(Selection::caret("t", 5));
+    ann.select(Selection::caret("t", 5)).unwrap();
     let lists = [(&ben, 0, ">> "), (&ann, 8, "!"), (&ben, 0, "> ")].map(|(editor, at, letters)| {
         let editor = Arc::clone(editor);
         scene.join(move |_| editor.execute(dsl::insert_text(at, letters).on("t")))
