@@ -123,6 +123,7 @@ pub(super) fn on<'v, V: View>(needs: Needs<'v, V>, id: &NodeId, operation: &Do) 
 
         Do::SetRoot {} => needs.root(Some(id)),
         Do::Copy { .. } | Do::SelectNode {} | Do::SelectRange { .. } => needs,
+        Do::Named { operation, .. } => on(needs, id, operation),
     }
 }
 

@@ -112,7 +112,9 @@ impl Runner<'_> {
             Operation::RequireLease { fencing_token } => self.step(name, |transaction| {
                 Ok(transaction.require_token(fencing_token)?)
             }),
-            Operation::Named { alias, operation } => self.run_named(alias, *operation),
+            Operation::Named { alias, operation } => {
+                self.name_first(name, alias, |runner| runner.run(*operation))
+            }
             Operation::Call(code) => self.step(name, |transaction| call(&code, transaction)),
         }
     }
@@ -123,6 +125,13 @@ impl Runner<'_> {
         node: NodeRef,
         operation: NodeOperation,
     ) -> Result<(), TransactionError> {
+        let operation = match operation {
+            NodeOperation::Named { alias, operation } => {
+                return self
+                    .name_first(name, alias, |runner| runner.step_on(name, node, *operation));
+            }
+            operation => operation,
+        };
         let id = match node {
             NodeRef::Id(id) => id,
             alias => match resolve(self.transaction, &alias) {
@@ -146,11 +155,16 @@ impl Runner<'_> {
         }
     }
 
-    fn run_named(&mut self, alias: SmolStr, operation: Operation) -> Result<(), TransactionError> {
-        let name = operation.name();
+    /// Gives the first node that is created a name.
+    fn name_first(
+        &mut self,
+        name: &'static str,
+        alias: SmolStr,
+        run: impl FnOnce(&mut Self) -> Result<(), TransactionError>,
+    ) -> Result<(), TransactionError> {
         let begin = *self.index;
         let before = self.transaction.executed().len();
-        self.run(operation)?;
+        run(self)?;
         let executed = self
             .transaction
             .executed()

@@ -293,6 +293,70 @@ fn a_name_is_given_once_to_what_was_created_and_ends_with_the_transaction() {
     assert_eq!(why(vec![reorder_children([alias("n")]).on("u")]), unknown);
 }
 
+#[test]
+fn overlay_08_operations_in_a_control_name_what_they_create() {
+    let operations = || {
+        [
+            control(
+                "page",
+                [
+                    add_child(leaf("x"), 0).named("first"),
+                    clone_node_with_children().named("second"),
+                ],
+            ),
+            set_text("named").on(alias("first")),
+            set_attrs([("level", json!(1))]).on(alias("second")),
+            split_text_node(2).named("right").on("t"),
+            set_text("right").on(alias("right")),
+        ]
+    };
+    let script = json!([
+        {"type": "control", "payload": {"nodeId": "page", "operations": [
+            {"type": "addChild", "payload": {"child": {"type": "t", "id": "x", "text": "x"}, "index": 0}, "alias": "first"},
+            {"type": "cloneNodeWithChildren", "payload": {}, "alias": "second"},
+        ]}},
+        {"type": "setText", "payload": {"nodeId": {"alias": "first"}, "text": "named"}},
+        {"type": "setAttrs", "payload": {"nodeId": {"alias": "second"}, "attrs": {"level": 1}}},
+        {"type": "splitTextNode", "payload": {"nodeId": "t", "offset": 2}, "alias": "right"},
+        {"type": "setText", "payload": {"nodeId": {"alias": "right"}, "text": "right"}},
+    ]);
+    let written = serde_json::to_string(&operations()).unwrap();
+    assert_eq!(parse_operations(&written).unwrap(), operations());
+    for operations in [
+        operations().to_vec(),
+        parse_operations(&script.to_string()).unwrap(),
+    ] {
+        let editor = hello();
+        let result = done(&editor, operations);
+        assert_eq!(text(&editor.store().snapshot(), "x"), "named");
+        let second = &created_by(&result, 1)[0];
+        assert_eq!(attributes(&editor, second), [("level".into(), json!(1))]);
+        let right = &created_by(&result, 4)[0];
+        assert_eq!(text(&editor.store().snapshot(), right), "right");
+    }
+
+    let editor = hello();
+    let taken = control(
+        "page",
+        [add_child(leaf("x"), 0).named("n"), copy_node().named("n")],
+    );
+    let TransactionError::Operation {
+        index, name, cause, ..
+    } = editor.execute(taken).unwrap_err()
+    else {
+        panic!("not an operation failed");
+    };
+    assert_eq!((index, name), (1, "copyNode"));
+    assert!(
+        matches!(cause, OperationError::Alias(AliasError::Taken { .. })),
+        "{cause}"
+    );
+    let twice = control("page", [copy_node().named("n").named("m")]);
+    assert!(serde_json::to_string(&twice).is_err());
+    let twice = copy_node().named("n").on("page").named("m");
+    assert!(serde_json::to_string(&twice).is_err());
+}
+
 // --- Code with an inverse ---
 
 #[test]

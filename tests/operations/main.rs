@@ -4,6 +4,7 @@
 mod common;
 
 mod attributes;
+mod backspace;
 mod blocks;
 mod clipboard;
 mod halves;

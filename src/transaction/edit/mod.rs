@@ -198,6 +198,8 @@ pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation)
             let over = range::resolve(on, id, start, end, end_node_id.as_ref())?;
             on.select(Selection::new(over.start, over.end))?;
         }
+
+        Do::Named { operation, .. } => apply(on, id, *operation)?,
     }
     Ok(())
 }

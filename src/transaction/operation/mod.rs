@@ -7,7 +7,7 @@ mod target;
 mod wire;
 
 use serde::de::Error as _;
-use serde::ser::{Error as _, SerializeMap};
+use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -158,14 +158,13 @@ impl Operation {
     }
 
     /// Name, payload and alias of the JSON form.
-    fn parts(&self) -> Result<(&'static str, Value, Option<&SmolStr>), serde_json::Error> {
-        let name = self.name();
+    fn parts(&self) -> Result<wire::Parts<'_>, serde_json::Error> {
         let payload = match self {
             Self::Create { node } => serde_json::to_value(Create { node: node.clone() })?,
             Self::On { node_id, operation } => {
-                let (_, mut payload) = operation.payload()?;
-                payload[NODE_ID] = serde_json::to_value(node_id)?;
-                payload
+                let mut parts = operation.parts()?;
+                parts.payload[NODE_ID] = serde_json::to_value(node_id)?;
+                return Ok(parts);
             }
             Self::Control {
                 node_id,
@@ -184,18 +183,14 @@ impl Operation {
             Self::RequireLease { fencing_token } => serde_json::to_value(RequireLease {
                 fencing_token: *fencing_token,
             })?,
-            Self::Named { alias, operation } => {
-                let (name, payload, inner) = operation.parts()?;
-                if inner.is_some() {
-                    return Err(not_data("an operation with two names cannot be serialized"));
-                }
-                return Ok((name, payload, Some(alias)));
-            }
+            Self::Named { alias, operation } => return operation.parts()?.named(alias),
             Self::Call(_) => {
-                return Err(not_data("an operation that runs code cannot be serialized"));
+                return Err(serde::ser::Error::custom(
+                    "an operation that runs code cannot be serialized",
+                ));
             }
         };
-        Ok((name, payload, None))
+        Ok(wire::Parts::new(self.name(), payload))
     }
 
     fn from_parts(name: &str, mut payload: Value) -> Result<Self, wire::PayloadError> {
@@ -247,10 +242,6 @@ impl Operation {
 
 const NODE_ID: &str = "nodeId";
 
-fn not_data(reason: &str) -> serde_json::Error {
-    serde::ser::Error::custom(reason)
-}
-
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Create {
@@ -294,14 +285,8 @@ struct Target {
 
 impl Serialize for Operation {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (name, payload, alias) = self.parts().map_err(S::Error::custom)?;
-        let mut map = serializer.serialize_map(Some(2 + usize::from(alias.is_some())))?;
-        map.serialize_entry("type", name)?;
-        map.serialize_entry("payload", &payload)?;
-        if let Some(alias) = alias {
-            map.serialize_entry("alias", alias)?;
-        }
-        map.end()
+        let parts = self.parts().map_err(S::Error::custom)?;
+        parts.serialize(serializer)
     }
 }
 

@@ -1,10 +1,12 @@
 //! What can be done to a node, as data.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+mod form;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::{Child, NodeRef, Operation, wire};
+use super::{Child, NodeRef};
 use crate::document::{Attributes, Fragment, Mark, NodeSpec};
 
 /// Something to be done to a node that is named elsewhere: by [`on`](NodeOperation::on) or by
@@ -421,59 +423,16 @@ pub enum NodeOperation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
-}
 
-impl NodeOperation {
-    /// The names of all of them in the JSON form.
-    pub const NAMES: &'static [&'static str] = <Self as strum::VariantNames>::VARIANTS;
-
-    /// Names the node.
-    pub fn on(self, node_id: impl Into<NodeRef>) -> Operation {
-        Operation::On {
-            node_id: node_id.into(),
-            operation: self,
-        }
-    }
-
-    /// The name in the JSON form.
-    pub fn name(&self) -> &'static str {
-        self.into()
-    }
-
-    /// The operation without its name, and its name.
-    pub(super) fn payload(&self) -> Result<(&'static str, Value), serde_json::Error> {
-        // The derived form is `{name: payload}`.
-        let mut value = Self::serialize(self, serde_json::value::Serializer)?;
-        let name = self.name();
-        Ok((name, value[name].take()))
-    }
-
-    pub(super) fn from_payload(name: &str, payload: Value) -> Result<Self, wire::PayloadError> {
-        wire::variant(name, payload, |value| Self::deserialize(value))
-    }
-}
-
-impl Serialize for NodeOperation {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (name, payload) = self.payload().map_err(serde::ser::Error::custom)?;
-        wire::Written { name, payload }.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for NodeOperation {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire::Envelope {
-            name,
-            payload,
-            alias,
-        } = wire::Envelope::deserialize(deserializer)?;
-        if alias.is_some() {
-            let misplaced =
-                format_args!("{name}: within a control nothing can be named").to_string();
-            return Err(serde::de::Error::custom(misplaced));
-        }
-        Self::from_payload(&name, payload.into()).map_err(serde::de::Error::custom)
-    }
+    // --- Around one of these; the last, because it has no name of its own ---
+    /// See [`named`](Self::named).
+    #[serde(skip)]
+    Named {
+        /// The name.
+        alias: SmolStr,
+        /// The operation.
+        operation: Box<NodeOperation>,
+    },
 }
 
 fn empty(attrs: &Map<String, Value>) -> bool {

@@ -7,11 +7,36 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+/// An operation as it is written.
 #[derive(Serialize)]
-pub(super) struct Written<P> {
+pub(super) struct Parts<'a> {
     #[serde(rename = "type")]
-    pub(super) name: &'static str,
-    pub(super) payload: P,
+    name: &'static str,
+    pub(super) payload: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alias: Option<&'a SmolStr>,
+}
+
+impl<'a> Parts<'a> {
+    pub(super) fn new(name: &'static str, payload: Value) -> Self {
+        Self {
+            name,
+            payload,
+            alias: None,
+        }
+    }
+
+    pub(super) fn named(self, alias: &'a SmolStr) -> Result<Self, serde_json::Error> {
+        match self.alias {
+            None => Ok(Self {
+                alias: Some(alias),
+                ..self
+            }),
+            Some(_) => Err(serde::ser::Error::custom(
+                "an operation with two names cannot be serialized",
+            )),
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -77,7 +77,12 @@ impl<'a, V: View> Generator<'a, V> {
                 let id = self.any();
                 let kinds: Vec<Kind> = (0..self.dice.below(4)).map(|_| self.kind()).collect();
                 let kinds = kinds.into_iter().filter(|kind| kind.is_on_a_node());
-                let operations: Vec<_> = kinds.map(|kind| self.on(kind, &id)).collect();
+                let mut operations: Vec<_> = kinds.map(|kind| self.on(kind, &id)).collect();
+                if self.dice.one_in(4)
+                    && let Some(last) = operations.pop()
+                {
+                    operations.push(last.named(self.alias()));
+                }
                 control(self.reference(&id), operations)
             }
             Kind::SetSelection => set_selection(self.selection()),

@@ -1,0 +1,103 @@
+//! How an operation on a node is aimed, named and written.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::NodeOperation;
+use crate::transaction::operation::{NodeRef, Operation, wire};
+
+impl NodeOperation {
+    /// The names of all of them in the JSON form.
+    pub const NAMES: &'static [&'static str] =
+        match <Self as strum::VariantNames>::VARIANTS.split_last() {
+            Some((_named, names)) => names,
+            None => &[],
+        };
+
+    /// Says which node it is about.
+    pub fn on(self, node_id: impl Into<NodeRef>) -> Operation {
+        let node_id = node_id.into();
+        match self {
+            Self::Named { alias, operation } => operation.on(node_id).named(alias),
+            operation => Operation::On { node_id, operation },
+        }
+    }
+
+    /// Gives the first node that the operation creates a name, as [`Operation::named`]; for operations in a
+    /// [`control`](crate::dsl::control).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// transaction(&editor, [
+    ///     create(element("list", []).with_id("list")),
+    ///     control("list", [
+    ///         add_child(element("item", []), None).named("item"),
+    ///         set_attrs([("kind", "bullet".into())]),
+    ///     ]),
+    ///     add_child(text_node("paragraph", "one"), None).on(alias("item")),
+    /// ])
+    /// .commit()?;
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    #[must_use]
+    pub fn named(self, alias: impl Into<SmolStr>) -> Self {
+        Self::Named {
+            alias: alias.into(),
+            operation: Box::new(self),
+        }
+    }
+
+    /// The name in the JSON form.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Named { operation, .. } => operation.name(),
+            operation => operation.into(),
+        }
+    }
+
+    /// Name, payload and alias of the JSON form.
+    pub(in crate::transaction::operation) fn parts(
+        &self,
+    ) -> Result<wire::Parts<'_>, serde_json::Error> {
+        if let Self::Named { alias, operation } = self {
+            return operation.parts()?.named(alias);
+        }
+        // The derived form is `{name: payload}`.
+        let mut value = Self::serialize(self, serde_json::value::Serializer)?;
+        let name = self.name();
+        Ok(wire::Parts::new(name, value[name].take()))
+    }
+
+    pub(in crate::transaction::operation) fn from_payload(
+        name: &str,
+        payload: Value,
+    ) -> Result<Self, wire::PayloadError> {
+        wire::variant(name, payload, |value| Self::deserialize(value))
+    }
+}
+
+impl Serialize for NodeOperation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let parts = self.parts().map_err(serde::ser::Error::custom)?;
+        parts.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for NodeOperation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire::Envelope {
+            name,
+            payload,
+            alias,
+        } = wire::Envelope::deserialize(deserializer)?;
+        let operation = Self::from_payload(&name, payload.into());
+        let operation = operation.map_err(serde::de::Error::custom)?;
+        Ok(match alias {
+            Some(alias) => operation.named(alias),
+            None => operation,
+        })
+    }
+}
