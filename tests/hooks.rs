@@ -82,7 +82,7 @@ fn transaction_05_before_hooks_rewrite_in_order_and_each_sees_what_the_one_befor
         Ok(operations
             .into_iter()
             .rev()
-            .chain([delete().on("note")])
+            .chain([delete_node().on("note")])
             .collect())
     });
     let note = notes.clone();
@@ -260,7 +260,7 @@ fn transaction_05_after_hooks_run_for_what_changed_nothing_and_not_for_what_fail
     let manager = manager(&store, &hooks);
     manager.execute([set_text("Hello").on("note")]).unwrap();
     assert_eq!(notes.taken(), ["before: setText", "after: 1"]);
-    manager.execute([delete().on("nowhere")]).unwrap_err();
+    manager.execute([delete_node().on("nowhere")]).unwrap_err();
     assert_eq!(notes.taken(), ["before: delete"]);
 }
 

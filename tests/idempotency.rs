@@ -103,7 +103,7 @@ fn transaction_07_a_key_stands_for_its_first_transaction_whoever_comes_with_what
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("a"));
     let other = TransactionManager::for_owner(store.clone(), "bob");
-    assert_repeats(&first, once(&other, "key", delete().on("nowhere")));
+    assert_repeats(&first, once(&other, "key", delete_node().on("nowhere")));
     let editor = Editor::new(store.clone(), "carl");
     editor.select(Selection::caret("note", 0)).unwrap();
     let result = transaction(&editor, [type_in("b")])
@@ -127,7 +127,7 @@ fn transaction_07_a_transaction_that_failed_leaves_no_record() {
             AcquireOptions::new().no_wait(),
         )
     };
-    submit(delete().on("nowhere")).unwrap_err();
+    submit(delete_node().on("nowhere")).unwrap_err();
     submit(op(|_| -> Result<(), doclock::EditError> { panic!("no") })).unwrap_err();
     let refusing = hooks.before(|_, _| Err(Refusal::new("no")));
     submit(type_in("y")).unwrap_err();

@@ -3,7 +3,7 @@
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 
 use doclock::dsl::{
-    add_child, create, delete, delete_text_range, element, insert_text, move_node, op,
+    add_child, create, delete_node, delete_text_range, element, insert_text, move_node, op,
     remove_child, set_text, text_node,
 };
 use doclock::{
@@ -76,11 +76,11 @@ impl Doom {
             TextRange => vec![delete_text_range(4, 4000).on(&text)],
             ChildIndex => vec![add_child(element("paragraph", []), 2).on(&scratch)],
             MissingNode => vec![set_text("nothing").on(&missing)],
-            DeletedNode => vec![delete().on(&text), insert_text(0, "late").on(&text)],
+            DeletedNode => vec![delete_node().on(&text), insert_text(0, "late").on(&text)],
             Cycle => vec![move_node(&text, 0).on(&scratch)],
             NotAChild => vec![remove_child(&scratch).on(&text)],
             IdTaken => vec![create(element("paragraph", []).with_id(&text))],
-            RootDeleted => vec![delete().on(root)],
+            RootDeleted => vec![delete_node().on(root)],
             Failing => vec![op(|_: &mut Transaction| Err(REASON))],
             Panicking => vec![op(|_: &mut Transaction| -> Result<(), EditError> {
                 panic!("{REASON}")

@@ -10,8 +10,8 @@
 use std::ops::Range;
 
 use doclock::dsl::{
-    add_child, control, create, delete, element, move_node, op, remove_child, set_attrs, set_text,
-    text_node,
+    add_child, control, create, delete_node, element, move_node, op, remove_child, set_attrs,
+    set_text, text_node,
 };
 use doclock::{EditError, Mark, Node, NodeOperation, NodeSpec, Operation, Snapshot, Text, View};
 
@@ -213,7 +213,7 @@ impl Planner {
             return Some(self.add(document));
         }
         let (_, block) = walk.innermost_block()?;
-        Some(vec![delete().on(block.id())])
+        Some(vec![delete_node().on(block.id())])
     }
 
     /// Adds a block, in one step or in several.

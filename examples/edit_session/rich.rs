@@ -109,10 +109,13 @@ fn write(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
     let Range { start, end } = place.stretch(random)?;
     let text = place.text.id();
     Some(match random.below(7) {
-        0 => vec![wrap("“", "”", start..end).on(text)],
+        0 => vec![wrap_text("“", "”", start..end).on(text)],
         1 => vec![control(
             text,
-            [wrap("(", ")", start..end), unwrap("(", ")", start..end + 2)],
+            [
+                wrap_text("(", ")", start..end),
+                unwrap_text("(", ")", start..end + 2),
+            ],
         )],
         2 => vec![indent_text("  ", ..).on(text)],
         3 => vec![outdent_text("  ", ..).on(text)],
@@ -121,7 +124,7 @@ fn write(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
             Some(later) => vec![delete_range(Extent::to(start, later.id(), 0)).on(text)],
             None => vec![delete_range(start..end).on(text)],
         },
-        _ => vec![update([("lang", "en".into())], Some(random.words().into()), None).on(text)],
+        _ => vec![update_node([("lang", "en".into())], Some(random.words().into()), None).on(text)],
     })
 }
 
@@ -134,7 +137,7 @@ fn around(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
         1 => vec![move_block_down().on(block)],
         2 => vec![
             copy_node().on(block).named("copy"),
-            delete().on(alias("copy")),
+            delete_node().on(alias("copy")),
         ],
         3 => vec![clone_node_with_children().on(block)],
         4 => vec![wrap_node(quote()).on(block)],
@@ -169,8 +172,8 @@ fn paste_and_copy(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operatio
         ..Fragment::default()
     };
     Some(match random.below(3) {
-        0 => vec![control(text, [copy(start..end), paste(start)])],
-        1 => vec![control(text, [cut(start..end), paste(start)])],
+        0 => vec![control(text, [copy_range(start..end), paste(start)])],
+        1 => vec![control(text, [cut_range(start..end), paste(start)])],
         _ => vec![paste_fragment(start, fragment).on(text)],
     })
 }

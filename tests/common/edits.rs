@@ -111,7 +111,7 @@ impl Action {
         Some(match self {
             Self::AddNew(spec, to, index) => (to, dsl::add_child(spec.node(), *index)),
             Self::AddExisting(child, to, index) => (to, dsl::add_child(child.as_str(), *index)),
-            Self::Delete(id) => (id, dsl::delete()),
+            Self::Delete(id) => (id, dsl::delete_node()),
             Self::RemoveChild(child, from) => (from, dsl::remove_child(child.as_str())),
             Self::Move(id, to, index) => (id, dsl::move_node(to.as_str(), *index)),
             Self::SetText(id, text) => (id, dsl::set_text(text.as_str())),

@@ -44,7 +44,7 @@ fn undo_03_what_the_inverse_of_another_wrote_stays() {
 fn undo_03_a_node_that_took_the_id_of_a_deleted_one_is_left_alone() {
     let [ann, bob, _] = three("");
     type_in(&ann, 0, "abc");
-    run(&bob, delete().on("t"));
+    run(&bob, delete_node().on("t"));
     run(&bob, create(text_node("inline-text", "hello").with_id("t")));
     conflict(&ann);
 }
@@ -261,10 +261,10 @@ fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
 fn undo_03_what_was_done_to_a_later_node_of_the_same_id_is_forgotten() {
     let [ann, bob, _] = three("");
     type_in(&ann, 0, "abc");
-    run(&ann, delete().on("t"));
+    run(&ann, delete_node().on("t"));
     run(&bob, create(text_node("inline-text", "zz").with_id("t")));
     type_in(&bob, 0, "y");
-    run(&bob, delete().on("t"));
+    run(&bob, delete_node().on("t"));
     ann.undo().unwrap();
     assert_eq!(text(&ann), "abc");
     ann.undo().unwrap();

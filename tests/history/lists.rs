@@ -33,7 +33,7 @@ fn children(editor: &Editor, list: &str) -> String {
 #[test]
 fn undo_03_what_others_put_into_a_list_is_known_without_what_was_undone() {
     let [ann, bob] = two([&["a", "b", "c"], &[]]);
-    run(&ann, delete().on("c"));
+    run(&ann, delete_node().on("c"));
     put(&ann, "x", "list", 0);
     put(&ann, "y", "list", 0);
     put(&bob, "n", "list", 3);
@@ -57,7 +57,7 @@ fn undo_03_a_node_goes_back_in_its_list_to_a_place_that_does_not_count_it() {
 #[test]
 fn undo_03_what_others_put_into_joined_lists_is_known_in_the_parts() {
     let [ann, bob] = two([&["a", "b"], &["c", "x", "d"]]);
-    run(&ann, delete().on("x"));
+    run(&ann, delete_node().on("x"));
     let join = |on: &mut Transaction| on.join_nodes(&"list".into(), &"next".into());
     run(&ann, op(join));
     put(&bob, "n", "list", 2);
@@ -70,7 +70,7 @@ fn undo_03_what_others_put_into_joined_lists_is_known_in_the_parts() {
 #[test]
 fn undo_03_what_others_put_into_a_half_is_known_in_the_whole() {
     let [ann, bob] = two([&["a", "b", "c", "x"], &[]]);
-    run(&ann, delete().on("x"));
+    run(&ann, delete_node().on("x"));
     let cut = |on: &mut Transaction| {
         let at = Cut {
             text: 0,

@@ -91,12 +91,12 @@ fn undo_03_a_deleted_node_that_comes_back_finds_its_place() {
     let (ann, bob) = two("");
     let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
     run(&bob, create(element("list", items).with_id("list")));
-    run(&ann, delete().on("b"));
+    run(&ann, delete_node().on("b"));
     run(
         &bob,
         add_child(element("item", []).with_id("new"), 0).on("list"),
     );
-    run(&bob, delete().on("a"));
+    run(&bob, delete_node().on("a"));
     ann.undo().unwrap();
     assert_eq!(children(&ann.store().snapshot(), "list"), ["new", "b", "c"]);
 }
@@ -146,7 +146,7 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
 fn undo_03_what_is_gone_says_so_and_who_it_was() {
     let (ann, bob) = two("abc");
     run(&ann, insert_text(0, "x").on("t"));
-    run(&bob, delete().on("t"));
+    run(&bob, delete_node().on("t"));
     assert_eq!(conflict(&ann), Conflict::NodeGone { id: "t".into() });
     assert_eq!(
         ann.undo().unwrap_err().to_string(),
@@ -287,7 +287,7 @@ fn undo_04_a_selection_moves_along_with_what_others_do() {
     ann.select(Selection::caret("t", 2)).unwrap();
     type_in(&bob, 0, "xyz");
     assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
-    run(&bob, delete().on("t"));
+    run(&bob, delete_node().on("t"));
     assert_eq!(ann.selection(), None);
 }
 

@@ -19,7 +19,7 @@ fn undo_01_a_deleted_subtree_comes_back_with_ids_order_and_marks() {
         create(element("page", [list.with_id("list")]).with_id("page")),
     );
     let before = image(&ann);
-    run(&ann, delete().on("list"));
+    run(&ann, delete_node().on("list"));
     let after = image(&ann);
     ann.undo().unwrap();
     assert_eq!(image(&ann), before);
@@ -194,7 +194,7 @@ fn undo_04_a_selection_in_a_deleted_node_comes_back_with_it() {
     let store = store();
     let ann = editor_of(&store, "abc");
     ann.select(Selection::caret("t", 2)).unwrap();
-    run(&ann, delete().on("t"));
+    run(&ann, delete_node().on("t"));
     assert_eq!(ann.selection(), None);
     ann.undo().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t", 2)));

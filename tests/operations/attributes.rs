@@ -54,7 +54,7 @@ fn update_sets_what_is_given_and_leaves_the_rest() {
         ("size", Value::Null),
         ("new", json!([])),
     ];
-    done(&editor, update(attrs, None, None).on("t"));
+    done(&editor, update_node(attrs, None, None).on("t"));
     let expected = [("lang".into(), json!("fr")), ("new".into(), json!([]))];
     assert_eq!(attributes(&editor, "t"), expected);
     assert_eq!(
@@ -64,7 +64,7 @@ fn update_sets_what_is_given_and_leaves_the_rest() {
 
     done(
         &editor,
-        update(no_attributes(), None, vec![Mark::whole("bold")]).on("t"),
+        update_node(no_attributes(), None, vec![Mark::whole("bold")]).on("t"),
     );
     assert_eq!(
         (text(&snapshot(), "t"), marks(&snapshot(), "t")),
@@ -74,7 +74,7 @@ fn update_sets_what_is_given_and_leaves_the_rest() {
     let longer = vec![Mark::new("bold", 0..7)];
     done(
         &editor,
-        update(no_attributes(), Some("Bonjour".into()), longer).on("t"),
+        update_node(no_attributes(), Some("Bonjour".into()), longer).on("t"),
     );
     assert_eq!(
         (text(&snapshot(), "t"), marks(&snapshot(), "t")),
@@ -83,7 +83,7 @@ fn update_sets_what_is_given_and_leaves_the_rest() {
 
     done(
         &editor,
-        update(no_attributes(), Some("Hi".into()), None).on("t"),
+        update_node(no_attributes(), Some("Hi".into()), None).on("t"),
     );
     assert_eq!(
         (text(&snapshot(), "t"), marks(&snapshot(), "t")),
@@ -96,14 +96,17 @@ fn update_sets_what_is_given_and_leaves_the_rest() {
 fn update_that_changes_nothing_makes_no_change() {
     let editor = hello();
     let (text, marks) = (Some("Hello".into()), vec![Mark::new("bold", 1..3)]);
-    idle(&editor, update([("size", json!(2))], text, marks).on("t"));
-    idle(&editor, update(no_attributes(), None, None).on("t"));
+    idle(
+        &editor,
+        update_node([("size", json!(2))], text, marks).on("t"),
+    );
+    idle(&editor, update_node(no_attributes(), None, None).on("t"));
 }
 
 #[test]
 fn update_is_refused_as_a_whole() {
     let editor = hello();
-    let far = update(
+    let far = update_node(
         [("size", json!(3))],
         Some("Hi".into()),
         vec![Mark::new("bold", 0..3)],
@@ -113,7 +116,10 @@ fn update_is_refused_as_a_whole() {
         why,
         "mark bold over 0..3 is out of range: the text of node t has 2"
     );
-    let why = refused(&editor, update(no_attributes(), None, None).on("nobody"));
+    let why = refused(
+        &editor,
+        update_node(no_attributes(), None, None).on("nobody"),
+    );
     assert_eq!(why.to_string(), "node nobody does not exist");
 }
 
@@ -123,7 +129,7 @@ fn a_caret_lies_behind_a_text_that_is_replaced() {
     editor.select(Selection::caret("t", 4)).unwrap();
     let result = done(
         &editor,
-        update(no_attributes(), Some("Hi".into()), None).on("t"),
+        update_node(no_attributes(), Some("Hi".into()), None).on("t"),
     );
     assert_eq!(result.selection_after, Some(Selection::caret("t", 2)));
 }
@@ -159,7 +165,7 @@ fn set_root_makes_a_node_without_a_parent_the_root() {
     done(&editor, operations);
     assert_eq!(editor.store().snapshot().root(), Some(&id("other")));
     idle(&editor, set_root().on("other"));
-    done(&editor, delete().on("page"));
+    done(&editor, delete_node().on("page"));
     let why = |on: &str| refused(&editor, set_root().on(on)).to_string();
     assert_eq!(why("page"), "node page does not exist");
     done(&editor, add_child(leaf("x"), None).on("other"));
@@ -194,7 +200,7 @@ fn a_selection_is_set_and_cleared_and_follows_what_comes_after() {
     let typed = insert_text(0, "ab").on("t");
     assert_eq!(selected(&editor, [set, typed]), Some(moved));
     assert_eq!(
-        selected(&editor, [select_node().on("u"), delete().on("u")]),
+        selected(&editor, [select_node().on("u"), delete_node().on("u")]),
         None
     );
 }
@@ -278,7 +284,7 @@ fn a_name_is_given_once_to_what_was_created_and_ends_with_the_transaction() {
     let new = || create(leaf("x"));
     let twice = vec![new().named("n"), create(leaf("y")).named("n")];
     assert!(matches!(why(twice), AliasError::Taken { alias } if alias == "n"));
-    let nothing = vec![delete().on("u").named("n")];
+    let nothing = vec![delete_node().on("u").named("n")];
     assert!(matches!(why(nothing), AliasError::NothingCreated { alias } if alias == "n"));
     let empty = [new(), control("u", []).named("n")];
     let index = match editor.execute(empty).unwrap_err() {
@@ -288,7 +294,7 @@ fn a_name_is_given_once_to_what_was_created_and_ends_with_the_transaction() {
     assert_eq!(index, 1, "that of the control, which did nothing");
     done(&editor, new().named("n"));
     let unknown = AliasError::Unknown { alias: "n".into() };
-    assert_eq!(why(vec![delete().on(alias("n"))]), unknown);
+    assert_eq!(why(vec![delete_node().on(alias("n"))]), unknown);
     assert_eq!(why(vec![add_child(alias("n"), None).on("u")]), unknown);
     assert_eq!(why(vec![reorder_children([alias("n")]).on("u")]), unknown);
 }

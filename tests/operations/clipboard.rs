@@ -46,7 +46,7 @@ fn clipboard(editor: &Editor, operation: Operation) -> Option<Fragment> {
 }
 
 fn copied(editor: &Editor, from: &str, extent: impl Into<Extent>) -> Value {
-    serde_json::to_value(clipboard(editor, copy(extent).on(from)).unwrap()).unwrap()
+    serde_json::to_value(clipboard(editor, copy_range(extent).on(from)).unwrap()).unwrap()
 }
 
 // --- Copying ---
@@ -68,9 +68,9 @@ fn characters_of_one_node_are_copied_with_its_type_attributes_and_marks() {
         "openEnd": true,
     });
     assert_eq!(copied(&editor, "a", 2..6), expected);
-    let whole = clipboard(&editor, copy(..).on("a")).unwrap();
+    let whole = clipboard(&editor, copy_range(..).on("a")).unwrap();
     assert_eq!((whole.open_start, whole.open_end), (false, false));
-    assert_eq!(clipboard(&editor, copy(3..3).on("a")), None);
+    assert_eq!(clipboard(&editor, copy_range(3..3).on("a")), None);
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_range_is_copied_from_the_lowest_common_ancestor_down_clipped_at_both_ends()
 fn a_branch_is_open_where_something_of_it_lies_outside() {
     let editor = page();
     let open = |from: &str, extent: Extent| {
-        let fragment = clipboard(&editor, copy(extent).on(from)).unwrap();
+        let fragment = clipboard(&editor, copy_range(extent).on(from)).unwrap();
         (fragment.open_start, fragment.open_end)
     };
     assert_eq!(
@@ -137,11 +137,11 @@ fn a_branch_is_open_where_something_of_it_lies_outside() {
 #[test]
 fn copying_changes_nothing() {
     let editor = page();
-    let result = run(&editor, copy(Extent::to(4, "c", 2)).on("a"));
+    let result = run(&editor, copy_range(Extent::to(4, "c", 2)).on("a"));
     assert!(!result.changed);
-    let error = refused(&editor, copy(Extent::to(0, "a", 0)).on("b"));
+    let error = refused(&editor, copy_range(Extent::to(0, "a", 0)).on("b"));
     assert!(matches!(error, OperationError::RangeReversed { .. }));
-    refused(&editor, cut(8..).on("a"));
+    refused(&editor, cut_range(8..).on("a"));
 }
 
 // --- Pasting ---
@@ -153,7 +153,7 @@ fn text_of_the_same_type_goes_into_the_text() {
         &editor,
         [
             apply_mark("bold", ..4).on("a"),
-            copy(2..6).on("a"),
+            copy_range(2..6).on("a"),
             paste(1).on("a"),
         ],
     );
@@ -172,7 +172,7 @@ fn text_of_the_same_type_goes_into_the_text() {
 fn other_text_comes_between_the_halves() {
     let paste_here = |offset: usize| {
         let editor = page();
-        run(&editor, [copy(..).on("a2"), paste(offset).on("m")]);
+        run(&editor, [copy_range(..).on("a2"), paste(offset).on("m")]);
         committed(&editor, "p2")
     };
     assert_eq!(paste_here(2), r#"p[text"th" link"!" text"ree"]"#);
@@ -180,7 +180,10 @@ fn other_text_comes_between_the_halves() {
     assert_eq!(paste_here(5), r#"p[text"three" link"!"]"#);
     let paste_both = |offset: usize, extent: Extent, from: &str| {
         let editor = page();
-        run(&editor, [copy(extent).on(from), paste(offset).on("m")]);
+        run(
+            &editor,
+            [copy_range(extent).on(from), paste(offset).on("m")],
+        );
         assert!(editor.store().snapshot().contains(&id("m")));
         committed(&editor, "p2")
     };
@@ -203,7 +206,7 @@ fn other_text_comes_between_the_halves() {
 fn blocks_come_between_the_halves_of_the_block() {
     let paste_here = |offset: usize, extent: Extent| {
         let editor = page();
-        run(&editor, [copy(extent).on("a"), paste(offset).on("c")]);
+        run(&editor, [copy_range(extent).on("a"), paste(offset).on("c")]);
         assert!(
             editor.store().snapshot().contains(&id("c")),
             "the node stays"
@@ -257,7 +260,7 @@ fn a_block_of_another_structure_stays_a_block_of_its_own() {
     let editor = page();
     run(
         &editor,
-        [copy(Extent::to(2, "c", 2)).on("b"), paste(2).on("m")],
+        [copy_range(Extent::to(2, "c", 2)).on("b"), paste(2).on("m")],
     );
     let expected = r#"p[text"th"] item[p[text"ur"]] item[p[text"fi"]] p[text"ree"] list"#;
     assert!(committed(&editor, "page").contains(expected));
@@ -275,7 +278,7 @@ fn blocks_that_hold_text_and_blocks_go_beside_the_node_itself() {
     .with_id("page")]);
     run(
         &editor,
-        [copy(Extent::to(1, "b", 2)).on("a"), paste(2).on("c")],
+        [copy_range(Extent::to(1, "b", 2)).on("a"), paste(2).on("c")],
     );
     let expected = r#"page[item"one"[item"two" item"thne"[item"tw"] item"ree"]]"#;
     assert_eq!(committed(&editor, "page"), expected);
@@ -317,10 +320,10 @@ fn pasting_what_is_not_there_or_where_there_is_no_place_is_refused() {
         assert_eq!(error.to_string(), "the clipboard is empty");
     };
     empty(vec![paste(0).on("a")]);
-    empty(vec![copy(2..2).on("a"), paste(0).on("a")]);
+    empty(vec![copy_range(2..2).on("a"), paste(0).on("a")]);
     empty(vec![paste_fragment(0, Fragment::default()).on("a")]);
 
-    let far = refused(&editor, [copy(..).on("m"), paste(8).on("a")]);
+    let far = refused(&editor, [copy_range(..).on("m"), paste(8).on("a")]);
     let expected = EditError::TextOutOfRange {
         id: id("a"),
         start: 8,
@@ -328,8 +331,8 @@ fn pasting_what_is_not_there_or_where_there_is_no_place_is_refused() {
         len: 7,
     };
     assert!(matches!(far, OperationError::Edit(edit) if edit == expected));
-    refused(&editor, [copy(..).on("m"), paste(0).on("nowhere")]);
-    let beside_the_top = refused(&editor, [copy(..).on("m"), paste(0).on("page")]);
+    refused(&editor, [copy_range(..).on("m"), paste(0).on("nowhere")]);
+    let beside_the_top = refused(&editor, [copy_range(..).on("m"), paste(0).on("page")]);
     assert!(
         matches!(beside_the_top, OperationError::Edit(EditError::NoParent { id: node }) if node == id("page"))
     );
@@ -364,7 +367,7 @@ fn a_caret_ends_behind_what_was_pasted() {
             .select(doclock::Selection::caret(at.0, at.1))
             .unwrap();
         transaction
-            .run([copy(from.1).on(from.0), paste(at.1).on(at.0)])
+            .run([copy_range(from.1).on(from.0), paste(at.1).on(at.0)])
             .unwrap();
         let Some(doclock::Selection::Text(text)) = transaction.selection().cloned() else {
             panic!("nothing is selected");
@@ -397,7 +400,7 @@ fn a_caret_ends_behind_what_was_pasted() {
         &editor,
         ("a", 3),
         ("b", 4),
-        [copy(..).on("a2"), paste(5).on("m")],
+        [copy_range(..).on("a2"), paste(5).on("m")],
     );
     assert_eq!(elsewhere, Some((("a".to_owned(), 3), ("b".to_owned(), 4))));
 }
@@ -405,12 +408,12 @@ fn a_caret_ends_behind_what_was_pasted() {
 #[test]
 fn cutting_is_copying_and_deleting() {
     let editor = page();
-    let before = clipboard(&editor, copy(Extent::to(4, "b", 2)).on("a"));
+    let before = clipboard(&editor, copy_range(Extent::to(4, "b", 2)).on("a"));
     assert_eq!(
-        clipboard(&editor, cut(Extent::to(4, "b", 2)).on("a")),
+        clipboard(&editor, cut_range(Extent::to(4, "b", 2)).on("a")),
         before
     );
-    run(&editor, cut(Extent::to(4, "b", 2)).on("a"));
+    run(&editor, cut_range(Extent::to(4, "b", 2)).on("a"));
     let expected = r#"page[p[text"one ur"] list[item[p[text"five" link"?"]]]]"#;
     assert_eq!(committed(&editor, "page"), expected);
 }
@@ -421,7 +424,7 @@ fn paragraphs_that_are_cut_and_pasted_are_as_they_were() {
     let before = committed(&editor, "page");
     run(
         &editor,
-        [cut(Extent::to(4, "m", 3)).on("a"), paste(4).on("a")],
+        [cut_range(Extent::to(4, "m", 3)).on("a"), paste(4).on("a")],
     );
     assert_eq!(committed(&editor, "page"), before);
 }
@@ -473,7 +476,7 @@ proptest! {
         let piece = expected[from..to].to_vec();
         expected.splice(place..place, piece);
 
-        transaction.run(copy(extent(&start, &end)).on(&start.node_id)).unwrap();
+        transaction.run(copy_range(extent(&start, &end)).on(&start.node_id)).unwrap();
         prop_assert!(transaction.changes().is_empty());
         if start == end {
             return Ok(());
@@ -495,7 +498,7 @@ proptest! {
             return Ok(());
         }
         let Position { node_id, offset } = &start;
-        transaction.run(cut(extent(&start, &end)).on(node_id)).unwrap();
+        transaction.run(cut_range(extent(&start, &end)).on(node_id)).unwrap();
         if run_unless_beside_the_top(&mut transaction, paste(*offset).on(node_id)).unwrap() {
             check(&transaction).unwrap();
             prop_assert_eq!(characters(&transaction, &id("n0")), before);
@@ -513,7 +516,7 @@ proptest! {
 fn what_a_paste_created_is_what_is_left_of_it() {
     let editor = page();
     let operations = [
-        copy(Extent::to(4, "m", 2)).on("a"),
+        copy_range(Extent::to(4, "m", 2)).on("a"),
         paste(2).on("b").named("pasted"),
         set_attrs([("new", true.into())]).on(alias("pasted")),
     ];
@@ -529,9 +532,13 @@ fn what_a_paste_created_is_what_is_left_of_it() {
 /// Copying nothing emptied the clipboard, and the next paste failed its transaction.
 #[test]
 fn copying_or_cutting_no_characters_leaves_the_clipboard_as_it_is() {
-    for nothing in [copy(2..2), cut(3..3), copy(Extent::to(7, "a", 7))] {
+    for nothing in [
+        copy_range(2..2),
+        cut_range(3..3),
+        copy_range(Extent::to(7, "a", 7)),
+    ] {
         let editor = page();
-        run(&editor, copy(..3).on("m"));
+        run(&editor, copy_range(..3).on("m"));
         let copied = editor.clipboard();
         assert!(copied.is_some());
         let result = run(&editor, nothing.on("a"));

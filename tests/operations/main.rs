@@ -9,6 +9,7 @@ mod blocks;
 mod clipboard;
 mod halves;
 mod marks;
+mod names;
 mod range;
 mod refused;
 mod text;

@@ -553,7 +553,7 @@ fn ranges_reach_through_a_hundred_thousand_levels() {
         LEVELS + 1
     );
     editor
-        .execute([cut(range()).on("top"), paste(0).on("top")])
+        .execute([cut_range(range()).on("top"), paste(0).on("top")])
         .unwrap();
     let snapshot = editor.store().snapshot();
     assert_eq!(characters(&snapshot, &id("page")).len(), LEVELS + 6);

@@ -51,7 +51,7 @@ fn fails(operation: impl IntoOperations) -> OperationError {
     transaction.select(Selection::caret("t", 5)).unwrap();
     let before = [
         create(text_node("text", "new").with_id("new")).named("n"),
-        copy(1..3).on("v"),
+        copy_range(1..3).on("v"),
         insert_text(0, ">").on("t"),
     ];
     transaction.run(before).unwrap();
@@ -83,7 +83,7 @@ fn overlay_10_an_item_that_cannot_be_split_leaves_its_text_whole() {
 
 #[test]
 fn overlay_10_a_name_that_cannot_be_given_leaves_nothing_to_be_named() {
-    let nothing = fails(delete().on("u").named("m"));
+    let nothing = fails(delete_node().on("u").named("m"));
     assert!(matches!(
         nothing,
         OperationError::Alias(AliasError::NothingCreated { .. })
@@ -98,7 +98,7 @@ fn overlay_10_a_name_that_cannot_be_given_leaves_nothing_to_be_named() {
         twice,
         OperationError::Alias(AliasError::Taken { .. })
     ));
-    let all = fails(control("t", [insert_text(0, "x"), select_node(), cut(0..2)]).named("m"));
+    let all = fails(control("t", [insert_text(0, "x"), select_node(), cut_range(0..2)]).named("m"));
     assert!(matches!(
         all,
         OperationError::Alias(AliasError::NothingCreated { .. })
@@ -108,7 +108,7 @@ fn overlay_10_a_name_that_cannot_be_given_leaves_nothing_to_be_named() {
 #[test]
 fn overlay_10_operations_of_several_steps_are_refused_before_the_first() {
     fails(
-        update(
+        update_node(
             [("a", 1.into())],
             Some("x".into()),
             Some(vec![Mark::new("bold", 0..2)]),
@@ -145,8 +145,8 @@ fn busy(on: &mut Transaction) {
     on.run([
         create(text_node("text", "x")).named("m"),
         delete_text_range(0, 3).on("t"),
-        delete().on("i"),
-        cut(0..2).on("v"),
+        delete_node().on("i"),
+        cut_range(0..2).on("v"),
         select_node().on("j"),
     ])
     .unwrap();
@@ -162,7 +162,7 @@ fn overlay_10_code_that_gives_up_leaves_nothing_of_what_it_did() {
     assert_eq!(error.to_string(), "no");
     let nested = fails(op(|on: &mut Transaction| {
         busy(on);
-        on.run([delete().on("nowhere")])
+        on.run([delete_node().on("nowhere")])
     }));
     assert!(nested.to_string().contains("nowhere"), "{nested}");
 }
@@ -242,10 +242,10 @@ fn overlay_10_what_an_operation_took_back_was_never_there() {
     let mut transaction = editor.store().begin("ann").unwrap();
     let made = op(|on: &mut Transaction| {
         on.run(create(element("p", []).with_id("made")))?;
-        on.run(delete().on("nowhere"))
+        on.run(delete_node().on("nowhere"))
     });
     transaction.run(made).unwrap_err();
-    let error = transaction.run(delete().on("made")).unwrap_err();
+    let error = transaction.run(delete_node().on("made")).unwrap_err();
     assert!(
         error.to_string().ends_with("node made does not exist"),
         "{error}"

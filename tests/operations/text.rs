@@ -148,23 +148,23 @@ proptest! {
 #[test]
 fn wrapping_puts_text_around_characters_and_unwrapping_takes_it_away() {
     let editor = note("a böld word");
-    run(&editor, wrap("**", "*~", 2..6).on("note"));
+    run(&editor, wrap_text("**", "*~", 2..6).on("note"));
     assert_eq!(read(&editor), "a **böld*~ word");
-    run(&editor, unwrap("**", "*~", 2..10).on("note"));
+    run(&editor, unwrap_text("**", "*~", 2..10).on("note"));
     assert_eq!(read(&editor), "a böld word");
-    run(&editor, wrap("<", ">", ..).on("note"));
+    run(&editor, wrap_text("<", ">", ..).on("note"));
     assert_eq!(read(&editor), "<a böld word>");
-    run(&editor, unwrap("<", ">", ..).on("note"));
-    run(&editor, wrap("(", ")", 2..2).on("note"));
+    run(&editor, unwrap_text("<", ">", ..).on("note"));
+    run(&editor, wrap_text("(", ")", 2..2).on("note"));
     assert_eq!(read(&editor), "a ()böld word");
-    run(&editor, unwrap("(", ")", 2..4).on("note"));
+    run(&editor, unwrap_text("(", ")", 2..4).on("note"));
     assert_eq!(read(&editor), "a böld word");
     assert!(
         !run(
             &editor,
             [
-                wrap("", "", 2..6).on("note"),
-                unwrap("", "", 1..1).on("note")
+                wrap_text("", "", 2..6).on("note"),
+                unwrap_text("", "", 1..1).on("note")
             ]
         )
         .changed
@@ -178,11 +178,11 @@ fn wrapping_leaves_marks_as_they_are() {
         &editor,
         [
             apply_mark("bold", 2..6).on("note"),
-            wrap("**", "**", 2..6).on("note"),
+            wrap_text("**", "**", 2..6).on("note"),
         ],
     );
     assert_eq!(bold(&editor), [(4, 8)]);
-    run(&editor, unwrap("**", "**", 2..10).on("note"));
+    run(&editor, unwrap_text("**", "**", 2..10).on("note"));
     assert_eq!(bold(&editor), [(2, 6)]);
 }
 
@@ -190,7 +190,7 @@ fn wrapping_leaves_marks_as_they_are() {
 fn what_is_selected_when_it_is_wrapped_stays_selected_without_what_is_put_around() {
     let editor = note("a bold word");
     let follow = |from, to| {
-        let wrapped = wrap("**", "*", 2..6).on("note");
+        let wrapped = wrap_text("**", "*", 2..6).on("note");
         let ((_, anchor), (_, focus)) =
             follow(&editor, ("note", from), ("note", to), wrapped).unwrap();
         (anchor, focus)
@@ -200,7 +200,7 @@ fn what_is_selected_when_it_is_wrapped_stays_selected_without_what_is_put_around
     assert_eq!(follow(3, 9), (5, 12));
     assert_eq!(follow(0, 4), (0, 6));
     assert_eq!(
-        caret(&editor, 3, wrap("(", ")", 3..3)),
+        caret(&editor, 3, wrap_text("(", ")", 3..3)),
         4,
         "between the two"
     );
@@ -210,14 +210,14 @@ fn what_is_selected_when_it_is_wrapped_stays_selected_without_what_is_put_around
 fn a_range_within_a_node_may_be_written_in_every_way() {
     use std::ops::Bound;
     let editor = note("abcdef");
-    run(&editor, wrap("(", ")", 1..=3).on("note"));
+    run(&editor, wrap_text("(", ")", 1..=3).on("note"));
     assert_eq!(read(&editor), "a(bcd)ef");
     run(
         &editor,
-        unwrap("(", ")", (Bound::Excluded(0), Bound::Included(5))).on("note"),
+        unwrap_text("(", ")", (Bound::Excluded(0), Bound::Included(5))).on("note"),
     );
     assert_eq!(read(&editor), "abcdef");
-    let beyond = out_of_range(&editor, wrap("(", ")", 0..=usize::MAX));
+    let beyond = out_of_range(&editor, wrap_text("(", ")", 0..=usize::MAX));
     assert_eq!(beyond, (0, usize::MAX, 6));
 }
 
@@ -233,16 +233,16 @@ fn unwrapping_what_is_not_wrapped_is_refused() {
         error.to_string()
     };
     assert_eq!(
-        not_wrapped(unwrap("**", "**", ..)),
+        not_wrapped(unwrap_text("**", "**", ..)),
         r#"the characters of node note do not begin with "**" and end with "**""#
     );
-    not_wrapped(unwrap("*", "**", ..));
-    not_wrapped(unwrap("b", "*", ..));
+    not_wrapped(unwrap_text("*", "**", ..));
+    not_wrapped(unwrap_text("b", "*", ..));
     // The two must not overlap.
-    not_wrapped(unwrap("**", "**", 0..2));
-    not_wrapped(unwrap("**", "*", 0..2));
-    not_wrapped(unwrap("**bold*", "*", ..));
-    not_wrapped(unwrap("long".repeat(9), "", ..));
+    not_wrapped(unwrap_text("**", "**", 0..2));
+    not_wrapped(unwrap_text("**", "*", 0..2));
+    not_wrapped(unwrap_text("**bold*", "*", ..));
+    not_wrapped(unwrap_text("long".repeat(9), "", ..));
 }
 
 #[test]
@@ -252,11 +252,11 @@ fn characters_that_are_not_there_are_refused_within_a_node() {
     let reversed = 2..1;
     for (range, expected) in [(2..4, (2, 4, 3)), (4..4, (4, 4, 3)), (reversed, (2, 1, 3))] {
         assert_eq!(
-            out_of_range(&editor, wrap("a", "b", range.clone())),
+            out_of_range(&editor, wrap_text("a", "b", range.clone())),
             expected
         );
         assert_eq!(
-            out_of_range(&editor, unwrap("a", "b", range.clone())),
+            out_of_range(&editor, unwrap_text("a", "b", range.clone())),
             expected
         );
         assert_eq!(
@@ -265,10 +265,10 @@ fn characters_that_are_not_there_are_refused_within_a_node() {
         );
         assert_eq!(out_of_range(&editor, outdent_text("a", range)), expected);
     }
-    assert_eq!(out_of_range(&editor, wrap("a", "b", 4..)), (4, 3, 3));
+    assert_eq!(out_of_range(&editor, wrap_text("a", "b", 4..)), (4, 3, 3));
     for operation in [
-        wrap("a", "b", ..),
-        unwrap("a", "b", ..),
+        wrap_text("a", "b", ..),
+        unwrap_text("a", "b", ..),
         indent_text("a", ..),
         outdent_text("a", ..),
     ] {
@@ -349,8 +349,8 @@ fn lines_that_begin_with_it_are_outdented() {
 fn a_caret_stays_with_its_character() {
     let editor = note("one two\nthree");
     assert_eq!(caret(&editor, 5, replace_pattern("o", "00")), 6);
-    assert_eq!(caret(&editor, 5, wrap("**", "**", 4..7)), 7);
-    assert_eq!(caret(&editor, 4, unwrap("o", "e", 0..3)), 2);
+    assert_eq!(caret(&editor, 5, wrap_text("**", "**", 4..7)), 7);
+    assert_eq!(caret(&editor, 4, unwrap_text("o", "e", 0..3)), 2);
     assert_eq!(caret(&editor, 10, indent_text("  ", ..)), 14);
     assert_eq!(caret(&editor, 10, outdent_text("th", ..)), 8);
 

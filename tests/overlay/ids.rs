@@ -46,7 +46,7 @@ fn overlay_13_ids_are_never_reused_not_even_across_rollbacks() {
             }
         }
         let manager = TransactionManager::new(store.clone());
-        let error = manager.execute([create(NodeSpec::new("item")), delete().on("nowhere")]);
+        let error = manager.execute([create(NodeSpec::new("item")), delete_node().on("nowhere")]);
         error.unwrap_err();
     }
 }

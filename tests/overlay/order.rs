@@ -32,7 +32,7 @@ fn overlay_03_operations_apply_in_the_order_given() {
     let result = manager
         .execute([
             create(paragraph("new")),
-            delete().on("first"),
+            delete_node().on("first"),
             add_child("new", 0).on("root"),
             create(paragraph("first")),
             set_attrs([("n", json!(1))]).on("first"),

@@ -57,7 +57,7 @@ fn overlay_05_a_parent_deleted_in_the_same_transaction_is_a_named_error() {
         );
         assert_eq!(store.snapshot(), before);
     };
-    let deleted = || delete().on("second");
+    let deleted = || delete_node().on("second");
     gone([deleted(), move_node("second", None).on("first")], "second");
     gone([deleted(), add_child("first", None).on("second")], "second");
     gone(

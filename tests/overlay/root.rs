@@ -57,7 +57,7 @@ fn overlay_07_deleting_the_root_is_an_error() {
     assert_eq!(transaction.nodes().count(), 1);
     transaction.rollback();
     let error = TransactionManager::new(store.clone())
-        .execute([delete().on("root")])
+        .execute([delete_node().on("root")])
         .unwrap_err();
     let text = "operation 0 (delete on node root): \
                 node root is the root of the document and cannot be deleted";

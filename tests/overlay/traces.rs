@@ -101,7 +101,7 @@ pub(crate) const ENDINGS: [(&str, Ending); 9] = [
         store.release_lock(lock).unwrap();
     }),
     ("error in an operation", |store, actions| {
-        let cause = failing(store, actions, delete().on("nowhere"));
+        let cause = failing(store, actions, delete_node().on("nowhere"));
         assert!(matches!(
             cause,
             OperationError::Edit(EditError::NodeNotFound { .. })

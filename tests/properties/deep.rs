@@ -162,14 +162,14 @@ fn tree_04_what_reaches_through_a_hundred_thousand_levels_comes_to_an_end() {
             toggle_mark("bold", through()),
             update_mark("bold", [("k", json!(1))], through()),
             clear_formatting(through()),
-            copy(through()),
-            cut(through()),
+            copy_range(through()),
+            cut_range(through()),
             select_range(through()),
         ] {
             assert!(comes_to_an_end(&store, operation.on("top")));
         }
         let pasted = [
-            copy(through()).on("top"),
+            copy_range(through()).on("top"),
             paste(2).on("bottom"),
             paste(2).on("top"),
         ];

@@ -102,10 +102,10 @@ impl Moment {
 fn overlay_10_a_savepoint_brings_back_the_clipboard() {
     let store = furnished();
     let mut transaction = store.begin("ann").unwrap();
-    transaction.run(copy(0..2).on("a")).unwrap();
+    transaction.run(copy_range(0..2).on("a")).unwrap();
     let copied = transaction.clipboard().cloned();
     let outer = transaction.savepoint();
-    transaction.run(copy(1..3).on("c")).unwrap();
+    transaction.run(copy_range(1..3).on("c")).unwrap();
     assert_ne!(transaction.clipboard(), copied.as_ref());
     transaction.rollback_to(outer).unwrap();
     assert_eq!(transaction.clipboard(), copied.as_ref());
@@ -239,7 +239,7 @@ fn overlay_10_every_operation_that_can_fail_changes_nothing_when_it_does() {
             .unwrap();
         let named = [
             create(text_node("text", "named")).named("x"),
-            copy(1..3).on("a"),
+            copy_range(1..3).on("a"),
         ];
         transaction.run(named).unwrap();
         for at in 0..Kind::VARIANTS.len() {

@@ -120,7 +120,7 @@ fn tree_06_an_unknown_type_or_mark_is_refused_by_the_edit_that_brings_it_in() {
 fn tree_06_the_error_names_the_operation() {
     let editor = Editor::new(store(), "ann");
     let operations = [
-        dsl::delete().on("q"),
+        dsl::delete_node().on("q"),
         dsl::add_child(NodeSpec::new("blok").with_id("n"), None).on("page"),
     ];
     assert_eq!(
@@ -130,7 +130,7 @@ fn tree_06_the_error_names_the_operation() {
             .to_string(),
         "operation 1 (addChild on node page): node n is of type blok, which the schema does not have",
     );
-    let error = dsl::transaction(&editor, [dsl::delete().on("ht")])
+    let error = dsl::transaction(&editor, [dsl::delete_node().on("ht")])
         .commit()
         .unwrap_err();
     assert_eq!(

@@ -24,7 +24,7 @@ fn transaction_03_every_failure_has_index_and_cause_and_changes_nothing() {
             set_text("lost").on("note"),
             create(text_node("p", "lost")),
             last,
-            delete().on("note"),
+            delete_node().on("note"),
         );
         let failure = failed(manager(&store).execute(list).unwrap_err());
         assert_eq!(failure.0, 2);

@@ -55,7 +55,7 @@ fn transaction_01_lists_nest_and_are_flattened() {
     let result = transaction(&editor, nested.clone()).commit().unwrap();
     assert_eq!((result.version, result.operations.len()), (2, 8));
     assert_eq!(text(&editor.store().snapshot(), "note"), "hgfedcbaHello");
-    let error = transaction(&editor, (nested, delete().on("nowhere")))
+    let error = transaction(&editor, (nested, delete_node().on("nowhere")))
         .commit()
         .unwrap_err();
     assert_eq!(
@@ -121,7 +121,7 @@ fn transaction_02_an_empty_control_succeeds_without_operations_and_without_a_ver
     let list = [
         control("nowhere", []),
         set_text("x").on("note"),
-        delete().on("nowhere"),
+        delete_node().on("nowhere"),
     ];
     assert_eq!(failed(manager(&store).execute(list).unwrap_err()).0, 1);
 }

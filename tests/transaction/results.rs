@@ -39,7 +39,7 @@ fn transaction_06_the_result_has_id_version_operations_and_created_ids() {
                     .create(NodeSpec::new("by code").with_id("y"))
                     .map(drop)
             }),
-            delete().on("y"),
+            delete_node().on("y"),
         ],
     )
     .commit()
@@ -94,7 +94,7 @@ fn transaction_06_every_transaction_has_an_id_of_its_own() {
             1 => manager(&store).execute([control("note", [])]).unwrap(),
             _ => {
                 manager(&store)
-                    .execute([delete().on("nowhere")])
+                    .execute([delete_node().on("nowhere")])
                     .unwrap_err();
                 manager(&store)
                     .execute([set_text("same").on("note")])
@@ -172,7 +172,7 @@ fn transaction_06_the_result_has_the_selection_before_and_after() {
     );
     let error = transaction(
         &editor,
-        (set_text("lost").on("note"), delete().on("nowhere")),
+        (set_text("lost").on("note"), delete_node().on("nowhere")),
     )
     .commit();
     error.unwrap_err();
@@ -191,7 +191,7 @@ fn transaction_06_the_result_has_the_selection_before_and_after() {
         "by all of its operations"
     );
     assert_eq!(
-        run(vec![delete().on("note")]),
+        run(vec![delete_node().on("note")]),
         (range(4, 2), None),
         "gone with the node"
     );
@@ -226,13 +226,13 @@ fn transaction_06_under_a_lock_held_by_id_the_result_is_the_same_and_the_lock_st
         .unwrap();
     assert_eq!((result.version, result.operations.len()), (2, 1));
     let error = manager(&store)
-        .execute_under(lock, [delete().on("nowhere")])
+        .execute_under(lock, [delete_node().on("nowhere")])
         .unwrap_err();
     assert_eq!(failed(error).0, 0);
     assert_eq!(store.current_lock().unwrap().lock_id, lock);
     store.release_lock(lock).unwrap();
     let error = manager(&store)
-        .execute_under(lock, [delete().on("note")])
+        .execute_under(lock, [delete_node().on("note")])
         .unwrap_err();
     assert!(matches!(error, TransactionError::Join(JoinError::NotHeld { got }) if got == lock));
     assert_eq!(text(&store.snapshot(), "note"), "xHello");

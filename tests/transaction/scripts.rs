@@ -55,7 +55,7 @@ fn transaction_04_a_script_in_json_runs() {
     assert_eq!((snapshot.len(), check(&snapshot)), (4, Ok(())));
 
     let one = r#" {"type": "delete", "payload": {"nodeId": "list"}} "#;
-    assert_eq!(parse_operations(one).unwrap(), [delete().on("list")]);
+    assert_eq!(parse_operations(one).unwrap(), [delete_node().on("list")]);
     assert_eq!(parse_operations(" [ [], [[]] ] ").unwrap(), []);
 }
 

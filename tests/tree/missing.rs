@@ -13,7 +13,7 @@ fn tree_01_a_missing_node_or_parent_is_named_and_nothing_is_changed() {
     let reason = EditError::NodeNotFound { id: id("nowhere") };
     assert_eq!(reason.to_string(), "node nowhere does not exist");
     let on_a_missing_node = [
-        delete(),
+        delete_node(),
         add_child(item("new"), None),
         add_child("loose", None),
         remove_child("a"),

@@ -5,7 +5,7 @@ use crate::transaction::{Extent, NodeOperation};
 
 /// Copies characters, and all that lies between the first and the last, to the clipboard, clipped at both ends. Changes
 /// nothing in the document. An empty range leaves the clipboard as it is.
-pub fn copy(extent: impl Into<Extent>) -> NodeOperation {
+pub fn copy_range(extent: impl Into<Extent>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Copy {
         start,
@@ -14,8 +14,8 @@ pub fn copy(extent: impl Into<Extent>) -> NodeOperation {
     }
 }
 
-/// [`copy`], then [`delete_range`](super::delete_range).
-pub fn cut(extent: impl Into<Extent>) -> NodeOperation {
+/// [`copy_range`], then [`delete_range`](super::delete_range).
+pub fn cut_range(extent: impl Into<Extent>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Cut {
         start,

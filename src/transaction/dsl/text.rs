@@ -78,9 +78,9 @@ pub fn replace_pattern(
     }
 }
 
-/// Puts text before and behind characters of the node: `wrap("**", "**", 2..6)`. What is selected of the characters stays
+/// Puts text before and behind characters of the node: `wrap_text("**", "**", 2..6)`. What is selected of the characters stays
 /// selected, without what is put around them.
-pub fn wrap(
+pub fn wrap_text(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,
     range: impl RangeBounds<usize>,
@@ -94,9 +94,9 @@ pub fn wrap(
     }
 }
 
-/// The reverse of [`wrap`]: the characters have to begin with `before` and end with `after`, which are deleted. If they do
+/// The reverse of [`wrap_text`]: the characters have to begin with `before` and end with `after`, which are deleted. If they do
 /// not, that is an error.
-pub fn unwrap(
+pub fn unwrap_text(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,
     range: impl RangeBounds<usize>,

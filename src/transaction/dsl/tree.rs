@@ -5,7 +5,7 @@ use crate::document::NodeSpec;
 use crate::transaction::{Child, NodeOperation, NodeRef};
 
 /// Deletes the node with all below it.
-pub fn delete() -> NodeOperation {
+pub fn delete_node() -> NodeOperation {
     NodeOperation::Delete {}
 }
 

@@ -7,7 +7,7 @@ use super::Operation;
 /// ```
 /// use doclock::{IntoOperations, dsl::*};
 ///
-/// let flat = (create(text_node("inline-text", "one")), vec![[delete().on("a"), delete().on("b")]])
+/// let flat = (create(text_node("inline-text", "one")), vec![[delete_node().on("a"), delete_node().on("b")]])
 ///     .into_operations();
 /// assert_eq!(flat.len(), 3);
 /// ```

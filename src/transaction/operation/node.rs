@@ -31,7 +31,7 @@ use crate::document::{Attributes, Fragment, Mark, NodeSpec};
 #[non_exhaustive]
 pub enum NodeOperation {
     // --- The tree ---
-    /// See [`dsl::delete`](crate::dsl::delete).
+    /// See [`dsl::delete_node`](crate::dsl::delete_node).
     Delete {},
     /// See [`dsl::add_child`](crate::dsl::add_child).
     AddChild {
@@ -160,7 +160,7 @@ pub enum NodeOperation {
         /// What takes the place of each match.
         replacement: String,
     },
-    /// See [`dsl::wrap`](crate::dsl::wrap).
+    /// See [`dsl::wrap_text`](crate::dsl::wrap_text).
     Wrap {
         /// What comes before the characters.
         before: SmolStr,
@@ -173,7 +173,7 @@ pub enum NodeOperation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
     },
-    /// See [`dsl::unwrap`](crate::dsl::unwrap).
+    /// See [`dsl::unwrap_text`](crate::dsl::unwrap_text).
     Unwrap {
         /// What stands before the characters.
         before: SmolStr,
@@ -352,7 +352,7 @@ pub enum NodeOperation {
         /// Names.
         keys: Vec<SmolStr>,
     },
-    /// See [`dsl::update`](crate::dsl::update).
+    /// See [`dsl::update_node`](crate::dsl::update_node).
     Update {
         /// Names and values of attributes; `null` removes one.
         #[serde(default, skip_serializing_if = "empty")]
@@ -377,7 +377,7 @@ pub enum NodeOperation {
     SetRoot {},
 
     // --- The clipboard and the selection ---
-    /// See [`dsl::copy`](crate::dsl::copy).
+    /// See [`dsl::copy_range`](crate::dsl::copy_range).
     Copy {
         /// The first character.
         #[serde(default)]
@@ -389,7 +389,7 @@ pub enum NodeOperation {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
-    /// See [`dsl::cut`](crate::dsl::cut).
+    /// See [`dsl::cut_range`](crate::dsl::cut_range).
     Cut {
         /// The first character.
         #[serde(default)]

@@ -20,7 +20,7 @@ impl<V: View> Generator<'_, V> {
             | Kind::RequireLease
             | Kind::Op => unreachable!("{kind:?} is not aimed at a node"),
 
-            Kind::Delete => delete(),
+            Kind::Delete => delete_node(),
             Kind::AddChild => {
                 let index = self.index(id);
                 let child: Child = match self.dice.one_in(3) {
@@ -94,13 +94,13 @@ impl<V: View> Generator<'_, V> {
                     .as_ref()
                     .map_or(self.len(id), |text| text.chars().count());
                 let marks = self.dice.one_in(2).then(|| self.marks(len));
-                update(self.attrs(), text, marks)
+                update_node(self.attrs(), text, marks)
             }
             Kind::TransformNode => transform_node(self.kind_of_node(), self.attrs()),
             Kind::SetRoot => set_root(),
 
-            Kind::Copy => copy(self.extent(id)),
-            Kind::Cut => cut(self.extent(id)),
+            Kind::Copy => copy_range(self.extent(id)),
+            Kind::Cut => cut_range(self.extent(id)),
             Kind::Paste => match self.dice.one_in(2) {
                 true => paste(self.offset(id)),
                 false => paste_fragment(self.offset(id), self.fragment()),
@@ -152,7 +152,7 @@ impl<V: View> Generator<'_, V> {
                 let replacements = ["x", "$2$1", "$$", "", "${nothing}", "漢"];
                 replace_pattern(self.one(&patterns), self.one(&replacements))
             }
-            Kind::Wrap => wrap(self.text(), self.text(), self.within(id)),
+            Kind::Wrap => wrap_text(self.text(), self.text(), self.within(id)),
             Kind::Unwrap => self.unwrapping(id),
             Kind::IndentText => indent_text(self.indent(id), self.within(id)),
             _ => outdent_text(self.indent(id), self.within(id)),
@@ -171,8 +171,8 @@ impl<V: View> Generator<'_, V> {
         let before: String = text[..before].iter().collect();
         let after: String = text[text.len() - after..].iter().collect();
         match self.strays() {
-            true => unwrap("?", after, start..end),
-            false => unwrap(before, after, start..end),
+            true => unwrap_text("?", after, start..end),
+            false => unwrap_text(before, after, start..end),
         }
     }
 

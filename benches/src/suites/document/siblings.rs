@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doclock::dsl::{add_child, delete, element};
+use doclock::dsl::{add_child, delete_node, element};
 use doclock::{DataStore, Editor, NodeId, NodeSpec};
 
 use super::SUITE;
@@ -77,7 +77,7 @@ impl Siblings {
             })?;
             let child = child.ok_or("no child was created")?;
             let deleting = timed(|| {
-                self.editor.execute([delete().on(child)])?;
+                self.editor.execute([delete_node().on(child)])?;
                 Ok(())
             })?;
             time += if part == Part::Insert {
