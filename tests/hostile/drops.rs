@@ -38,7 +38,7 @@ fn ask_everything(editor: &Editor) {
         editor.can_undo(),
         editor.can_redo(),
     );
-    editor.select(None);
+    editor.select(None).unwrap();
     editor.set_clipboard(None);
     let _ = (
         editor.undo(),
