@@ -152,8 +152,8 @@ impl Delta {
         after + (at - before)
     }
 
-    /// Where a caret is afterwards. As a live one (`Position::after`) it comes to lie behind what is inserted there, and behind what
-    /// replaced the characters around it.
+    /// Where a caret is afterwards. As a live one (`Position::after`) it comes to lie behind what
+    /// is inserted there, and behind what replaced the characters around it.
     pub(super) fn caret(&self, at: usize) -> usize {
         let (mut before, mut after) = (0usize, 0);
         for step in &self.0 {

@@ -102,7 +102,8 @@ struct Aside {
     savepoints: Vec<(u64, savepoint::State)>,
     /// How many savepoints there have been.
     saved: u64,
-    /// How many of the savepoints lie before what has to be all or nothing, and cannot be returned to meanwhile.
+    /// How many of the savepoints lie before what has to be all or nothing, and cannot be returned
+    /// to meanwhile.
     out_of_reach: usize,
     terms: Terms,
 }

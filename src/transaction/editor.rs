@@ -82,7 +82,8 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// [`EditError`]: a node does not exist, an offset is greater than the length of its text. What was selected stays so.
+    /// [`EditError`]: a node does not exist, an offset is greater than the length of its text. What
+    /// was selected stays so.
     pub fn select(&self, selection: impl Into<Option<Selection>>) -> Result<(), EditError> {
         let selection = selection.into();
         loop {

@@ -14,8 +14,9 @@ use crate::store::{AliasError, ExecutedOperation, Transaction};
 
 /// # Operations
 impl Transaction {
-    /// Runs operations as part of this transaction, in the order given. An operation that fails changes nothing. The
-    /// error says which it was; what those before it did stays, unless it is undone with [`attempt`](Self::attempt).
+    /// Runs operations as part of this transaction, in the order given. An operation that fails
+    /// changes nothing. The error says which it was; what those before it did stays, unless it is
+    /// undone with [`attempt`](Self::attempt).
     ///
     /// So operations of one's own are functions that run others:
     ///
@@ -52,8 +53,8 @@ impl Transaction {
         })
     }
 
-    /// Runs the operations of a list whose transaction is dropped if one fails, so that none has to be undone by itself.
-    /// Takes them out of the list, whose memory stays with whoever brought it.
+    /// Runs the operations of a list whose transaction is dropped if one fails, so that none has to
+    /// be undone by itself. Takes them out of the list, whose memory stays with whoever brought it.
     pub(super) fn run_list(&mut self, operations: &mut List) -> Result<(), TransactionError> {
         self.make_room_for(operations);
         let mut runner = Runner {

@@ -116,7 +116,8 @@ fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
     assert_eq!(ann.undo_depth(), 3);
 }
 
-/// A caret that came back stood before what another had typed right behind it, and a live one behind that.
+/// A caret that came back stood before what another had typed right behind it, and a live one
+/// behind that.
 #[test]
 fn undo_04_a_caret_comes_back_to_where_a_live_one_would_be() {
     let [ann, bob, _] = three("abc");

@@ -189,7 +189,8 @@ fn undo_03_a_named_group_can_be_merged_into() {
     assert_eq!(text(&ann), "");
 }
 
-/// Two insertions that together are longer than a string which takes no memory were put into one that cannot grow.
+/// Two insertions that together are longer than a string which takes no memory were put into one
+/// that cannot grow.
 #[test]
 fn undo_03_insertions_that_join_may_be_of_any_length() {
     for (first, second) in [(15, 10), (12, 10), (11, 10), (22, 1), (1, 22), (30, 30)] {

@@ -1,4 +1,5 @@
-//! What `docs/operations.md` says of backspace at the beginning of a block, and of marks of replaced text.
+//! What `docs/operations.md` says of backspace at the beginning of a block, and of marks of
+//! replaced text.
 
 use doclock::dsl::*;
 use doclock::{Editor, Extent, Mark, NodeSpec, View};

@@ -138,8 +138,8 @@ fn fragment(nodes: Vec<NodeSpec>, open_start: bool, open_end: bool) -> Fragment 
     }
 }
 
-/// Both sides of a seam between what was there and what is pasted, each empty or not, alike or not. Two that are alike become one
-/// if there is text in either; two without any may as well be images.
+/// Both sides of a seam between what was there and what is pasted, each empty or not, alike or not.
+/// Two that are alike become one if there is text in either; two without any may as well be images.
 #[test]
 fn what_meets_at_a_seam_becomes_one_if_it_is_text_and_alike() {
     let expected = |left: &str, right: &str, alike: bool| match (alike, left, right) {

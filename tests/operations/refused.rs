@@ -43,8 +43,8 @@ fn seen(transaction: &Transaction) -> Seen {
     }
 }
 
-/// Runs operations of which the last fails, in a transaction in which something was done, selected, named and copied. It
-/// is as if the last had never been tried, also in what the commit tells.
+/// Runs operations of which the last fails, in a transaction in which something was done, selected,
+/// named and copied. It is as if the last had never been tried, also in what the commit tells.
 fn fails(operation: impl IntoOperations) -> OperationError {
     let editor = lists();
     let mut transaction = editor.store().begin("ann").unwrap();

@@ -123,7 +123,8 @@ fn overlay_10_savepoints_of_other_transactions_are_strangers() {
     one.rollback_to(first).unwrap();
 }
 
-/// More nodes than are looked for one by one, so that those which were touched last leave the index, too.
+/// More nodes than are looked for one by one, so that those which were touched last leave the
+/// index, too.
 #[test]
 fn overlay_10_what_was_first_touched_behind_a_savepoint_is_untouched_again() {
     for before in [0, 3, 8, 9, 20] {

@@ -227,7 +227,8 @@ fn carets(store: &DataStore) -> Vec<Selection> {
         .collect()
 }
 
-/// Until every kind of operation was refused in some way, with something selected, named and copied.
+/// Until every kind of operation was refused in some way, with something selected, named and
+/// copied.
 #[test]
 fn overlay_10_every_operation_that_can_fail_changes_nothing_when_it_does() {
     let mut refused: BTreeSet<&str> = BTreeSet::new();

@@ -23,8 +23,8 @@ impl Overlay {
         }
     }
 
-    /// Takes back what was done since a savepoint, of this overlay and not behind one that was returned to. Afterwards it is
-    /// unknown that it was ever done.
+    /// Takes back what was done since a savepoint, of this overlay and not behind one that was
+    /// returned to. Afterwards it is unknown that it was ever done.
     pub(crate) fn return_to(&mut self, savepoint: &Savepoint, ids: &NodeIds) {
         let since = self.changes.split_off(savepoint.changes);
         for change in since.iter().rev().filter(|it| it.is_of_the_document()) {

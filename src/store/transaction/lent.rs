@@ -46,8 +46,8 @@ impl Transaction {
         }
     }
 
-    /// The id with the address of the store: ids are unique within a store only. The address stays in use as long as the
-    /// lender has a handle of the store.
+    /// The id with the address of the store: ids are unique within a store only. The address stays
+    /// in use as long as the lender has a handle of the store.
     pub(super) fn identity(&self) -> (TransactionId, *const ()) {
         (self.id, Arc::as_ptr(&self.held.store.0).cast())
     }

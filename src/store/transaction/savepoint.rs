@@ -15,8 +15,8 @@ pub struct Savepoint {
 }
 
 /// A savepoint that cannot be returned to. It lay behind one that was returned to, or in an
-/// [`attempt`](Transaction::attempt) that is over; it is older than the attempt or the operation that runs; or it
-/// belongs to another transaction.
+/// [`attempt`](Transaction::attempt) that is over; it is older than the attempt or the operation
+/// that runs; or it belongs to another transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("savepoint {number} of transaction {transaction} cannot be returned to")]
 #[non_exhaustive]
@@ -39,7 +39,8 @@ pub(super) struct State {
 
 /// # Savepoints
 impl Transaction {
-    /// A moment to which [`rollback_to`](Self::rollback_to) can return. Costs nothing but its own memory.
+    /// A moment to which [`rollback_to`](Self::rollback_to) can return. Costs nothing but its own
+    /// memory.
     ///
     /// ```
     /// use doclock::{DataStore, NodeSpec, View};
@@ -91,13 +92,15 @@ impl Transaction {
         }
     }
 
-    /// Undoes what was done since a savepoint, exactly, at the cost of what that was. The savepoint stays and can be
-    /// returned to again; those that were made after it are gone. Within an [`attempt`](Self::attempt), and within code
-    /// that [`run`](Self::run) runs, only savepoints that were made there can be returned to.
+    /// Undoes what was done since a savepoint, exactly, at the cost of what that was. The savepoint
+    /// stays and can be returned to again; those that were made after it are gone. Within an
+    /// [`attempt`](Self::attempt), and within code that [`run`](Self::run) runs, only savepoints
+    /// that were made there can be returned to.
     ///
     /// # Errors
     ///
-    /// [`SavepointError`]: the savepoint is gone, out of reach, or that of another transaction. Nothing is undone then.
+    /// [`SavepointError`]: the savepoint is gone, out of reach, or that of another transaction.
+    /// Nothing is undone then.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), SavepointError> {
         let gone = SavepointError {
             transaction: savepoint.transaction,
@@ -164,7 +167,8 @@ impl Transaction {
         let begin = self.state();
         let out_of_reach = self.put_out_of_reach(begin.savepoints);
         let outcome = catch_unwind(AssertUnwindSafe(|| code(self)));
-        // Where code has put another transaction in its place, this one cannot be committed any more.
+        // Where code has put another transaction in its place, this one cannot be committed any
+        // more.
         if self.identity() == identity {
             if !matches!(outcome, Ok(Ok(_))) {
                 self.return_to(&begin);

@@ -30,11 +30,12 @@ pub fn cut_range(extent: impl Into<Extent>) -> NodeOperation {
 /// inserted between the halves of the node's block; a first or last one that was clipped when it was copied goes on with the
 /// half beside it, if the two are of one type or both hold text only.
 ///
-/// Text is what has no children. The block is the node's parent, if that has a parent and nothing but nodes without
-/// children in it, and no text of its own; otherwise it is the node itself. Where a half would be empty, there is none: what is
-/// pasted into an empty paragraph takes its place, unless it goes on with it. A node without text counts as an empty text only if
-/// nodes of its type have text in what is pasted, because others, as images, have none either. A caret at the place ends up
-/// behind what was pasted.
+/// Text is what has no children. The block is the node's parent, if that has a parent and nothing
+/// but nodes without children in it, and no text of its own; otherwise it is the node itself. Where
+/// a half would be empty, there is none: what is pasted into an empty paragraph takes its place,
+/// unless it goes on with it. A node without text counts as an empty text only if nodes of its type
+/// have text in what is pasted, because others, as images, have none either. A caret at the place
+/// ends up behind what was pasted.
 pub fn paste(offset: usize) -> NodeOperation {
     NodeOperation::Paste {
         offset,

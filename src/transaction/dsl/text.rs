@@ -78,8 +78,8 @@ pub fn replace_pattern(
     }
 }
 
-/// Puts text before and behind characters of the node: `wrap_text("**", "**", 2..6)`. What is selected of the characters stays
-/// selected, without what is put around them.
+/// Puts text before and behind characters of the node: `wrap_text("**", "**", 2..6)`. What is
+/// selected of the characters stays selected, without what is put around them.
 pub fn wrap_text(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,
@@ -94,8 +94,8 @@ pub fn wrap_text(
     }
 }
 
-/// The reverse of [`wrap_text`]: the characters have to begin with `before` and end with `after`, which are deleted. If they do
-/// not, that is an error.
+/// The reverse of [`wrap_text`]: the characters have to begin with `before` and end with `after`,
+/// which are deleted. If they do not, that is an error.
 pub fn unwrap_text(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,

@@ -19,9 +19,11 @@ pub(super) struct Entry {
     /// Whether an edit that goes on where its last one ended may join it.
     pub(super) open: bool,
     pub(super) last: Timestamp,
-    /// What is selected where it is undone; for an entry that was undone itself, where it is redone. As it was at the time.
+    /// What is selected where it is undone; for an entry that was undone itself, where it is
+    /// redone. As it was at the time.
     pub(super) there: Option<Selection>,
-    /// What is selected where it stands: after its last edit, and moved along with what others did since as a live selection is.
+    /// What is selected where it stands: after its last edit, and moved along with what others did
+    /// since as a live selection is.
     pub(super) here: Option<Selection>,
     pub(super) parts: SmallVec<[Part; 1]>,
     /// What was merged into it after other entries had come. After these comes all that came later, by whomever.
@@ -71,7 +73,8 @@ impl Entry {
         }
     }
 
-    /// Moves what is selected here along with changes. Where its node goes, it stays what it was: the node may come back.
+    /// Moves what is selected here along with changes. Where its node goes, it stays what it was:
+    /// the node may come back.
     fn carry(&mut self, changes: &[Change]) {
         let moved = self.here.clone().and_then(|here| here.after_all(changes));
         if moved.is_some() {

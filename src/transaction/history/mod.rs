@@ -89,7 +89,8 @@ pub(super) struct Topmost {
 pub(super) struct Rewound {
     /// What others did since, as it would be if the entry had never been.
     since: Since,
-    /// What is selected where the entry stood, and where it is undone, moved along with what others did.
+    /// What is selected where the entry stood, and where it is undone, moved along with what others
+    /// did.
     here: Option<Selection>,
     there: Option<Selection>,
 }

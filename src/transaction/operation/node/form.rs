@@ -24,8 +24,8 @@ impl NodeOperation {
         }
     }
 
-    /// Gives the first node that the operation creates a name, as [`Operation::named`]; for operations in a
-    /// [`control`](crate::dsl::control).
+    /// Gives the first node that the operation creates a name, as [`Operation::named`]; for
+    /// operations in a [`control`](crate::dsl::control).
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*};
