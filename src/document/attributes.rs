@@ -5,13 +5,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::value::{self, Bounded};
+
 /// Names with JSON values, in the order of the names.
 ///
-/// An attribute is there or it is not: setting one to `null` removes it. Empty attributes take one word, and each of
+/// An attribute is there or it is not: setting one to `null` removes it. The arrays and objects of a value nest at most
+/// [`MAX_LEVELS`](Self::MAX_LEVELS) deep: a document and a schema refuse deeper ones, and so does reading. Empty attributes take one word, and each of
 /// the few that nodes have takes no more than itself: they are a sorted list.
 ///
 /// ```
@@ -27,6 +31,13 @@ pub struct Attributes(Option<Arc<Vec<(SmolStr, Value)>>>);
 impl Eq for Attributes {}
 
 impl Attributes {
+    /// The number of arrays and objects that may lie in one another in a value: 100. A value that is no array or object has
+    /// no level, `[]` has one, `[{}]` two.
+    ///
+    /// The bound leaves room for the arrays and objects around a value, so that JSON readers accept every commit, operation and node
+    /// that was written.
+    pub const MAX_LEVELS: usize = value::MAX_LEVELS;
+
     /// The value of one attribute.
     pub fn get(&self, key: &str) -> Option<&Value> {
         let pairs = self.0.as_ref()?;
@@ -115,6 +126,28 @@ impl Serialize for Attributes {
 
 impl<'de> Deserialize<'de> for Attributes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        BTreeMap::<SmolStr, Value>::deserialize(deserializer).map(Self::from_iter)
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+struct Pairs;
+
+impl<'de> Visitor<'de> for Pairs {
+    type Value = Attributes;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Attributes, A::Error> {
+        let mut pairs = BTreeMap::<SmolStr, Value>::new();
+        while let Some(key) = map.next_key::<SmolStr>()? {
+            if pairs.contains_key(&key) {
+                return Err(value::duplicate(&key));
+            }
+            let Bounded(value) = map.next_value()?;
+            pairs.insert(key, value);
+        }
+        Ok(pairs.into_iter().collect())
     }
 }

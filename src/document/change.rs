@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::{Attributes, Marks, Node, Selection};
+use super::{Attributes, Marks, Node, Selection, value};
 use crate::id::NodeId;
 
 /// A position among the children of a node.
@@ -177,10 +177,18 @@ pub struct AttributePatch {
     /// Its name.
     pub key: SmolStr,
     /// Its value so far.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "value::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub before: Option<Value>,
     /// Its value then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "value::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub after: Option<Value>,
 }
 

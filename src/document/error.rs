@@ -21,6 +21,14 @@ pub enum EditError {
         /// The id that was asked for.
         id: NodeId,
     },
+    /// The node was joined to another earlier in the same transaction.
+    #[error("node {id} was joined to node {into} earlier in this transaction")]
+    NodeJoined {
+        /// The id that was asked for.
+        id: NodeId,
+        /// The node that took in its text and children.
+        into: NodeId,
+    },
     /// The transaction is on nodes, and something that had to be locked could not be.
     /// [`Transaction::lock_error`](crate::Transaction::lock_error) has the cause.
     #[error("{} could not be locked", NotLocked(.id))]
@@ -96,6 +104,23 @@ pub enum EditError {
         end: usize,
         /// How many characters the text has.
         len: usize,
+    },
+    /// The value of an attribute nests deeper than [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
+    #[error(
+        "attribute {attribute}{} of node {id} is nested {levels} levels deep: the limit is {limit}",
+        OfMark(.mark)
+    )]
+    TooDeep {
+        /// The node.
+        id: NodeId,
+        /// The kind of the mark that has the attribute; `None` for an attribute of the node itself.
+        mark: Option<SmolStr>,
+        /// The attribute.
+        attribute: SmolStr,
+        /// The number of arrays and objects in one another.
+        levels: usize,
+        /// The largest number allowed.
+        limit: usize,
     },
     /// A node would come to lie below itself.
     #[error("node {id} cannot move under {parent}, which is the node itself or below it")]
@@ -197,6 +222,17 @@ impl EditError {
                     ..
                 }
         )
+    }
+}
+
+struct OfMark<'a>(&'a Option<SmolStr>);
+
+impl std::fmt::Display for OfMark<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(kind) => write!(f, " of mark {kind}"),
+            None => Ok(()),
+        }
     }
 }
 

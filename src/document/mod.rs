@@ -25,6 +25,7 @@ mod snapshot;
 mod spec;
 mod text;
 mod touched;
+pub(crate) mod value;
 mod view;
 pub(crate) mod walk;
 

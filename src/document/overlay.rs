@@ -14,7 +14,7 @@ use super::plan::{find, follows, out_of_range, reserve};
 use super::touched::Touched;
 use super::{
     AttributePatch, Change, Children, Cut, EditError, Half, MarksChange, Node, Place, Selection,
-    Snapshot, View,
+    Snapshot, View, value,
 };
 use crate::id::{NodeId, NodeIds};
 
@@ -108,6 +108,7 @@ impl Overlay {
 
     /// Makes a change, whole or not at all, and keeps it.
     pub(crate) fn apply(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
+        value::check_change(&change)?;
         self.make(&change, ids)?;
         if change.changes_nothing() {
             return Ok(());
@@ -398,7 +399,7 @@ impl Overlay {
     ) -> Result<&mut Node, EditError> {
         let node = match self.touched.get(id) {
             Some(Some(node)) => node,
-            Some(None) => return Err(EditError::NodeDeleted { id: id.clone() }),
+            Some(None) => return Err(self.missing(id)),
             None => {
                 let node = self.base().shared(id).ok_or_else(|| self.missing(id))?;
                 check(node)?;
@@ -410,7 +411,24 @@ impl Overlay {
         // Found again, now to be changed: a reference from the first look would last too long.
         match self.touched.get_mut(id) {
             Some(node) => Ok(Arc::make_mut(node)),
-            None => Err(EditError::NodeDeleted { id: id.clone() }),
+            None => Err(EditError::NodeNotFound { id: id.clone() }),
+        }
+    }
+
+    /// Why a node is gone that was there before.
+    fn gone(&self, id: NodeId) -> EditError {
+        let last = self.changes.iter().rev().find_map(|change| match change {
+            Change::JoinNodes {
+                id: into, right, ..
+            } if right.id == id => Some(Some(into.clone())),
+            Change::RemoveSubtree { nodes, .. } if nodes.iter().any(|node| node.id == id) => {
+                Some(None)
+            }
+            _ => None,
+        });
+        match last.flatten() {
+            Some(into) => EditError::NodeJoined { id, into },
+            None => EditError::NodeDeleted { id },
         }
     }
 }
@@ -448,7 +466,7 @@ impl View for Overlay {
     fn missing(&self, id: &NodeId) -> EditError {
         let id = id.clone();
         match self.touched.get(&id) {
-            Some(None) => EditError::NodeDeleted { id },
+            Some(None) => self.gone(id),
             _ => EditError::NodeNotFound { id },
         }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::mark::{Mark, Marks};
-use super::{AttributePatch, Change, Cut, EditError, Half, MarksChange, Node, Place, View};
+use super::{AttributePatch, Change, Cut, EditError, Half, MarksChange, Node, Place, View, value};
 use crate::id::{NodeId, NodeIds};
 
 type Planned = Result<Option<Change>, EditError>;
@@ -104,6 +104,8 @@ pub(crate) fn set_marks<V: View>(view: &V, id: &NodeId, marks: Vec<Mark>) -> Pla
 
 /// Marks in normal form for the text of a node.
 pub(crate) fn marks_for(id: &NodeId, marks: Vec<Mark>, len: usize) -> Result<Marks, EditError> {
+    // Before they are compared, which recurses over their values.
+    value::check_marks(id, &marks)?;
     Marks::normal(marks, len).map_err(|mark| {
         let range = mark.range.unwrap_or(0..0);
         EditError::MarkOutOfRange {

@@ -79,7 +79,9 @@ impl Conflict {
 impl From<EditError> for Conflict {
     fn from(error: EditError) -> Self {
         match error {
-            EditError::NodeNotFound { id } | EditError::NodeDeleted { id } => Self::NodeGone { id },
+            EditError::NodeNotFound { id }
+            | EditError::NodeDeleted { id }
+            | EditError::NodeJoined { id, .. } => Self::NodeGone { id },
             EditError::Conflict { id, aspect } => match aspect {
                 "place" => Self::Moved { id },
                 "subtree" => Self::SubtreeChanged { id },

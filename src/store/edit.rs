@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::{Needs, Transaction};
 use crate::document::plan::{self, Target};
-use crate::document::{Change, Conflict, Cut, EditError, Mark, NodeSpec, Selection, Since};
+use crate::document::{Change, Conflict, Cut, EditError, Mark, NodeSpec, Selection, Since, value};
 use crate::id::NodeId;
 
 /// # Edits
@@ -168,6 +168,7 @@ impl Transaction {
         marks: impl IntoIterator<Item = Mark>,
     ) -> Result<(), EditError> {
         let mut marks: Vec<Mark> = marks.into_iter().collect();
+        value::check_marks(id, &marks)?;
         if let Some(schema) = self.store().schema() {
             schema.complete_marks(&mut marks);
         }

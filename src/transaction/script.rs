@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::Operation;
+use super::operation::Malformed;
 use crate::json::{line_and_column, offset, reason};
 
 /// Why a text is not a list of operations.
@@ -56,7 +57,7 @@ const DEEPEST: usize = 64;
 /// assert_eq!(parse_operations(script)?.len(), 2);
 ///
 /// let error = parse_operations(r#"[{"type": "insertTxt", "payload": {}}]"#).unwrap_err();
-/// assert_eq!((error.index, error.line, error.column), (Some(0), 1, 2));
+/// assert_eq!((error.index, error.line, error.column), (Some(0), 1, 11));
 /// # Ok::<(), doclock::ScriptError>(())
 /// ```
 pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
@@ -77,7 +78,10 @@ pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
             let items: Vec<&RawValue> = serde_json::from_str(item.get()).map_err(fail)?;
             ahead.extend(items.into_iter().rev().map(|item| (item, depth + 1)));
         } else {
-            operations.push(serde_json::from_str(item.get()).map_err(fail)?);
+            let operation = Operation::read(item).map_err(|Malformed { at, reason }| {
+                ScriptError::at(script, at, Some(index), reason)
+            });
+            operations.push(operation?);
         }
     }
     Ok(operations)
@@ -90,13 +94,21 @@ fn locate(
     index: Option<usize>,
     error: &serde_json::Error,
 ) -> ScriptError {
-    // The part borrows from the script, so the distance of the two is its place.
-    let start = part.as_ptr() as usize - script.as_ptr() as usize;
-    let (line, column) = line_and_column(script, start + offset(part, error));
-    ScriptError {
-        index,
-        line,
-        column,
-        message: reason(error),
+    let at = part.floor_char_boundary(offset(part, error));
+    ScriptError::at(script, &part[at..], index, reason(error))
+}
+
+impl ScriptError {
+    /// An error where `at`, a piece of the script, begins.
+    fn at(script: &str, at: &str, index: Option<usize>, message: String) -> Self {
+        // The piece borrows from the script, so the distance of the two is its place.
+        let start = at.as_ptr() as usize - script.as_ptr() as usize;
+        let (line, column) = line_and_column(script, start);
+        Self {
+            index,
+            line,
+            column,
+            message,
+        }
     }
 }

@@ -165,7 +165,7 @@ fn what_nests_without_end_is_an_error() {
     let in_attributes = format!(r#"{{"type":"a","attributes":{{"b":{brackets}"#);
     assert_eq!(
         error(&in_attributes),
-        "recursion limit exceeded at line 1 column 157"
+        "a value is nested deeper than 100 levels at line 1 column 131"
     );
     let children = r#"{"type":"a","children":["#;
     let unclosed = children.repeat(TEN_MEGABYTES / children.len());
@@ -187,8 +187,11 @@ fn attributes_nest_a_hundred_levels() {
     }
     for json in nested(101) {
         let error = NodeSpec::from_json(&json).unwrap_err();
-        assert_eq!(error.reason, "attributes are nested deeper than 100 levels");
-        assert_eq!((error.line, error.column), (1, 13));
+        assert_eq!(error.reason, "a value is nested deeper than 100 levels");
+        // Where the level begins that is one too many.
+        let brackets: Vec<_> = json.match_indices('[').map(|(at, _)| at).collect();
+        let marks = usize::from(json.contains("marks"));
+        assert_eq!((error.line, error.column), (1, brackets[100 + marks] + 1));
     }
 }
 

@@ -6,6 +6,7 @@ mod common;
 mod errors;
 mod lists;
 mod panics;
+mod payloads;
 mod results;
 mod scripts;
 

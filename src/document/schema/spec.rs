@@ -9,6 +9,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::{Schema, SchemaError};
+use crate::document::value;
 
 /// A schema that is being written. See [`Schema::builder`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -173,9 +174,17 @@ pub struct AttributeSpec {
     pub(super) value_type: ValueType,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) required: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "value::option",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(super) default: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "value::list",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(super) values: Option<Vec<Value>>,
 }
 

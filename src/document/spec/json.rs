@@ -7,10 +7,10 @@
 use std::mem;
 
 use serde::Deserialize;
-use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::{Nested, NodeSpec, SpecNode};
+use super::form::Nested;
+use super::{NodeSpec, SpecNode};
 use crate::document::{Attributes, Mark, Text};
 use crate::id::NodeId;
 use crate::json::{line_and_column, offset, reason};
@@ -69,7 +69,7 @@ impl NodeSpec {
     }
 
     /// Reads a node with all below it, however deep, from what [`to_json`](Self::to_json) or serde wrote, or from JSON
-    /// of the same form. The values of attributes nest no deeper than 100 levels.
+    /// of the same form. The values of attributes nest at most [`Attributes::MAX_LEVELS`] deep.
     ///
     /// # Errors
     ///
@@ -102,10 +102,6 @@ impl SpecNode {
         head.unwrap_or_default()
     }
 }
-
-/// How deep the values of attributes may nest. serde_json reads 128 levels; whoever writes a node as a part of
-/// something else needs some of them for that.
-const DEEPEST: usize = 100;
 
 /// A node of which a part is read.
 #[derive(Default)]
@@ -175,15 +171,8 @@ impl<'j> Reader<'j> {
                 "type" => self.fill(&mut node.kind, &key)?,
                 "id" => self.fill(&mut node.id, &key)?,
                 "text" => self.fill(&mut node.text, &key)?,
-                "attributes" => {
-                    self.fill(&mut node.attributes, &key)?;
-                    self.check_depth(node.attributes.iter(), &key)?;
-                }
-                "marks" => {
-                    self.fill(&mut node.marks, &key)?;
-                    let marks = node.marks.iter().flatten();
-                    self.check_depth(marks.map(|mark| &mark.attributes), &key)?;
-                }
+                "attributes" => self.fill(&mut node.attributes, &key)?,
+                "marks" => self.fill(&mut node.marks, &key)?,
                 "children" => {
                     if node.children.replace(0).is_some() {
                         return Err(self.duplicate(&key));
@@ -231,20 +220,6 @@ impl<'j> Reader<'j> {
             marks: node.marks.unwrap_or_default(),
             children: node.children.unwrap_or_default(),
         })
-    }
-
-    fn check_depth<'a>(
-        &self,
-        mut attributes: impl Iterator<Item = &'a Attributes>,
-        key: &Key,
-    ) -> Read<()> {
-        match attributes.all(is_shallow) {
-            true => Ok(()),
-            false => {
-                let reason = format!("attributes are nested deeper than {DEEPEST} levels");
-                Err(self.fail_at(key.at, reason))
-            }
-        }
     }
 
     // --- Characters ---
@@ -309,19 +284,4 @@ impl<'j> Reader<'j> {
 struct Key {
     name: SmolStr,
     at: usize,
-}
-
-fn is_shallow(attributes: &Attributes) -> bool {
-    let mut ahead: Vec<(&Value, usize)> = attributes.iter().map(|(_, value)| (value, 0)).collect();
-    while let Some((value, depth)) = ahead.pop() {
-        if depth > DEEPEST {
-            return false;
-        }
-        match value {
-            Value::Array(items) => ahead.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(fields) => ahead.extend(fields.values().map(|item| (item, depth + 1))),
-            _ => {}
-        }
-    }
-    true
 }

@@ -57,10 +57,16 @@ pub(super) fn resolve(
     let first = plan::find(on, id)?;
     let end_id = end_node.map(|node| run::resolve(on, node)).transpose()?;
     let last = plan::find(on, end_id.as_ref().unwrap_or(id))?;
+    // Within one node both ends are told, across nodes the one that is not there.
+    let (first_range, last_range) = match end {
+        Some(end) if first.id() == last.id() => (start..end, start..end),
+        Some(end) => (start..start, end..end),
+        None => (start..start, 0..0),
+    };
     let end = end.unwrap_or(last.text().len());
-    for (node, offset) in [(first, start), (last, end)] {
+    for (node, offset, range) in [(first, start, first_range), (last, end, last_range)] {
         if offset > node.text().len() {
-            return Err(plan::out_of_range(node, &(offset..offset)).into());
+            return Err(plan::out_of_range(node, &range).into());
         }
     }
     let order = match first.id() == last.id() {

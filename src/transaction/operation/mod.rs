@@ -10,12 +10,14 @@ use serde::de::Error as _;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use smol_str::SmolStr;
 
 pub use callback::Callback;
 pub use list::IntoOperations;
 pub use node::NodeOperation;
 pub use target::{Alias, Child, Extent, NodeRef};
+pub(super) use wire::Malformed;
 
 use crate::document::{NodeSpec, Selection};
 use crate::id::FencingToken;
@@ -193,49 +195,58 @@ impl Operation {
         Ok(wire::Parts::new(self.name(), payload))
     }
 
-    fn from_parts(name: &str, mut payload: Value) -> Result<Self, wire::PayloadError> {
-        Ok(match name {
+    /// Reads an operation from its JSON.
+    pub(in crate::transaction) fn read(text: &RawValue) -> Result<Self, Malformed<'_>> {
+        let envelope = wire::Envelope::read(text)?;
+        if !Self::names().any(|name| name == envelope.name) {
+            return Err(envelope.unknown(Self::names()));
+        }
+        let mut fields = envelope.fields()?;
+        let operation = match envelope.name.as_str() {
             "create" => {
-                let Create { node } = wire::fields(name, payload)?;
+                let Create { node } = fields.read()?;
                 Self::Create { node }
             }
             "control" => {
-                let Control {
+                let ReadControl {
                     node_id,
                     operations,
-                } = wire::fields(name, payload)?;
+                } = fields.read()?;
+                let operations = operations.into_iter().enumerate().map(|(nth, operation)| {
+                    NodeOperation::read(operation)
+                        .map_err(|fault| fault.within(format_args!("control: operations[{nth}]")))
+                });
                 Self::Control {
                     node_id,
-                    operations,
+                    operations: operations.collect::<Result<_, _>>()?,
                 }
             }
             "setSelection" => {
-                let SetSelection { selection } = wire::fields(name, payload)?;
+                let SetSelection { selection } = fields.read()?;
                 Self::SetSelection { selection }
             }
             "clearSelection" => {
-                let ClearSelection {} = wire::fields(name, payload)?;
+                let ClearSelection {} = fields.read()?;
                 Self::ClearSelection
             }
             "ifUnchanged" => {
-                let IfUnchanged { version } = wire::fields(name, payload)?;
+                let IfUnchanged { version } = fields.read()?;
                 Self::IfUnchanged { version }
             }
             "requireLease" => {
-                let RequireLease { fencing_token } = wire::fields(name, payload)?;
+                let RequireLease { fencing_token } = fields.read()?;
                 Self::RequireLease { fencing_token }
             }
             _ => {
-                let node_id = payload
-                    .as_object_mut()
-                    .and_then(|fields| fields.remove(NODE_ID));
-                let operation = NodeOperation::from_payload(name, payload)?;
-                let node_id = node_id.ok_or_else(|| wire::PayloadError::missing(name, NODE_ID))?;
-                let target =
-                    Value::from(serde_json::Map::from_iter([(NODE_ID.to_owned(), node_id)]));
-                let Target { node_id } = wire::fields(name, target)?;
+                let target = fields.split(NODE_ID);
+                let operation = NodeOperation::of_fields(&fields)?;
+                let Target { node_id } = target?.read()?;
                 Self::On { node_id, operation }
             }
+        };
+        Ok(match envelope.alias {
+            Some(alias) => operation.named(alias),
+            None => operation,
         })
     }
 }
@@ -248,11 +259,20 @@ struct Create {
     node: NodeSpec,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Control {
     node_id: NodeRef,
     operations: Vec<NodeOperation>,
+}
+
+/// As [`Control`], with operations that are still text.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ReadControl<'a> {
+    node_id: NodeRef,
+    #[serde(borrow)]
+    operations: Vec<&'a RawValue>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -292,16 +312,8 @@ impl Serialize for Operation {
 
 impl<'de> Deserialize<'de> for Operation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire::Envelope {
-            name,
-            payload,
-            alias,
-        } = wire::Envelope::deserialize(deserializer)?;
-        let operation = Self::from_parts(&name, payload.into()).map_err(D::Error::custom)?;
-        Ok(match alias {
-            Some(alias) => operation.named(alias),
-            None => operation,
-        })
+        let text = wire::text(deserializer)?;
+        Self::read(&text).map_err(|fault| D::Error::custom(fault.reason))
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::{Child, NodeRef};
-use crate::document::{Attributes, Fragment, Mark, NodeSpec};
+use crate::document::{Attributes, Fragment, Mark, NodeSpec, value};
 
 /// Something to be done to a node that is named elsewhere: by [`on`](NodeOperation::on) or by
 /// [`control`](crate::dsl::control). Built with the functions in [`dsl`](crate::dsl), which say what each does;
@@ -312,6 +312,7 @@ pub enum NodeOperation {
         /// The kind of mark.
         mark: SmolStr,
         /// Which attributes change; `null` removes one.
+        #[serde(deserialize_with = "value::map")]
         attributes: Box<Map<String, Value>>,
         /// The first character.
         #[serde(default)]
@@ -345,6 +346,7 @@ pub enum NodeOperation {
     /// See [`dsl::set_attrs`](crate::dsl::set_attrs).
     SetAttrs {
         /// Names and values.
+        #[serde(deserialize_with = "value::map")]
         attrs: Box<Map<String, Value>>,
     },
     /// See [`dsl::remove_attrs`](crate::dsl::remove_attrs).
@@ -355,7 +357,11 @@ pub enum NodeOperation {
     /// See [`dsl::update_node`](crate::dsl::update_node).
     Update {
         /// Names and values of attributes; `null` removes one.
-        #[serde(default, skip_serializing_if = "empty")]
+        #[serde(
+            default,
+            deserialize_with = "value::map",
+            skip_serializing_if = "empty"
+        )]
         attrs: Box<Map<String, Value>>,
         /// The new text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -370,7 +376,11 @@ pub enum NodeOperation {
         #[serde(rename = "type")]
         kind: SmolStr,
         /// Names and values of attributes; `null` removes one.
-        #[serde(default, skip_serializing_if = "empty")]
+        #[serde(
+            default,
+            deserialize_with = "value::map",
+            skip_serializing_if = "empty"
+        )]
         attrs: Box<Map<String, Value>>,
     },
     /// See [`dsl::set_root`](crate::dsl::set_root).

@@ -4,9 +4,8 @@ use std::fmt;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
+use serde::de::{self, DeserializeSeed, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use crate::document::NodeSpec;
@@ -122,19 +121,43 @@ impl<'de> Deserialize<'de> for Child {
                 Ok(Child::Existing(NodeRef::Id(id)))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Child, A::Error> {
-                let fields = Map::deserialize(MapAccessDeserializer::new(map))?;
-                let known = fields.contains_key("alias") && !fields.contains_key("type");
-                let fields = Value::from(fields);
+            /// The first field tells: a new node has a type, and no field is named `alias`.
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Child, A::Error> {
+                let first: Option<String> = map.next_key()?;
+                let known = first.as_deref() == Some("alias");
+                let fields = MapAccessDeserializer::new(Begun { first, map });
                 match known {
-                    true => serde_path_to_error::deserialize(fields).map(Child::Existing),
-                    false => serde_path_to_error::deserialize(fields).map(Child::New),
+                    true => Box::deserialize(fields).map(|alias| NodeRef::Alias(alias).into()),
+                    false => NodeSpec::deserialize(fields).map(Child::New),
                 }
-                .map_err(de::Error::custom)
             }
         }
 
         deserializer.deserialize_any(Read)
+    }
+}
+
+/// A map whose first name was read.
+struct Begun<A> {
+    first: Option<String>,
+    map: A,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Begun<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        match self.first.take() {
+            Some(name) => seed.deserialize(name.into_deserializer()).map(Some),
+            None => self.map.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
     }
 }
 

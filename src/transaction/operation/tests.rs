@@ -70,7 +70,7 @@ fn transaction_04_a_malformed_payload_names_the_operation_the_field_and_the_reas
                 "addChild",
                 json!({"nodeId": "t", "child": {"type": "p", "text": 1}}),
             ),
-            "addChild: child: text: invalid type: integer `1`, expected a string",
+            "addChild: child.text: invalid type: integer `1`, expected a string",
         ),
         (
             on("setSelection", json!({"selection": {"nodeId": 7}})),

@@ -1,11 +1,20 @@
-//! The JSON form of operations, and errors that name the field.
+//! The JSON form of operations, read from its text, with errors that name the field and know its place.
+//!
+//! A payload is read field by field from the text that it was written as. So an error has a place within the field, and a
+//! field that is there twice is found before one of the two is lost in a map.
 
 use std::fmt;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_path_to_error::{Path, Segment, Track};
 use smol_str::SmolStr;
+
+use crate::document::value::Payload;
+use crate::json::{offset, reason};
 
 /// An operation as it is written.
 #[derive(Serialize)]
@@ -39,79 +48,253 @@ impl<'a> Parts<'a> {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Envelope {
-    #[serde(rename = "type")]
+/// Why a text is not an operation.
+#[derive(Debug)]
+pub(in crate::transaction) struct Malformed<'a> {
+    /// The text that was read, from the fault on.
+    pub(in crate::transaction) at: &'a str,
+    pub(in crate::transaction) reason: String,
+}
+
+type Read<'a, T> = Result<T, Malformed<'a>>;
+
+impl<'a> Malformed<'a> {
+    fn new(at: &'a str, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { at, reason }
+    }
+
+    /// An error of serde_json, which counts from the beginning of the text that it read.
+    fn of(text: &'a str, error: &serde_json::Error) -> Self {
+        let at = text.floor_char_boundary(offset(text, error));
+        Self::new(&text[at..], reason(error))
+    }
+
+    /// The same error of a part of something larger.
+    pub(super) fn within(self, part: impl fmt::Display) -> Self {
+        let reason = format!("{part}: {}", self.reason);
+        Self { reason, ..self }
+    }
+}
+
+/// An operation whose payload is still text.
+pub(super) struct Envelope<'a> {
+    /// The text of the whole.
+    text: &'a str,
     pub(super) name: String,
-    #[serde(default)]
-    pub(super) payload: Map<String, Value>,
-    #[serde(default)]
+    /// Where the name stands.
+    name_at: &'a str,
+    payload: Option<&'a RawValue>,
     pub(super) alias: Option<SmolStr>,
 }
 
-/// Why a payload is not that of the operation.
-#[derive(Debug)]
-pub(super) struct PayloadError {
-    name: String,
-    /// Where in the payload; empty for the payload as a whole.
-    field: String,
-    reason: String,
-}
-
-impl PayloadError {
-    pub(super) fn missing(name: &str, field: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            field: String::new(),
-            reason: format!("missing field `{field}`"),
+impl<'a> Envelope<'a> {
+    pub(super) fn read(text: &'a RawValue) -> Read<'a, Self> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, expecting = "an operation")]
+        struct Fields<'a> {
+            #[serde(rename = "type", borrow)]
+            name: &'a RawValue,
+            #[serde(default, borrow, deserialize_with = "given")]
+            payload: Option<&'a RawValue>,
+            #[serde(default)]
+            alias: Option<SmolStr>,
         }
-    }
-}
 
-impl fmt::Display for PayloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
+        /// Unlike an `Option`, does not take `null` for absent.
+        fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+            Deserialize::deserialize(value).map(Some)
+        }
+
+        let text = text.get();
+        let fields: Fields<'_> =
+            serde_json::from_str(text).map_err(|error| Malformed::of(text, &error))?;
+        let name_at = fields.name.get();
+        let name = serde_json::from_str(name_at).map_err(|error| Malformed::of(name_at, &error))?;
+        Ok(Self {
+            text,
             name,
-            field,
-            reason,
-        } = self;
-        match field.as_str() {
-            "" => write!(f, "{name}: {reason}"),
-            field => write!(f, "{name}: {field}: {reason}"),
+            name_at,
+            payload: fields.payload,
+            alias: fields.alias,
+        })
+    }
+
+    /// The error for a name that is none of an operation's.
+    pub(super) fn unknown(&self, known: impl Iterator<Item = &'static str>) -> Malformed<'a> {
+        let known: Vec<String> = known.map(|name| format!("`{name}`")).collect();
+        let reason = format!(
+            "unknown variant `{}`, expected one of {}",
+            self.name,
+            known.join(", ")
+        );
+        Malformed::new(self.name_at, reason).within(&self.name)
+    }
+
+    /// The fields of the payload, each once.
+    pub(super) fn fields(&self) -> Read<'a, Fields<'a>> {
+        let text = self.payload.map_or(self.text, RawValue::get);
+        let entries = match self.payload {
+            Some(payload) => {
+                let Entries(entries) = serde_json::from_str(payload.get())
+                    .map_err(|error| Malformed::of(text, &error).within(&self.name))?;
+                entries
+            }
+            None => Vec::new(),
+        };
+        let mut fields = Fields {
+            operation: self.name.clone(),
+            text,
+            list: Vec::with_capacity(entries.len()),
+        };
+        for (key, value) in entries {
+            let name: String = serde_json::from_str(key.get())
+                .map_err(|error| Malformed::of(key.get(), &error).within(&self.name))?;
+            if fields.list.iter().any(|field| field.name == name) {
+                let twice = Malformed::new(key.get(), format!("duplicate field `{name}`"));
+                return Err(twice.within(&self.name));
+            }
+            let key = key.get();
+            fields.list.push(Field { name, key, value });
         }
+        Ok(fields)
     }
 }
 
-/// Reads a payload, keeping track of the field that is being read.
-pub(super) fn fields<T: DeserializeOwned>(name: &str, payload: Value) -> Result<T, PayloadError> {
-    serde_path_to_error::deserialize(payload).map_err(|error| PayloadError {
-        name: name.to_owned(),
-        field: field(&error.path().to_string()),
-        reason: error.inner().to_string(),
-    })
+/// The text of an operation that came as something else than text.
+pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RawValue>, D::Error> {
+    let Payload(operation) = Payload::deserialize(deserializer)?;
+    serde_json::value::to_raw_value(&operation).map_err(D::Error::custom)
 }
 
-/// As [`fields`], for what is read from `{name: payload}`.
-pub(super) fn variant<T>(
-    name: &str,
-    payload: Value,
-    read: impl FnOnce(serde_path_to_error::Deserializer<'_, '_, Value>) -> Result<T, serde_json::Error>,
-) -> Result<T, PayloadError> {
-    let mut track = serde_path_to_error::Track::new();
-    let value = Value::from(Map::from_iter([(name.to_owned(), payload)]));
-    let result = read(serde_path_to_error::Deserializer::new(value, &mut track));
-    result.map_err(|error| {
-        let path = track.path().to_string();
-        PayloadError {
-            name: name.to_owned(),
-            field: field(path.strip_prefix(name).unwrap_or(&path)),
-            reason: error.to_string(),
+/// An object as it is written, with what stands in it twice.
+struct Entries<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Entries<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'de>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
         }
-    })
+
+        deserializer.deserialize_map(Collect)
+    }
 }
 
-/// The path without what stands for the payload as a whole.
-fn field(path: &str) -> String {
-    path.trim_start_matches('.').to_owned()
+/// The payload of an operation.
+pub(super) struct Fields<'a> {
+    operation: String,
+    /// The text of the whole.
+    text: &'a str,
+    list: Vec<Field<'a>>,
+}
+
+struct Field<'a> {
+    name: String,
+    key: &'a str,
+    value: &'a RawValue,
+}
+
+impl<'a> Fields<'a> {
+    /// Takes one field out.
+    pub(super) fn split(&mut self, name: &str) -> Read<'a, Self> {
+        let at = self.list.iter().position(|field| field.name == name);
+        let at = at.ok_or_else(|| {
+            let missing = Malformed::new(self.text, format!("missing field `{name}`"));
+            missing.within(&self.operation)
+        })?;
+        Ok(Self {
+            operation: self.operation.clone(),
+            text: self.text,
+            list: vec![self.list.remove(at)],
+        })
+    }
+
+    /// Reads a struct that has these fields.
+    pub(super) fn read<T: Deserialize<'a>>(&self) -> Read<'a, T> {
+        self.tracked(MapDeserializer::new(self.entries()))
+    }
+
+    /// Reads a variant that is named as the operation and has these fields.
+    pub(super) fn read_variant<T: Deserialize<'a>>(&self) -> Read<'a, T> {
+        let fields = MapDeserializer::new(self.entries());
+        let variant = std::iter::once((self.operation.as_str(), fields));
+        self.tracked(MapAccessDeserializer::new(MapDeserializer::new(variant)))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        let fields = self.list.iter();
+        fields.map(|field| (field.name.as_str(), field.value))
+    }
+
+    fn tracked<T, D>(&self, payload: D) -> Read<'a, T>
+    where
+        T: Deserialize<'a>,
+        D: Deserializer<'a, Error = serde_json::Error>,
+    {
+        let mut track = Track::new();
+        let read = T::deserialize(serde_path_to_error::Deserializer::new(payload, &mut track));
+        read.map_err(|error| self.fault(&track.path(), &error))
+    }
+
+    fn fault(&self, path: &Path, error: &serde_json::Error) -> Malformed<'a> {
+        let mut path = path.iter().peekable();
+        while path
+            .next_if(|segment| matches!(segment, Segment::Enum { .. }))
+            .is_some()
+        {}
+        let field = match path.peek() {
+            Some(Segment::Map { key }) => self.list.iter().find(|field| field.name == *key),
+            _ => None,
+        };
+        let fault = match field {
+            // Without a place it is about the name.
+            Some(field) if error.line() == 0 => Malformed::new(field.key, reason(error)),
+            Some(field) => Malformed::of(field.value.get(), error),
+            None => Malformed::new(self.text, reason(error)),
+        };
+        let place = place(path);
+        let fault = match place.as_str() {
+            "" => fault,
+            place => fault.within(place),
+        };
+        fault.within(&self.operation)
+    }
+}
+
+/// How much of a way to a place within a payload is told.
+const LONGEST: usize = 12;
+
+/// The way to a place within a payload: `marks[0].range`.
+fn place<'p>(path: impl Iterator<Item = &'p Segment>) -> String {
+    let mut place = String::new();
+    for (nth, segment) in path.enumerate() {
+        if nth == LONGEST {
+            place.push('…');
+            break;
+        }
+        match segment {
+            Segment::Seq { index } => place.push_str(&format!("[{index}]")),
+            segment => {
+                if !place.is_empty() {
+                    place.push('.');
+                }
+                place.push_str(&segment.to_string());
+            }
+        }
+    }
+    place
 }

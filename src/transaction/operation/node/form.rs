@@ -1,11 +1,12 @@
 //! How an operation on a node is aimed, named and written.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use smol_str::SmolStr;
 
 use super::NodeOperation;
-use crate::transaction::operation::{NodeRef, Operation, wire};
+use crate::transaction::operation::wire::{self, Malformed};
+use crate::transaction::operation::{NodeRef, Operation};
 
 impl NodeOperation {
     /// The names of all of them in the JSON form.
@@ -71,11 +72,31 @@ impl NodeOperation {
         Ok(wire::Parts::new(name, value[name].take()))
     }
 
-    pub(in crate::transaction::operation) fn from_payload(
-        name: &str,
-        payload: Value,
-    ) -> Result<Self, wire::PayloadError> {
-        wire::variant(name, payload, |value| Self::deserialize(value))
+    /// Reads an operation from its JSON within a control, where nothing names the node.
+    pub(in crate::transaction::operation) fn read(text: &RawValue) -> Result<Self, Malformed<'_>> {
+        let envelope = wire::Envelope::read(text)?;
+        if !Self::NAMES.contains(&envelope.name.as_str()) {
+            return Err(envelope.unknown(Self::NAMES.iter().copied()));
+        }
+        let operation = Self::of_fields(&envelope.fields()?)?;
+        Ok(match envelope.alias {
+            Some(alias) => operation.named(alias),
+            None => operation,
+        })
+    }
+
+    pub(in crate::transaction::operation) fn of_fields<'a>(
+        fields: &wire::Fields<'a>,
+    ) -> Result<Self, Malformed<'a>> {
+        struct Derived(NodeOperation);
+
+        impl<'de> Deserialize<'de> for Derived {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                NodeOperation::deserialize(deserializer).map(Self)
+            }
+        }
+
+        fields.read_variant().map(|Derived(operation)| operation)
     }
 }
 
@@ -88,16 +109,7 @@ impl Serialize for NodeOperation {
 
 impl<'de> Deserialize<'de> for NodeOperation {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wire::Envelope {
-            name,
-            payload,
-            alias,
-        } = wire::Envelope::deserialize(deserializer)?;
-        let operation = Self::from_payload(&name, payload.into());
-        let operation = operation.map_err(serde::de::Error::custom)?;
-        Ok(match alias {
-            Some(alias) => operation.named(alias),
-            None => operation,
-        })
+        let text = wire::text(deserializer)?;
+        Self::read(&text).map_err(|fault| serde::de::Error::custom(fault.reason))
     }
 }

@@ -1,0 +1,281 @@
+//! Values of attributes: how deep they may nest, and how they are read.
+//!
+//! There is one bound, [`MAX_LEVELS`], for each value of each attribute. A value that comes in as data is read by [`Bounded`], one
+//! that comes in as a Rust value is checked where it becomes a part of a document (`Overlay::apply`) or of a schema.
+//!
+//! The bound follows from what JSON readers accept. serde_json reads 127 arrays and objects in one another. Of those that this crate
+//! puts around a value, a pasted mark within a `control` within a list has the most: the list, operation, payload,
+//! operations, operation, payload, fragment, nodes, node, marks, mark and attributes are 12. A commit puts 8 around it. So values of
+//! 100 levels leave 15 for what a log or a message puts around all of that.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Number, Value};
+use smol_str::SmolStr;
+
+use super::{Attributes, Change, EditError, Mark, MarksChange};
+use crate::id::NodeId;
+
+/// The number of arrays and objects that may lie in one another.
+pub(crate) const MAX_LEVELS: usize = 100;
+
+/// How deep a value nests, if that is too deep.
+pub(crate) fn beyond_limit(value: &Value) -> Option<usize> {
+    Some(levels(value)).filter(|&levels| levels > MAX_LEVELS)
+}
+
+/// The number of arrays and objects in one another. Keeps its own stack, so any depth will do.
+pub(crate) fn levels(value: &Value) -> usize {
+    let mut deepest = 0;
+    let mut ahead = vec![(value, 0)];
+    while let Some((value, around)) = ahead.pop() {
+        let level = around + 1;
+        match value {
+            Value::Array(items) => ahead.extend(items.iter().map(|item| (item, level))),
+            Value::Object(fields) => ahead.extend(fields.values().map(|item| (item, level))),
+            _ => continue,
+        }
+        deepest = deepest.max(level);
+    }
+    deepest
+}
+
+/// Checks values of a node, or of a mark of a node.
+fn check<'a>(
+    id: &NodeId,
+    mark: Option<&SmolStr>,
+    values: impl IntoIterator<Item = (&'a SmolStr, &'a Value)>,
+) -> Result<(), EditError> {
+    for (attribute, value) in values {
+        if let Some(levels) = beyond_limit(value) {
+            return Err(EditError::TooDeep {
+                id: id.clone(),
+                mark: mark.cloned(),
+                attribute: attribute.clone(),
+                levels,
+                limit: MAX_LEVELS,
+            });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_node(id: &NodeId, attributes: &Attributes) -> Result<(), EditError> {
+    check(id, None, attributes.iter())
+}
+
+pub(crate) fn check_marks<'a>(
+    id: &NodeId,
+    marks: impl IntoIterator<Item = &'a Mark>,
+) -> Result<(), EditError> {
+    let mut marks = marks.into_iter();
+    marks.try_for_each(|mark| check(id, Some(&mark.kind), mark.attributes.iter()))
+}
+
+/// Checks what a change brings into a document. What it replaces was checked when it came in.
+pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
+    match change {
+        Change::InsertSubtree { nodes, .. } => nodes.iter().try_for_each(|node| {
+            check_node(node.id(), node.attributes())?;
+            check_marks(node.id(), node.marks().iter())
+        }),
+        Change::PatchAttrs { id, patches } => {
+            let after = patches.iter().filter_map(|patch| {
+                let after = patch.after.as_ref()?;
+                Some((&patch.key, after))
+            });
+            check(id, None, after)
+        }
+        Change::SetMarks {
+            id,
+            marks: MarksChange { after, .. },
+        }
+        | Change::SpliceText {
+            id,
+            marks: Some(MarksChange { after, .. }),
+            ..
+        } => check_marks(id, after.iter()),
+        Change::SplitNode { right, .. } => check_node(&right.id, &right.attributes),
+        Change::SpliceText { marks: None, .. }
+        | Change::RemoveSubtree { .. }
+        | Change::MoveNode { .. }
+        | Change::SetType { .. }
+        | Change::JoinNodes { .. }
+        | Change::SetRoot { .. }
+        | Change::SetSelection { .. } => Ok(()),
+    }
+}
+
+/// A value that was read: no deeper than the bound, no name twice in one object.
+pub(crate) struct Bounded(pub(crate) Value);
+
+impl<'de> Deserialize<'de> for Bounded {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seed = Nested {
+            left: MAX_LEVELS,
+            limit: MAX_LEVELS,
+        };
+        seed.deserialize(deserializer).map(Self)
+    }
+}
+
+/// The payload of an operation before its type is known: what JSON readers accept of nesting, no name twice.
+pub(crate) struct Payload(pub(crate) Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Payload {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        const LIMIT: usize = 127;
+        let fields = Fields {
+            left: LIMIT - 1,
+            limit: LIMIT,
+        };
+        deserializer.deserialize_map(fields).map(Self)
+    }
+}
+
+/// Reads a value in which `left` more levels may begin.
+#[derive(Clone, Copy)]
+struct Nested {
+    left: usize,
+    limit: usize,
+}
+
+impl Nested {
+    /// The same inside of one more array or object.
+    fn inner<E: Error>(self) -> Result<Self, E> {
+        match self.left.checked_sub(1) {
+            Some(left) => Ok(Self { left, ..self }),
+            None => Err(E::custom(format_args!(
+                "a value is nested deeper than {} levels",
+                self.limit
+            ))),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Nested {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Nested {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any valid JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.deserialize(deserializer)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E: Error>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(inner)? {
+            list.push(item);
+        }
+        Ok(list.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Value, A::Error> {
+        let Self { left, limit } = self.inner()?;
+        Fields { left, limit }.visit_map(fields).map(Value::Object)
+    }
+}
+
+/// Reads the inside of an object.
+struct Fields {
+    left: usize,
+    limit: usize,
+}
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let Self { left, limit } = self;
+        let mut map = Map::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            if map.contains_key(&name) {
+                return Err(duplicate(&name));
+            }
+            let value = fields.next_value_seed(Nested { left, limit })?;
+            map.insert(name, value);
+        }
+        Ok(map)
+    }
+}
+
+/// The error for a name that stands twice in one object, as serde words it for the fields of a struct.
+pub(crate) fn duplicate<E: Error>(name: &str) -> E {
+    E::custom(format_args!("duplicate field `{name}`"))
+}
+
+/// Names and values, for `deserialize_with`.
+pub(crate) fn map<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Box<Map<String, Value>>, D::Error> {
+    // The object itself is not a part of any of the values.
+    let fields = Fields {
+        left: MAX_LEVELS,
+        limit: MAX_LEVELS,
+    };
+    deserializer.deserialize_map(fields).map(Box::new)
+}
+
+/// A value that may be absent, for `deserialize_with`.
+pub(crate) fn option<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Value>, D::Error> {
+    Bounded::deserialize(deserializer).map(|Bounded(value)| Some(value).filter(|v| !v.is_null()))
+}
+
+/// Values that may be absent, for `deserialize_with`.
+pub(crate) fn list<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<Value>>, D::Error> {
+    let values = Option::<Vec<Bounded>>::deserialize(deserializer)?;
+    Ok(values.map(|values| values.into_iter().map(|Bounded(value)| value).collect()))
+}
