@@ -107,7 +107,9 @@ pub use lock::{
     Scope, Signal, TaskPanic, TimeoutEvidence, Turn,
 };
 #[cfg(feature = "markdown")]
-pub use markdown::{from_markdown, to_markdown};
+pub use markdown::{
+    MarkdownOptions, TargetFilter, from_markdown, from_markdown_with, to_markdown, to_markdown_with,
+};
 pub use queue::{LockMode, Priority};
 pub use store::{
     AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,

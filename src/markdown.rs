@@ -2,13 +2,23 @@
 
 mod inline;
 mod read;
+mod target;
 mod write;
 
+use pulldown_cmark::Options;
+
+pub use self::target::{MarkdownOptions, TargetFilter};
 use crate::document::{EditError, NodeSpec, View};
 use crate::id::NodeId;
 
 /// What stands for an image without a description or a link without words: a mark needs something to cover.
 const OBJECT: char = '\u{FFFC}';
+
+/// What is read beside CommonMark.
+const EXTENSIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_FOOTNOTES)
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS);
 
 /// The document that a Markdown text describes. Every text describes one.
 ///
@@ -32,7 +42,14 @@ const OBJECT: char = '\u{FFFC}';
 ///
 /// Text is in children of the type `inline-text`. Marks over it are `em`, `bold`, `strikethrough`, `code`, `html`,
 /// `link` with `href` and `title`, `image` with `src` and `title` over its description, `footnote` with `label`. A
-/// link or an image without words covers U+FFFC. A hard break is a newline, a soft one a space.
+/// link or an image without words covers U+FFFC. A hard break is a newline, a soft one a space. U+0000 becomes U+FFFD.
+///
+/// # Untrusted text
+///
+/// Targets of links and images are kept as they are, those that run code in a browser (`javascript:`, `data:`) included. For
+/// text from anywhere take [`from_markdown_with`] and [`MarkdownOptions::untrusted`], which keep `http`, `https`, `mailto` and
+/// relative targets. HTML is not looked into, with any options: it is text under the mark `html` or in an `html-block`, and code
+/// that shows a document must show it as text, or sanitize it.
 ///
 /// ```
 /// use doclock::{DataStore, Mark, NodeSpec, View, from_markdown, to_markdown};
@@ -48,7 +65,20 @@ const OBJECT: char = '\u{FFFC}';
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn from_markdown(text: &str) -> NodeSpec {
-    read::document(text)
+    from_markdown_with(text, &MarkdownOptions::new())
+}
+
+/// As [`from_markdown`], with options: [`MarkdownOptions::untrusted`] for text from anywhere.
+///
+/// ```
+/// use doclock::{MarkdownOptions, from_markdown, from_markdown_with};
+///
+/// let text = "[a](https://example.org) [b](javascript:alert) ![c](data:text/html,x)";
+/// let document = from_markdown_with(text, &MarkdownOptions::untrusted());
+/// assert_eq!(document, from_markdown("[a](https://example.org) b c"));
+/// ```
+pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
+    read::document(text, &options.targets)
 }
 
 /// A node with all below it as Markdown.
@@ -63,6 +93,19 @@ pub fn from_markdown(text: &str) -> NodeSpec {
 ///
 /// [`EditError`]: the node does not exist.
 pub fn to_markdown(view: &impl View, id: &NodeId) -> Result<String, EditError> {
+    to_markdown_with(view, id, &MarkdownOptions::new())
+}
+
+/// As [`to_markdown`], with options: [`MarkdownOptions::untrusted`] for a document from anywhere.
+///
+/// # Errors
+///
+/// [`EditError`]: the node does not exist.
+pub fn to_markdown_with(
+    view: &impl View,
+    id: &NodeId,
+    options: &MarkdownOptions,
+) -> Result<String, EditError> {
     let node = view.node(id).ok_or_else(|| view.missing(id))?;
-    Ok(write::Writer::new(view).written(node))
+    Ok(write::Writer::new(view, &options.targets).written(node))
 }

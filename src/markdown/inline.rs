@@ -9,11 +9,13 @@ mod spell;
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use pulldown_cmark::Parser;
 use serde_json::Value;
 
 use flank::settle;
 use spell::Speller;
 
+use super::{EXTENSIONS, TargetFilter};
 use crate::document::{Attributes, Mark, Node};
 
 /// Where a text stands, which decides what has to be escaped.
@@ -28,13 +30,81 @@ pub(super) enum Place {
 }
 
 /// The texts of these nodes, one after the other.
-pub(super) fn written<'v>(nodes: impl IntoIterator<Item = &'v Node>, place: Place) -> String {
+pub(super) fn written<'v>(
+    nodes: impl IntoIterator<Item = &'v Node>,
+    place: Place,
+    filter: &TargetFilter,
+) -> String {
     let mut run = Run::default();
     nodes.into_iter().for_each(|node| run.add(node));
+    run.spans
+        .retain(|span| span.target().is_none_or(|target| filter.allows(target)));
     run.join();
-    let mut pieces = run.pieces();
-    settle(&mut pieces, &run.text);
-    Speller::new(&run.text, &pieces, place).spelled()
+    let plain = run.spelled(place, Care::default());
+    if place != Place::Paragraph || !begins_definition(&plain) {
+        return plain;
+    }
+    let mut careful = Care::ALL.into_iter().map(|care| run.spelled(place, care));
+    careful
+        .find(|text| !begins_definition(text))
+        .unwrap_or_else(|| {
+            // Text that is not code or HTML any more is better than none.
+            run.spans.retain(|span| span.style < Style::Code);
+            run.spelled(place, Care::default())
+        })
+}
+
+/// Whether a paragraph would be read as the definition of a link. Only text that is written as it is, within a link, makes it
+/// one: elsewhere a bracket is escaped.
+fn begins_definition(text: &str) -> bool {
+    let may = text.starts_with('[') && text.contains("]:");
+    may && {
+        let parser = Parser::new_ext(text, EXTENSIONS);
+        parser.reference_definitions().iter().next().is_some()
+    }
+}
+
+/// How a paragraph is written that would be read as the definition of a link otherwise.
+///
+/// A definition is a label in brackets, a colon, a target and perhaps a title, up to the end of a line. Code and HTML can have all of
+/// it up to some place; what follows can be spelled so that the target or the title does not end there.
+#[derive(Clone, Copy, Default)]
+struct Care {
+    /// Lines are not broken, and quotes and parentheses are escaped, so that no title ends.
+    escaped: bool,
+    /// Code has a space at both ends, so that a target ends before its last backtick.
+    padded: bool,
+    target: Spelling,
+}
+
+/// How the target of a link is written.
+#[derive(Clone, Copy, Default)]
+enum Spelling {
+    #[default]
+    Plain,
+    /// Behind a space, so that a parenthesis that opens in the target of a definition does not close.
+    Apart,
+    /// In angle brackets, so that one that opens in the target of a definition opens twice.
+    Bracketed,
+}
+
+impl Care {
+    const ALL: [Self; 6] = [
+        Self::new(false, Spelling::Apart),
+        Self::new(true, Spelling::Plain),
+        Self::new(true, Spelling::Apart),
+        Self::new(false, Spelling::Bracketed),
+        Self::new(true, Spelling::Bracketed),
+        Self::new(false, Spelling::Plain),
+    ];
+
+    const fn new(padded: bool, target: Spelling) -> Self {
+        Self {
+            escaped: true,
+            padded,
+            target,
+        }
+    }
 }
 
 /// What the marks of Markdown are. The first are written outside of the last where they cover the same.
@@ -134,7 +204,13 @@ impl<'v> Run<'v> {
         });
     }
 
-    fn pieces(&self) -> Vec<Piece> {
+    fn spelled(&self, place: Place, care: Care) -> String {
+        let mut pieces = self.pieces(care);
+        settle(&mut pieces, &self.text);
+        Speller::new(&self.text, &pieces, place, care.escaped).spelled()
+    }
+
+    fn pieces(&self, care: Care) -> Vec<Piece> {
         let mut edges: Vec<usize> = vec![0, self.text.len()];
         edges.extend(
             self.spans
@@ -157,7 +233,7 @@ impl<'v> Run<'v> {
                     false => raw.push(span),
                 }
             }
-            self.close(&mut open, &mut opening, at, &mut pieces);
+            self.close(&mut open, &mut opening, at, care, &mut pieces);
             raw.retain(|span| span.range.end > at);
             // Outside is what ends last.
             opening.sort_by_key(|span| (Reverse(span.range.end), span.style));
@@ -169,7 +245,7 @@ impl<'v> Run<'v> {
                 continue;
             };
             pieces.push(match raw.iter().max_by_key(|span| span.style) {
-                Some(span) => Piece::Raw(span.raw(&self.text[at..end])),
+                Some(span) => Piece::Raw(span.raw(&self.text[at..end], care)),
                 None => Piece::Text {
                     range: at..end,
                     guarded: (false, false),
@@ -186,6 +262,7 @@ impl<'v> Run<'v> {
         open: &mut Vec<Span<'v>>,
         opening: &mut Vec<Span<'v>>,
         at: usize,
+        care: Care,
         pieces: &mut Vec<Piece>,
     ) {
         let brackets = opening.iter().filter(|span| span.delimiter().is_none());
@@ -200,7 +277,7 @@ impl<'v> Run<'v> {
                     pieces.truncate(pieces.len() - 2);
                     pieces.push(Piece::Raw(link));
                 }
-                None => pieces.push(span.closed()),
+                None => pieces.push(span.closed(care)),
             }
             if span.range.end > at {
                 opening.push(span);
@@ -241,14 +318,23 @@ impl Span<'_> {
         }
     }
 
-    fn closed(&self) -> Piece {
+    fn closed(&self, care: Care) -> Piece {
         let target = match self.style {
             Style::Image => self.attribute("src"),
             _ => self.attribute("href"),
         };
         match self.delimiter() {
             Some(delimiter) => Piece::Close(delimiter),
-            None => Piece::CloseBracket(destination(target, self.attribute("title"))),
+            None => Piece::CloseBracket(destination(target, self.attribute("title"), care.target)),
+        }
+    }
+
+    /// Where a link leads to or an image comes from; `None` for other marks.
+    fn target(&self) -> Option<&str> {
+        match self.style {
+            Style::Link => Some(self.attribute("href")),
+            Style::Image => Some(self.attribute("src")),
+            _ => None,
         }
     }
 
@@ -273,9 +359,9 @@ impl Span<'_> {
         is_short.then(|| format!("<{target}>"))
     }
 
-    fn raw(&self, text: &[char]) -> String {
+    fn raw(&self, text: &[char], care: Care) -> String {
         match self.style {
-            Style::Code => code(text),
+            Style::Code => code(text, care.padded),
             Style::Footnote => {
                 let label = self.attribute("label");
                 // Two that touch have become one mark.
@@ -311,13 +397,14 @@ fn is_mailbox(text: &str) -> bool {
 }
 
 /// A code span: fenced by more backticks than it has in a row.
-fn code(text: &[char]) -> String {
+fn code(text: &[char], padded: bool) -> String {
     let text: String = text
         .iter()
         .map(|&char| if char == '\n' { ' ' } else { char })
         .collect();
     let fence = "`".repeat(longest_row(&text, '`') + 1);
-    let spaced = text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
+    let spaced = padded || text.starts_with(' ') && text.ends_with(' ');
+    let spaced = spaced && !text.trim_matches(' ').is_empty();
     let space = match spaced || text.starts_with('`') || text.ends_with('`') {
         true => " ",
         false => "",
@@ -331,14 +418,21 @@ pub(super) fn longest_row(text: &str, of: char) -> usize {
 }
 
 /// What follows the words of a link or an image.
-fn destination(target: &str, title: &str) -> String {
+fn destination(target: &str, title: &str, spelling: Spelling) -> String {
     let target = encoded(target, |char| {
         char.is_ascii_alphanumeric() || "-._~:/?#@!$+,;=%".contains(char)
     });
-    match (target.as_str(), title) {
-        (target, "") => format!("]({target})"),
-        ("", title) => format!("](<> \"{}\")", title_text(title)),
-        (target, title) => format!("]({target} \"{}\")", title_text(title)),
+    let target = match spelling {
+        // A title alone would be the target.
+        Spelling::Plain if target.is_empty() && !title.is_empty() => "<>".to_owned(),
+        Spelling::Apart if target.is_empty() && !title.is_empty() => " <>".to_owned(),
+        Spelling::Plain => target,
+        Spelling::Apart => format!(" {target}"),
+        Spelling::Bracketed => format!("<{target}>"),
+    };
+    match title {
+        "" => format!("]({target})"),
+        title => format!("]({target} \"{}\")", title_text(title)),
     }
 }
 
@@ -364,6 +458,8 @@ fn push_reference(out: &mut String, char: char) {
     match char {
         '&' => out.push_str("&amp;"),
         '\u{a0}' => out.push_str("&nbsp;"),
+        // A reference to it would be read as this.
+        '\0' => out.push('\u{FFFD}'),
         _ => out.push_str(&format!("&#{};", u32::from(char))),
     }
 }

@@ -3,34 +3,35 @@
 use std::borrow::Cow;
 use std::mem;
 
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Parser, Tag, TagEnd};
 use serde_json::Value;
 
-use super::OBJECT;
+use super::{EXTENSIONS, OBJECT, TargetFilter};
 use crate::document::{Attributes, Mark, Marks, NodeSpec};
 
-pub(super) fn document(markdown: &str) -> NodeSpec {
-    let extensions = Options::ENABLE_TABLES
-        | Options::ENABLE_FOOTNOTES
-        | Options::ENABLE_STRIKETHROUGH
-        | Options::ENABLE_TASKLISTS;
-    let markdown = with_plain_newlines(markdown);
-    let mut outline = Outline::new();
-    for event in Parser::new_ext(&markdown, extensions) {
+pub(super) fn document(markdown: &str, filter: &TargetFilter) -> NodeSpec {
+    let markdown = prepared(markdown);
+    let mut outline = Outline::new(filter);
+    for event in Parser::new_ext(&markdown, EXTENSIONS) {
         outline.take(event);
     }
     outline.into_document()
 }
 
-fn with_plain_newlines(text: &str) -> Cow<'_, str> {
-    match text.contains('\r') {
-        true => text.replace("\r\n", "\n").replace('\r', "\n").into(),
+/// The same text with newlines of one kind, and, as CommonMark says, U+FFFD for U+0000.
+fn prepared(text: &str) -> Cow<'_, str> {
+    match text.contains(['\r', '\0']) {
+        true => {
+            let text = text.replace("\r\n", "\n").replace('\r', "\n");
+            text.replace('\0', "\u{FFFD}").into()
+        }
         false => text.into(),
     }
 }
 
 /// The way from the document down to where the parser is.
-struct Outline {
+struct Outline<'f> {
+    filter: &'f TargetFilter,
     /// The innermost block.
     block: Block,
     /// The blocks around it, the document first.
@@ -59,9 +60,10 @@ struct OpenMark {
     start: usize,
 }
 
-impl Outline {
-    fn new() -> Self {
+impl<'f> Outline<'f> {
+    fn new(filter: &'f TargetFilter) -> Self {
         Self {
+            filter,
             block: Block::new("document", vec![]),
             around: Vec::new(),
             marks: Vec::new(),
@@ -117,10 +119,16 @@ impl Outline {
                 }
                 let href = match link_type {
                     LinkType::Email => format!("mailto:{dest_url}").into(),
-                    _ => given(&dest_url),
+                    _ => dest_url,
                 };
+                if !self.filter.allows(&href) {
+                    return self.marks.push(OpenMark::none());
+                }
                 self.spell_out_footnote();
-                self.open_mark("link", [("href", href), ("title", given(&title))]);
+                self.open_mark("link", [("href", given(&href)), ("title", given(&title))]);
+            }
+            Tag::Image { dest_url, .. } if !self.filter.allows(&dest_url) => {
+                self.marks.push(OpenMark::none());
             }
             Tag::Image {
                 dest_url, title, ..

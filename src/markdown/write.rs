@@ -2,12 +2,14 @@
 
 use serde_json::Value;
 
+use super::TargetFilter;
 use super::inline::{self, Place};
 use crate::document::{Node, View};
 
 /// Writes blocks. What is still to be written is a stack, so blocks may nest as deep as they like.
 pub(super) struct Writer<'v, V> {
     view: &'v V,
+    filter: &'v TargetFilter,
     ahead: Vec<Step<'v>>,
     out: String,
     /// What each line begins with, because of the blocks around it.
@@ -21,6 +23,9 @@ pub(super) struct Writer<'v, V> {
     /// The marker of the list that has just ended: one more with the same would go on with it.
     ended_list: Option<char>,
 }
+
+/// The definition of a link, which shows nowhere. No text refers to it, because brackets in a text are escaped.
+const NOTHING: &str = "[_]: <>";
 
 enum Step<'v> {
     /// A paragraph, made of the texts of these nodes.
@@ -40,9 +45,10 @@ enum Left {
 }
 
 impl<'v, V: View> Writer<'v, V> {
-    pub(super) fn new(view: &'v V) -> Self {
+    pub(super) fn new(view: &'v V, filter: &'v TargetFilter) -> Self {
         Self {
             view,
+            filter,
             ahead: Vec::new(),
             out: String::new(),
             prefix: String::new(),
@@ -88,6 +94,8 @@ impl<'v, V: View> Writer<'v, V> {
                 let prefix = self.enter(&format!("[^{}]: ", string(node, "label")), "    ");
                 self.ahead.push(Step::Leave(Left::Other { prefix }));
                 self.contents(node, true);
+                // Within a list, the rest of the line would count as an empty line between items.
+                self.fill_if_empty(prefix > 0);
             }
             _ => self.contents(node, true),
         }
@@ -130,6 +138,13 @@ impl<'v, V: View> Writer<'v, V> {
         let before = self.prefix.len();
         self.prefix.push_str(others);
         before
+    }
+
+    /// Where nothing is to be written in the block that was just begun, writes what shows nowhere, if it is needed.
+    fn fill_if_empty(&mut self, needed: bool) {
+        if needed && matches!(self.ahead.last(), Some(Step::Leave(_))) {
+            self.out.push_str(NOTHING);
+        }
     }
 
     fn leave(&mut self, left: &Left) {
@@ -214,6 +229,7 @@ impl<'v, V: View> Writer<'v, V> {
     fn item(&mut self, item: &'v Node, marker: &str) {
         // In an item there is space between blocks where there is space between items.
         let gaps = matches!(self.ahead.last(), Some(Step::Gap(true)));
+        let follows_text = self.in_paragraph && !self.gap;
         let prefix = self.enter(marker, &" ".repeat(marker.len()));
         self.ahead.push(Step::Leave(Left::Other { prefix }));
         if item.kind() != "list-item" {
@@ -221,7 +237,10 @@ impl<'v, V: View> Writer<'v, V> {
             return;
         }
         self.contents(item, gaps);
-        if let Some(checked) = item.attributes().get("checked").and_then(Value::as_bool) {
+        let checked = item.attributes().get("checked").and_then(Value::as_bool);
+        // A line of nothing but a marker would go on with the paragraph before it, or make a heading of it.
+        self.fill_if_empty(follows_text && checked.is_none());
+        if let Some(checked) = checked {
             self.out.push_str(if checked { "[x] " } else { "[ ] " });
             let text_follows = match self.ahead.last() {
                 Some(Step::Text(_)) => true,
@@ -237,7 +256,7 @@ impl<'v, V: View> Writer<'v, V> {
     // --- Blocks of lines ---
 
     fn paragraph(&mut self, nodes: impl IntoIterator<Item = &'v Node>) {
-        let text = inline::written(nodes, Place::Paragraph);
+        let text = inline::written(nodes, Place::Paragraph, self.filter);
         if !text.is_empty() {
             text.split('\n').for_each(|line| self.line(line));
             self.in_paragraph = true;
@@ -247,7 +266,11 @@ impl<'v, V: View> Writer<'v, V> {
     fn heading(&mut self, node: &'v Node) {
         let level = node.attributes().get("level").and_then(Value::as_u64);
         let signs = "#".repeat(level.unwrap_or(1).clamp(1, 6) as usize);
-        let text = inline::written(self.view.descendants(node.id()), Place::Heading);
+        let text = inline::written(
+            self.view.descendants(node.id()),
+            Place::Heading,
+            self.filter,
+        );
         self.line(format!("{signs} {text}").trim_end());
     }
 
@@ -292,7 +315,9 @@ impl<'v, V: View> Writer<'v, V> {
 
     fn row(&mut self, row: Option<&'v Node>, columns: usize) {
         let cells = row.into_iter().flat_map(|row| self.view.children(row.id()));
-        let cell = |cell: &'v Node| inline::written(self.view.descendants(cell.id()), Place::Cell);
+        let cell = |cell: &'v Node| {
+            inline::written(self.view.descendants(cell.id()), Place::Cell, self.filter)
+        };
         let mut cells: Vec<String> = cells.map(cell).collect();
         cells.resize_with(columns, String::new);
         self.line(&format!("| {} |", cells.join(" | ")));

@@ -3,10 +3,13 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod definitions;
 mod find;
 mod json;
 mod markdown;
+mod nesting;
 mod positions;
+mod targets;
 mod walk;
 
 use doclock::{DataStore, NodeSpec, Transaction, View};

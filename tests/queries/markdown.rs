@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::common::{cases, id, store};
 
 /// What a document that is put into a store is written as.
-fn written(document: NodeSpec) -> String {
+pub(crate) fn written(document: NodeSpec) -> String {
     let store = store();
     let mut transaction = store.begin("test").unwrap();
     let root = transaction.create(document).unwrap();
@@ -18,7 +18,7 @@ fn written(document: NodeSpec) -> String {
     inside
 }
 
-fn leads_back(markdown: &str) -> Result<(), TestCaseError> {
+pub(crate) fn leads_back(markdown: &str) -> Result<(), TestCaseError> {
     let document = from_markdown(markdown);
     let again = written(document.clone());
     prop_assert_eq!(
@@ -49,7 +49,7 @@ fn text(markdown: &str) -> (String, Value) {
 }
 
 /// A document of one paragraph.
-fn paragraph(text: &str, marks: impl IntoIterator<Item = Mark>) -> NodeSpec {
+pub(crate) fn paragraph(text: &str, marks: impl IntoIterator<Item = Mark>) -> NodeSpec {
     let text = NodeSpec::new("inline-text")
         .with_text(text)
         .with_marks(marks);

@@ -9,15 +9,18 @@ pub(super) struct Speller<'a> {
     text: &'a [char],
     pieces: &'a [Piece],
     place: Place,
+    /// Whether nothing may break a line, or end a title, of a definition.
+    escaped: bool,
     out: String,
 }
 
 impl<'a> Speller<'a> {
-    pub(super) fn new(text: &'a [char], pieces: &'a [Piece], place: Place) -> Self {
+    pub(super) fn new(text: &'a [char], pieces: &'a [Piece], place: Place, escaped: bool) -> Self {
         Self {
             text,
             pieces,
             place,
+            escaped,
             out: String::new(),
         }
     }
@@ -67,6 +70,8 @@ impl<'a> Speller<'a> {
         if char == '\n' && !guarded && self.can_break(place, piece) {
             self.out.push_str("\\\n");
         } else if guarded
+            // Even escaped, behind the reference to a footnote it would make another kind of link of both.
+            || (char == '[' && self.out.ends_with(']') && !self.out.ends_with("\\]"))
             || char.is_control()
             || (char.is_whitespace() && (char != ' ' || begins_line || ends_line))
         {
@@ -90,6 +95,7 @@ impl<'a> Speller<'a> {
             next => !matches!(next, Some(Piece::CloseBracket(_))),
         };
         self.place == Place::Paragraph
+            && !self.escaped
             && place.checked_sub(1).is_some_and(is_word)
             && is_word(place + 1)
             && (goes_on || !ends_piece)
@@ -98,6 +104,7 @@ impl<'a> Speller<'a> {
     fn is_special(&self, char: char, place: usize, piece: usize, begins_line: bool) -> bool {
         match char {
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '~' => true,
+            '"' | '\'' | '(' | ')' if self.escaped => true,
             '&' => begins_reference(&self.text[place + 1..]),
             '!' => {
                 let Piece::Text { range, .. } = &self.pieces[piece] else {

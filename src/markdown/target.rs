@@ -1,0 +1,143 @@
+//! Which targets of links and images are kept.
+
+use std::collections::BTreeSet;
+
+/// Decides which targets of links and images are kept, by their schemes.
+///
+/// A target has a scheme if there is a colon before its first `/`, `\`, `?` or `#`; otherwise it is relative. Schemes are
+/// compared as browsers read them, and stricter: without regard to case, and without white space, control characters and
+/// characters that do not show, wherever these stand. A relative target with `&` or an encoded colon (`%3A`) before its first
+/// `/`, `\`, `?` or `#` is refused, because it can become another scheme when it is decoded once more.
+///
+/// ```
+/// use doclock::TargetFilter;
+///
+/// let filter = TargetFilter::web();
+/// for target in ["https://example.org", "MAILTO:ann@example.org", "page.html#top", "//cdn.example.org/a.png", ""] {
+///     assert!(filter.allows(target), "{target}");
+/// }
+/// for target in ["javascript:alert(1)", "\u{1}JaVa\tScript:alert(1)", "data:text/html,x", "javascript&colon;alert(1)"] {
+///     assert!(!filter.allows(target), "{target}");
+/// }
+/// assert!(TargetFilter::any().allows("javascript:alert(1)"));
+/// assert!(TargetFilter::schemes(["https", "data"]).allows("data:image/png;base64,"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetFilter {
+    /// In lower case. `None` for any target at all.
+    schemes: Option<BTreeSet<String>>,
+    relative: bool,
+}
+
+impl TargetFilter {
+    /// Keeps every target.
+    pub fn any() -> Self {
+        Self {
+            schemes: None,
+            relative: true,
+        }
+    }
+
+    /// Keeps `http`, `https`, `mailto` and relative targets.
+    pub fn web() -> Self {
+        Self::schemes(["http", "https", "mailto"])
+    }
+
+    /// Keeps these schemes and relative targets.
+    pub fn schemes<S: AsRef<str>>(schemes: impl IntoIterator<Item = S>) -> Self {
+        let schemes = schemes.into_iter();
+        Self {
+            schemes: Some(
+                schemes
+                    .map(|name| name.as_ref().to_ascii_lowercase())
+                    .collect(),
+            ),
+            relative: true,
+        }
+    }
+
+    /// Refuses relative targets as well. Has no effect on [`any`](Self::any).
+    #[must_use]
+    pub fn absolute_only(mut self) -> Self {
+        self.relative = self.schemes.is_none();
+        self
+    }
+
+    /// Whether a target is kept.
+    pub fn allows(&self, target: &str) -> bool {
+        let Some(schemes) = &self.schemes else {
+            return true;
+        };
+        let shown = target.chars().filter(|char| !is_skipped(*char));
+        let head: String = shown
+            .take_while(|char| !matches!(char, '/' | '\\' | '?' | '#'))
+            .map(|char| char.to_ascii_lowercase())
+            .collect();
+        match head.split_once(':') {
+            Some((scheme, _)) => schemes.contains(scheme),
+            None => self.relative && !head.contains('&') && !head.contains("%3a"),
+        }
+    }
+}
+
+/// Whether a character is skipped in a scheme, by a browser or by the eye.
+fn is_skipped(char: char) -> bool {
+    char.is_control()
+        || char.is_whitespace()
+        || matches!(
+            char,
+            '\u{AD}'
+                | '\u{34F}'
+                | '\u{61C}'
+                | '\u{180B}'..='\u{180F}'
+                | '\u{200B}'..='\u{200F}'
+                | '\u{202A}'..='\u{202E}'
+                | '\u{2060}'..='\u{206F}'
+                | '\u{FE00}'..='\u{FE0F}'
+                | '\u{FEFF}'
+                | '\u{FFF9}'..='\u{FFFB}'
+                | '\u{E0000}'..='\u{E0FFF}'
+        )
+}
+
+/// How Markdown is read and written.
+///
+/// ```
+/// use doclock::{MarkdownOptions, NodeSpec, from_markdown_with};
+///
+/// let document = from_markdown_with("[a](javascript:x)", &MarkdownOptions::untrusted());
+/// let text = NodeSpec::new("inline-text").with_text("a");
+/// let paragraph = NodeSpec::new("paragraph").with_children([text]);
+/// assert_eq!(document, NodeSpec::new("document").with_children([paragraph]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct MarkdownOptions {
+    pub(super) targets: TargetFilter,
+}
+
+impl MarkdownOptions {
+    /// For text from a trusted source: keeps every target.
+    pub fn new() -> Self {
+        Self {
+            targets: TargetFilter::any(),
+        }
+    }
+
+    /// For text from anywhere: keeps the targets of [`TargetFilter::web`].
+    pub fn untrusted() -> Self {
+        Self::new().targets(TargetFilter::web())
+    }
+
+    /// Sets which targets of links and images are kept. Where one is not, the words of the link, or the description of the
+    /// image, stay as text without that mark.
+    pub fn targets(self, targets: TargetFilter) -> Self {
+        Self { targets }
+    }
+}
+
+impl Default for MarkdownOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
