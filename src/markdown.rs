@@ -40,15 +40,17 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 /// | `table-cell` | | text |
 /// | `footnote` | `label` | blocks |
 ///
-/// Text is in children of the type `inline-text`. Marks over it are `em`, `bold`, `strikethrough`, `code`, `html`,
-/// `link` with `href` and `title`, `image` with `src` and `title` over its description, `footnote` with `label`. A
-/// link or an image without words covers U+FFFC. A hard break is a newline, a soft one a space. U+0000 becomes U+FFFD.
+/// Text is in children of the type `inline-text`. Marks over it are `em`, `bold`, `strikethrough`,
+/// `code`, `html`, `link` with `href` and `title`, `image` with `src` and `title` over its
+/// description, `footnote` with `label`. A link or an image without words covers U+FFFC. A hard
+/// break is a newline, a soft one a space. U+0000 becomes U+FFFD.
 ///
 /// # Untrusted text
 ///
-/// Targets of links and images are kept as they are, those that run code in a browser (`javascript:`, `data:`) included. For
-/// text from anywhere take [`from_markdown_with`] and [`MarkdownOptions::untrusted`], which keep `http`, `https`, `mailto` and
-/// relative targets. HTML is not looked into, with any options: it is text under the mark `html` or in an `html-block`, and code
+/// Targets of links and images are kept as they are, also those that run code in a browser
+/// (`javascript:`, `data:`). For text from an untrusted source, use [`from_markdown_with`] with
+/// [`MarkdownOptions::untrusted`], which keeps `http`, `https`, `mailto` and relative targets. No
+/// option looks into HTML: it is text under the mark `html` or in an `html-block`, and a program
 /// that shows a document must show it as text, or sanitize it.
 ///
 /// ```
@@ -68,7 +70,8 @@ pub fn from_markdown(text: &str) -> NodeSpec {
     from_markdown_with(text, &MarkdownOptions::new())
 }
 
-/// As [`from_markdown`], with options: [`MarkdownOptions::untrusted`] for text from anywhere.
+/// As [`from_markdown`], with options: [`MarkdownOptions::untrusted`] for text from an untrusted
+/// source.
 ///
 /// ```
 /// use doclock::{MarkdownOptions, from_markdown, from_markdown_with};
@@ -96,7 +99,8 @@ pub fn to_markdown(view: &impl View, id: &NodeId) -> Result<String, EditError> {
     to_markdown_with(view, id, &MarkdownOptions::new())
 }
 
-/// As [`to_markdown`], with options: [`MarkdownOptions::untrusted`] for a document from anywhere.
+/// As [`to_markdown`], with options: [`MarkdownOptions::untrusted`] for a document from an
+/// untrusted source.
 ///
 /// # Errors
 ///

@@ -14,9 +14,10 @@ use super::value::{self, Bounded};
 
 /// Names with JSON values, in the order of the names.
 ///
-/// An attribute is there or it is not: setting one to `null` removes it. The arrays and objects of a value nest at most
-/// [`MAX_LEVELS`](Self::MAX_LEVELS) deep: a document and a schema refuse deeper ones, and so does reading. Empty attributes take one word, and each of
-/// the few that nodes have takes no more than itself: they are a sorted list.
+/// An attribute is there or it is not: setting one to `null` removes it. The arrays and objects of
+/// a value nest at most [`MAX_LEVELS`](Self::MAX_LEVELS) deep: documents and schemas refuse deeper
+/// values, and so does deserialization. Empty attributes take one word, and each of the few that
+/// nodes have takes no more than itself: they are a sorted list.
 ///
 /// ```
 /// use doclock::Attributes;
@@ -31,11 +32,11 @@ pub struct Attributes(Option<Arc<Vec<(SmolStr, Value)>>>);
 impl Eq for Attributes {}
 
 impl Attributes {
-    /// The number of arrays and objects that may lie in one another in a value: 100. A value that is no array or object has
-    /// no level, `[]` has one, `[{}]` two.
+    /// The largest number of arrays and objects in one another in a value: 100. A number or a
+    /// string has no level, `[]` has one, `[{}]` has two.
     ///
-    /// The bound leaves room for the arrays and objects around a value, so that JSON readers accept every commit, operation and node
-    /// that was written.
+    /// The bound leaves room for the arrays and objects around a value, so that JSON readers accept
+    /// every commit, operation and node that was written.
     pub const MAX_LEVELS: usize = value::MAX_LEVELS;
 
     /// The value of one attribute.

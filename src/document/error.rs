@@ -105,7 +105,8 @@ pub enum EditError {
         /// How many characters the text has.
         len: usize,
     },
-    /// The value of an attribute nests deeper than [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
+    /// The value of an attribute nests deeper than
+    /// [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
     #[error(
         "attribute {attribute}{} of node {id} is nested {levels} levels deep: the limit is {limit}",
         OfMark(.mark)

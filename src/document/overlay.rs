@@ -172,7 +172,11 @@ impl Overlay {
                 place,
             } => self.join_nodes(id, *at, right, place)?,
             Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
-            Change::SetSelection { after, .. } => {
+            Change::SetSelection { before, after } => {
+                // Nothing else is asked of what was selected before, but it has to be readable.
+                if before.as_ref().is_some_and(Selection::has_empty_id) {
+                    return Err(EditError::IdEmpty);
+                }
                 if let Some(selection) = after {
                     selection.check(self)?;
                 }

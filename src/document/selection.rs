@@ -177,6 +177,17 @@ impl Selection {
         }
     }
 
+    /// Whether it names a node by the empty string, which is no id.
+    pub(super) fn has_empty_id(&self) -> bool {
+        let empty = NodeId::from("");
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                anchor.node_id == empty || focus.node_id == empty
+            }
+            Self::Node(NodeSelection { node_id }) => *node_id == empty,
+        }
+    }
+
     /// Whether all that it names is there.
     pub(crate) fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
         match self {

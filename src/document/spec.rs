@@ -25,10 +25,11 @@ pub use json::JsonError;
 /// assert_eq!(spec.len(), 2);
 /// ```
 ///
-/// In JSON, with everything but the type optional:
-/// `{"type": "paragraph", "id": "intro", "attributes": {}, "text": "", "marks": [], "children": []}`. With serde nodes nest
-/// some 60 levels deep, with [`to_json`](Self::to_json) and [`from_json`](Self::from_json) any number: the arrays and objects
-/// that serde writes or reads of a node lie at most 119 in one another, the values of attributes included.
+/// In JSON, with everything but the type optional: `{"type": "paragraph", "id": "intro",
+/// "attributes": {}, "text": "", "marks": [], "children": []}`. With serde nodes nest some 60
+/// levels deep, with [`to_json`](Self::to_json) and [`from_json`](Self::from_json) any number: the
+/// arrays and objects that serde writes or reads of a node lie at most 119 in one another, the
+/// values of attributes included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
     /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and dropping it

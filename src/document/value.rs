@@ -1,12 +1,14 @@
 //! Values of attributes: how deep they may nest, and how they are read.
 //!
-//! There is one bound, [`MAX_LEVELS`], for each value of each attribute. A value that comes in as data is read by [`Bounded`], one
-//! that comes in as a Rust value is checked where it becomes a part of a document (`Overlay::apply`) or of a schema.
+//! One bound, [`MAX_LEVELS`], applies to each value of each attribute. [`Bounded`] reads values
+//! from data. A Rust value is checked where it becomes a part of a document (`Overlay::apply`) or
+//! of a schema.
 //!
-//! The bound follows from what JSON readers accept. serde_json reads 127 arrays and objects in one another. Of those that this crate
-//! puts around a value, a pasted mark within a `control` within a list has the most: the list, operation, payload,
-//! operations, operation, payload, fragment, nodes, node, marks, mark and attributes are 12. A commit puts 8 around it. So values of
-//! 100 levels leave 15 for what a log or a message puts around all of that.
+//! The bound follows from the limit of JSON readers: serde_json reads 127 arrays and objects in one
+//! another. The deepest structure of this crate around a value has 12: a list, operation, payload,
+//! operations, operation, payload, fragment, nodes, node, marks, mark and attributes, for a mark
+//! that is pasted within a `control`. A commit has 8. With 100 levels for the value, 15 are left
+//! for the envelope of a log or a message.
 
 use std::fmt;
 
@@ -108,7 +110,7 @@ pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
     }
 }
 
-/// A value that was read: no deeper than the bound, no name twice in one object.
+/// A value that was read: not deeper than the bound, without duplicate fields.
 pub(crate) struct Bounded(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Bounded {
@@ -121,7 +123,7 @@ impl<'de> Deserialize<'de> for Bounded {
     }
 }
 
-/// The payload of an operation before its type is known: what JSON readers accept of nesting, no name twice.
+/// An operation before its type is known: as deep as JSON readers go, without duplicate fields.
 pub(crate) struct Payload(pub(crate) Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Payload {
@@ -248,7 +250,7 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
-/// The error for a name that stands twice in one object, as serde words it for the fields of a struct.
+/// The error for a duplicate field, in the words that serde has for a struct.
 pub(crate) fn duplicate<E: Error>(name: &str) -> E {
     E::custom(format_args!("duplicate field `{name}`"))
 }

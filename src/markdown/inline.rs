@@ -48,14 +48,14 @@ pub(super) fn written<'v>(
     careful
         .find(|text| !begins_definition(text))
         .unwrap_or_else(|| {
-            // Text that is not code or HTML any more is better than none.
+            // No spelling works: the text is kept, and is neither code nor HTML any more.
             run.spans.retain(|span| span.style < Style::Code);
             run.spelled(place, Care::default())
         })
 }
 
-/// Whether a paragraph would be read as the definition of a link. Only text that is written as it is, within a link, makes it
-/// one: elsewhere a bracket is escaped.
+/// Whether a paragraph would be read as a link definition. Only code or HTML within a link can make
+/// it one: in other text brackets are escaped.
 fn begins_definition(text: &str) -> bool {
     let may = text.starts_with('[') && text.contains("]:");
     may && {
@@ -64,10 +64,11 @@ fn begins_definition(text: &str) -> bool {
     }
 }
 
-/// How a paragraph is written that would be read as the definition of a link otherwise.
+/// Another spelling of a paragraph that would be read as a link definition.
 ///
-/// A definition is a label in brackets, a colon, a target and perhaps a title, up to the end of a line. Code and HTML can have all of
-/// it up to some place; what follows can be spelled so that the target or the title does not end there.
+/// A definition is a label in brackets, a colon, a target and perhaps a title, up to the end of a
+/// line. Code and HTML can contain the beginning of it. The text behind them is spelled so that the
+/// target or the title does not end.
 #[derive(Clone, Copy, Default)]
 struct Care {
     /// Lines are not broken, and quotes and parentheses are escaped, so that no title ends.
@@ -82,7 +83,8 @@ struct Care {
 enum Spelling {
     #[default]
     Plain,
-    /// Behind a space, so that a parenthesis that opens in the target of a definition does not close.
+    /// Behind a space, so that a parenthesis that opens in the target of a definition does not
+    /// close.
     Apart,
     /// In angle brackets, so that one that opens in the target of a definition opens twice.
     Bracketed,

@@ -24,7 +24,7 @@ pub(super) struct Writer<'v, V> {
     ended_list: Option<char>,
 }
 
-/// The definition of a link, which shows nowhere. No text refers to it, because brackets in a text are escaped.
+/// An invisible link definition. No text refers to it, because brackets in a text are escaped.
 const NOTHING: &str = "[_]: <>";
 
 enum Step<'v> {
@@ -94,7 +94,8 @@ impl<'v, V: View> Writer<'v, V> {
                 let prefix = self.enter(&format!("[^{}]: ", string(node, "label")), "    ");
                 self.ahead.push(Step::Leave(Left::Other { prefix }));
                 self.contents(node, true);
-                // Within a list, the rest of the line would count as an empty line between items.
+                // Within a list, the empty rest of the line would count as an empty line between
+                // items.
                 self.fill_if_empty(prefix > 0);
             }
             _ => self.contents(node, true),
@@ -140,7 +141,7 @@ impl<'v, V: View> Writer<'v, V> {
         before
     }
 
-    /// Where nothing is to be written in the block that was just begun, writes what shows nowhere, if it is needed.
+    /// Writes an invisible definition if one is needed and the block that was just begun is empty.
     fn fill_if_empty(&mut self, needed: bool) {
         if needed && matches!(self.ahead.last(), Some(Step::Leave(_))) {
             self.out.push_str(NOTHING);
@@ -238,7 +239,7 @@ impl<'v, V: View> Writer<'v, V> {
         }
         self.contents(item, gaps);
         let checked = item.attributes().get("checked").and_then(Value::as_bool);
-        // A line of nothing but a marker would go on with the paragraph before it, or make a heading of it.
+        // A bare marker would go on with the paragraph before it, or make a heading of it.
         self.fill_if_empty(follows_text && checked.is_none());
         if let Some(checked) = checked {
             self.out.push_str(if checked { "[x] " } else { "[ ] " });

@@ -1,4 +1,5 @@
-//! Markdown around links, code, definitions and footnotes, whose characters mean one thing in one order and another in the next.
+//! Markdown around links, code, definitions and footnotes, whose characters mean one thing in one
+//! order and another in the next.
 
 use doclock::{Mark, View, from_markdown, to_markdown};
 use proptest::prelude::*;
@@ -7,7 +8,8 @@ use serde_json::Value;
 use crate::common::{cases, store};
 use crate::markdown::{leads_back, paragraph, written};
 
-/// Links over code, beginnings of definitions, footnotes with and without anything in them, and what stands around them.
+/// Links over code, beginnings of definitions, footnotes with and without anything in them, and
+/// what stands around them.
 const TOKENS: &[&str] = &[
     "[",
     "]",
@@ -102,7 +104,8 @@ const NOTES: &[&str] = &[
     "  [^1]:\n",
 ];
 
-/// A link over code with `]:` in it was written as the definition of a link, and the paragraph was lost.
+/// A link over code with `]:` in it was written as the definition of a link, and the paragraph was
+/// lost.
 #[test]
 fn a_link_over_code_that_looks_like_a_definition_leads_back() {
     for (code, behind) in [

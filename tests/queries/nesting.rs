@@ -1,10 +1,11 @@
-//! One bound on the nesting of attribute values: what is accepted is written and read back, wherever it enters.
+//! One bound on the nesting of attribute values: what is accepted is written and read back,
+//! wherever it enters.
 
 use doclock::dsl::*;
 use doclock::{
-    AttributePatch, AttributeSpec, Attributes, Change, Commit, Cut, DataStore, Editor, Fragment,
-    Half, Mark, Node, NodeSpec, NodeType, Operation, Place, Schema, Transaction, ValueType, View,
-    parse_operations,
+    AttributePatch, AttributeSpec, Attributes, Change, Commit, Cut, DataStore, EditError, Editor,
+    Fragment, Half, Mark, Node, NodeSpec, NodeType, Operation, Place, Schema, Selection,
+    Transaction, ValueType, View, parse_operations,
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -72,7 +73,8 @@ fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), Str
     done.is_ok()
 }
 
-/// Scripts accepted values of 124 levels and the Rust API any; from 122 levels a commit's own JSON could not be parsed.
+/// Scripts accepted values of 124 levels and the Rust API any; from 122 levels a commit's own JSON
+/// could not be parsed.
 #[test]
 fn a_value_is_accepted_up_to_the_bound_wherever_it_enters() {
     type Edit = fn(&mut Transaction, usize) -> Result<(), String>;
@@ -192,7 +194,8 @@ fn run(on: &mut Transaction, operation: Operation) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-/// A document is not the only way out of a script: an operation that was read is written and read again.
+/// A document is not the only way out of a script: an operation that was read is written and read
+/// again.
 #[test]
 fn a_script_is_accepted_up_to_the_bound_and_reads_back() {
     let paths = [
@@ -327,7 +330,8 @@ fn the_error_names_attribute_mark_node_depth_and_bound() {
     assert_eq!(Attributes::MAX_LEVELS, LIMIT);
 }
 
-/// Nodes nest in nested JSON as values do, so what serde writes of both together has to be bounded together.
+/// Nodes nest in nested JSON as values do, so what serde writes of both together has to be bounded
+/// together.
 #[test]
 fn what_serde_writes_of_nested_nodes_it_reads_within_everything_that_holds_them() {
     for nodes in [1, 8, 9, 10, 20, 58, 59, 60, 61, 2000] {
@@ -369,6 +373,37 @@ fn what_serde_writes_of_nested_nodes_it_reads_within_everything_that_holds_them(
     }
 }
 
+/// A clipboard takes any fragment, so the fragment's own form has to refuse what could not be read.
+#[test]
+fn a_fragment_with_a_deeper_value_is_not_written() {
+    for levels in LEVELS {
+        let editor = Editor::new(store(), "ann");
+        let text = NodeSpec::new("text").with_text("x");
+        editor.set_clipboard(fragment([text.with_marks([link(levels)])]));
+        let clipboard = editor.clipboard().unwrap();
+        match levels <= LIMIT {
+            true => reads_back(&clipboard),
+            false => assert_eq!(
+                serde_json::to_string(&clipboard).unwrap_err().to_string(),
+                format!("a value is nested {levels} levels deep: the limit is {LIMIT}")
+            ),
+        }
+    }
+}
+
+/// Nothing is asked of a selection that was there before, and it is written all the same.
+#[test]
+fn a_selection_before_a_change_has_readable_ids() {
+    let mut transaction = store().begin("test").unwrap();
+    let select = |before: &str| Change::SetSelection {
+        before: Some(Selection::caret(before, 3)),
+        after: None,
+    };
+    reads_back(&select("gone"));
+    transaction.apply(select("gone")).unwrap();
+    assert_eq!(transaction.apply(select("")), Err(EditError::IdEmpty));
+}
+
 /// What JSON could be read but not written again is refused as well.
 #[test]
 fn what_is_read_as_nested_nodes_can_be_written() {
@@ -395,7 +430,7 @@ fn what_is_read_as_nested_nodes_can_be_written() {
 #[test]
 fn a_deep_tree_with_deep_values_is_written_and_read_back() {
     let leaf = NodeSpec::new("leaf").with_attributes([("b", nested(LIMIT))]);
-    let tree = (1..5_000).fold(leaf, |inner, level| {
+    let tree = (1..2_500).fold(leaf, |inner, level| {
         let spec = NodeSpec::new("box").with_children([inner]);
         match level % 50 {
             0 => spec.with_attributes([("b", nested(LIMIT))]),

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use crate::common::{cases, store};
 use crate::markdown::paragraph;
 
-/// The scheme of a target as a browser finds it: leading controls and spaces stripped, tabs and newlines removed.
+/// The scheme of a target as a browser finds it: leading controls and spaces stripped, tabs and
+/// newlines removed.
 fn browser_scheme(target: &str) -> Option<String> {
     let target = target.trim_start_matches(|char: char| char <= ' ');
     let target: String = target

@@ -230,7 +230,8 @@ fn a_field_that_is_there_twice_is_refused_in_every_type() {
     assert!(error.to_string().contains("two types named a"), "{error}");
 }
 
-/// An error in a payload had the place of its operation: with many fields, or a `control`, that is far from the fault.
+/// An error in a payload had the place of its operation: with many fields, or a `control`, that is
+/// far from the fault.
 #[test]
 fn an_error_in_a_payload_stands_where_the_fault_is() {
     let script = r#"[
@@ -498,7 +499,8 @@ proptest! {
         }
     }
 
-    /// Read as a part of something else, an operation is the same, and so is the reason to refuse it.
+    /// Read as a part of something else, an operation is the same, and so is the reason to refuse
+    /// it.
     #[test]
     fn serde_reads_operations_as_scripts_are_read(steps in steps(1..6), seed in any::<u64>()) {
         let mut actions = possible(&steps, &RefDoc::default());
@@ -515,7 +517,8 @@ proptest! {
                 prop_assert_eq!(serde_json::from_value::<Vec<Operation>>(value).unwrap(), read);
             }
             (Err(error), Err(other)) => {
-                // An item that is no operation is told as what it was to be: a list, or an operation.
+                // An item that is no operation is told as what it was to be: a list, or an
+                // operation.
                 let same = other.to_string().starts_with(&error.message);
                 prop_assert!(
                     same || error.message.contains("expected an operation"),

@@ -1,6 +1,7 @@
-//! The form that a node has with serde, in which its children are within it.
+//! The serde form of a node, which contains its children.
 //!
-//! serde recurses over what is nested, and JSON readers stop somewhere. So what is written is bounded by what can be read.
+//! serde recurses over nested nodes, and JSON readers limit that recursion. Writing and reading
+//! have the same bound.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -11,11 +12,12 @@ use super::{NodeSpec, SpecNode};
 use crate::document::{Attributes, Mark, Text, value};
 use crate::id::NodeId;
 
-/// The number of arrays and objects in one another: those of 60 levels of nodes. JSON readers accept 127, and what holds a
-/// node puts up to 8 around it: a list, operation, payload, operations, operation, payload, fragment and nodes.
+/// The number of arrays and objects in one another: those of 60 levels of nodes. JSON readers
+/// accept 127, and operations put up to 8 around a node: a list, operation, payload, operations,
+/// operation, payload, fragment and nodes.
 const MAX_LEVELS: usize = 119;
 
-/// What is wrong with a form of so many levels.
+/// The error for a form of so many levels, if that is too deep.
 fn fault(levels: usize) -> Option<String> {
     (levels > MAX_LEVELS).then(|| {
         format!("the JSON of the node is nested {levels} levels deep: the limit is {MAX_LEVELS}")
@@ -23,6 +25,12 @@ fn fault(levels: usize) -> Option<String> {
 }
 
 impl SpecNode {
+    /// The attributes of the node and of its marks.
+    fn attributes(&self) -> impl Iterator<Item = &Attributes> {
+        let marks = self.marks.iter().map(|mark| &mark.attributes);
+        std::iter::once(&self.attributes).chain(marks)
+    }
+
     /// How deep the form of the node nests, with children that nest as deep as the given levels.
     fn levels(&self, children: impl Iterator<Item = usize>) -> usize {
         let marks = self.marks.iter().map(|mark| {
@@ -70,6 +78,14 @@ impl NodeSpec {
 
 impl Serialize for NodeSpec {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let attributes = self.nodes.iter().flat_map(SpecNode::attributes);
+        let mut values = attributes.flat_map(Attributes::iter);
+        if let Some(levels) = values.find_map(|(_, value)| value::beyond_limit(value)) {
+            return Err(S::Error::custom(format_args!(
+                "a value is nested {levels} levels deep: the limit is {}",
+                value::MAX_LEVELS
+            )));
+        }
         if let Some(fault) = fault(self.levels()) {
             return Err(S::Error::custom(fault));
         }

@@ -70,7 +70,7 @@ impl<'a> Speller<'a> {
         if char == '\n' && !guarded && self.can_break(place, piece) {
             self.out.push_str("\\\n");
         } else if guarded
-            // Even escaped, behind the reference to a footnote it would make another kind of link of both.
+            // Behind a footnote reference the parser takes even an escaped bracket for a link.
             || (char == '[' && self.out.ends_with(']') && !self.out.ends_with("\\]"))
             || char.is_control()
             || (char.is_whitespace() && (char != ' ' || begins_line || ends_line))

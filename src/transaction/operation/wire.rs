@@ -1,7 +1,8 @@
-//! The JSON form of operations, read from its text, with errors that name the field and know its place.
+//! The JSON form of operations, read from its text, with errors that name the field and know its
+//! place.
 //!
-//! A payload is read field by field from the text that it was written as. So an error has a place within the field, and a
-//! field that is there twice is found before one of the two is lost in a map.
+//! A payload is read from its text, field by field. So an error has a place within its field, and a
+//! duplicate field is refused before a map could drop one of the two.
 
 use std::fmt;
 
@@ -161,13 +162,13 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The text of an operation that came as something else than text.
+/// The JSON of an operation that is read from any format.
 pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RawValue>, D::Error> {
     let Payload(operation) = Payload::deserialize(deserializer)?;
     serde_json::value::to_raw_value(&operation).map_err(D::Error::custom)
 }
 
-/// An object as it is written, with what stands in it twice.
+/// The fields of an object in order, duplicates included.
 struct Entries<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
@@ -275,10 +276,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// How much of a way to a place within a payload is told.
+/// How many steps of the path to a place in a payload an error shows.
 const LONGEST: usize = 12;
 
-/// The way to a place within a payload: `marks[0].range`.
+/// The path to a place in a payload: `marks[0].range`.
 fn place<'p>(path: impl Iterator<Item = &'p Segment>) -> String {
     let mut place = String::new();
     for (nth, segment) in path.enumerate() {
