@@ -134,7 +134,7 @@ fn a_value_is_accepted_up_to_the_bound_wherever_it_enters() {
             run(on, set_attrs([("b", nested(levels))]).on("t"))
         }),
         ("update", |on, levels| {
-            run(on, update([("b", nested(levels))], None, None).on("t"))
+            run(on, update_node([("b", nested(levels))], None, None).on("t"))
         }),
         ("transformNode", |on, levels| {
             run(on, transform_node("p", [("b", nested(levels))]).on("t"))
@@ -487,7 +487,7 @@ fn operations() -> impl Strategy<Value = Operation> {
         spec.prop_map(|spec| control("t", [paste_fragment(1, fragment([spec])), select_node()])),
         pairs().prop_map(|pairs| set_attrs(pairs).on("t")),
         pairs().prop_map(|pairs| transform_node("text", pairs).on("u")),
-        (pairs(), marks.clone()).prop_map(|(pairs, marks)| update(
+        (pairs(), marks.clone()).prop_map(|(pairs, marks)| update_node(
             pairs,
             Some("a text".into()),
             Some(marks.into())
@@ -497,10 +497,10 @@ fn operations() -> impl Strategy<Value = Operation> {
         pairs()
             .prop_map(|pairs| { apply_mark_with("m", Attributes::from_iter(pairs), ..).on("t") }),
         pairs().prop_map(|pairs| update_mark("m", pairs, ..).on("t")),
-        Just(copy(..).on("t")),
+        Just(copy_range(..).on("t")),
         Just(select_range(1..).on("t")),
         Just(split_text_node(1).on("t")),
-        Just(delete().on("u")),
+        Just(delete_node().on("u")),
     ]
 }
 

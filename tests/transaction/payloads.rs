@@ -389,7 +389,7 @@ fn a_range_out_of_range_is_told_as_it_was_given() {
         || remove_mark("b", 2..9),
         || toggle_mark("b", 2..9),
         || clear_formatting(2..9),
-        || copy(2..9),
+        || copy_range(2..9),
         || delete_range(2..9),
         || select_range(2..9),
     ];
@@ -440,11 +440,15 @@ fn an_error_about_a_joined_node_names_the_node_that_took_it_in() {
     );
     let deleted = "node b was deleted earlier in this transaction";
     assert_eq!(
-        error(vec![page(), delete().on("b"), set_text("x").on("b")]),
+        error(vec![page(), delete_node().on("b"), set_text("x").on("b")]),
         deleted
     );
     assert_eq!(
-        error(vec![page(), delete().on("page"), set_text("x").on("b")]),
+        error(vec![
+            page(),
+            delete_node().on("page"),
+            set_text("x").on("b")
+        ]),
         deleted
     );
     // What was joined may come back, and go again.
