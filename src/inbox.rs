@@ -22,7 +22,7 @@ use crate::store::{
     Claimant, Claims, CommitError, DataStore, DeadLetter, Delivery, EventState, Failed,
     InboxNumber, InboxStats, Transaction, Verdict,
 };
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 use feed::Run;
 
 /// Takes in messages that may come more than once, and has each event's effect happen once.
@@ -285,7 +285,7 @@ impl Inbox {
         self.with_claims(|claims, _| claims.stats())
     }
 
-    fn with_claims<R>(&self, code: impl FnOnce(&mut Claims, Timestamp) -> R) -> R {
+    fn with_claims<R>(&self, code: impl FnOnce(&mut Claims, MonotonicTime) -> R) -> R {
         self.store.with_claims(self.number, code)
     }
 }
@@ -367,3 +367,6 @@ fn carry_out<M>(
     };
     claim.end_failed(failed)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,21 +1,55 @@
 //! Clocks and deadlines. Everything that needs the time is handed a [`Clock`].
 //!
-//! The system clock counts with the processor's time-stamp counter (by the quanta crate), because two readings
-//! of the operating system's clock would cost more than the lock that they measure. What a person waits for goes by
-//! the operating system's monotonic clock, so a wait limit ends neither early nor never, however the counter was
-//! calibrated and whatever becomes of it. [`ManualClock`] moves only when it is told to: tests of timeouts need no sleep.
+//! A clock has two hands, and each has a type of its own:
+//!
+//! - [`Timestamp`] measures. The system clock reads it from the processor's time-stamp counter (by the quanta crate),
+//!   because two readings of the operating system's clock would cost more than the lock that they measure. The counter is
+//!   not calibrated: it may run some hundred parts per million fast or slow. It serves statistics, sampling, the time for
+//!   which a thread spins or serves others, and the latency that an adaptive limit follows.
+//! - [`MonotonicTime`] decides. It is the operating system's monotonic clock. Deadlines, hold limits, leases, claims, pauses
+//!   before a retry and the intervals of undo groups are made of it, and no conversion leads from one type to the other. So
+//!   no outcome depends on how the counter was calibrated.
+//!
+//! [`ManualClock`] moves only when it is advanced: tests of timeouts need no sleep.
 
 use std::fmt;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant, SystemTime};
+#[cfg(not(loom))]
+use std::time::Instant;
+use std::time::{Duration, SystemTime};
 
 use crate::sync::{Mutex, rank};
 
-/// A moment on a [`Clock`]: nanoseconds since that clock began. Only moments of one clock compare.
+/// A moment for statistics: nanoseconds since a [`Clock`] began, by its counter. Only moments of one clock compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(u64);
+
+/// A moment that decides an outcome: nanoseconds of monotonic time since a [`Clock`] began. Only moments of one clock
+/// compare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MonotonicTime(u64);
+
+impl MonotonicTime {
+    /// The moment `duration` later; the last one that a clock can count if that is beyond it.
+    pub(crate) fn saturating_add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(duration)))
+    }
+}
+
+impl Sub for MonotonicTime {
+    type Output = Duration;
+
+    /// The time from `earlier` to `self`; zero where `earlier` is the later one.
+    fn sub(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
 impl Sub for Timestamp {
     type Output = Duration;
@@ -29,16 +63,16 @@ impl Sub for Timestamp {
 /// When something ends: by the clock that decides it, and by the machine's calendar, for whoever is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expiry {
-    pub(crate) at: Timestamp,
+    pub(crate) at: MonotonicTime,
     pub(crate) date: SystemTime,
 }
 
 impl Expiry {
     /// So long after `now`. `None` if that is too far away to be expressed.
-    pub(crate) fn after(now: Timestamp, duration: Duration) -> Option<Self> {
+    pub(crate) fn after(now: MonotonicTime, duration: Duration) -> Option<Self> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
         Some(Self {
-            at: Timestamp(now.0.checked_add(nanos)?),
+            at: MonotonicTime(now.0.checked_add(nanos)?),
             date: SystemTime::now().checked_add(duration)?,
         })
     }
@@ -46,15 +80,15 @@ impl Expiry {
     /// So many seconds after a clock's beginning, for rooms that know no durations.
     #[cfg(test)]
     pub(crate) fn after_start(seconds: u64) -> Option<Self> {
-        Self::after(Timestamp(0), Duration::from_secs(seconds))
+        Self::after(MonotonicTime(0), Duration::from_secs(seconds))
     }
 
-    pub(crate) fn has_come(&self, now: Timestamp) -> bool {
+    pub(crate) fn has_come(&self, now: MonotonicTime) -> bool {
         self.at <= now
     }
 
     /// How long it is until then; zero once it has come.
-    pub(crate) fn left(&self, now: Timestamp) -> Duration {
+    pub(crate) fn left(&self, now: MonotonicTime) -> Duration {
         self.at - now
     }
 }
@@ -76,6 +110,12 @@ pub struct Clock(Source);
 enum Source {
     System(SystemClock),
     Manual(ManualClock),
+    /// A manual clock whose counter runs so many times faster than its monotonic time.
+    #[cfg(test)]
+    Skewed {
+        clock: ManualClock,
+        rate: u64,
+    },
 }
 
 impl Clock {
@@ -89,45 +129,56 @@ impl Clock {
         matches!(self.0, Source::Manual(_))
     }
 
+    /// The moment for statistics.
     pub(crate) fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System(clock) => clock.now(),
-            Source::Manual(clock) => clock.now(),
+            Source::Manual(clock) => Timestamp(clock.nanos()),
+            #[cfg(test)]
+            Source::Skewed { clock, rate } => Timestamp(clock.nanos() * rate),
         }
     }
 
-    /// The moment `limit` from now. A limit too long for the clock to express is no limit.
-    pub(crate) fn deadline(&self, limit: Duration) -> Option<Deadline> {
+    /// The moment for everything that decides an outcome.
+    pub(crate) fn monotonic(&self) -> MonotonicTime {
         match &self.0 {
-            Source::System(_) => Instant::now().checked_add(limit).map(Deadline::System),
-            Source::Manual(clock) => {
-                let nanos = u64::try_from(limit.as_nanos()).ok()?;
-                let at = clock.now().0.checked_add(nanos)?;
-                Some(Deadline::Manual(Timestamp(at)))
-            }
+            Source::System(clock) => clock.monotonic(),
+            Source::Manual(clock) => MonotonicTime(clock.nanos()),
+            #[cfg(test)]
+            Source::Skewed { clock, .. } => MonotonicTime(clock.nanos()),
         }
+    }
+
+    /// The moment `limit` from now. A limit of more nanoseconds than a clock can count is no limit.
+    pub(crate) fn deadline(&self, limit: Duration) -> Option<Deadline> {
+        u64::try_from(limit.as_nanos()).ok()?;
+        Some(self.due(limit))
+    }
+
+    /// The moment `delay` from now; the last one that the clock can count if that is beyond it, so each moment comes.
+    pub(crate) fn due(&self, delay: Duration) -> Deadline {
+        Deadline(self.monotonic().saturating_add(delay))
     }
 
     /// How long to wait until `deadline`; `None` once it has passed.
     pub(crate) fn until(&self, deadline: Deadline) -> Option<Pause> {
-        match deadline {
-            Deadline::System(at) => {
-                let left = at.saturating_duration_since(Instant::now());
-                (!left.is_zero()).then_some(Pause::For(left))
-            }
-            Deadline::Manual(at) => {
-                let left = at - self.now();
-                (!left.is_zero()).then_some(Pause::UntilAdvanced)
-            }
-        }
+        let left = deadline.0 - self.monotonic();
+        (!left.is_zero()).then(|| match self.0 {
+            Source::System(_) => Pause::For(left),
+            _ => Pause::UntilAdvanced,
+        })
     }
 
     /// Asks that `listener` be told whenever the time jumps. The system clock never jumps.
     pub(crate) fn listen<L: TimeListener + 'static>(&self, listener: &Arc<L>) {
-        if let Source::Manual(clock) = &self.0 {
-            let listener = Arc::downgrade(listener);
-            clock.listen(listener);
-        }
+        let clock = match &self.0 {
+            Source::System(_) => return,
+            Source::Manual(clock) => clock,
+            #[cfg(test)]
+            Source::Skewed { clock, .. } => clock,
+        };
+        let listener = Arc::downgrade(listener);
+        clock.listen(listener);
     }
 }
 
@@ -141,17 +192,18 @@ impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Source::System(_) => f.write_str("Clock::System"),
-            Source::Manual(clock) => write!(f, "Clock::Manual({:?})", clock.now() - Timestamp(0)),
+            Source::Manual(clock) => write!(f, "Clock::Manual({:?})", clock.elapsed()),
+            #[cfg(test)]
+            Source::Skewed { clock, rate } => {
+                write!(f, "Clock::Skewed({:?}, {rate})", clock.elapsed())
+            }
         }
     }
 }
 
 /// A moment after which a wait is over. Only those of one clock compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Deadline {
-    System(Instant),
-    Manual(Timestamp),
-}
+pub(crate) struct Deadline(MonotonicTime);
 
 /// How a thread waits for a deadline that lies ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +225,8 @@ struct SystemClock {
     counter: quanta::Clock,
     #[cfg(not(loom))]
     began: u64,
+    #[cfg(not(loom))]
+    epoch: Instant,
 }
 
 #[cfg(not(loom))]
@@ -180,11 +234,19 @@ impl SystemClock {
     fn new() -> Self {
         let counter = quanta::Clock::new();
         let began = counter.raw();
-        Self { counter, began }
+        Self {
+            counter,
+            began,
+            epoch: Instant::now(),
+        }
     }
 
     fn now(&self) -> Timestamp {
         Timestamp(self.counter.delta_as_nanos(self.began, self.counter.raw()))
+    }
+
+    fn monotonic(&self) -> MonotonicTime {
+        MonotonicTime(nanos(self.epoch.elapsed()))
     }
 }
 
@@ -197,6 +259,10 @@ impl SystemClock {
 
     fn now(&self) -> Timestamp {
         Timestamp(0)
+    }
+
+    fn monotonic(&self) -> MonotonicTime {
+        MonotonicTime(0)
     }
 }
 
@@ -238,8 +304,7 @@ impl ManualClock {
     ///
     /// Returns when all have been woken, not when they have acted on it.
     pub fn advance(&self, by: Duration) {
-        let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-        let moved = |now: u64| Some(now.saturating_add(nanos));
+        let moved = |now: u64| Some(now.saturating_add(nanos(by)));
         // `moved` never declines, so there is no error to look at.
         let _ = self
             .0
@@ -254,8 +319,21 @@ impl ManualClock {
         }
     }
 
-    fn now(&self) -> Timestamp {
-        Timestamp(self.0.now.load(Ordering::SeqCst))
+    /// This clock with a counter that runs `rate` times as fast as its monotonic time.
+    #[cfg(test)]
+    pub(crate) fn skewed(&self, rate: u64) -> Clock {
+        Clock(Source::Skewed {
+            clock: self.clone(),
+            rate,
+        })
+    }
+
+    fn nanos(&self) -> u64 {
+        self.0.now.load(Ordering::SeqCst)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.nanos())
     }
 
     fn listen(&self, listener: Weak<dyn TimeListener>) {
@@ -267,6 +345,39 @@ impl ManualClock {
 
 impl fmt::Debug for ManualClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ManualClock({:?})", self.now() - Timestamp(0))
+        write!(f, "ManualClock({:?})", self.elapsed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn deadlines_and_ends_are_monotonic_time_whatever_the_counter_says() {
+        let manual = ManualClock::new();
+        let clock = manual.skewed(2);
+        let deadline = clock.deadline(10 * SECOND).unwrap();
+        let expiry = Expiry::after(clock.monotonic(), 10 * SECOND).unwrap();
+        manual.advance(6 * SECOND);
+        assert_eq!(clock.now() - Timestamp(0), 12 * SECOND);
+        assert!(clock.until(deadline).is_some() && !expiry.has_come(clock.monotonic()));
+        manual.advance(4 * SECOND);
+        assert!(clock.until(deadline).is_none() && expiry.has_come(clock.monotonic()));
+    }
+
+    #[test]
+    fn a_deadline_beyond_what_the_clock_can_count_is_its_last_moment() {
+        let manual = ManualClock::new();
+        let clock = manual.clock();
+        manual.advance(Duration::from_nanos(u64::MAX) - SECOND);
+        let deadline = clock.due(2 * SECOND);
+        assert_eq!(clock.deadline(2 * SECOND), Some(deadline));
+        assert!(clock.until(deadline).is_some());
+        manual.advance(SECOND);
+        assert!(clock.until(deadline).is_none());
+        assert_eq!(clock.deadline(Duration::MAX), None, "no limit");
     }
 }

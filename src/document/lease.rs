@@ -13,7 +13,7 @@ use im::OrdSet;
 pub use target::{LeaseTarget, LeaseTargets};
 
 use crate::id::{FencingToken, NodeId, OwnerId};
-use crate::time::{Expiry, Timestamp};
+use crate::time::{Expiry, MonotonicTime};
 
 /// One lease.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    fn is_live(&self, now: Timestamp) -> bool {
+    fn is_live(&self, now: MonotonicTime) -> bool {
         !self.expiry.has_come(now)
     }
 }
@@ -57,7 +57,7 @@ struct Table {
     whole: Option<FencingToken>,
     nodes: im::HashMap<NodeId, FencingToken, FixedState>,
     /// The same holdings, by when they end.
-    ends: OrdSet<(Timestamp, FencingToken)>,
+    ends: OrdSet<(MonotonicTime, FencingToken)>,
 }
 
 impl Leases {
@@ -81,7 +81,7 @@ impl Leases {
     }
 
     /// The lease with this token, if it lasts still.
-    pub(crate) fn live(&self, token: FencingToken, now: Timestamp) -> Option<&Arc<Holding>> {
+    pub(crate) fn live(&self, token: FencingToken, now: MonotonicTime) -> Option<&Arc<Holding>> {
         let holding = self.table.as_ref()?.holdings.get(&token)?;
         holding.is_live(now).then_some(holding)
     }
@@ -91,7 +91,7 @@ impl Leases {
     pub(crate) fn in_the_way<'a>(
         &'a self,
         targets: &[LeaseTarget],
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Option<InTheWay<'a>> {
         let table = self.table.as_deref()?;
         targets.iter().find_map(|target| {
@@ -111,7 +111,7 @@ impl Leases {
         targets: LeaseTargets,
         owner: OwnerId,
         expiry: Expiry,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> (Arc<Holding>, Swept) {
         debug_assert!(self.in_the_way(&targets, now).is_none());
         let swept = self.sweep(now);
@@ -138,7 +138,7 @@ impl Leases {
         &mut self,
         token: FencingToken,
         expiry: Expiry,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Option<Arc<Holding>> {
         let holding = Arc::clone(self.live(token, now)?);
         let table = Arc::make_mut(self.table.as_mut()?);
@@ -164,11 +164,11 @@ impl Leases {
     }
 
     /// Clears away what has expired: everything at once, if all has; otherwise no more than some.
-    fn sweep(&mut self, now: Timestamp) -> Swept {
+    fn sweep(&mut self, now: MonotonicTime) -> Swept {
         let Some(table) = &mut self.table else {
             return Swept(None);
         };
-        let over = |end: Option<&(Timestamp, FencingToken)>| {
+        let over = |end: Option<&(MonotonicTime, FencingToken)>| {
             end.copied()
                 .filter(|(at, _)| *at <= now)
                 .map(|(_, token)| token)

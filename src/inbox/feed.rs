@@ -144,8 +144,8 @@ pub(super) struct Run<'a, M> {
     was_due: bool,
 }
 
-/// By when it is due, and then in the order in which it came. What the clock cannot express comes last.
-type Place = (bool, Option<Deadline>, u64);
+/// By when it is due, and then in the order in which it came. Each deadline comes, so each message is looked at again.
+type Place = (Deadline, u64);
 
 /// A message that was taken from the channel.
 struct Taken<M> {
@@ -215,7 +215,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
                 Err(TryRecvError::Disconnected) => Received::Disconnected,
                 Err(TryRecvError::Empty) => {
                     let first = self.waiting.keys().next();
-                    let deadline = first.and_then(|(_, deadline, _)| *deadline);
+                    let deadline = first.map(|(deadline, _)| *deadline);
                     let clock = self.inbox.store.clock();
                     receive(messages, clock, deadline, self.feed.cancel)
                 }
@@ -234,8 +234,8 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
 
     fn due(&mut self) -> Option<Taken<M>> {
         let first = self.waiting.first_entry()?;
-        let (_, deadline, _) = *first.key();
-        let passed = self.inbox.store.clock().until(deadline?).is_none();
+        let (deadline, _) = *first.key();
+        let passed = self.inbox.store.clock().until(deadline).is_none();
         passed.then(|| first.remove())
     }
 
@@ -264,9 +264,9 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
 
     /// Where something waits that is due after this time.
     fn place(&mut self, delay: Duration) -> Place {
-        let deadline = self.inbox.store.clock().deadline(delay);
+        let deadline = self.inbox.store.clock().due(delay);
         self.waited += 1;
-        (deadline.is_none(), deadline, self.waited)
+        (deadline, self.waited)
     }
 
     fn interrupted(&mut self, taken: Option<Taken<M>>, error: LockError) -> Interrupted<M> {

@@ -275,11 +275,6 @@ impl FifoLock {
         &self.0.clock
     }
 
-    /// The moment, by the clock that the figures go by.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.0.clock.now()
-    }
-
     /// Whether somebody holds the lock.
     pub fn is_locked(&self) -> bool {
         !self.0.word.is_free()

@@ -14,7 +14,7 @@ use hashbrown::HashMap;
 use smol_str::SmolStr;
 
 use crate::id::{FencingToken, OwnerId};
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 use figures::Figures;
 pub use figures::{InboxStats, ReasonCount};
 pub(crate) use inboxes::InboxNumber;
@@ -67,27 +67,33 @@ enum State {
 
 struct Burial {
     number: u64,
-    at: Timestamp,
+    at: MonotonicTime,
     cause: Cause,
     error: String,
 }
 
 struct Done {
     attempts: u32,
-    at: Timestamp,
+    at: MonotonicTime,
 }
 
-/// From some moment on, for so long.
+/// From some moment on until another.
 #[derive(Clone, Copy)]
 struct Span {
-    since: Timestamp,
-    lasts: Duration,
+    since: MonotonicTime,
+    until: MonotonicTime,
 }
 
 impl Span {
+    /// Ends at the last moment that the clock can count, if not before: so each span ends.
+    fn new(since: MonotonicTime, lasts: Duration) -> Self {
+        let until = since.saturating_add(lasts);
+        Self { since, until }
+    }
+
     /// What is left of it, if anything is.
-    fn left(&self, now: Timestamp) -> Option<Duration> {
-        let left = self.lasts.saturating_sub(now - self.since);
+    fn left(&self, now: MonotonicTime) -> Option<Duration> {
+        let left = self.until - now;
         (!left.is_zero()).then_some(left)
     }
 }
@@ -152,7 +158,7 @@ impl Claims {
         &mut self,
         delivery: &Delivery<'_>,
         by: &Claimant<'_>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Verdict {
         self.figures.received += u64::from(delivery.first);
         if self.done.contains(delivery.id) {
@@ -187,7 +193,7 @@ impl Claims {
         Verdict::Claimed { token, attempt }
     }
 
-    fn claim_new(&mut self, delivery: &Delivery<'_>, by: &Claimant<'_>, now: Timestamp) -> Verdict {
+    fn claim_new(&mut self, delivery: &Delivery<'_>, by: &Claimant<'_>, now: MonotonicTime) -> Verdict {
         // Without a time a message is older than nothing: `None` is the smallest, and has its own case.
         if delivery.sent_at.is_some() && delivery.sent_at <= self.watermark {
             self.figures.too_old += 1;
@@ -205,7 +211,7 @@ impl Claims {
     }
 
     /// Who has the event claimed, and since when.
-    fn claimed(&self, id: &str) -> Option<(FencingToken, Timestamp)> {
+    fn claimed(&self, id: &str) -> Option<(FencingToken, MonotonicTime)> {
         match &self.open.get(id)?.state {
             State::Claimed { token, span, .. } => Some((*token, span.since)),
             State::Waiting { .. } | State::Dead(_) => None,
@@ -218,7 +224,7 @@ impl Claims {
     }
 
     /// Marks an event as done, by whoever [holds](Self::holds) it.
-    pub(super) fn finish(&mut self, id: &str, now: Timestamp) {
+    pub(super) fn finish(&mut self, id: &str, now: MonotonicTime) {
         let since = self.claimed(id).map_or(now, |(_, since)| since);
         let Some((id, open)) = self.open.remove_entry(id) else {
             return;
@@ -241,7 +247,7 @@ impl Claims {
         token: FencingToken,
         failed: Failed,
         (delay, limit): (Duration, u32),
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Aftermath {
         if !self.holds(id, token) {
             return self.superseded();
@@ -255,8 +261,7 @@ impl Claims {
             FailedKind::Poison => Cause::Poison,
             _ if exhausted => Cause::Exhausted,
             _ => {
-                let (since, lasts) = (now, delay);
-                let span = Span { since, lasts };
+                let span = Span::new(now, delay);
                 open.state = State::Waiting { span };
                 return Aftermath::Again;
             }
@@ -274,7 +279,7 @@ impl Claims {
     }
 
     /// Ends an attempt as if it had not been made.
-    pub(crate) fn withdraw(&mut self, id: &str, token: FencingToken, now: Timestamp) {
+    pub(crate) fn withdraw(&mut self, id: &str, token: FencingToken, now: MonotonicTime) {
         if !self.holds(id, token) {
             return;
         }
@@ -292,7 +297,7 @@ impl Claims {
     }
 
     /// Ends an attempt of which nobody says how it ended. The next delivery may claim the event.
-    pub(crate) fn give_up(&mut self, id: &str, token: FencingToken, now: Timestamp) {
+    pub(crate) fn give_up(&mut self, id: &str, token: FencingToken, now: MonotonicTime) {
         if self.holds(id, token)
             && let Some(open) = self.open.get_mut(id)
         {
@@ -300,7 +305,7 @@ impl Claims {
         }
     }
 
-    fn bury_unheard_of(&mut self, id: &str, now: Timestamp) -> DeadLetter {
+    fn bury_unheard_of(&mut self, id: &str, now: MonotonicTime) -> DeadLetter {
         let failed = Failed {
             kind: FailedKind::Transient,
             reason: SmolStr::new_static("no word of the last attempt"),
@@ -316,7 +321,7 @@ impl Claims {
         id: &str,
         cause: Cause,
         error: String,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> Option<DeadLetter> {
         let (id, _) = self.open.get_key_value(id)?;
         let id = id.clone();
@@ -350,7 +355,7 @@ impl Claims {
     }
 
     /// Gives a dead event all its attempts again. Returns whether it was dead.
-    pub(crate) fn revive(&mut self, id: &str, now: Timestamp) -> bool {
+    pub(crate) fn revive(&mut self, id: &str, now: MonotonicTime) -> bool {
         let open = self.open.get_mut(id);
         let Some(open) = open.filter(|open| matches!(open.state, State::Dead(_))) else {
             return false;
@@ -393,24 +398,20 @@ impl Claims {
 }
 
 impl Claimant<'_> {
-    fn claims(&self, token: FencingToken, now: Timestamp) -> State {
+    fn claims(&self, token: FencingToken, now: MonotonicTime) -> State {
         State::Claimed {
             owner: self.owner.clone(),
             token,
-            span: Span {
-                since: now,
-                lasts: self.claim_time,
-            },
+            span: Span::new(now, self.claim_time),
         }
     }
 }
 
 impl State {
     /// Due at once.
-    fn due(now: Timestamp) -> Self {
-        let (since, lasts) = (now, Duration::ZERO);
+    fn due(now: MonotonicTime) -> Self {
         Self::Waiting {
-            span: Span { since, lasts },
+            span: Span::new(now, Duration::ZERO),
         }
     }
 }

@@ -14,7 +14,7 @@ pub use info::{LeaseHolder, LeaseInfo};
 use super::DataStore;
 use crate::document::{Holding, LeaseTarget, LeaseTargets};
 use crate::id::{FencingToken, OwnerId};
-use crate::time::{Expiry, Timestamp};
+use crate::time::{Expiry, MonotonicTime};
 
 /// # Leases
 ///
@@ -100,7 +100,7 @@ impl DataStore {
     /// ```
     pub fn lease_by_token(&self, token: FencingToken) -> Option<Lease> {
         let published = self.0.published.lock();
-        let holding = published.snapshot.held().live(token, self.0.lock.now())?;
+        let holding = published.snapshot.held().live(token, self.monotonic())?;
         let holding = Arc::clone(holding);
         drop(published);
         Some(Lease {
@@ -126,7 +126,7 @@ impl DataStore {
     pub fn leased(&self, target: impl Into<LeaseTarget>) -> Option<LeaseHolder> {
         let target = target.into();
         let published = self.0.published.lock();
-        let now = self.0.lock.now();
+        let now = self.monotonic();
         let leases = published.snapshot.held();
         let found = leases.in_the_way(std::slice::from_ref(&target), now)?;
         Some(LeaseHolder::new(found, now))
@@ -135,18 +135,18 @@ impl DataStore {
     /// All leases that last still, in the order in which they were taken. Others go on meanwhile, so one may have ended since.
     pub fn leases(&self) -> Vec<LeaseInfo> {
         let snapshot = self.snapshot();
-        let now = self.0.lock.now();
+        let now = self.monotonic();
         let holdings = snapshot.held().iter();
         LeaseInfo::list(holdings.filter(|holding| !holding.expiry.has_come(now)))
     }
 
     /// The moment, and that so long after it. To be called with the published version locked, so that leases are taken in the
     /// order of their moments.
-    fn until(&self, duration: Duration) -> Result<(Timestamp, Expiry), LeaseError> {
+    fn until(&self, duration: Duration) -> Result<(MonotonicTime, Expiry), LeaseError> {
         if duration.is_zero() {
             return Err(LeaseError::NoDuration);
         }
-        let now = self.0.lock.now();
+        let now = self.monotonic();
         let expiry = Expiry::after(now, duration).ok_or(LeaseError::TooLong { duration })?;
         Ok((now, expiry))
     }
@@ -214,7 +214,7 @@ impl Lease {
     /// How much longer it lasts, by the store's clock; zero when it has ended.
     pub fn remaining(&self) -> Duration {
         let published = self.store.0.published.lock();
-        let now = self.store.0.lock.now();
+        let now = self.store.monotonic();
         let live = published.snapshot.held().live(self.fencing_token(), now);
         live.map_or(Duration::ZERO, |holding| holding.expiry.left(now))
     }
@@ -248,7 +248,7 @@ impl Lease {
     /// been done beside its next owner.
     pub fn release(self) -> Result<(), LeaseError> {
         let mut published = self.store.0.published.lock();
-        let now = self.store.0.lock.now();
+        let now = self.store.monotonic();
         let leases = published.snapshot.held();
         if leases.live(self.holding.token, now).is_none() {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
@@ -274,3 +274,6 @@ impl fmt::Debug for Lease {
         fmt::Debug::fmt(&self.info(), f)
     }
 }
+
+#[cfg(test)]
+mod tests;

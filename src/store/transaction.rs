@@ -22,7 +22,7 @@ use super::{
 use crate::document::{Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View};
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// A transaction: sees its own changes, shows them to nobody until it is committed.
 ///
@@ -240,8 +240,8 @@ impl Transaction {
     }
 
     /// The moment, by the clock of the store.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.store().0.lock.now()
+    pub(crate) fn now(&self) -> MonotonicTime {
+        self.store().monotonic()
     }
 
     /// Says that it undoes the commits that made these versions.

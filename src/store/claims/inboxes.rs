@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::Claims;
 use crate::id::FencingToken;
 use crate::store::{CommitError, DataStore, Published, Term, Transaction};
-use crate::time::{Clock, Timestamp};
+use crate::time::{Clock, MonotonicTime};
 
 /// Which inbox of its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ struct Mark {
     inbox: InboxNumber,
     event: SmolStr,
     token: FencingToken,
-    at: Timestamp,
+    at: MonotonicTime,
 }
 
 impl Term for Mark {
@@ -96,13 +96,18 @@ impl DataStore {
     pub(crate) fn with_claims<R>(
         &self,
         inbox: InboxNumber,
-        code: impl FnOnce(&mut Claims, Timestamp) -> R,
+        code: impl FnOnce(&mut Claims, MonotonicTime) -> R,
     ) -> R {
-        let now = self.0.lock.now();
+        let now = self.monotonic();
         let mut published = self.0.published.lock();
         // Numbers are given by `inbox` alone, and inboxes stay.
         let (_, claims) = &mut published.inboxes.0[inbox.0];
         code(claims, now)
+    }
+
+    /// The moment for everything that decides an outcome, by the clock of the store.
+    pub(crate) fn monotonic(&self) -> MonotonicTime {
+        self.clock().monotonic()
     }
 
     /// What the store takes its time from.

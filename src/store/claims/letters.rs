@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::{Burial, Claims, Open, State};
 use crate::id::{FencingToken, OwnerId};
 use crate::lock::millis;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// Why an event is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -94,7 +94,7 @@ impl Burial {
         id: &SmolStr,
         attempts: u32,
         sent_at: Option<SystemTime>,
-        now: Timestamp,
+        now: MonotonicTime,
     ) -> DeadLetter {
         DeadLetter {
             event_id: id.clone(),
@@ -144,7 +144,7 @@ pub enum EventState {
 
 impl Claims {
     /// What is known of an event.
-    pub(crate) fn state(&self, id: &str, now: Timestamp) -> Option<EventState> {
+    pub(crate) fn state(&self, id: &str, now: MonotonicTime) -> Option<EventState> {
         if let Some(done) = self.done.get(id) {
             return Some(EventState::Done {
                 attempts: done.attempts,
@@ -156,7 +156,7 @@ impl Claims {
     }
 
     /// The dead events, in the order in which they died, each with what tells that order.
-    pub(crate) fn dead(&self, now: Timestamp) -> Vec<(u64, DeadLetter)> {
+    pub(crate) fn dead(&self, now: MonotonicTime) -> Vec<(u64, DeadLetter)> {
         let open = self.open.iter();
         open.filter_map(|(id, open)| match &open.state {
             State::Dead(burial) => {
@@ -170,7 +170,7 @@ impl Claims {
 }
 
 impl Open {
-    fn state(&self, id: &SmolStr, now: Timestamp) -> EventState {
+    fn state(&self, id: &SmolStr, now: MonotonicTime) -> EventState {
         match &self.state {
             State::Claimed { owner, token, span } => EventState::Claimed {
                 owner: owner.clone(),

@@ -80,7 +80,7 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Timestamp;
+    use crate::time::MonotonicTime;
 
     #[test]
     fn marks_grow_in_small_steps_and_give_their_room_back() {
@@ -90,7 +90,7 @@ mod tests {
         for number in 0..EVENTS {
             let done = Done {
                 attempts: number,
-                at: Timestamp::default(),
+                at: MonotonicTime::default(),
             };
             marks.insert(id(number), done);
         }

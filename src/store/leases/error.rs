@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{LeaseHolder, LeaseInfo};
 use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// Why something was not leased, not renewed, not released, or cannot be required. Nothing is different then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,7 +62,7 @@ pub struct LeaseLost {
 }
 
 impl LeaseLost {
-    pub(super) fn new(holding: &Holding, leases: &Leases, now: Timestamp) -> Self {
+    pub(super) fn new(holding: &Holding, leases: &Leases, now: MonotonicTime) -> Self {
         let holder = leases.in_the_way(&holding.targets, now);
         Self {
             fencing_token: holding.token,

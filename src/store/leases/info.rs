@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::document::{Holding, InTheWay, LeaseTarget, LeaseTargets, Snapshot};
 use crate::id::{FencingToken, OwnerId};
 use crate::lock::millis;
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// A lease as data.
 ///
@@ -80,7 +80,7 @@ pub struct LeaseHolder {
 }
 
 impl LeaseHolder {
-    pub(super) fn new(found: InTheWay<'_>, now: Timestamp) -> Self {
+    pub(super) fn new(found: InTheWay<'_>, now: MonotonicTime) -> Self {
         Self {
             target: found.target.clone(),
             lease: LeaseInfo::new(found.holding),

@@ -15,7 +15,7 @@ struct Required {
 
 impl Required {
     fn lost(&self, published: &Published) -> Option<LeaseLost> {
-        let now = self.store.0.lock.now();
+        let now = self.store.monotonic();
         let leases = published.snapshot.held();
         match leases.live(self.holding.token, now) {
             Some(_) => None,

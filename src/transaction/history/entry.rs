@@ -7,7 +7,7 @@ use super::Edit;
 use super::part::Part;
 use crate::document::{Change, Conflict, Selection, Since};
 use crate::store::{Transaction, Witnessed};
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::run::call;
 
@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub(super) name: Option<SmolStr>,
     /// Whether an edit that goes on where its last one ended may join it.
     pub(super) open: bool,
-    pub(super) last: Timestamp,
+    pub(super) last: MonotonicTime,
     /// What is selected where it is undone; for an entry that was undone itself, where it is
     /// redone. As it was at the time.
     pub(super) there: Option<Selection>,

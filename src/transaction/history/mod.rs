@@ -25,7 +25,7 @@ use super::operation::Callback;
 use crate::document::{Change, Selection, Since};
 use crate::id::{NodeId, OwnerId};
 use crate::store::{Transaction, Witnessed};
-use crate::time::Timestamp;
+use crate::time::MonotonicTime;
 
 /// Which way to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) struct Edit {
     pub(super) inverses: Vec<Callback>,
     pub(super) before: Option<Selection>,
     pub(super) after: Option<Selection>,
-    pub(super) at: Timestamp,
+    pub(super) at: MonotonicTime,
     /// The version that it made.
     pub(super) version: u64,
 }
@@ -414,3 +414,6 @@ impl Topmost {
         Ok(Rewound { since, here, there })
     }
 }
+
+#[cfg(test)]
+mod tests;
