@@ -6,7 +6,6 @@ mod message;
 mod options;
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::SystemTime;
 
 use smol_str::SmolStr;
@@ -16,6 +15,7 @@ pub use feed::{Feed, Interrupted, Interruption};
 pub use message::{Failure, Handled, Message, Outcome};
 pub use options::InboxOptions;
 
+use crate::caught::catch;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::store::{
@@ -341,9 +341,7 @@ fn carry_out<M>(
     message: &M,
     handler: impl FnOnce(&mut Transaction, &M) -> Handled,
 ) -> Outcome {
-    let handled = catch_unwind(AssertUnwindSafe(|| {
-        transaction.lend(|transaction| handler(transaction, message))
-    }));
+    let handled = catch(|| transaction.lend(|transaction| handler(transaction, message)));
     let failed = match handled {
         Ok((_, Err(taken_out))) => CommitError::from(taken_out).into(),
         Ok((Ok(()), Ok(()))) => match claim.try_commit(transaction) {
@@ -360,9 +358,9 @@ fn carry_out<M>(
             transaction.rollback();
             failure.into()
         }
-        Err(payload) => {
+        Err(panic) => {
             transaction.rollback();
-            Failed::panicked(&*payload)
+            Failed::panicked(&panic)
         }
     };
     claim.end_failed(failed)

@@ -71,6 +71,7 @@
 
 #[cfg(feature = "bare")]
 mod bare;
+mod caught;
 mod document;
 mod id;
 mod inbox;

@@ -4,7 +4,7 @@ mod common;
 
 use std::panic::panic_any;
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use common::{PATIENCE, commit, image, store, text};
@@ -460,4 +460,62 @@ fn transaction_05_a_hook_that_is_removed_may_remove_others_when_it_is_dropped() 
         });
         assert!(hooks.remove(hook));
     });
+}
+
+// --- Payloads that panic in `Drop` ---
+
+/// The panic of a payload's own `Drop` came out of `execute` after the commit, and no further hook ran.
+#[test]
+fn transaction_05_after_hooks_run_whatever_the_payload_of_a_panic_does_in_drop() {
+    let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
+    hooks.after(|_| std::panic::panic_any(common::Bomb));
+    let note = notes.clone();
+    hooks.after(move |result| note.add(format!("after: {}", result.version)));
+    let manager = TransactionManager::new(store).with_hooks(hooks);
+    let result = manager.execute([insert_text(0, "x").on("note")]).unwrap();
+    assert_eq!(result.hook_failures.len(), 1);
+    assert_eq!(notes.taken(), [format!("after: {}", result.version)]);
+}
+
+/// A hook that removes itself is dropped when it has run, and its `Drop` is code of the user.
+#[test]
+fn transaction_05_a_hook_that_removes_itself_may_panic_in_drop() {
+    let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
+    let own = Arc::new(OnceLock::new());
+    let (bomb, handle, id) = (common::Bomb, hooks.clone(), Arc::clone(&own));
+    let first = hooks.after(move |_| {
+        let _owned = &bomb;
+        assert!(handle.remove(*id.get().unwrap()));
+    });
+    own.set(first).unwrap();
+    let note = notes.clone();
+    hooks.after(move |result| note.add(format!("after: {}", result.version)));
+    let manager = TransactionManager::new(store).with_hooks(hooks);
+    let result = manager.execute([insert_text(0, "x").on("note")]).unwrap();
+    assert!(result.hook_failures.is_empty());
+    assert_eq!(notes.taken(), [format!("after: {}", result.version)]);
+}
+
+#[test]
+fn transaction_05_errors_of_panics_whose_payload_panics_in_drop_can_be_dropped() {
+    let (store, hooks) = (with_note(), Hooks::new());
+    let manager = TransactionManager::new(store.clone());
+    let explode = || op::<String>(|_| std::panic::panic_any(common::Bomb));
+    drop(manager.execute([explode()]).unwrap_err());
+    drop(
+        manager
+            .clone()
+            .with_node_locks(2)
+            .execute([explode()])
+            .unwrap_err(),
+    );
+    hooks.before(|_, _| std::panic::panic_any(common::Bomb));
+    let hooked = manager.clone().with_hooks(hooks);
+    drop(
+        hooked
+            .execute([insert_text(0, "x").on("note")])
+            .unwrap_err(),
+    );
+    assert!(!store.is_locked());
+    manager.execute([insert_text(0, "x").on("note")]).unwrap();
 }

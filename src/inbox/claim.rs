@@ -1,11 +1,11 @@
 //! The right to work on one event.
 
-use std::any::Any;
 use std::fmt;
 
 use smol_str::{SmolStr, ToSmolStr};
 
 use super::{Failure, Inbox, Outcome};
+use crate::caught::CaughtPanic;
 use crate::id::FencingToken;
 use crate::lock::LockError;
 use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transaction};
@@ -164,10 +164,8 @@ impl Failed {
         }
     }
 
-    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
-        let error = match text {
+    pub(super) fn panicked(panic: &CaughtPanic) -> Self {
+        let error = match panic.message() {
             Some(text) => format!("the handler panicked: {text}"),
             None => "the handler panicked".to_owned(),
         };

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::panic::{Location, resume_unwind};
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use super::{
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::Part;
 use crate::sync::{Mutex, thread_number};
-use crate::time::{Clock, Timestamp};
+use crate::time::Clock;
 
 /// A lock that is granted strictly in the order in which it was asked for.
 ///
@@ -218,10 +218,10 @@ impl FifoLock {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
             Outcome::Done(reply) => Ok(Answer::Done(reply, work)),
             Outcome::Failed(error) => Err(*error),
-            Outcome::Panicked(payload) => {
+            Outcome::Panicked(panic) => {
                 // Not while the thread unwinds: it may have code of users, which panics as well.
                 drop(work);
-                resume_unwind(payload)
+                panic.resume()
             }
         }
     }

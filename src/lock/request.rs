@@ -4,15 +4,15 @@
 //! [relay](super::relay) from where it is woken and not from where it is polled. A request has its own mutex: a woken thread need
 //! not touch the lock's again.
 
-use std::any::Any;
 use std::convert::Infallible;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use smol_str::SmolStr;
 
 use super::parker::{Parker, Waiter};
 use super::{Grant, LockError};
+use crate::caught::{CaughtPanic, catch};
 use crate::id::OwnerId;
 use crate::sync::{Condvar, Hint, Mutex, rank, thread_number};
 use crate::time::{Clock, Deadline, TimeListener};
@@ -144,7 +144,7 @@ pub(super) enum Outcome<R> {
     /// Its work was done by another thread.
     Done(R),
     /// Its work was done by another thread until it panicked.
-    Panicked(Box<dyn Any + Send>),
+    Panicked(CaughtPanic),
 }
 
 /// A grant, or why there is none: what the lock itself has to tell.
@@ -156,7 +156,7 @@ impl Verdict {
             Self::Granted(grant) => Outcome::Granted(grant),
             Self::Failed(error) => Outcome::Failed(error),
             Self::Done(never) => match never {},
-            Self::Panicked(payload) => Outcome::Panicked(payload),
+            Self::Panicked(panic) => Outcome::Panicked(panic),
         }
     }
 }
@@ -317,9 +317,9 @@ impl<W: Errand> Waiting for Request<W> {
             return false;
         };
         // Nobody sees what a panic leaves behind: the work owns all that it changes before it is done, and is not done again.
-        let outcome = match catch_unwind(AssertUnwindSafe(|| work.run(grant))) {
+        let outcome = match catch(|| work.run(grant)) {
             Ok(reply) => Outcome::Done(reply),
-            Err(payload) => Outcome::Panicked(payload),
+            Err(panic) => Outcome::Panicked(panic),
         };
         self.leave_with(outcome, Some(work))
     }

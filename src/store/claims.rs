@@ -193,7 +193,12 @@ impl Claims {
         Verdict::Claimed { token, attempt }
     }
 
-    fn claim_new(&mut self, delivery: &Delivery<'_>, by: &Claimant<'_>, now: MonotonicTime) -> Verdict {
+    fn claim_new(
+        &mut self,
+        delivery: &Delivery<'_>,
+        by: &Claimant<'_>,
+        now: MonotonicTime,
+    ) -> Verdict {
         // Without a time a message is older than nothing: `None` is the smallest, and has its own case.
         if delivery.sent_at.is_some() && delivery.sent_at <= self.watermark {
             self.figures.too_old += 1;

@@ -1,6 +1,5 @@
 //! Why a transaction was not carried out.
 
-use std::any::Any;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -8,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use smol_str::SmolStr;
 
 use super::HookId;
+use crate::caught::CaughtPanic;
 use crate::document::{EditError, Position};
 use crate::id::NodeId;
 use crate::lock::{JoinError, LockError};
@@ -205,25 +205,25 @@ impl From<Box<dyn Error + Send + Sync>> for OperationError {
 }
 
 /// What a panic carried. It was caught when the transaction was rolled back, and can go on from here.
-pub struct PanicPayload(Mutex<Box<dyn Any + Send>>);
+///
+/// A payload whose own `Drop` panics does so in no thread that drops this value: that panic ends there.
+pub struct PanicPayload(Mutex<CaughtPanic>);
 
 impl PanicPayload {
-    pub(super) fn new(payload: Box<dyn Any + Send>) -> Self {
-        Self(Mutex::new(payload))
+    pub(super) fn new(panic: CaughtPanic) -> Self {
+        Self(Mutex::new(panic))
     }
 
     /// The message, if the panic had one.
     pub fn message(&self) -> Option<String> {
-        let payload = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned());
-        text.or_else(|| payload.downcast_ref::<String>().cloned())
+        let panic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        panic.message().map(str::to_owned)
     }
 
     /// Lets the panic go on in the calling thread.
     pub fn resume(self) -> ! {
-        std::panic::resume_unwind(self.0.into_inner().unwrap_or_else(PoisonError::into_inner))
+        let panic = self.0.into_inner();
+        panic.unwrap_or_else(PoisonError::into_inner).resume()
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -10,6 +9,7 @@ use serde::Serialize;
 use super::error::PanicPayload;
 use super::user_code::UserCode;
 use super::{Operation, TransactionError, TransactionResult};
+use crate::caught::{catch, dispose};
 use crate::id::OwnerId;
 use crate::store::Transaction;
 use crate::sync::{Mutex, rank};
@@ -226,13 +226,16 @@ impl Hooks {
                     depth: Self::DEEPEST,
                 });
             };
-            let outcome = catch_unwind(AssertUnwindSafe(|| (hook.code.get())(result)));
-            outcome.map_err(|payload| HookFailure::Panicked {
+            let outcome = catch(|| (hook.code.get())(result));
+            outcome.map_err(|panic| HookFailure::Panicked {
                 hook: hook.id,
-                message: PanicPayload::new(payload).message(),
+                message: panic.message().map(str::to_owned),
             })
         };
-        hooks.iter().filter_map(|hook| run(hook).err()).collect()
+        let failures = hooks.iter().filter_map(|hook| run(hook).err()).collect();
+        // A hook that was removed meanwhile is dropped here, after the commit.
+        dispose(hooks);
+        failures
     }
 }
 
@@ -251,7 +254,7 @@ impl BeforeHooks {
         let mut hooks = self.0.iter().flat_map(|hooks| hooks.iter());
         hooks.try_fold(operations, |operations, hook| {
             let id = hook.id;
-            match catch_unwind(AssertUnwindSafe(|| (hook.code.get())(&context, operations))) {
+            match catch(|| (hook.code.get())(&context, operations)) {
                 Ok(Ok(operations)) => Ok(operations),
                 Ok(Err(Refusal { reason })) => Err(TransactionError::Refused { hook: id, reason }),
                 Err(payload) => Err(TransactionError::HookPanicked {

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::hash::BuildHasher;
+use std::io;
+use std::iter;
 use std::thread;
 use std::time::Duration;
 
@@ -75,6 +77,17 @@ fn pause(attempt: u32, random: u64) -> Duration {
 
 /// An error of which it can be told whether the same may well succeed if it is tried again from the start: a deadlock, or a
 /// node that was changed by others between being read and the commit.
+///
+/// A boxed error is transient if it is one of this crate's errors that is, or has one in the chain of its
+/// [sources](Error::source), of which the first 64 count. An error of your own keeps that by naming what it wraps as its source.
+///
+/// ```
+/// use doclock::{EditError, Transient};
+///
+/// let edit = EditError::NotLocked { id: None, transient: true };
+/// let wrapped: Box<dyn std::error::Error> = std::io::Error::other(edit).into();
+/// assert!(wrapped.is_transient());
+/// ```
 pub trait Transient {
     /// Whether it may.
     fn is_transient(&self) -> bool;
@@ -104,6 +117,12 @@ impl Transient for TransactionError {
     }
 }
 
+impl Transient for OperationError {
+    fn is_transient(&self) -> bool {
+        self.is_transient()
+    }
+}
+
 impl TransactionError {
     /// Whether the same may well succeed if it is tried again from the start, because it failed by an unlucky meeting with
     /// others.
@@ -111,24 +130,67 @@ impl TransactionError {
         match self {
             Self::Lock(error) => error.is_transient(),
             Self::Commit(error) => error.is_transient(),
-            Self::Operation { cause, .. } => match cause {
-                OperationError::Edit(error) => error.is_transient(),
-                _ => false,
-            },
+            Self::Operation { cause, .. } => cause.is_transient(),
             Self::Join(_) | Self::Refused { .. } | Self::HookPanicked { .. } => false,
         }
     }
 }
 
-/// As the error of this crate that is in the box, if one is.
+impl OperationError {
+    /// Whether the whole transaction may well succeed if it is tried again from the start. An error that code
+    /// [returned](Self::Failed) is asked as [`Transient`] asks a boxed error.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Edit(error) => error.is_transient(),
+            Self::Failed(error) => is_transient(&**error),
+            Self::Alias(_)
+            | Self::RangeReversed { .. }
+            | Self::BadPattern { .. }
+            | Self::NotWrapped { .. }
+            | Self::MarkNotFound { .. }
+            | Self::EmptyClipboard
+            | Self::NamedTwice { .. }
+            | Self::LeftOut { .. }
+            | Self::NoGrandparent { .. }
+            | Self::RootWrapped { .. }
+            | Self::NotBehind { .. }
+            | Self::TypesDiffer { .. }
+            | Self::NoItem { .. }
+            | Self::VersionConflict { .. }
+            | Self::Lease(_)
+            | Self::TakenOut(_)
+            | Self::Panicked(_) => false,
+        }
+    }
+}
+
+/// Whether the error, or one in the chain of its sources, is an error of this crate that is transient.
 fn is_transient(error: &(dyn Error + 'static)) -> bool {
     fn of<E: Error + Transient + 'static>(error: &(dyn Error + 'static)) -> bool {
         error.downcast_ref().is_some_and(E::is_transient)
     }
-    of::<TransactionError>(error)
-        || of::<LockError>(error)
-        || of::<EditError>(error)
-        || of::<CommitError>(error)
+    /// An error may name itself as its source.
+    const LONGEST_CHAIN: usize = 64;
+    iter::successors(Some(error), |&error| inner(error))
+        .take(LONGEST_CHAIN)
+        .any(|error| {
+            of::<TransactionError>(error)
+                || of::<OperationError>(error)
+                || of::<LockError>(error)
+                || of::<EditError>(error)
+                || of::<CommitError>(error)
+        })
+}
+
+/// The error in another. [`io::Error`] names as its source not the error that it wraps but that one's source.
+fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
 }
 
 impl Transient for Box<dyn Error> {

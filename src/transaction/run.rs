@@ -1,13 +1,12 @@
 //! Carrying operations out.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
 use super::{TransactionError, declare, edit};
+use crate::caught::catch;
 use crate::document::{Change, Node, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, ExecutedOperation, Transaction};
@@ -241,13 +240,10 @@ pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeI
 /// Runs code. Its panic is an error: whatever state it leaves behind is the transaction's, which is rolled back
 /// unseen.
 pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(), OperationError> {
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        transaction.lend(|transaction| code.call(transaction))
-    }));
-    match outcome {
+    match catch(|| transaction.lend(|transaction| code.call(transaction))) {
         Ok((_, Err(taken_out))) => Err(taken_out.into()),
         Ok((result, Ok(()))) => Ok(result?),
-        Err(payload) => Err(OperationError::Panicked(PanicPayload::new(payload))),
+        Err(panic) => Err(OperationError::Panicked(PanicPayload::new(panic))),
     }
 }
 

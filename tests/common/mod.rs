@@ -73,3 +73,12 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
         ..ProptestConfig::default()
     }
 }
+
+/// The payload of a panic whose own `Drop` panics with another one.
+pub(crate) struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        std::panic::panic_any(Self);
+    }
+}

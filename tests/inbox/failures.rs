@@ -211,3 +211,36 @@ fn inbox_03_limits_of_zero_are_no_trap() {
     assert!(matches!(outcome, Outcome::Dead(letter) if letter.attempts == 1));
     assert!(done(&inbox.process(&("evt-2", ()), |_, _| Ok(())).unwrap()));
 }
+
+/// A worker waited for ever for a retry whose deadline was beyond what its clock could count.
+#[test]
+fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
+    let bank = Bank::new(InboxOptions::new().attempts(3).backoff(CLAIM, CLAIM));
+    bank.clock.advance(Duration::MAX);
+    let (sender, messages) = crossbeam_channel::unbounded();
+    sender.send(("evt-1", ())).unwrap();
+    drop(sender);
+    let inbox = bank.inbox.clone();
+    let (done, over) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let mut attempts = 0;
+        let outcome = inbox.run(&messages, |_, _: &(&str, ())| {
+            attempts += 1;
+            failing("no network")
+        });
+        done.send((outcome.is_ok(), attempts)).unwrap();
+    });
+    let over = over.recv_timeout(crate::common::PATIENCE);
+    assert_eq!(over.expect("the worker returns"), (true, 3));
+    assert_eq!(bank.inbox.dead_letters()[0].cause, Cause::Exhausted);
+}
+
+/// The panic of a payload's own `Drop` ended the worker, and the claim was left behind.
+#[test]
+fn inbox_03_a_panic_whose_payload_panics_in_drop_is_a_failed_attempt() {
+    let bank = Bank::new(InboxOptions::new().attempts(2).backoff(0 * MS, 0 * MS));
+    let message = ("evt-1", ());
+    let outcome = bank.process(&message, |_, _| std::panic::panic_any(crate::common::Bomb));
+    assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
+    assert!(done(&bank.process(&message, credit)));
+}

@@ -235,3 +235,37 @@ fn lock_10_each_of_a_line_has_the_whole_limit() {
     };
     assert_eq!(store.release_lock(last), Ok(Released::Freed));
 }
+
+/// Only grants that are released by id are remembered, so that others do not displace them. A transaction learns of its
+/// revocation by its commit.
+#[test]
+fn lock_10_the_revocation_of_a_transaction_is_not_remembered_for_its_id() {
+    let (store, clock) = limited();
+    let mut revoked = store.begin("ann").unwrap();
+    let got = revoked.lock_id();
+    writes(&mut revoked, "lost");
+    let next = overtaken(&store, &clock);
+    let expected = next.lock_id();
+    let mismatch = ReleaseError::Mismatch { expected, got };
+    assert_eq!(store.release_lock(got), Err(mismatch));
+    assert!(matches!(revoked.commit(), Err(CommitError::Revoked { .. })));
+    unharmed(&store, next);
+}
+
+/// A guard that is dropped before the transaction under it leaves the release to that transaction.
+#[test]
+fn lock_10_the_revocation_of_a_guard_that_is_gone_is_not_remembered_for_its_id() {
+    let (store, clock) = limited();
+    let guard = store.lock("ann").unwrap();
+    let got = guard.id();
+    let mut revoked = store.begin_with(got).unwrap();
+    writes(&mut revoked, "lost");
+    drop(guard);
+    assert_eq!(store.current_lock().unwrap().lock_id, got);
+    let next = overtaken(&store, &clock);
+    let expected = next.lock_id();
+    let mismatch = ReleaseError::Mismatch { expected, got };
+    assert_eq!(store.release_lock(got), Err(mismatch));
+    assert!(matches!(revoked.commit(), Err(CommitError::Revoked { .. })));
+    unharmed(&store, next);
+}

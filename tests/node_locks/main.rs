@@ -5,6 +5,7 @@ mod ends;
 mod modes;
 mod order;
 mod regressions;
+mod retries;
 mod transactions;
 mod waits;
 

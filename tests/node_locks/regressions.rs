@@ -269,3 +269,23 @@ fn the_commit_of_who_was_revoked_says_so_and_not_that_it_conflicts() {
         "{outcome:?}"
     );
 }
+
+/// A second look at the root counted as one at another state of the document.
+#[test]
+fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
+    type Read = fn(&doclock::Transaction);
+    let reads: [Read; 3] = [
+        |it| assert_eq!(doclock::View::root(it), Some(&node("root"))),
+        |it| assert_eq!(doclock::View::text_of(it, &node("b1")).unwrap(), "b1"),
+        |it| assert_eq!(doclock::View::nodes(it).count(), 7),
+    ];
+    for read in reads {
+        let store = document();
+        let scope = Scope::new().write("a1");
+        let mut ann = store.begin_on_as("ann", scope, patient()).unwrap();
+        read(&ann);
+        read(&ann);
+        ann.set_text(&node("a1"), "x").unwrap();
+        ann.commit().unwrap();
+    }
+}

@@ -1,14 +1,13 @@
 //! Sharing the result of a task that somebody else executes.
 
-use std::any::Any;
 use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use smol_str::SmolStr;
 
 use super::shared::Standing;
+use crate::caught::{CaughtPanic, catch};
 use crate::id::{LockId, OwnerId};
 use crate::lock::request::{Errand, Outcome, Request, Waiting};
 use crate::lock::{AcquireOptions, Grant, LockError};
@@ -97,7 +96,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
         match standing.wait(deadline, options.cancel.as_ref()) {
             Outcome::Done(result) => result,
             Outcome::Failed(error) => Err(ExecutionError::Lock(*error)),
-            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::Panicked(panic) => panic.resume(),
             Outcome::Granted(_) => {
                 debug_assert!(false, "whoever joins asks for no grant");
                 Err(ExecutionError::Abandoned { id, owner })
@@ -167,7 +166,7 @@ impl std::error::Error for TaskPanic {}
 /// How a task ended.
 pub(super) enum Ending<'a, V> {
     Done(&'a V),
-    Panicked(&'a (dyn Any + Send)),
+    Panicked(&'a CaughtPanic),
     Abandoned,
 }
 
@@ -179,14 +178,12 @@ pub(super) struct Ended {
 }
 
 impl Ended {
-    fn panicked(&self, payload: &(dyn Any + Send)) -> ExecutionError {
-        let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| payload.downcast_ref().map(String::as_str));
+    fn panicked(&self, panic: &CaughtPanic) -> ExecutionError {
         ExecutionError::Panicked(Box::new(TaskPanic {
             id: self.id,
             owner: self.owner.clone(),
             label: self.label.clone(),
-            message: text.map(str::to_owned),
+            message: panic.message().map(str::to_owned),
         }))
     }
 
@@ -227,11 +224,11 @@ impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
     fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
         let outcome = match ending {
             // What a clone that panics leaves behind is seen by nobody.
-            Ending::Done(value) => match catch_unwind(AssertUnwindSafe(|| V::clone(value))) {
+            Ending::Done(value) => match catch(|| V::clone(value)) {
                 Ok(value) => Outcome::Done(Ok(value)),
-                Err(payload) => Outcome::Panicked(payload),
+                Err(panic) => Outcome::Panicked(panic),
             },
-            Ending::Panicked(payload) => Outcome::Done(Err(task.panicked(*payload))),
+            Ending::Panicked(panic) => Outcome::Done(Err(task.panicked(panic))),
             Ending::Abandoned => Outcome::Done(Err(task.abandoned())),
         };
         if self.leave(outcome) {

@@ -3,7 +3,6 @@
 use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::entry::{Hold, Stand};
 use super::execution::Ending;
 use super::shard::{Parting, Shard, Waited};
 use super::stats::Figures;
+use crate::caught::catch;
 use crate::id::{LockId, random_session};
 use crate::lock::request::{Asker, Errand, Outcome, Request, Waiting};
 use crate::lock::state::Next;
@@ -204,14 +204,14 @@ impl<K, V> Shared<K, V> {
     #[inline(always)]
     pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
         // Nobody sees what a panic leaves behind before it goes on.
-        match catch_unwind(AssertUnwindSafe(task)) {
+        match catch(task) {
             Ok(value) => {
                 self.end(hold, &Ending::Done(&value));
                 value
             }
-            Err(payload) => {
-                self.end(hold, &Ending::Panicked(&*payload));
-                resume_unwind(payload)
+            Err(panic) => {
+                self.end(hold, &Ending::Panicked(&panic));
+                panic.resume()
             }
         }
     }
@@ -367,7 +367,7 @@ impl<K: Send + 'static, V: 'static> Standing<K, V, Infallible> {
             Outcome::Granted(_) => Ok(()),
             Outcome::Failed(error) => Err(*error),
             Outcome::Done(never) => match never {},
-            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::Panicked(panic) => panic.resume(),
         }
     }
 }

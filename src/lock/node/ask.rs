@@ -1,7 +1,6 @@
 //! Asking for nodes, and waiting for them.
 
 use std::convert::Infallible;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,7 +140,7 @@ impl FifoLock {
         match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
             Outcome::Granted(grant) => Ok((grant, Some(limit))),
             Outcome::Failed(error) => Err(*error),
-            Outcome::Panicked(payload) => resume_unwind(payload),
+            Outcome::Panicked(panic) => panic.resume(),
             Outcome::Done(never) => match never {},
         }
     }

@@ -3,10 +3,10 @@
 //! The code can put another transaction in its place. So a transaction that is lent cannot be committed, wherever it is moved,
 //! and after the code it must be where it was.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::Transaction;
+use crate::caught::catch;
 use crate::id::TransactionId;
 
 /// Code moved a transaction out of the reference by which it was lent. The transaction can no longer be committed.
@@ -32,7 +32,7 @@ impl Transaction {
         let transaction = self.id;
         let identity = self.identity();
         let was_lent = std::mem::replace(&mut self.lent, true);
-        let outcome = catch_unwind(AssertUnwindSafe(|| code(self)));
+        let outcome = catch(|| code(self));
         let is_there = self.identity() == identity;
         if is_there {
             self.lent = was_lent;
@@ -42,7 +42,7 @@ impl Transaction {
                 value,
                 is_there.then_some(()).ok_or(TakenOut { transaction }),
             ),
-            Err(payload) => resume_unwind(payload),
+            Err(panic) => panic.resume(),
         }
     }
 

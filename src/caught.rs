@@ -1,0 +1,97 @@
+//! Panics of user code that were caught, and their disposal.
+//!
+//! The payload of a panic is a user value: its `Drop` may panic too. [`CaughtPanic`] is the one form in which the crate keeps a
+//! payload, and [`catch`] the one place that catches. Whatever drops a `CaughtPanic` does not unwind.
+
+use std::any::Any;
+use std::fmt;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Runs user code, and catches its panic. The caller makes sure that no state which the panic left half done is seen.
+#[inline(always)]
+pub(crate) fn catch<R>(code: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
+    catch_unwind(AssertUnwindSafe(code)).map_err(|payload| CaughtPanic(Some(payload)))
+}
+
+/// Drops a user value. A panic of its `Drop` ends here.
+pub(crate) fn dispose<T>(value: T) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
+        && message(&*payload).is_none()
+    {
+        // The payload of a panic in `Drop` could panic when it is dropped, and so could the next one, without an end. A message
+        // cannot.
+        mem::forget(payload);
+    }
+}
+
+/// The payload of a panic that was caught.
+pub(crate) struct CaughtPanic(Option<Box<dyn Any + Send>>);
+
+impl CaughtPanic {
+    /// The message, if the panic had one.
+    pub(crate) fn message(&self) -> Option<&str> {
+        message(self.0.as_deref()?)
+    }
+
+    /// Lets the panic go on in the calling thread.
+    pub(crate) fn resume(mut self) -> ! {
+        // Nothing but `drop` takes the payload before.
+        let payload = self.0.take().unwrap_or_else(|| Box::new("panicked"));
+        resume_unwind(payload)
+    }
+}
+
+fn message(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref().map(String::as_str))
+}
+
+impl Drop for CaughtPanic {
+    fn drop(&mut self) {
+        if let Some(payload) = self.0.take() {
+            dispose(payload);
+        }
+    }
+}
+
+impl fmt::Debug for CaughtPanic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CaughtPanic").field(&self.message()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::panic_any;
+
+    /// A value whose `Drop` panics with another such value.
+    struct Nested(u32);
+
+    impl Drop for Nested {
+        fn drop(&mut self) {
+            if self.0 > 0 {
+                panic_any(Self(self.0 - 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_payload_whose_drop_panics_is_disposed_of_without_unwinding() {
+        for depth in [0, 1, 2, 1_000_000] {
+            let caught = catch(|| panic_any(Nested(depth))).unwrap_err();
+            assert_eq!(caught.message(), None);
+            drop(caught);
+        }
+    }
+
+    #[test]
+    fn a_panic_that_was_caught_keeps_its_message_and_goes_on_with_its_payload() {
+        let caught = catch(|| panic!("number {}", 7)).unwrap_err();
+        assert_eq!(caught.message(), Some("number 7"));
+        let payload = catch_unwind(AssertUnwindSafe(|| caught.resume())).unwrap_err();
+        assert_eq!(message(&*payload), Some("number 7"));
+        assert_eq!(catch(|| 7).unwrap(), 7);
+    }
+}

@@ -1,0 +1,309 @@
+//! What `retry` and managers on nodes try again, however deep the error lies that says so.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+use doclock::{
+    AcquireOptions, CommitError, DataStore, EditError, Hooks, LockError, LockMode, NodeId,
+    Operation, OperationError, Scope, Transaction, TransactionError, TransactionManager, Transient,
+    View, dsl::*, retry,
+};
+
+use super::{document, node, patient, take, until_waiting};
+
+type Boxed = Box<dyn Error>;
+type Shared = Box<dyn Error + Send + Sync>;
+
+// --- Meetings that happen ---
+
+/// Has another owner write `a1` in the first attempt, after it was read and before it is written.
+#[derive(Clone)]
+struct Meeting {
+    store: DataStore,
+    attempts: Arc<AtomicU32>,
+}
+
+impl Meeting {
+    fn new() -> Self {
+        Self {
+            store: document(),
+            attempts: Arc::default(),
+        }
+    }
+
+    fn read(&self, transaction: &Transaction) -> String {
+        let seen = transaction.text_of(&node("a1")).unwrap();
+        if self.attempts.fetch_add(1, Ordering::Relaxed) == 0 {
+            let options = AcquireOptions::new().unbound();
+            let mut bob = self
+                .store
+                .begin_on_as("bob", Scope::new(), options)
+                .unwrap();
+            bob.set_text(&node("a1"), "Bob").unwrap();
+            bob.commit().unwrap();
+        }
+        seen
+    }
+
+    fn manager(&self) -> TransactionManager {
+        TransactionManager::for_owner(self.store.clone(), "ann").with_node_locks(5)
+    }
+
+    /// The second attempt saw what the other owner wrote.
+    fn was_solved(&self) {
+        let text = self.store.snapshot().text_of(&node("a1")).unwrap();
+        assert_eq!(text, "Bob and Ann");
+        assert_eq!(self.attempts.load(Ordering::Relaxed), 2);
+    }
+}
+
+fn write(to: String) -> Operation {
+    set_text(format!("{to} and Ann")).on("a1")
+}
+
+/// Code that reads, and writes by operations of its own.
+fn nested(meeting: &Meeting) -> Operation {
+    let meeting = meeting.clone();
+    op(move |transaction| -> Result<(), TransactionError> {
+        let seen = meeting.read(transaction);
+        transaction.run([write(seen)])
+    })
+}
+
+/// The manager gave up after one attempt: it did not ask errors that code had returned.
+#[test]
+fn node_locks_06_an_outdated_read_inside_nested_operations_is_tried_again() {
+    let meeting = Meeting::new();
+    meeting.manager().execute([nested(&meeting)]).unwrap();
+    meeting.was_solved();
+}
+
+#[test]
+fn node_locks_06_operations_nested_twice_are_tried_again() {
+    let meeting = Meeting::new();
+    let inner = meeting.clone();
+    let outer = op(move |transaction| -> Result<(), TransactionError> {
+        transaction.run([nested(&inner)])
+    });
+    meeting.manager().execute([outer]).unwrap();
+    meeting.was_solved();
+}
+
+#[test]
+fn node_locks_06_an_outdated_read_of_a_before_hook_is_tried_again() {
+    let meeting = Meeting::new();
+    let (hooks, reader) = (Hooks::new(), meeting.clone());
+    hooks.before(move |context, _| {
+        let seen = reader.read(context.transaction());
+        let nested = op(move |transaction| -> Result<(), TransactionError> {
+            transaction.run([write(seen.clone())])
+        });
+        Ok(vec![nested])
+    });
+    let manager = meeting.manager().with_hooks(hooks);
+    manager
+        .execute([set_text("replaced by the hook").on("b2")])
+        .unwrap();
+    meeting.was_solved();
+}
+
+/// Runs a transaction by hand, whose nested operations meet another owner.
+fn by_hand<E: Transient + From<TransactionError> + From<LockError> + From<CommitError>>() {
+    let meeting = Meeting::new();
+    retry(5, || -> Result<(), E> {
+        let mut ann = meeting.store.begin_on_as("ann", Scope::new(), patient())?;
+        ann.run([nested(&meeting)])?;
+        ann.commit()?;
+        Ok(())
+    })
+    .unwrap_or_else(|_| panic!("it is tried again"));
+    meeting.was_solved();
+}
+
+#[test]
+fn node_locks_06_a_retry_by_hand_sees_through_nested_operations_and_boxes() {
+    by_hand::<TransactionError>();
+    by_hand::<Boxed>();
+    by_hand::<Shared>();
+    by_hand::<Report>();
+}
+
+/// An error of a program that says what it comes from.
+#[derive(Debug)]
+struct Report(Shared);
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no report")
+    }
+}
+
+impl Error for Report {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.0)
+    }
+}
+
+impl Transient for Report {
+    fn is_transient(&self) -> bool {
+        self.0.is_transient()
+    }
+}
+
+macro_rules! reports {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Report {
+            fn from(error: $error) -> Self {
+                Self(error.into())
+            }
+        }
+    )*};
+}
+
+reports!(TransactionError, LockError, CommitError);
+
+// --- Every error that says so ---
+
+fn attempts_of<E: Transient>(error: impl Fn() -> E) -> u32 {
+    let mut attempts = 0;
+    let outcome = retry(3, || {
+        attempts += 1;
+        Err::<(), E>(error())
+    });
+    assert!(outcome.is_err());
+    attempts
+}
+
+/// How often `retry` makes an attempt, whatever the error is wrapped in.
+fn attempts<E>(error: impl Fn() -> E) -> u32
+where
+    E: Transient + Error + Send + Sync + 'static,
+{
+    let bare = attempts_of(&error);
+    let failed = || OperationError::from(Shared::from(error()));
+    let operation = || TransactionError::Operation {
+        index: 0,
+        name: "op",
+        node_id: None,
+        cause: failed(),
+    };
+    let wrapped = [
+        attempts_of(|| Boxed::from(error())),
+        attempts_of(|| Shared::from(error())),
+        attempts_of(|| Shared::from(Report(error().into()))),
+        attempts_of(|| Boxed::from(Report(Report(error().into()).into()))),
+        attempts_of(|| Boxed::from(io::Error::other(error()))),
+        attempts_of(|| Boxed::from(io::Error::other(Report(error().into())))),
+        attempts_of(failed),
+        attempts_of(operation),
+        attempts_of(|| Boxed::from(operation())),
+        attempts_of(|| Boxed::from(io::Error::other(operation()))),
+    ];
+    assert_eq!(wrapped, [bare; 10], "{}", error());
+    bare
+}
+
+/// Two readers of one node that both want to write it.
+fn upgrade_conflict() -> LockError {
+    let store = document();
+    let mut ann = take(&store, "ann", Scope::new().read("a1"));
+    let mut bob = take(&store, "bob", Scope::new().read("a1"));
+    let first = thread::spawn(move || ann.lock("a1", LockMode::NodeExclusive));
+    until_waiting(&store.node_locks(), 1);
+    let error = bob.lock("a1", LockMode::NodeExclusive).unwrap_err();
+    drop(bob);
+    first.join().unwrap().unwrap();
+    error
+}
+
+fn reentrant() -> LockError {
+    let store = document();
+    let _guard = store.lock("ann").unwrap();
+    store.lock("ann").unwrap_err()
+}
+
+fn conflict() -> CommitError {
+    let store = document();
+    let mut ann = store
+        .begin_on_as("ann", Scope::new().write("a1"), patient().unbound())
+        .unwrap();
+    let seen = ann.text_of(&node("b1")).unwrap();
+    ann.set_text(&node("a1"), seen).unwrap();
+    let mut bob = store
+        .begin_on_as("bob", Scope::new().write("b1"), patient().unbound())
+        .unwrap();
+    bob.set_text(&node("b1"), "changed").unwrap();
+    bob.commit().unwrap();
+    ann.commit().unwrap_err()
+}
+
+#[test]
+fn node_locks_04_every_error_of_an_unlucky_meeting_is_tried_again_bare_and_wrapped() {
+    let (lock, commit) = (upgrade_conflict(), conflict());
+    assert!(matches!(lock, LockError::UpgradeConflict(_)), "{lock}");
+    assert!(matches!(commit, CommitError::Conflict { .. }), "{commit}");
+    let not_locked = |transient| EditError::NotLocked {
+        id: Some(node("a1")),
+        transient,
+    };
+    let outdated = || EditError::Outdated {
+        id: node("a1"),
+        version: 2,
+    };
+    assert_eq!(attempts(|| lock.clone()), 3);
+    assert_eq!(attempts(|| TransactionError::from(lock.clone())), 3);
+    assert_eq!(
+        attempts(|| CommitError::NotLocked(Box::new(lock.clone()))),
+        3
+    );
+    assert_eq!(attempts(|| commit.clone()), 3);
+    assert_eq!(attempts(|| TransactionError::from(commit.clone())), 3);
+    assert_eq!(attempts(outdated), 3);
+    assert_eq!(attempts(|| OperationError::from(outdated())), 3);
+    assert_eq!(attempts(|| not_locked(true)), 3);
+}
+
+#[test]
+fn node_locks_04_every_other_error_is_final_bare_and_wrapped() {
+    let lock = reentrant();
+    let not_locked = || EditError::NotLocked {
+        id: None,
+        transient: false,
+    };
+    let missing = |id: &NodeId| EditError::NodeNotFound { id: id.clone() };
+    assert_eq!(attempts(|| lock.clone()), 1);
+    assert_eq!(attempts(|| TransactionError::from(lock.clone())), 1);
+    assert_eq!(
+        attempts(|| CommitError::NotLocked(Box::new(lock.clone()))),
+        1
+    );
+    assert_eq!(attempts(not_locked), 1);
+    assert_eq!(attempts(|| missing(&node("a1"))), 1);
+    assert_eq!(attempts(|| OperationError::EmptyClipboard), 1);
+    assert_eq!(attempts_of(|| Boxed::from("a text")), 1);
+}
+
+/// An error that names itself as its source has a chain without an end.
+#[test]
+fn node_locks_04_a_chain_of_sources_without_an_end_is_final() {
+    #[derive(Debug)]
+    struct Circular;
+
+    impl fmt::Display for Circular {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("circular")
+        }
+    }
+
+    impl Error for Circular {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(self)
+        }
+    }
+
+    assert_eq!(attempts_of(|| Boxed::from(Circular)), 1);
+}
