@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 use common::{number, wanted};
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, CommitError, DataStore, Lease, LeaseError, LeaseHolder, OperationError,
-    TransactionError, TransactionManager, TransactionResult, View,
+    AcquireOptions, CommitError, DataStore, IdempotencyKey, Lease, LeaseError, LeaseHolder,
+    OperationError, TransactionError, TransactionManager, TransactionResult, View,
 };
 use lexopt::prelude::*;
 
@@ -223,7 +223,9 @@ impl Bank {
             set_attrs([("balance", (creditor + transfer.amount).into())]).on(transfer.to),
         );
         let manager = TransactionManager::for_owner(self.store.clone(), lease.owner());
-        manager.execute_once(transfer.key(), list, AcquireOptions::new())
+        // The balances are others when the transfer comes again.
+        let key = IdempotencyKey::new(transfer.key()).accept_other_operations();
+        manager.execute_once(key, list, AcquireOptions::new())
     }
 
     fn serve(&self, teller: &str, transfer: &Transfer) -> Result<(), Failure> {

@@ -185,7 +185,9 @@ impl Inbox {
     ) -> Result<Claim<'_>, Outcome> {
         let id = message.event_id();
         if id.is_empty() {
-            let letter = self.with_claims(|claims, _| claims.nameless(first));
+            // Code of the user, and so before the mutex.
+            let sent_at = message.sent_at();
+            let letter = self.with_claims(|claims, now| claims.nameless(sent_at, first, now));
             return Err(Outcome::Dead(letter));
         }
         let delivery = Delivery {
@@ -218,7 +220,8 @@ impl Inbox {
         self.with_claims(|claims, now| claims.state(id, now))
     }
 
-    /// The dead letters, in the order in which they died.
+    /// The dead letters, in the order in which they died. Messages without an event id are among them, the latest
+    /// [`DeadLetter::NAMELESS`].
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         let mut dead = self.with_claims(|claims, now| claims.dead(now));
         dead.sort_unstable_by_key(|(number, _)| *number);

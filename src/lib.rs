@@ -121,9 +121,9 @@ pub use store::{
 pub use time::{Clock, ManualClock};
 pub use transaction::{
     Alias, BeforeHook, Callback, Child, EditGroup, Editor, Extent, HistoryOptions, HookFailure,
-    HookId, Hooks, InHistory, IntoOperations, NodeOperation, NodeRef, Operation, OperationError,
-    PanicPayload, Refusal, ScriptError, TransactionError, TransactionManager, TransactionResult,
-    Transient, UndoError, dsl, parse_operations, retry,
+    HookId, Hooks, IdempotencyKey, InHistory, IntoOperations, NodeOperation, NodeRef, Operation,
+    OperationError, PanicPayload, Refusal, ScriptError, TransactionError, TransactionManager,
+    TransactionResult, Transient, UndoError, dsl, parse_operations, retry,
 };
 
 /// The pages whose examples are tests.

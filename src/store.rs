@@ -32,7 +32,7 @@ pub(crate) use nodes::Needs;
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
 pub(crate) use publish::{Published, Term};
-pub(crate) use receipts::Receipt;
+pub(crate) use receipts::{BatchDigest, Receipt};
 use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, TakenOut, Transaction};
 pub(crate) use transaction::{EndedBy, Publication};

@@ -10,8 +10,8 @@ use std::thread;
 use common::{PATIENCE, SESSION, commit, id, image, store, text};
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, Commit, DataStore, Editor, Hooks, Operation, Refusal, Selection, StoreOptions,
-    TransactionManager, TransactionResult, View,
+    AcquireOptions, Commit, DataStore, Editor, Hooks, IdempotencyKey, Operation, Refusal,
+    Selection, StoreOptions, TransactionError, TransactionManager, TransactionResult, View,
 };
 
 /// A store with the text node `note` (`Hello`), at version 1.
@@ -99,20 +99,139 @@ fn transaction_07_a_repeated_key_returns_the_first_result_and_does_nothing() {
 }
 
 #[test]
-fn transaction_07_a_key_stands_for_its_first_transaction_whoever_comes_with_whatever() {
+fn transaction_07_a_key_stands_for_its_first_transaction_whoever_comes_with_it() {
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("a"));
     let other = TransactionManager::for_owner(store.clone(), "bob");
-    assert_repeats(&first, once(&other, "key", delete_node().on("nowhere")));
+    assert_repeats(&first, once(&other, "key", type_in("a")));
+    let key = IdempotencyKey::new("key").accept_other_operations();
+    let options = AcquireOptions::new();
+    let result = other.execute_once(key.clone(), [delete_node().on("nowhere")], options);
+    assert_repeats(&first, result.unwrap());
     let editor = Editor::new(store.clone(), "carl");
     editor.select(Selection::caret("note", 0)).unwrap();
     let result = transaction(&editor, [type_in("b")])
-        .idempotent("key")
-        .commit()
-        .unwrap();
-    assert_repeats(&first, result);
+        .idempotent(key)
+        .commit();
+    assert_repeats(&first, result.unwrap());
     assert!(!once(&other, "another key", type_in("c")).repeated);
     assert_eq!(text(&store.snapshot(), "note"), "caHello");
+}
+
+/// Asserts that the outcome names this key and the transaction that had it first.
+#[track_caller]
+fn assert_mismatch(
+    outcome: Result<TransactionResult, TransactionError>,
+    of: &str,
+    first: &TransactionResult,
+) {
+    let error = outcome.unwrap_err();
+    let TransactionError::IdempotencyMismatch {
+        key,
+        transaction_id,
+        version,
+    } = &error
+    else {
+        panic!("{error}");
+    };
+    assert_eq!(
+        (key.as_str(), *transaction_id, *version),
+        (of, first.transaction_id, first.version)
+    );
+    assert!(!error.is_transient());
+}
+
+/// A payment under the key of another one got that one's receipt, and was never made.
+#[test]
+fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
+    let store = with_note(store());
+    let first = once(&manager(&store), "key", type_in("a"));
+    let before = image(&store.snapshot());
+    let _lock = store.lock("somebody").unwrap();
+    let others = [
+        vec![type_in("b")],
+        vec![type_in("a"), type_in("a")],
+        vec![insert_text(1, "a").on("note")],
+        vec![type_in("a").named("alias")],
+        vec![op(|_| Ok::<_, doclock::EditError>(()))],
+    ];
+    for other in others {
+        let outcome = manager(&store).execute_once("key", other, AcquireOptions::new());
+        assert_mismatch(outcome, "key", &first);
+    }
+    let editor = Editor::new(store.clone(), "carl");
+    let outcome = transaction(&editor, [type_in("b")])
+        .idempotent("key")
+        .commit();
+    assert_mismatch(outcome, "key", &first);
+    let on_nodes = manager(&store).with_node_locks(2);
+    let outcome = on_nodes.execute_once("key", [type_in("b")], AcquireOptions::new());
+    let error = outcome.as_ref().unwrap_err().to_string();
+    let id = first.transaction_id;
+    assert_eq!(
+        error,
+        format!(
+            "the key \"key\" stands for transaction {id} (version 2), which had other operations"
+        )
+    );
+    assert_mismatch(outcome, "key", &first);
+    assert_repeats(&first, once(&manager(&store), "key", type_in("a")));
+    assert_eq!(image(&store.snapshot()), before);
+}
+
+/// The digest is that of what was submitted, so hooks that rewrite differently each time do not matter; nor does nesting.
+#[test]
+fn transaction_07_what_is_compared_is_what_was_submitted() {
+    let store = with_note(store());
+    let (hooks, count) = (Hooks::new(), AtomicUsize::new(0));
+    hooks.before(move |_, mut operations| {
+        let nth = count.fetch_add(1, Ordering::Relaxed);
+        operations.push(type_in(&nth.to_string()));
+        Ok(operations)
+    });
+    let manager = manager(&store).with_hooks(hooks);
+    let options = AcquireOptions::new;
+    let first = manager.execute_once("key", [type_in("a"), type_in("b")], options());
+    let nested = (vec![type_in("a")], [[type_in("b")]]);
+    let again = manager.execute_once("key", nested, options()).unwrap();
+    assert_repeats(&first.unwrap(), again);
+}
+
+/// Of those that wait with one key and other operations one is carried out, and the others are refused when it is their turn.
+#[test]
+fn transaction_07_a_mismatch_is_found_also_by_those_who_waited() {
+    let store = with_note(store());
+    for on_nodes in [false, true] {
+        let manager = match on_nodes {
+            true => manager(&store).with_node_locks(9),
+            false => manager(&store),
+        };
+        let key = format!("key {on_nodes}");
+        let start = Barrier::new(4);
+        let outcomes: Vec<_> = thread::scope(|scope| {
+            let (manager, key, start) = (&manager, &key, &start);
+            let submit = |nth: usize| {
+                scope.spawn(move || {
+                    start.wait();
+                    let operation = type_in(&nth.to_string());
+                    manager.execute_once(key, [operation], AcquireOptions::new())
+                })
+            };
+            let threads: Vec<_> = (0..4).map(submit).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        let first = outcomes.iter().find_map(|outcome| outcome.as_ref().ok());
+        let first = first.unwrap().clone();
+        let refused: Vec<_> = outcomes.into_iter().filter(Result::is_err).collect();
+        assert_eq!(refused.len(), 3);
+        for outcome in refused {
+            assert_mismatch(outcome, &key, &first);
+        }
+    }
+    assert_eq!(store.version(), 3);
 }
 
 #[test]

@@ -36,7 +36,7 @@ use crate::store::DeadLetter;
 /// ```
 pub trait Message {
     /// The id of the event that it tells of: the same in each delivery, and that of no other event. A message whose id is empty
-    /// is poison.
+    /// is poison: each delivery of it is a dead letter, which cannot be [revived](super::Inbox::revive).
     fn event_id(&self) -> &str;
 
     /// When it was sent the first time: the same in each delivery. From this an inbox that forgets its records can tell what is

@@ -19,6 +19,7 @@ use figures::Figures;
 pub use figures::{InboxStats, ReasonCount};
 pub(crate) use inboxes::InboxNumber;
 pub(super) use inboxes::Inboxes;
+use letters::Nameless;
 pub use letters::{Cause, DeadLetter, EventState};
 use marks::Marks;
 
@@ -35,6 +36,8 @@ pub(crate) struct Claims {
     /// When the newest was sent of all that were forgotten. Whatever was sent until then and is in no table may have been done.
     watermark: Option<SystemTime>,
     last_token: u64,
+    /// The messages that had no event id.
+    nameless: Nameless,
     /// How many have been buried.
     burials: u64,
     figures: Figures,
@@ -346,9 +349,21 @@ impl Claims {
         Some(letter)
     }
 
-    /// Counts a message that cannot be told from others.
-    pub(crate) fn nameless(&mut self, first: bool) -> DeadLetter {
-        let letter = DeadLetter::unnamed("the message has no event id");
+    /// Buries a message that cannot be told from others.
+    pub(crate) fn nameless(
+        &mut self,
+        sent_at: Option<SystemTime>,
+        first: bool,
+        now: MonotonicTime,
+    ) -> DeadLetter {
+        self.burials += 1;
+        let burial = Burial {
+            number: self.burials,
+            at: now,
+            cause: Cause::Poison,
+            error: "the message has no event id".to_owned(),
+        };
+        let letter = self.nameless.bury(burial, sent_at, now);
         self.figures.received += u64::from(first);
         let failed = Failed {
             kind: FailedKind::Poison,
@@ -378,7 +393,7 @@ impl Claims {
         for _ in 0..most {
             let oldest = self.by_age.peek();
             if oldest.is_none_or(|Reverse((sent_at, _))| *sent_at >= sent_before) {
-                return (forgotten, true);
+                return (forgotten + self.nameless.prune(sent_before), true);
             }
             let Some(Reverse((sent_at, id))) = self.by_age.pop() else {
                 return (forgotten, true);

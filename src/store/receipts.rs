@@ -9,9 +9,15 @@ use super::ExecutedOperation;
 use crate::document::Selection;
 use crate::id::TransactionId;
 
+/// Tells one batch of operations from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BatchDigest(pub(crate) u128);
+
 /// The first result under a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Receipt {
+    /// Of the batch that was carried out.
+    pub(crate) digest: BatchDigest,
     pub(crate) transaction_id: TransactionId,
     pub(crate) version: u64,
     pub(crate) changed: bool,

@@ -16,8 +16,8 @@ use smol_str::SmolStr;
 use super::nodes::OnNodes;
 use super::publish::{Kept, Terms};
 use super::{
-    Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt, Term,
-    Witnessed,
+    BatchDigest, Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt,
+    Term, Witnessed,
 };
 use crate::document::{Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View};
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
@@ -87,6 +87,7 @@ pub(crate) struct Publication {
 /// A transaction that is carried out once for a key.
 struct Remembered {
     key: SmolStr,
+    digest: BatchDigest,
     /// What the submitter had selected before and has after.
     selections: [Option<Selection>; 2],
 }
@@ -250,9 +251,12 @@ impl Transaction {
     }
 
     /// Keeps what becomes of this transaction under a key that the store has no receipt for.
-    pub(crate) fn remember_as(&mut self, key: SmolStr) {
-        let selections = [None, None];
-        self.receipt = Some(Box::new(Remembered { key, selections }));
+    pub(crate) fn remember_as(&mut self, key: SmolStr, digest: BatchDigest) {
+        self.receipt = Some(Box::new(Remembered {
+            key,
+            digest,
+            selections: [None, None],
+        }));
     }
 
     /// What a repetition is to be told of the submitter's selection before and after.
@@ -432,9 +436,14 @@ impl Transaction {
 
     /// What a repetition is to be told, if there is a key for it.
     fn receipt(&self, changed: bool) -> Option<Kept> {
-        let Remembered { key, selections } = self.receipt.as_deref()?;
+        let Remembered {
+            key,
+            digest,
+            selections,
+        } = self.receipt.as_deref()?;
         let [selection_before, selection_after] = selections.clone();
         let receipt = Receipt {
+            digest: *digest,
             transaction_id: self.id,
             // The next one: whoever holds the lock is the only one to publish.
             version: self.base().version() + u64::from(changed),

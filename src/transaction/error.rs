@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::HookId;
 use crate::caught::CaughtPanic;
 use crate::document::{EditError, Position};
-use crate::id::NodeId;
+use crate::id::{NodeId, TransactionId};
 use crate::lock::{JoinError, LockError};
 use crate::store::{AliasError, CommitError, LeaseError, TakenOut};
 
@@ -51,6 +51,18 @@ pub enum TransactionError {
         hook: HookId,
         /// What the panic carried.
         payload: PanicPayload,
+    },
+    /// The idempotency key stands for a transaction with other operations. See [`IdempotencyKey`](super::IdempotencyKey).
+    #[error(
+        "the key {key:?} stands for transaction {transaction_id} (version {version}), which had other operations"
+    )]
+    IdempotencyMismatch {
+        /// The key.
+        key: SmolStr,
+        /// The transaction that came first with it.
+        transaction_id: TransactionId,
+        /// The document's version after that transaction.
+        version: u64,
     },
     /// The changes were not published.
     #[error(transparent)]

@@ -8,14 +8,15 @@ use smol_str::SmolStr;
 
 use super::desk::{Prepared, Seat};
 use super::hooks::BeforeHooks;
+use super::once::Once;
 use super::run::List;
 use super::{
-    Callback, Hooks, InHistory, IntoOperations, Operation, TransactionError, TransactionResult,
-    declare, retry,
+    Callback, Hooks, IdempotencyKey, InHistory, IntoOperations, Operation, TransactionError,
+    TransactionResult, declare, retry,
 };
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
-use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Receipt, Transaction};
+use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
 
 /// Runs lists of operations on a store.
 ///
@@ -55,7 +56,7 @@ pub(super) struct Submission {
     /// The code among the operations, once they run: it is dropped with the submission, when the lock is released.
     code: Vec<Callback>,
     before: BeforeHooks,
-    idempotency_key: Option<SmolStr>,
+    once: Option<Box<Once>>,
     in_history: InHistory,
 }
 
@@ -237,8 +238,10 @@ impl TransactionManager {
     /// behind and can be tried again. Of several at the same time with one key, one is carried out and the others
     /// wait for their turn and get its result.
     ///
-    /// A key belongs to the store, whoever uses it, and stands for its first transaction, whatever operations come
-    /// with it later. It is forgotten when [as many others](crate::StoreOptions::remembered_keys) have come
+    /// A key belongs to the store, whichever manager or editor uses it, and stands for the operations of its first
+    /// transaction: with others it is refused, unless it [accepts them](IdempotencyKey::accept_other_operations). The
+    /// operations are compared as they are submitted, before hooks rewrite them; those that run code count by their name
+    /// alone. A key is forgotten when [as many others](crate::StoreOptions::remembered_keys) have come
     /// after it. A list without operations is no use of a key.
     ///
     /// ```
@@ -256,15 +259,16 @@ impl TransactionManager {
     ///
     /// # Errors
     ///
-    /// [`TransactionError`]; nothing is changed then.
+    /// [`TransactionError`]; nothing is changed then. Among them
+    /// [`IdempotencyMismatch`](TransactionError::IdempotencyMismatch): the key came first with other operations.
     #[track_caller]
     pub fn execute_once(
         &self,
-        key: impl Into<SmolStr>,
+        key: impl Into<IdempotencyKey>,
         operations: impl IntoOperations,
         options: AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        let submission = Submission::new(operations).once(key);
+        let submission = Submission::new(operations).once(key.into());
         self.run(submission, &options, Location::caller(), None)
     }
 
@@ -308,8 +312,8 @@ impl TransactionManager {
     ) -> Result<TransactionResult, TransactionError> {
         let Manager { store, owner, .. } = &**self.0;
         // What is done already need not wait.
-        if let Some(receipt) = self.receipt(&submission) {
-            return Ok(TransactionResult::repeated(&receipt));
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
         }
         let Some(first) = first(&submission.operations) else {
             return Ok(self.nothing_done());
@@ -401,12 +405,12 @@ impl TransactionManager {
         let scope = declare::list(&store.snapshot(), &submission.operations);
         let mut transaction =
             store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
-        if let Some(receipt) = self.receipt(&submission) {
-            return Ok(TransactionResult::repeated(&receipt));
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
         }
-        let key = submission.idempotency_key.take();
-        if let Some(key) = &key {
-            transaction.remember_as(key.clone());
+        let once = submission.once.take();
+        if let Some(once) = &once {
+            transaction.remember_as(once.key.clone(), once.digest);
         }
         let outcome = self.carry_out_in(&mut transaction, None, &mut submission);
         let lock_error = transaction.take_lock_error();
@@ -417,11 +421,9 @@ impl TransactionManager {
                 Ok(result)
             }
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
-                match store.receipt(&key) {
-                    Some(receipt) => Ok(TransactionResult::repeated(&receipt)),
-                    // Forgotten already, so many others came after it.
-                    None => Err(CommitError::Repeated { key }.into()),
-                }
+                // If there is none it is forgotten already, so many others came after it.
+                let repeated = self.repeated(once.as_deref());
+                repeated.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
             }
             (Err(TransactionError::Commit(CommitError::NotLocked(error))), _) => {
                 Err((*error).into())
@@ -442,11 +444,11 @@ impl TransactionManager {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_under(grant, owner.clone(), EndedBy::Lender);
         // From here on nobody else can use the key; while this one waited, somebody may have.
-        if let Some(receipt) = self.receipt(submission) {
-            return Ok(TransactionResult::repeated(&receipt));
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
         }
-        if let Some(key) = submission.idempotency_key.take() {
-            transaction.remember_as(key);
+        if let Some(once) = submission.once.take() {
+            transaction.remember_as(once.key, once.digest);
         }
         transaction.record_in(room);
         let prepared = seat.map(|seat| seat.prepare(&mut transaction));
@@ -490,9 +492,12 @@ impl TransactionManager {
         }
     }
 
+    /// The outcome of a batch whose key has come before.
     #[inline]
-    fn receipt(&self, submission: &Submission) -> Option<Arc<Receipt>> {
-        self.0.store.receipt(submission.idempotency_key.as_ref()?)
+    fn repeated(&self, once: Option<&Once>) -> Option<Outcome> {
+        let once = once?;
+        let receipt = self.0.store.receipt(&once.key)?;
+        Some(once.repeat(&receipt))
     }
 
     /// Lets the after-hooks see a result.
@@ -524,7 +529,7 @@ impl Submission {
             operations: operations.into_operations().into(),
             code: Vec::new(),
             before: BeforeHooks::default(),
-            idempotency_key: None,
+            once: None,
             in_history: InHistory::Recorded,
         }
     }
@@ -535,8 +540,10 @@ impl Submission {
         self.before.is_empty() && operations.all(|operation| operation.code().is_none())
     }
 
-    pub(super) fn once(mut self, key: impl Into<SmolStr>) -> Self {
-        self.idempotency_key = Some(key.into());
+    pub(super) fn once(mut self, key: IdempotencyKey) -> Self {
+        let does_nothing = first(&self.operations).is_none();
+        let once = Once::new(key, &self.operations, does_nothing);
+        self.once = Some(Box::new(once));
         self
     }
 

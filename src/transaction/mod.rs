@@ -9,6 +9,7 @@ mod error;
 mod history;
 mod hooks;
 mod manager;
+mod once;
 mod operation;
 mod result;
 mod retry;
@@ -21,6 +22,7 @@ pub use error::{OperationError, PanicPayload, TransactionError};
 pub use history::{HistoryOptions, InHistory, UndoError};
 pub use hooks::{BeforeHook, HookFailure, HookId, Hooks, Refusal};
 pub use manager::TransactionManager;
+pub use once::IdempotencyKey;
 pub use operation::{
     Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
 };

@@ -131,7 +131,10 @@ impl TransactionError {
             Self::Lock(error) => error.is_transient(),
             Self::Commit(error) => error.is_transient(),
             Self::Operation { cause, .. } => cause.is_transient(),
-            Self::Join(_) | Self::Refused { .. } | Self::HookPanicked { .. } => false,
+            Self::Join(_)
+            | Self::Refused { .. }
+            | Self::HookPanicked { .. }
+            | Self::IdempotencyMismatch { .. } => false,
         }
     }
 }

@@ -89,22 +89,62 @@ fn inbox_03_poison_is_a_dead_letter_at_once() {
     assert_eq!(bank.process(&("evt-1", ()), credit), Outcome::Buried);
 }
 
+/// A message without an id was `Dead` and in no list, so nothing showed that it had been lost.
 #[test]
-fn inbox_03_a_message_without_an_id_is_poison_and_does_not_count_as_another() {
+fn inbox_03_each_message_without_an_id_is_poison_and_a_dead_letter() {
     let bank = Bank::new(InboxOptions::new());
-    for _ in 0..2 {
-        let outcome = bank.process(&("", ()), credit);
+    for nth in 1..=2 {
+        let outcome = bank.process(&("", at(nth), ()), credit);
         let Outcome::Dead(letter) = outcome else {
             panic!("{outcome:?}");
         };
         assert_eq!((letter.cause, letter.attempts), (Cause::Poison, 0));
+        assert_eq!(bank.inbox.dead_letters().last(), Some(&letter));
     }
-    assert!(
-        bank.inbox.dead_letters().is_empty(),
-        "nothing to tell them apart by"
+    bank.process(&("evt-1", at(2), ()), |_, _| Err(Failure::poison("no")));
+    bank.process(&("", ()), credit);
+    bank.clock.advance(MS);
+    let letters = bank.inbox.dead_letters();
+    let known: Vec<_> = letters
+        .iter()
+        .map(|it| (&*it.event_id, it.sent_at))
+        .collect();
+    let expected = [
+        ("", Some(at(1))),
+        ("", Some(at(2))),
+        ("evt-1", Some(at(2))),
+        ("", None),
+    ];
+    assert_eq!(known, expected, "in the order in which they died");
+    assert_eq!(letters[0].dead_for, MS);
+    assert_eq!(
+        letters[0].to_string(),
+        "event \"\", poison after 0 attempts: the message has no event id"
     );
-    assert_eq!(bank.inbox.stats().poison, 2);
-    assert!(!bank.inbox.revive(""));
+    let stats = bank.inbox.stats();
+    assert_eq!((stats.poison, stats.dead), (4, 4));
+    assert!(!bank.inbox.revive("") && bank.inbox.event("").is_none());
+    assert_eq!(bank.inbox.prune(at(2)), 1);
+    assert_eq!(bank.inbox.dead_letters().len(), 3);
+    assert_eq!(bank.inbox.prune(at(3)), 2);
+    assert_eq!(
+        bank.inbox.dead_letters().len(),
+        1,
+        "not known when it was sent"
+    );
+}
+
+#[test]
+fn inbox_03_of_messages_without_an_id_the_latest_are_kept() {
+    let bank = Bank::new(InboxOptions::new());
+    let most = doclock::DeadLetter::NAMELESS as u64;
+    for nth in 0..most + 5 {
+        bank.process(&("", at(nth), ()), credit);
+    }
+    let letters = bank.inbox.dead_letters();
+    assert_eq!(letters.len() as u64, most);
+    assert_eq!(letters[0].sent_at, Some(at(5)));
+    assert_eq!(bank.inbox.stats().poison, most + 5);
 }
 
 #[test]

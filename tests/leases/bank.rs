@@ -66,6 +66,8 @@ fn transfer(
         set_attrs([("balance", (creditor + amount).into())]).on(to),
     );
     let manager = TransactionManager::for_owner(store.clone(), lease.owner());
+    // The balances are others when the request comes again.
+    let key = doclock::IdempotencyKey::new(key).accept_other_operations();
     manager.execute_once(key, list, AcquireOptions::new().no_wait_limit())
 }
 

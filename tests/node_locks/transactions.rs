@@ -419,9 +419,10 @@ fn node_locks_06_of_several_with_one_key_one_is_carried_out() {
             let manager = TransactionManager::for_owner(store, "payer").with_node_locks(3);
             // On different nodes, so that nothing else keeps them apart.
             let list = [insert_text(0, "!").on(["a1", "a2", "b1", "b2"][nth])];
+            let key = doclock::IdempotencyKey::new("invoice 7").accept_other_operations();
             start.wait();
             manager
-                .execute_once("invoice 7", list, AcquireOptions::new())
+                .execute_once(key, list, AcquireOptions::new())
                 .unwrap()
         })
     });

@@ -144,7 +144,7 @@ pub struct InboxStats {
 
 impl Claims {
     pub(crate) fn stats(&self) -> InboxStats {
-        let (mut in_flight, mut waiting, mut dead) = (0, 0, 0);
+        let (mut in_flight, mut waiting, mut dead) = (0, 0, self.nameless.len());
         for open in self.open.values() {
             match open.state {
                 State::Claimed { .. } => in_flight += 1,

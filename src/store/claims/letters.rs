@@ -1,5 +1,6 @@
 //! What an inbox tells of single events.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
@@ -38,7 +39,8 @@ impl fmt::Display for Cause {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// The event; empty for a message that has no id.
+    /// The event; empty for a message that has no id. Nothing tells one such message from another, so each delivery has a letter of
+    /// its own, and an inbox keeps the latest [`NAMELESS`](Self::NAMELESS) of them.
     pub event_id: SmolStr,
     /// Why it is dead.
     pub cause: Cause,
@@ -54,7 +56,10 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// That of a message that cannot be told from others, and is in no table.
+    /// How many dead letters an inbox keeps of messages without an event id: the latest.
+    pub const NAMELESS: usize = 1024;
+
+    /// That of an event that is in no table.
     pub(super) fn unnamed(error: &str) -> Self {
         Self {
             event_id: SmolStr::default(),
@@ -85,6 +90,45 @@ impl fmt::Display for DeadLetter {
             f,
             "event {event_id:?}, {cause} after {attempts} {times}: {error}"
         )
+    }
+}
+
+/// The messages that had no event id, the latest of them: nothing tells one from another, so each delivery is one more.
+#[derive(Default)]
+pub(super) struct Nameless(VecDeque<(Option<SystemTime>, Burial)>);
+
+impl Nameless {
+    pub(super) fn bury(
+        &mut self,
+        burial: Burial,
+        sent_at: Option<SystemTime>,
+        now: MonotonicTime,
+    ) -> DeadLetter {
+        let letter = burial.letter(&SmolStr::default(), 0, sent_at, now);
+        if self.0.len() == DeadLetter::NAMELESS {
+            self.0.pop_front();
+        }
+        self.0.push_back((sent_at, burial));
+        letter
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets those that were sent before a moment, and returns how many.
+    pub(super) fn prune(&mut self, sent_before: SystemTime) -> usize {
+        let before = self.0.len();
+        let is_kept = |sent_at: &Option<SystemTime>| sent_at.is_none_or(|at| at >= sent_before);
+        self.0.retain(|(sent_at, _)| is_kept(sent_at));
+        before - self.0.len()
+    }
+
+    fn letters(&self, now: MonotonicTime) -> impl Iterator<Item = (u64, DeadLetter)> {
+        self.0.iter().map(move |(sent_at, burial)| {
+            let letter = burial.letter(&SmolStr::default(), 0, *sent_at, now);
+            (burial.number, letter)
+        })
     }
 }
 
@@ -165,6 +209,7 @@ impl Claims {
             }
             State::Claimed { .. } | State::Waiting { .. } => None,
         })
+        .chain(self.nameless.letters(now))
         .collect()
     }
 }

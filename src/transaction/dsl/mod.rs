@@ -31,8 +31,8 @@ use smol_str::SmolStr;
 
 use super::manager::Submission;
 use super::{
-    Alias, Callback, Editor, InHistory, IntoOperations, NodeOperation, NodeRef, Operation,
-    TransactionError, TransactionResult,
+    Alias, Callback, Editor, IdempotencyKey, InHistory, IntoOperations, NodeOperation, NodeRef,
+    Operation, TransactionError, TransactionResult,
 };
 use crate::document::{NodeSpec, Selection};
 use crate::id::FencingToken;
@@ -90,8 +90,8 @@ impl PendingTransaction<'_> {
     /// assert_eq!(editor.store().snapshot().len(), 1);
     /// # Ok::<(), doclock::TransactionError>(())
     /// ```
-    pub fn idempotent(mut self, key: impl Into<SmolStr>) -> Self {
-        self.submission = self.submission.once(key);
+    pub fn idempotent(mut self, key: impl Into<IdempotencyKey>) -> Self {
+        self.submission = self.submission.once(key.into());
         self
     }
 

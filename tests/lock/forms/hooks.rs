@@ -126,7 +126,7 @@ fn of_lists_in_line_with_one_key_one_is_executed(form: Form) {
 
 fn a_key_whose_list_failed_can_be_used_by_the_next_in_line(form: Form) {
     let scene = Scene::new(form);
-    let lists = [dsl::delete_node().on("nowhere"), create("a"), create("b")].map(|operation| {
+    let lists = [dsl::delete_node().on("nowhere"), create("a"), create("a")].map(|operation| {
         scene.join(move |store| {
             let manager = TransactionManager::new(store.clone());
             manager.execute_once("key", operation, any_thread())

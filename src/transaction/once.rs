@@ -1,0 +1,271 @@
+//! Keys under which a batch of operations is carried out once, and what tells one batch from another.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+use smol_str::SmolStr;
+
+use super::{Operation, TransactionError, TransactionResult};
+use crate::store::{BatchDigest, Receipt};
+
+/// The key of a transaction that is carried out once, however often it is submitted:
+/// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). Any string is one.
+///
+/// The key stands for its batch of operations. A submission with the same key and other operations is refused with
+/// [`TransactionError::IdempotencyMismatch`], unless its key [accepts other operations](Self::accept_other_operations).
+///
+/// Batches are compared by a digest of 128 bits, in the order of their flattened operations. Of operations that are data it covers
+/// the JSON form. Operations that run code count by their position and name (`op`) alone: two closures cannot be compared.
+/// `ifUnchanged` and `requireLease` do not count, so a batch may return for another version or under another lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct IdempotencyKey {
+    key: SmolStr,
+    any: bool,
+}
+
+impl IdempotencyKey {
+    /// The key of this name, which stands for one batch.
+    pub fn new(key: impl Into<SmolStr>) -> Self {
+        Self {
+            key: key.into(),
+            any: false,
+        }
+    }
+
+    /// The same key, under which a submission gets the first result also when its operations are others. For batches that are
+    /// not built alike each time, because they contain a date or a new id.
+    ///
+    /// ```
+    /// use doclock::{AcquireOptions, DataStore, IdempotencyKey, TransactionManager, dsl::*};
+    ///
+    /// let manager = TransactionManager::new(DataStore::new());
+    /// let log = |time: &'static str| {
+    ///     let key = IdempotencyKey::new("start of shift 7").accept_other_operations();
+    ///     manager.execute_once(key, [create(text_node("entry", time))], AcquireOptions::new())
+    /// };
+    /// assert!(!log("08:00")?.repeated);
+    /// assert!(log("08:01")?.repeated);
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    pub fn accept_other_operations(mut self) -> Self {
+        self.any = true;
+        self
+    }
+
+    /// The key as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.key
+    }
+}
+
+macro_rules! key_from {
+    ($($text:ty),*) => {$(
+        impl From<$text> for IdempotencyKey {
+            fn from(key: $text) -> Self {
+                Self::new(key)
+            }
+        }
+    )*};
+}
+
+key_from!(
+    &str,
+    &String,
+    String,
+    SmolStr,
+    Box<str>,
+    Arc<str>,
+    Cow<'_, str>
+);
+
+/// A batch that is carried out once.
+#[derive(Clone, Debug)]
+pub(super) struct Once {
+    pub(super) key: SmolStr,
+    pub(super) digest: BatchDigest,
+    /// Whether a receipt is accepted whatever batch it is of.
+    any: bool,
+}
+
+impl Once {
+    /// A batch without operations is no use of the key: it looks for the receipt, whatever that is of.
+    pub(super) fn new(key: IdempotencyKey, operations: &[Operation], does_nothing: bool) -> Self {
+        Self {
+            key: key.key,
+            digest: digest(operations),
+            any: key.any || does_nothing,
+        }
+    }
+
+    /// The result of the transaction that came first with the key.
+    pub(super) fn repeat(&self, receipt: &Receipt) -> Result<TransactionResult, TransactionError> {
+        match self.any || receipt.digest == self.digest {
+            true => Ok(TransactionResult::repeated(receipt)),
+            false => Err(TransactionError::IdempotencyMismatch {
+                key: self.key.clone(),
+                transaction_id: receipt.transaction_id,
+                version: receipt.version,
+            }),
+        }
+    }
+}
+
+/// Equal for equal batches, whatever was nested in what.
+fn digest(operations: &[Operation]) -> BatchDigest {
+    let mut digest = Digest::new();
+    for operation in operations {
+        digest.operation(operation);
+    }
+    BatchDigest(digest.0)
+}
+
+/// FNV-1a of 128 bits (Fowler, Noll, Vo): the same in every process and on every machine. It tells batches apart that differ by
+/// accident, which is what a wrong key is.
+struct Digest(u128);
+
+impl Digest {
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+
+    fn new() -> Self {
+        Self(Self::OFFSET)
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(Self::PRIME);
+        }
+    }
+
+    /// A tag and a text, with its length in front, so that no two sequences of these are one sequence of bytes.
+    fn text(&mut self, tag: u8, text: &str) {
+        self.bytes(&[tag]);
+        self.bytes(&(text.len() as u64).to_le_bytes());
+        self.bytes(text.as_bytes());
+    }
+
+    fn operation(&mut self, mut operation: &Operation) {
+        while let Operation::Named {
+            alias,
+            operation: named,
+        } = operation
+        {
+            self.text(b'n', alias);
+            operation = named;
+        }
+        match operation {
+            // When the batch may run is no part of what it does: it may return under another lease.
+            Operation::IfUnchanged { .. } | Operation::RequireLease { .. } => {}
+            Operation::Call(_) => self.text(b'c', operation.name()),
+            data => match serde_json::to_value(data) {
+                Ok(value) => self.value(&value),
+                // What cannot be written counts like code.
+                Err(_) => self.text(b'c', operation.name()),
+            },
+        }
+    }
+
+    /// The members of an object count in the order of their names, whatever order the map has.
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.bytes(b"0"),
+            Value::Bool(value) => self.bytes(if *value { b"t" } else { b"f" }),
+            Value::Number(number) => self.text(b'#', &number.to_string()),
+            Value::String(text) => self.text(b'"', text),
+            Value::Array(items) => {
+                self.bytes(b"[");
+                items.iter().for_each(|item| self.value(item));
+                self.bytes(b"]");
+            }
+            Value::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_unstable_by_key(|(name, _)| *name);
+                self.bytes(b"{");
+                for (name, member) in members {
+                    self.text(b':', name);
+                    self.value(member);
+                }
+                self.bytes(b"}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dsl::*;
+    use crate::store::Transaction;
+    use crate::transaction::IntoOperations;
+
+    fn of(operations: impl IntoOperations) -> BatchDigest {
+        digest(&operations.into_operations())
+    }
+
+    fn code(_: &mut Transaction) -> Result<(), crate::EditError> {
+        Ok(())
+    }
+
+    #[test]
+    fn equal_batches_have_one_digest_and_others_have_others() {
+        let node =
+            || text_node("paragraph", "Hi").with_attributes([("b", 1.into()), ("a", 2.into())]);
+        let batches = || {
+            vec![
+                vec![],
+                vec![insert_text(0, "a").on("n")],
+                vec![insert_text(0, "b").on("n")],
+                vec![insert_text(0, "a").on("m")],
+                vec![insert_text(0, "a").on("n"), insert_text(0, "a").on("n")],
+                vec![control("n", [insert_text(0, "a")])],
+                vec![create(node())],
+                vec![create(node()).named("x")],
+                vec![create(node()).named("x").named("y")],
+                vec![op(code)],
+                vec![op(code).named("x")],
+                vec![op(code), op(code)],
+            ]
+        };
+        let (once, again) = (batches(), batches());
+        for (i, one) in once.iter().enumerate() {
+            for (j, other) in again.iter().enumerate() {
+                assert_eq!(i == j, of(one.clone()) == of(other.clone()), "{i} and {j}");
+            }
+        }
+        let nested = (
+            vec![insert_text(0, "a").on("n")],
+            [insert_text(0, "a").on("n")],
+        );
+        assert_eq!(of(nested), of(once[4].clone()), "flattened");
+        let leased = (
+            require_lease(crate::FencingToken::from(7)),
+            insert_text(0, "a").on("n"),
+            if_unchanged(3),
+        );
+        assert_eq!(
+            of(leased),
+            of(once[1].clone()),
+            "preconditions do not count"
+        );
+        let other_code = op(|_| -> Result<(), crate::EditError> { panic!("never runs") });
+        assert_eq!(
+            of([other_code]),
+            of(once[9].clone()),
+            "code counts by its name"
+        );
+        let json = serde_json::to_string(&once[6]).unwrap();
+        let read: Vec<Operation> = serde_json::from_str(&json).unwrap();
+        assert_eq!(of(read), of(once[6].clone()), "read from JSON");
+    }
+
+    #[test]
+    fn a_digest_is_the_same_in_every_process() {
+        let digest = of([insert_text(0, "a").on("n")]);
+        assert_eq!(
+            format!("{:032x}", digest.0),
+            "f72e84da842eb451d0b5b53c6a939736"
+        );
+    }
+}
