@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{number, wanted};
+use common::{Given, number, print_line, wanted};
 use doclock::dsl::*;
 use doclock::{
     AcquireOptions, CommitError, DataStore, IdempotencyKey, Lease, LeaseError, LeaseHolder,
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("{error}");
+            common::complain(format_args!("{error}"));
             ExitCode::FAILURE
         }
     }
@@ -80,7 +80,9 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
         seed: 1,
     };
     let told = |error: lexopt::Error| error.to_string();
+    let mut given = Given::default();
     while let Some(word) = words.next().map_err(told)? {
+        given.once(&word)?;
         match word {
             Long("help") | Short('h') => return Ok(None),
             Long("transfers") => {
@@ -332,17 +334,17 @@ fn show(options: &Options, bank: &Bank, took: Duration) -> bool {
     let Options {
         transfers, tellers, ..
     } = options;
-    println!(
+    print_line!(
         "{transfers} transfers between {} accounts, {tellers} tellers, leases of {LEASE:?}: {took:.1?}\n",
         NAMES.len()
     );
-    println!("{:<10}{:>9}{:>9}", "account", "before", "after");
+    print_line!("{:<10}{:>9}{:>9}", "account", "before", "after");
     for name in NAMES {
-        println!("{name:<10}{OPENING:>9}{:>9}", bank.balance(name));
+        print_line!("{name:<10}{OPENING:>9}{:>9}", bank.balance(name));
     }
     let before = NAMES.len() as i64 * OPENING;
     let after: i64 = NAMES.iter().map(|name| bank.balance(name)).sum();
-    println!("{:<10}{before:>9}{after:>9}\n", "sum");
+    print_line!("{:<10}{before:>9}{after:>9}\n", "sum");
 
     let Tally {
         done,
@@ -372,15 +374,15 @@ fn show(options: &Options, bank: &Bank, took: Duration) -> bool {
         ),
     ];
     for (count, what) in rows {
-        println!("{:>7}  {what}", count.load(Ordering::Relaxed));
+        print_line!("{:>7}  {what}", count.load(Ordering::Relaxed));
     }
-    println!();
+    print_line!("");
     let samples = samples.lock().unwrap_or_else(PoisonError::into_inner);
     for sample in samples.values() {
-        println!("{sample}");
+        print_line!("{sample}");
     }
     let right = before == after && done.load(Ordering::Relaxed) == *transfers;
-    println!(
+    print_line!(
         "\n{}",
         match right {
             true => "No money was made, and none was lost.",

@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{number, wanted};
+use common::{Given, number, print_line, wanted};
 use doclock::{Call, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot};
 use lexopt::prelude::*;
 
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     let without = Outcome::of(None, options.span);
     let with = Outcome::of(Some(&limiter), options.span);
     match options.json {
-        true => println!("{}", json(&without, &with, &limiter.snapshot())),
+        true => print_line!("{}", json(&without, &with, &limiter.snapshot())),
         false => show(&options, &without, &with, &limiter.snapshot()),
     }
     ExitCode::SUCCESS
@@ -78,7 +78,9 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
         json: false,
     };
     let told = |error: lexopt::Error| error.to_string();
+    let mut given = Given::default();
     while let Some(word) = words.next().map_err(told)? {
+        given.once(&word)?;
         match word {
             Long("help") | Short('h') => return Ok(None),
             Long("json") => options.json = true,
@@ -204,13 +206,19 @@ fn json(without: &Outcome, with: &Outcome, limiter: &LimiterSnapshot<&str>) -> s
 }
 
 fn show(options: &Options, without: &Outcome, with: &Outcome, limiter: &LimiterSnapshot<&str>) {
-    println!(
+    print_line!(
         "{WORKERS} workers, a call every {PACE:?} for {:?}; {SLOW} takes 50 ms, the others 1 ms\n",
         options.span
     );
-    println!(
+    print_line!(
         "{:<12}{:<14}{:>9}{:>13}{:>9}{:>10}{:>10}   answered",
-        "downstream", "", "answered", "turned away", "in vain", "p50", "p95"
+        "downstream",
+        "",
+        "answered",
+        "turned away",
+        "in vain",
+        "p50",
+        "p95"
     );
     let limited = format!("{SLOW} limited to {}", options.limit);
     let most = (0..DOWNSTREAMS.len())
@@ -221,7 +229,7 @@ fn show(options: &Options, without: &Outcome, with: &Outcome, limiter: &LimiterS
     for (which, (name, _)) in DOWNSTREAMS.iter().enumerate() {
         for (how, outcome, lead) in [("no limiter", without, *name), ("with limiter", with, "")] {
             let row = outcome.row(which);
-            println!(
+            print_line!(
                 "{lead:<12}{how:<14}{:>9}{:>13}{:>9}{:>10}{:>10}   {}",
                 row.answered,
                 row.turned_away,
@@ -232,22 +240,22 @@ fn show(options: &Options, without: &Outcome, with: &Outcome, limiter: &LimiterS
             );
         }
     }
-    println!("in vain: it still waited in the service's backlog when the time was up");
-    println!("\nlatency at p95, from arrival to answer, each █ a fiftieth of the time\n");
+    print_line!("in vain: it still waited in the service's backlog when the time was up");
+    print_line!("\nlatency at p95, from arrival to answer, each █ a fiftieth of the time\n");
     for (which, (name, _)) in DOWNSTREAMS.iter().enumerate() {
         for (how, outcome, lead) in [("no limiter", without, *name), ("with limiter", with, "")] {
             let p95 = outcome.row(which).p95;
             let bar = (p95.as_secs_f64() / options.span.as_secs_f64() * 50.0).ceil();
-            println!(
+            print_line!(
                 "{lead:<12}{how:<14}{:>9}  {}",
                 short(p95),
                 "█".repeat(bar as usize)
             );
         }
     }
-    println!("\nwhat the limiter says ({limited}):\n{limiter}");
+    print_line!("\nwhat the limiter says ({limited}):\n{limiter}");
     let fast = |outcome: &Outcome| outcome.row(0).answered + outcome.row(1).answered;
-    println!(
+    print_line!(
         "\nIn the same time the two fast downstreams answered {} calls without the limiter, and {} with it.",
         fast(without),
         fast(with)

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use common::{number, wanted};
+use common::{Given, number, print_line, wanted};
 use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
     Claim, CommitError, DataStore, DeadLetter, Failure, Feed, Handled, Inbox, InboxOptions,
@@ -93,12 +93,12 @@ fn main() -> ExitCode {
     let report = match Report::of(&options) {
         Ok(report) => report,
         Err(error) => {
-            eprintln!("the day could not be run: {error}");
+            common::complain(format_args!("the day could not be run: {error}"));
             return ExitCode::FAILURE;
         }
     };
     match options.json {
-        true => println!("{}", report.json()),
+        true => print_line!("{}", report.json()),
         false => report.show(&options),
     }
     match report.is_right() {
@@ -115,7 +115,9 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
         json: false,
     };
     let told = |error: lexopt::Error| error.to_string();
+    let mut given = Given::default();
     while let Some(word) = words.next().map_err(told)? {
+        given.once(&word)?;
         match word {
             Long("help") | Short('h') => return Ok(None),
             Long("json") => options.json = true,
@@ -386,9 +388,12 @@ impl Report {
 
     fn show(&self, options: &Options) {
         let stats = &self.stats;
-        println!(
+        print_line!(
             "{} events, delivered {} times to {} workers in {:.0?}\n",
-            options.events, self.deliveries, options.workers, self.took
+            options.events,
+            self.deliveries,
+            options.workers,
+            self.took
         );
         let rows = [
             (stats.done, "took effect, each once"),
@@ -415,34 +420,36 @@ impl Report {
             ),
         ];
         for (count, what) in rows {
-            println!("{count:>8}  {what}");
+            print_line!("{count:>8}  {what}");
         }
-        println!("\naccount       expected      in the ledger");
+        print_line!("\naccount       expected      in the ledger");
         for (account, expected) in &self.expected {
             let found = self.day.balances.get(account).copied().unwrap_or(0);
             let verdict = if found == *expected { "" } else { "   WRONG" };
-            println!(
+            print_line!(
                 "{account:<8}{:>14}{:>19}{verdict}",
                 euros(*expected),
                 euros(found)
             );
         }
         let sum: i64 = self.day.balances.values().sum();
-        println!("{:<8}{:>14}{:>19}", "sum", euros(0), euros(sum));
+        print_line!("{:<8}{:>14}{:>19}", "sum", euros(0), euros(sum));
 
-        println!("\ndead letters:");
+        print_line!("\ndead letters:");
         self.dead
             .iter()
             .take(3)
-            .for_each(|letter| println!("  {letter}"));
+            .for_each(|letter| print_line!("  {letter}"));
         if self.dead.len() > 3 {
-            println!("  and {} more", self.dead.len() - 3);
+            print_line!("  and {} more", self.dead.len() - 3);
         }
-        println!("\nwhat the worker that hung was told:");
-        self.refused.iter().for_each(|error| println!("  {error}"));
+        print_line!("\nwhat the worker that hung was told:");
+        self.refused
+            .iter()
+            .for_each(|error| print_line!("  {error}"));
 
         let replay = &self.replay_stats;
-        println!(
+        print_line!(
             "\nThe whole day again, in {:.0?}: {} more duplicates, {} more effects; version {} before, {} after; the document {}.",
             self.replay_took,
             replay.duplicates - stats.duplicates,

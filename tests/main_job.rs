@@ -3,8 +3,10 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -363,6 +365,16 @@ fn bad_arguments_are_refused() {
         (&[file, file], "more than one file"),
         (&["--trace"], "--trace"),
         (&["--trace", "a", "--trace", "b"], "more than one --trace"),
+        (
+            &["--transactions", "1", "--transactions", "2"],
+            "more than one --transactions",
+        ),
+        (
+            &["--editors", "1", "--editors=1"],
+            "more than one --editors",
+        ),
+        (&["--seed", "1", "--seed", "1"], "more than one --seed"),
+        (&["--json", "--json"], "more than one --json"),
         (&[file, "--trace", "a.json"], "not both"),
         (&["--trace", "a.json", "--seed", "1"], "--seed"),
         (
@@ -396,6 +408,91 @@ fn bad_files_are_refused() {
     }
     let beneath = format!("{}/more", file("beneath.md", "a file"));
     assert_refused(&[&beneath], "beneath.md");
+}
+
+/// The reason could not be printed, so the program panicked and ended with 101.
+#[cfg(target_os = "linux")]
+#[test]
+fn bad_input_ends_with_2_also_where_nothing_can_be_printed() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let status = |arguments: &[&str]| {
+        let mut command = Command::new(program());
+        command.args(arguments).stderr(full()).stdout(full());
+        command.status().unwrap().code()
+    };
+    assert_eq!(status(&["no such file.md"]), Some(2));
+    assert_eq!(status(&["--unknown"]), Some(2));
+    assert_eq!(status(&["--help"]), Some(1));
+}
+
+/// As [`assert_refused`], of a program that would not end otherwise.
+#[cfg(unix)]
+fn assert_refused_soon(arguments: &[&str], reason: &str) {
+    let mut command = Command::new(program());
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            panic!("{arguments:?}: it does not end");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    assert!(
+        stderr(&output).contains(reason),
+        "{arguments:?}: {output:?}"
+    );
+}
+
+/// A pipe without a writer was waited for, and a device was read until the memory ended.
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_opened() {
+    let pipe = file("pipe.md", "");
+    fs::remove_file(&pipe).unwrap();
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for file in [pipe.as_str(), "/dev/zero"] {
+        assert_refused_soon(&[file], "is no regular file");
+        assert_refused_soon(&["--trace", file], "is no regular file");
+    }
+    fs::remove_file(&pipe).unwrap();
+}
+
+/// A small file that unpacks to a large one was unpacked whole.
+#[test]
+fn files_are_read_up_to_a_limit_packed_and_unpacked() {
+    let large = |name: &str, mebibytes: u64| {
+        let path = file(name, "");
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len((mebibytes << 20) + 1).unwrap();
+        path
+    };
+    assert_refused(&[&large("large.md", 8)], "large.md: has more than 8 MiB");
+    assert_refused(
+        &["--trace", &large("large.json", 64)],
+        "large.json: has more than 64 MiB",
+    );
+    let mebibyte = gzipped(&vec![b' '; 1 << 20]);
+    let bomb = file("bomb.json.gz", mebibyte.repeat(65));
+    assert!(fs::metadata(&bomb).unwrap().len() < 1 << 20);
+    assert_refused(
+        &["--trace", &bomb],
+        "bomb.json.gz: unpacks to more than 64 MiB",
+    );
+    let mut history = history();
+    history["startContent"] = "x".repeat(2 << 20).into();
+    let wide = file("wide.json", history.to_string());
+    assert_refused(
+        &["--trace", &wide, "--editors", "600"],
+        "600 editors have 600 texts of 2097152 bytes, more than 1024 MiB",
+    );
 }
 
 #[test]

@@ -1,18 +1,73 @@
-//! What several examples read of their arguments.
+//! What several examples share: reading arguments, and printing.
 
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "each example uses its part"
+)]
+
+use std::fmt;
+use std::io::{self, Write};
 use std::ops::RangeInclusive;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
+
+/// As `println!`, but where standard output cannot be written to the program ends with 1 and without a panic.
+macro_rules! print_line {
+    ($($text:tt)*) => {
+        $crate::common::print(format_args!("{}\n", format_args!($($text)*)))
+    };
+}
+
+pub(crate) use print_line;
+
+/// Prints a text, or ends the program with 1.
+pub(crate) fn print(text: fmt::Arguments<'_>) {
+    let mut output = io::stdout().lock();
+    if output
+        .write_fmt(text)
+        .and_then(|()| output.flush())
+        .is_err()
+    {
+        process::exit(1);
+    }
+}
+
+/// Prints one line to standard error, whatever characters its reason brings along. Where that cannot be written to, the exit
+/// code is all that can be told.
+pub(crate) fn complain(reason: impl fmt::Display) {
+    let line = reason.to_string().replace(char::is_control, " ");
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// The options that were given, each of which can be given once.
+#[derive(Default)]
+pub(crate) struct Given(Vec<String>);
+
+impl Given {
+    /// Notes an option, and refuses one that was given before.
+    pub(crate) fn once(&mut self, word: &lexopt::Arg<'_>) -> Result<(), String> {
+        let lexopt::Arg::Long(option) = word else {
+            return Ok(());
+        };
+        if self.0.iter().any(|given| given == option) {
+            return Err(format!("more than one --{option}"));
+        }
+        self.0.push((*option).to_owned());
+        Ok(())
+    }
+}
 
 /// What is to be done; or with what to end at once, when that was to list the options, or could not be read.
 pub(crate) fn wanted<T>(read: Result<Option<T>, String>, help: &str) -> Result<T, ExitCode> {
     match read {
         Ok(Some(options)) => Ok(options),
         Ok(None) => {
-            print!("{help}");
+            print(format_args!("{help}"));
             Err(ExitCode::SUCCESS)
         }
         Err(reason) => {
-            eprintln!("{reason}; --help lists what there is");
+            complain(format_args!("{reason}; --help lists what there is"));
             Err(ExitCode::from(2))
         }
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use lexopt::prelude::*;
 
+use crate::common::Given;
 use crate::input::BadInput;
 
 pub const HELP: &str = "\
@@ -61,7 +62,9 @@ pub fn parse(mut words: lexopt::Parser) -> Result<Command, BadInput> {
     let mut transactions = None;
     let mut seed = None;
     let mut json = false;
+    let mut given = Given::default();
     while let Some(word) = words.next().map_err(hint)? {
+        given.once(&word).map_err(BadInput)?;
         match word {
             Long("help") | Short('h') => return Ok(Command::Help),
             Long("json") => json = true,
@@ -71,7 +74,6 @@ pub fn parse(mut words: lexopt::Parser) -> Result<Command, BadInput> {
                     Some(number("--transactions", &mut words, 0..=TRANSACTIONS)? as usize);
             }
             Long("seed") => seed = Some(number("--seed", &mut words, 0..=u64::MAX)?),
-            Long("trace") if trace.is_some() => return bad("more than one --trace"),
             Long("trace") => trace = Some(words.value().map_err(hint)?.into()),
             Value(path) if file.is_none() => file = Some(path.into()),
             Value(path) => return bad(format!("more than one file: {}", path.display())),

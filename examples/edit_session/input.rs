@@ -1,9 +1,16 @@
 //! Reading files, with reasons that a person can act on.
 
 use std::fmt;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
+
+/// The largest Markdown file: its document takes about a hundred times as much memory.
+const MARKDOWN: u64 = 8 << 20;
+/// The largest trace, packed and unpacked.
+pub const TRACE: u64 = 64 << 20;
+/// The most bytes that the texts of all editors may have.
+pub const TEXTS: usize = 1 << 30;
 
 /// Why what was asked for cannot be done.
 #[derive(Debug, thiserror::Error)]
@@ -17,24 +24,42 @@ impl BadInput {
     }
 }
 
-/// The whole file, which has to have something in it.
-pub fn bytes(path: &Path) -> Result<Vec<u8>, BadInput> {
-    if path.is_dir() {
-        return Err(BadInput::of(path, "is a folder, not a file"));
-    }
-    let bytes = fs::read(path).map_err(|error| match error.kind() {
+/// The whole file, which has to have something in it, and no more than `most` bytes.
+pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, BadInput> {
+    let unreadable = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => BadInput::of(path, "there is no such file"),
         _ => BadInput::of(path, error),
-    })?;
-    match bytes.is_empty() {
-        true => Err(BadInput::of(path, "the file is empty")),
-        false => Ok(bytes),
+    };
+    let kind = fs::metadata(path).map_err(unreadable)?.file_type();
+    if kind.is_dir() {
+        return Err(BadInput::of(path, "is a folder, not a file"));
     }
+    if !kind.is_file() {
+        // To open a pipe would wait for a writer, and a device has no end.
+        return Err(BadInput::of(path, "is no regular file"));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    let bytes = read(file, most).map_err(unreadable)?;
+    match bytes {
+        Some(bytes) if bytes.is_empty() => Err(BadInput::of(path, "the file is empty")),
+        Some(bytes) => Ok(bytes),
+        None => {
+            let most = most >> 20;
+            Err(BadInput::of(path, format_args!("has more than {most} MiB")))
+        }
+    }
+}
+
+/// All that comes; `None` if that is more than `most` bytes.
+pub fn read(from: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 /// The whole file as text.
 pub fn text(path: &Path) -> Result<String, BadInput> {
-    let text = String::from_utf8(bytes(path)?).map_err(|error| {
+    let text = String::from_utf8(bytes(path, MARKDOWN)?).map_err(|error| {
         let byte = error.utf8_error().valid_up_to();
         BadInput::of(path, format_args!("is not UTF-8 from byte {byte} on"))
     })?;

@@ -18,6 +18,8 @@
 )]
 
 mod args;
+#[path = "../common/mod.rs"]
+mod common;
 mod doom;
 mod editors;
 mod input;
@@ -45,16 +47,10 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            complain(&error.to_string());
+            common::complain(format_args!("edit_session: {error}"));
             ExitCode::from(if error.is::<BadInput>() { 2 } else { 1 })
         }
     }
-}
-
-/// Prints one line, whatever characters file names and messages bring along.
-fn complain(reason: &str) {
-    let line = reason.replace(char::is_control, " ");
-    eprintln!("edit_session: {line}");
 }
 
 /// Whether everything held.
@@ -72,7 +68,9 @@ fn run() -> Result<bool, Box<dyn Error>> {
         }
     };
     // All at once and last, so that standard output has the whole or nothing.
-    io::stdout().write_all(text.as_bytes())?;
+    let mut output = io::stdout();
+    output.write_all(text.as_bytes())?;
+    output.flush()?;
     Ok(held)
 }
 
@@ -92,6 +90,13 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
         }
         Work::Trace(file) => {
             let trace = trace::Trace::load(file)?;
+            if trace.size().saturating_mul(editors) > input::TEXTS {
+                let (size, most) = (trace.size(), input::TEXTS >> 20);
+                let reason = format!(
+                    "{editors} editors have {editors} texts of {size} bytes, more than {most} MiB"
+                );
+                return Err(BadInput::of(file, reason).into());
+            }
             let workers = trace.workers(editors);
             let transactions = editors * trace.transactions();
             if transactions as u64 > args::TRANSACTIONS {

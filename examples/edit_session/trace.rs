@@ -4,7 +4,6 @@
 //! `{"startContent": …, "endContent": …, "txns": [{"patches": [[position, deleted, inserted], …]}, …]}`.
 
 use std::ffi::OsStr;
-use std::io::Read;
 use std::path::Path;
 
 use doclock::dsl::{control, element, text_node, transaction};
@@ -45,7 +44,7 @@ struct Recorded {
 
 impl Trace {
     pub fn load(path: &Path) -> Result<Self, BadInput> {
-        let bytes = input::bytes(path)?;
+        let bytes = input::bytes(path, input::TRACE)?;
         let json = match path.extension() == Some(OsStr::new("gz")) {
             true => unpacked(&bytes),
             false => Ok(bytes),
@@ -99,6 +98,11 @@ impl Trace {
     /// How many transactions were recorded.
     pub fn transactions(&self) -> usize {
         self.transactions.len()
+    }
+
+    /// The bytes of the text at its start or its end, whichever has more.
+    pub fn size(&self) -> usize {
+        self.start.len().max(self.end.len())
     }
 
     /// The recorded text at the end.
@@ -155,9 +159,9 @@ fn text_id(nth: usize) -> NodeId {
 }
 
 fn unpacked(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut json = Vec::new();
-    match MultiGzDecoder::new(bytes).read_to_end(&mut json) {
-        Ok(_) => Ok(json),
+    match input::read(MultiGzDecoder::new(bytes), input::TRACE) {
+        Ok(Some(json)) => Ok(json),
+        Ok(None) => Err(format!("unpacks to more than {} MiB", input::TRACE >> 20)),
         Err(error) => Err(format!("is not sound gzip data: {error}")),
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::common::Given;
+
 pub const HELP: &str = "\
 Books a batch of messages to accounts by a few worker threads: with a lock for each account, and without.
 
@@ -38,7 +40,9 @@ pub fn parse(mut words: lexopt::Parser) -> Result<Command, String> {
         workers: 4,
         work: Duration::from_millis(10),
     };
+    let mut given = Given::default();
     while let Some(word) = words.next().map_err(hint)? {
+        given.once(&word)?;
         match word {
             Long("help") | Short('h') => return Ok(Command::Help),
             Long("messages") => options.messages = number("--messages", &mut words, 1..=200)?,

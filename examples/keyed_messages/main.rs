@@ -18,6 +18,8 @@
 
 mod args;
 mod bank;
+#[path = "../common/mod.rs"]
+mod common;
 mod timeline;
 
 use std::error::Error;
@@ -40,9 +42,9 @@ fn main() -> ExitCode {
         Err(reason) => return complain(&reason, 2),
     };
     let shown = match command {
-        Command::Help => io::stdout().write_all(args::HELP.as_bytes()),
+        Command::Help => print(args::HELP),
         Command::Run(options) => match show(options) {
-            Ok(text) => io::stdout().write_all(text.as_bytes()),
+            Ok(text) => print(&text),
             Err(error) => return complain(&error.to_string(), 1),
         },
     };
@@ -52,9 +54,14 @@ fn main() -> ExitCode {
     }
 }
 
+fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout();
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
 fn complain(reason: &str, code: u8) -> ExitCode {
-    let line = reason.replace(char::is_control, " ");
-    eprintln!("keyed_messages: {line}");
+    common::complain(format_args!("keyed_messages: {reason}"));
     ExitCode::from(code)
 }
 

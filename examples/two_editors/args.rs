@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use lexopt::prelude::*;
 
+use crate::common::Given;
+
 pub const HELP: &str = "\
 Lets two editors work in two sections of one document at once, and then run into each other.
 
@@ -27,10 +29,11 @@ pub enum Command {
 /// Reads the command line; an error is a line for whoever typed it.
 pub fn parse(mut words: lexopt::Parser) -> Result<Command, String> {
     let mut work = None;
+    let mut given = Given::default();
     while let Some(word) = words.next().map_err(hint)? {
+        given.once(&word)?;
         match word {
             Long("help") | Short('h') => return Ok(Command::Help),
-            Long("work") if work.is_some() => return Err("more than one --work".to_owned()),
             Long("work") => work = Some(millis(&mut words)?),
             unknown => return Err(hint(unknown.unexpected())),
         }

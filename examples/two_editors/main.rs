@@ -17,6 +17,8 @@
 
 mod args;
 mod circle;
+#[path = "../common/mod.rs"]
+mod common;
 mod document;
 mod overlap;
 mod timeline;
@@ -39,9 +41,9 @@ fn main() -> ExitCode {
         Err(reason) => return complain(&reason, 2),
     };
     let shown = match command {
-        Command::Help => io::stdout().write_all(args::HELP.as_bytes()),
+        Command::Help => print(args::HELP),
         Command::Run { work } => match show(work) {
-            Ok(text) => io::stdout().write_all(text.as_bytes()),
+            Ok(text) => print(&text),
             Err(error) => return complain(&error.to_string(), 1),
         },
     };
@@ -51,9 +53,14 @@ fn main() -> ExitCode {
     }
 }
 
+fn print(text: &str) -> io::Result<()> {
+    let mut output = io::stdout();
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
 fn complain(reason: &str, code: u8) -> ExitCode {
-    let line = reason.replace(char::is_control, " ");
-    eprintln!("two_editors: {line}");
+    common::complain(format_args!("two_editors: {reason}"));
     ExitCode::from(code)
 }
 
