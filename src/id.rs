@@ -11,9 +11,11 @@ use std::sync::{Arc, LazyLock};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use crate::brief::Brief;
+
 /// A string that is not an id of the kind asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not {expected}")]
+#[error("`{found}` is not {expected}", found = Brief(.found))]
 pub struct ParseIdError {
     found: String,
     expected: &'static str,
@@ -203,7 +205,7 @@ impl fmt::Display for OwnerId {
 
 impl fmt::Debug for OwnerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
+        fmt::Debug::fmt(&Brief(self.as_str()), f)
     }
 }
 
@@ -317,7 +319,7 @@ impl fmt::Display for NodeId {
 
 impl fmt::Debug for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+        fmt::Display::fmt(&Brief(self), f)
     }
 }
 

@@ -71,6 +71,7 @@
 
 #[cfg(feature = "bare")]
 mod bare;
+mod brief;
 mod caught;
 mod document;
 mod id;

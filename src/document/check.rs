@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Node, View};
+use crate::brief::Brief;
 use crate::id::NodeId;
 
 /// What is wrong with a document. A document that only transactions have written to has none.
@@ -10,7 +11,7 @@ use crate::id::NodeId;
 #[non_exhaustive]
 pub enum Fault {
     /// A list of children names a node that does not exist.
-    #[error("node {parent} lists the child {child}, which does not exist")]
+    #[error("node {parent} lists the child {child}, which does not exist", parent = Brief(.parent), child = Brief(.child))]
     ChildMissing {
         /// Whose list.
         parent: NodeId,
@@ -18,7 +19,7 @@ pub enum Fault {
         child: NodeId,
     },
     /// A list of children names a node that names another parent.
-    #[error("node {parent} lists the child {child}, whose parent is another")]
+    #[error("node {parent} lists the child {child}, whose parent is another", parent = Brief(.parent), child = Brief(.child))]
     ChildOfAnother {
         /// Whose list.
         parent: NodeId,
@@ -26,7 +27,7 @@ pub enum Fault {
         child: NodeId,
     },
     /// A list of children names one child twice.
-    #[error("node {parent} lists the child {child} twice")]
+    #[error("node {parent} lists the child {child} twice", parent = Brief(.parent), child = Brief(.child))]
     ChildTwice {
         /// Whose list.
         parent: NodeId,
@@ -34,7 +35,7 @@ pub enum Fault {
         child: NodeId,
     },
     /// A node names a parent that does not list it.
-    #[error("node {child} names the parent {parent}, which does not list it")]
+    #[error("node {child} names the parent {parent}, which does not list it", child = Brief(.child), parent = Brief(.parent))]
     ParentDenies {
         /// The named parent.
         parent: NodeId,
@@ -42,19 +43,19 @@ pub enum Fault {
         child: NodeId,
     },
     /// A node is below itself.
-    #[error("node {id} is part of a cycle")]
+    #[error("node {id} is part of a cycle", id = Brief(.id))]
     Cycle {
         /// One node of the cycle.
         id: NodeId,
     },
     /// The root does not exist, or has a parent.
-    #[error("the root {id} is not a node without a parent")]
+    #[error("the root {id} is not a node without a parent", id = Brief(.id))]
     Root {
         /// The root.
         id: NodeId,
     },
     /// Marks are not in normal form or reach out of their text.
-    #[error("the marks of node {id} are not in normal form for its text")]
+    #[error("the marks of node {id} are not in normal form for its text", id = Brief(.id))]
     Marks {
         /// The node.
         id: NodeId,

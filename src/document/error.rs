@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 
 use super::SchemaViolation;
+use crate::brief::Brief;
 use crate::id::NodeId;
 
 /// Why a change is impossible. The document is as it was.
@@ -10,13 +11,13 @@ use crate::id::NodeId;
 #[non_exhaustive]
 pub enum EditError {
     /// There is no such node.
-    #[error("node {id} does not exist")]
+    #[error("node {id} does not exist", id = Brief(.id))]
     NodeNotFound {
         /// The id that was asked for.
         id: NodeId,
     },
     /// The node was deleted earlier in the same transaction.
-    #[error("node {id} was deleted earlier in this transaction")]
+    #[error("node {id} was deleted earlier in this transaction", id = Brief(.id))]
     NodeDeleted {
         /// The id that was asked for.
         id: NodeId,
@@ -40,7 +41,7 @@ pub enum EditError {
     },
     /// The transaction is on nodes, and others have changed what it had read of one before it locked it. Safe to try again from the
     /// start.
-    #[error("node {id} was read and changed by others until version {version}; safe to try again")]
+    #[error("node {id} was read and changed by others until version {version}; safe to try again", id = Brief(.id))]
     Outdated {
         /// The node.
         id: NodeId,
@@ -48,7 +49,7 @@ pub enum EditError {
         version: u64,
     },
     /// A new node would take the id of another.
-    #[error("node {id} exists already")]
+    #[error("node {id} exists already", id = Brief(.id))]
     IdTaken {
         /// The id.
         id: NodeId,
@@ -58,8 +59,7 @@ pub enum EditError {
     IdEmpty,
     /// A node was given an id of the store's own numbering that is out of reach of that numbering.
     #[error(
-        "node id {id} is out of range: of the store's own numbers, nodes can be given those up to {largest}"
-    )]
+        "node id {id} is out of range: of the store's own numbers, nodes can be given those up to {largest}", id = Brief(.id))]
     IdOutOfRange {
         /// The id.
         id: NodeId,
@@ -70,7 +70,7 @@ pub enum EditError {
     #[error("no ids are left")]
     IdsExhausted,
     /// There is no such place among the children.
-    #[error("index {index} is out of range: node {parent} has {len} children")]
+    #[error("index {index} is out of range: node {parent} has {len} children", parent = Brief(.parent))]
     IndexOutOfRange {
         /// The parent.
         parent: NodeId,
@@ -80,7 +80,7 @@ pub enum EditError {
         len: usize,
     },
     /// There are no such characters.
-    #[error("characters {start}..{end} are out of range: the text of node {id} has {len}")]
+    #[error("characters {start}..{end} are out of range: the text of node {id} has {len}", id = Brief(.id))]
     TextOutOfRange {
         /// The node.
         id: NodeId,
@@ -92,7 +92,7 @@ pub enum EditError {
         len: usize,
     },
     /// A mark reaches out of its text.
-    #[error("mark {kind} over {start}..{end} is out of range: the text of node {id} has {len}")]
+    #[error("mark {kind} over {start}..{end} is out of range: the text of node {id} has {len}", kind = Brief(.kind), id = Brief(.id))]
     MarkOutOfRange {
         /// The node.
         id: NodeId,
@@ -124,7 +124,7 @@ pub enum EditError {
         limit: usize,
     },
     /// A node would come to lie below itself.
-    #[error("node {id} cannot move under {parent}, which is the node itself or below it")]
+    #[error("node {id} cannot move under {parent}, which is the node itself or below it", id = Brief(.id), parent = Brief(.parent))]
     Cycle {
         /// The node to be moved.
         id: NodeId,
@@ -132,7 +132,7 @@ pub enum EditError {
         parent: NodeId,
     },
     /// The node is a child of another, or of none.
-    #[error("node {child} is not a child of {parent}")]
+    #[error("node {child} is not a child of {parent}", child = Brief(.child), parent = Brief(.parent))]
     NotAChild {
         /// The parent that was named.
         parent: NodeId,
@@ -140,13 +140,13 @@ pub enum EditError {
         child: NodeId,
     },
     /// The root cannot be deleted.
-    #[error("node {id} is the root of the document and cannot be deleted")]
+    #[error("node {id} is the root of the document and cannot be deleted", id = Brief(.id))]
     RootDeleted {
         /// The root.
         id: NodeId,
     },
     /// The root cannot be below another node.
-    #[error("node {id} is the root of the document and cannot be put under {parent}")]
+    #[error("node {id} is the root of the document and cannot be put under {parent}", id = Brief(.id), parent = Brief(.parent))]
     RootMoved {
         /// The root.
         id: NodeId,
@@ -154,7 +154,7 @@ pub enum EditError {
         parent: NodeId,
     },
     /// Only a node without a parent can be the root.
-    #[error("node {id} cannot be the root of the document: it is a child of {parent}")]
+    #[error("node {id} cannot be the root of the document: it is a child of {parent}", id = Brief(.id), parent = Brief(.parent))]
     RootAttached {
         /// The node.
         id: NodeId,
@@ -162,13 +162,13 @@ pub enum EditError {
         parent: NodeId,
     },
     /// A node without a parent has no place for a sibling.
-    #[error("node {id} has no parent, so nothing can be put beside it")]
+    #[error("node {id} has no parent, so nothing can be put beside it", id = Brief(.id))]
     NoParent {
         /// The node.
         id: NodeId,
     },
     /// Of two nodes in different trees, neither comes before the other.
-    #[error("nodes {one} and {other} are in different trees, so neither comes first")]
+    #[error("nodes {one} and {other} are in different trees, so neither comes first", one = Brief(.one), other = Brief(.other))]
     DifferentTrees {
         /// One node.
         one: NodeId,
@@ -176,7 +176,7 @@ pub enum EditError {
         other: NodeId,
     },
     /// Only a node and its next sibling can become one.
-    #[error("node {right} is not the next sibling of node {left}, so the two cannot be joined")]
+    #[error("node {right} is not the next sibling of node {left}, so the two cannot be joined", right = Brief(.right), left = Brief(.left))]
     NotAdjacent {
         /// The node that was to stay.
         left: NodeId,
@@ -184,7 +184,7 @@ pub enum EditError {
         right: NodeId,
     },
     /// A change was made for a document that was different here.
-    #[error("the change starts from another {aspect} of node {id}")]
+    #[error("the change starts from another {aspect} of node {id}", id = Brief(.id))]
     Conflict {
         /// The node.
         id: NodeId,
@@ -196,7 +196,7 @@ pub enum EditError {
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
     /// A list of nodes is not one whole subtree.
-    #[error("the nodes to insert are not one subtree: {reason} at node {id}")]
+    #[error("the nodes to insert are not one subtree: {reason} at node {id}", id = Brief(.id))]
     Malformed {
         /// Where it shows.
         id: NodeId,
@@ -242,7 +242,7 @@ struct NotLocked<'a>(&'a Option<NodeId>);
 impl std::fmt::Display for NotLocked<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            Some(id) => write!(f, "node {id}"),
+            Some(id) => write!(f, "node {}", Brief(id)),
             None => f.write_str("the document"),
         }
     }

@@ -12,6 +12,7 @@ use super::delta::Delta;
 use super::mark::Mark;
 use super::plan::{self, find};
 use super::{Change, Cut, EditError, Marks, MarksChange, Node, Overlay, Place, Since};
+use crate::brief::Brief;
 use crate::id::{NodeId, NodeIds};
 
 /// Why something can no longer be undone or redone.
@@ -19,31 +20,31 @@ use crate::id::{NodeId, NodeIds};
 #[non_exhaustive]
 pub enum Conflict {
     /// The node is gone.
-    #[error("node {id} was deleted")]
+    #[error("node {id} was deleted", id = Brief(.id))]
     NodeGone {
         /// The node.
         id: NodeId,
     },
     /// The node is elsewhere.
-    #[error("node {id} was moved")]
+    #[error("node {id} was moved", id = Brief(.id))]
     Moved {
         /// The node.
         id: NodeId,
     },
     /// The node was split, and others have what it is about.
-    #[error("node {id} was split")]
+    #[error("node {id} was split", id = Brief(.id))]
     Split {
         /// The node.
         id: NodeId,
     },
     /// The node, or something below it, is different.
-    #[error("node {id} was changed, or something below it")]
+    #[error("node {id} was changed, or something below it", id = Brief(.id))]
     SubtreeChanged {
         /// The node.
         id: NodeId,
     },
     /// The node has another type or other attributes.
-    #[error("the {aspect} of node {id} was changed")]
+    #[error("the {aspect} of node {id} was changed", id = Brief(.id))]
     Changed {
         /// The node.
         id: NodeId,
@@ -51,7 +52,7 @@ pub enum Conflict {
         aspect: &'static str,
     },
     /// Nothing that it did is left.
-    #[error("nothing of it is left in node {id}")]
+    #[error("nothing of it is left in node {id}", id = Brief(.id))]
     NothingLeft {
         /// A node that it changed.
         id: NodeId,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::info::Millis;
 use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
+use crate::brief::Brief;
 use crate::id::{LockId, OwnerId};
 
 /// Why a request ended without a grant. The lock is as if the request had never been made.
@@ -15,7 +16,7 @@ pub enum LockError {
     #[error(transparent)]
     Timeout(Box<TimeoutEvidence>),
     /// The request was not to wait, and somebody holds or waits.
-    #[error("Lock not available for owner {owner}: {holder}, and {waiting} waiting")]
+    #[error("Lock not available for owner {owner}: {holder}, and {waiting} waiting", owner = Brief(.owner))]
     WouldBlock {
         /// Who asked.
         owner: OwnerId,
@@ -28,7 +29,7 @@ pub enum LockError {
     #[error(transparent)]
     Cancelled(Box<CancelEvidence>),
     /// As many wait as are allowed to.
-    #[error("Lock queue full for owner {owner}: {waiting} waiting, {bound} allowed")]
+    #[error("Lock queue full for owner {owner}: {waiting} waiting, {bound} allowed", owner = Brief(.owner))]
     QueueFull {
         /// Who asked.
         owner: OwnerId,
@@ -53,7 +54,7 @@ pub enum LockError {
         id: LockId,
     },
     /// The asking thread holds the lock itself and would wait for itself.
-    #[error("Lock requested again by its holding thread for owner {owner}: {holder}")]
+    #[error("Lock requested again by its holding thread for owner {owner}: {holder}", owner = Brief(.owner))]
     Reentrant {
         /// Who asked.
         owner: OwnerId,
@@ -104,7 +105,7 @@ impl fmt::Display for TimeoutEvidence {
             f,
             "Lock acquisition timeout after {} for owner {}: place {} in line",
             Millis(self.limit),
-            self.owner,
+            Brief(&self.owner),
             self.place,
         )?;
         if let Some(node) = &self.node {
@@ -113,7 +114,7 @@ impl fmt::Display for TimeoutEvidence {
         write!(f, " behind {}", self.holder)?;
         for (nth, entry) in self.ahead.iter().enumerate() {
             let lead = if nth == 0 { "; ahead: " } else { ", " };
-            write!(f, "{lead}{} of {}", entry.lock_id, entry.owner_id)?;
+            write!(f, "{lead}{} of {}", entry.lock_id, Brief(&entry.owner_id))?;
         }
         match self.place.saturating_sub(1 + self.ahead.len()) {
             0 => Ok(()),
@@ -138,7 +139,8 @@ pub struct CancelEvidence {
 
 impl fmt::Display for CancelEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lock acquisition cancelled for owner {}", self.owner)?;
+        let owner = Brief(&self.owner);
+        write!(f, "Lock acquisition cancelled for owner {owner}")?;
         match self.stood {
             Some((_, place)) => {
                 write!(f, " after {} at place {place} in line", Millis(self.waited))

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Serialize, Serializer};
 use smol_str::SmolStr;
 
+use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
 
 /// Durations as milliseconds and moments as milliseconds since 1970: what a front end expects.
@@ -66,9 +67,9 @@ pub struct LockInfo {
 impl fmt::Display for LockInfo {
     /// `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {}", self.lock_id, self.owner_id)?;
+        write!(f, "{} of {}", self.lock_id, Brief(&self.owner_id))?;
         if let Some(label) = &self.label {
-            write!(f, " ({label})")?;
+            write!(f, " ({})", Brief(label))?;
         }
         let lead = if self.at_least { "at least " } else { "" };
         let held_for = Millis(self.held_for);
@@ -154,9 +155,15 @@ pub struct QueueEntry {
 impl fmt::Display for QueueEntry {
     /// `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}. {} of {}", self.place, self.lock_id, self.owner_id)?;
+        write!(
+            f,
+            "{}. {} of {}",
+            self.place,
+            self.lock_id,
+            Brief(&self.owner_id)
+        )?;
         if let Some(label) = &self.label {
-            write!(f, " ({label})")?;
+            write!(f, " ({})", Brief(label))?;
         }
         let wait_time = Millis(self.wait_time);
         write!(f, " from {}, waiting for {wait_time}", self.call_site)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::{LeaseLost, TakenOut};
+use crate::brief::Brief;
 use crate::document::{Change, SchemaViolation};
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{LockError, LockInfo};
@@ -89,7 +90,7 @@ pub struct Committed {
 pub enum CommitError {
     /// It held the lock for longer than [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit) while
     /// others waited, and the lock went to the next of them.
-    #[error("Lock {id} of owner {owner} was revoked: it was held for too long{}", NowHeld(.holder))]
+    #[error("Lock {id} of owner {owner} was revoked: it was held for too long{}", NowHeld(.holder), owner = Brief(.owner))]
     Revoked {
         /// The grant that the transaction had.
         id: LockId,
@@ -99,7 +100,7 @@ pub enum CommitError {
         holder: Option<Box<LockInfo>>,
     },
     /// The grant of the transaction has ended, so another transaction may have been published since it began.
-    #[error("Lock {id} of owner {owner} is not held any more{}", NowHeld(.holder))]
+    #[error("Lock {id} of owner {owner} is not held any more{}", NowHeld(.holder), owner = Brief(.owner))]
     GrantEnded {
         /// The grant that the transaction had.
         id: LockId,
@@ -128,7 +129,7 @@ pub enum CommitError {
         version: u64,
     },
     /// A transaction with the same idempotency key was committed meanwhile.
-    #[error("a transaction with the key {key:?} was committed meanwhile")]
+    #[error("a transaction with the key {key:?} was committed meanwhile", key = Brief(.key))]
     Repeated {
         /// The key.
         key: SmolStr,
@@ -137,7 +138,7 @@ pub enum CommitError {
     #[error("not committed: {0}")]
     LeaseLost(Box<LeaseLost>),
     /// The transaction was the effect of an event, and the claim on that event was taken over, or ended, before the commit.
-    #[error("claim {token} on event {event:?} was taken over before the commit")]
+    #[error("claim {token} on event {event:?} was taken over before the commit", event = Brief(.event))]
     Superseded {
         /// The event.
         event: SmolStr,
@@ -145,7 +146,7 @@ pub enum CommitError {
         token: FencingToken,
     },
     /// The transaction was to be the effect of an event, and the inbox that the event was claimed from is part of another store.
-    #[error("the claim on event {event:?} is of another store than the transaction")]
+    #[error("the claim on event {event:?} is of another store than the transaction", event = Brief(.event))]
     OtherStore {
         /// The event.
         event: SmolStr,
@@ -176,7 +177,7 @@ struct Conflicting<'a>(&'a Option<NodeId>);
 impl fmt::Display for Conflicting<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(id) => write!(f, "node {id} was"),
+            Some(id) => write!(f, "node {} was", Brief(id)),
             None => f.write_str("the document as a whole was"),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use smol_str::SmolStr;
 
 use super::HookId;
+use crate::brief::Brief;
 use crate::caught::CaughtPanic;
 use crate::document::{EditError, Position};
 use crate::id::{NodeId, TransactionId};
@@ -54,8 +55,7 @@ pub enum TransactionError {
     },
     /// The idempotency key stands for a transaction with other operations. See [`IdempotencyKey`](super::IdempotencyKey).
     #[error(
-        "the key {key:?} stands for transaction {transaction_id} (version {version}), which had other operations"
-    )]
+        "the key {key:?} stands for transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
     IdempotencyMismatch {
         /// The key.
         key: SmolStr,
@@ -74,7 +74,7 @@ struct OnNode<'a>(&'a Option<NodeId>);
 impl fmt::Display for OnNode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(id) => write!(f, " on node {id}"),
+            Some(id) => write!(f, " on node {}", Brief(id)),
             None => Ok(()),
         }
     }
@@ -93,7 +93,7 @@ pub enum OperationError {
     /// A range ends before it starts.
     #[error(
         "the range starts at character {} of node {}, which comes after its end at character {} of node {}",
-        .start.offset, .start.node_id, .end.offset, .end.node_id
+        .start.offset, Brief(&.start.node_id), .end.offset, Brief(&.end.node_id)
     )]
     RangeReversed {
         /// Where it was to start.
@@ -102,7 +102,7 @@ pub enum OperationError {
         end: Position,
     },
     /// A pattern is no regular expression.
-    #[error("the pattern {pattern:?} is not a regular expression: {reason}")]
+    #[error("the pattern {pattern:?} is not a regular expression: {reason}", pattern = Brief(.pattern))]
     BadPattern {
         /// The pattern.
         pattern: String,
@@ -110,7 +110,7 @@ pub enum OperationError {
         reason: String,
     },
     /// Characters do not stand between what was to be taken away around them.
-    #[error("the characters of node {id} do not begin with {before:?} and end with {after:?}")]
+    #[error("the characters of node {id} do not begin with {before:?} and end with {after:?}", id = Brief(.id), before = Brief(.before), after = Brief(.after))]
     NotWrapped {
         /// The node.
         id: NodeId,
@@ -122,8 +122,7 @@ pub enum OperationError {
     /// No character of a range has the mark that was to be changed.
     #[error(
         "no mark {kind} lies between character {} of node {} and character {} of node {}",
-        .start.offset, .start.node_id, .end.offset, .end.node_id
-    )]
+        .start.offset, Brief(&.start.node_id), .end.offset, Brief(&.end.node_id), kind = Brief(.kind))]
     MarkNotFound {
         /// The kind of the mark.
         kind: SmolStr,
@@ -136,13 +135,13 @@ pub enum OperationError {
     #[error("the clipboard is empty")]
     EmptyClipboard,
     /// Among children to be moved or removed, one is named twice.
-    #[error("node {id} is named twice")]
+    #[error("node {id} is named twice", id = Brief(.id))]
     NamedTwice {
         /// The child.
         id: NodeId,
     },
     /// A new order of children leaves one out.
-    #[error("node {child} is a child of {parent}, but the new order leaves it out")]
+    #[error("node {child} is a child of {parent}, but the new order leaves it out", child = Brief(.child), parent = Brief(.parent))]
     LeftOut {
         /// The parent.
         parent: NodeId,
@@ -150,19 +149,19 @@ pub enum OperationError {
         child: NodeId,
     },
     /// A node without a grandparent cannot come to stand beside its parent, nor can its parent be cut in two.
-    #[error("node {id} has no grandparent, so nothing can be put beside its parent")]
+    #[error("node {id} has no grandparent, so nothing can be put beside its parent", id = Brief(.id))]
     NoGrandparent {
         /// The node.
         id: NodeId,
     },
     /// The root cannot be put into another node.
-    #[error("node {id} is the root of the document and cannot be wrapped")]
+    #[error("node {id} is the root of the document and cannot be wrapped", id = Brief(.id))]
     RootWrapped {
         /// The root.
         id: NodeId,
     },
     /// The nodes to be put into a list do not end with a later sibling of the first.
-    #[error("node {last} is not a sibling of node {id} that comes after it")]
+    #[error("node {last} is not a sibling of node {id} that comes after it", last = Brief(.last), id = Brief(.id))]
     NotBehind {
         /// The first node.
         id: NodeId,
@@ -170,7 +169,7 @@ pub enum OperationError {
         last: NodeId,
     },
     /// Two text nodes of different types cannot become one.
-    #[error("nodes {left} and {right} are of different types, so the two cannot be merged")]
+    #[error("nodes {left} and {right} are of different types, so the two cannot be merged", left = Brief(.left), right = Brief(.right))]
     TypesDiffer {
         /// The node that was to stay.
         left: NodeId,
@@ -178,7 +177,7 @@ pub enum OperationError {
         right: NodeId,
     },
     /// There is no list item to be split.
-    #[error("node {id} is no {item_type}, and is in none")]
+    #[error("node {id} is no {item_type}, and is in none", id = Brief(.id), item_type = Brief(.item_type))]
     NoItem {
         /// The node.
         id: NodeId,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::brief::Brief;
 use crate::id::NodeId;
 
 /// Something that can be [leased](crate::DataStore::lease).
@@ -24,7 +25,7 @@ impl fmt::Display for LeaseTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Document => f.write_str("the document"),
-            Self::Node(id) => write!(f, "node {id}"),
+            Self::Node(id) => write!(f, "node {}", Brief(id)),
         }
     }
 }
@@ -51,6 +52,9 @@ impl<I: Into<NodeId>> From<I> for LeaseTarget {
 pub struct LeaseTargets(Arc<[LeaseTarget]>);
 
 impl LeaseTargets {
+    /// So many are printed, and how many more there are.
+    const LISTED: usize = 8;
+
     /// The targets as a slice.
     pub fn as_slice(&self) -> &[LeaseTarget] {
         &self.0
@@ -100,10 +104,13 @@ impl<T: Into<LeaseTarget> + Clone> From<&[T]> for LeaseTargets {
 
 impl fmt::Display for LeaseTargets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, target) in self.iter().enumerate() {
+        for (nth, target) in self.iter().take(Self::LISTED).enumerate() {
             let lead = if nth == 0 { "" } else { ", " };
             write!(f, "{lead}{target}")?;
         }
-        Ok(())
+        match self.len().saturating_sub(Self::LISTED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
     }
 }

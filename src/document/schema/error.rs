@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 
 use super::ValueType;
+use crate::brief::Brief;
 use crate::id::NodeId;
 
 /// Why something is no schema.
@@ -10,7 +11,7 @@ use crate::id::NodeId;
 #[non_exhaustive]
 pub enum SchemaError {
     /// A content expression cannot be used.
-    #[error("the content of type {kind}: {cause}")]
+    #[error("the content of type {kind}: {cause}", kind = Brief(.kind))]
     Content {
         /// Whose content.
         kind: SmolStr,
@@ -32,7 +33,7 @@ pub enum SchemaError {
     #[error("no mark can be named `_`, which means all marks")]
     MarkUnderscore,
     /// Two types or two marks have one name.
-    #[error("there are two {what}s named {name}")]
+    #[error("there are two {what}s named {name}", name = Brief(.name))]
     Duplicate {
         /// The name.
         name: SmolStr,
@@ -40,7 +41,7 @@ pub enum SchemaError {
         what: &'static str,
     },
     /// A group has the name of a type, so that an expression could mean either.
-    #[error("{name} is both a type and a group")]
+    #[error("{name} is both a type and a group", name = Brief(.name))]
     GroupIsType {
         /// The name.
         name: SmolStr,
@@ -56,7 +57,7 @@ pub enum SchemaError {
         largest: usize,
     },
     /// A type allows a mark that the schema does not have.
-    #[error("type {kind} allows the mark {mark}, which the schema does not have")]
+    #[error("type {kind} allows the mark {mark}, which the schema does not have", kind = Brief(.kind), mark = Brief(.mark))]
     UnknownMark {
         /// The type.
         kind: SmolStr,
@@ -64,13 +65,13 @@ pub enum SchemaError {
         mark: SmolStr,
     },
     /// The root is to have a type that the schema does not have.
-    #[error("the root is to be of type {kind}, which the schema does not have")]
+    #[error("the root is to be of type {kind}, which the schema does not have", kind = Brief(.kind))]
     UnknownRoot {
         /// The type.
         kind: SmolStr,
     },
     /// Two attributes of a type or a mark have one name.
-    #[error("{of} has two attributes named {attribute}")]
+    #[error("{of} has two attributes named {attribute}", of = Brief(.of), attribute = Brief(.attribute))]
     DuplicateAttribute {
         /// The type or mark.
         of: SmolStr,
@@ -79,8 +80,7 @@ pub enum SchemaError {
     },
     /// The values that an attribute may have are none, or one of them is not of the attribute's type.
     #[error(
-        "the values of attribute {attribute} of {of} are none, or not all of them of type {expected}"
-    )]
+        "the values of attribute {attribute} of {of} are none, or not all of them of type {expected}", attribute = Brief(.attribute), of = Brief(.of))]
     AttributeValues {
         /// The type or mark.
         of: SmolStr,
@@ -105,7 +105,7 @@ pub enum SchemaError {
         limit: usize,
     },
     /// An attribute may not have the value that it is to have by default.
-    #[error("attribute {attribute} of {of} may not have its own default: {fault}")]
+    #[error("attribute {attribute} of {of} may not have its own default: {fault}", attribute = Brief(.attribute), of = Brief(.of))]
     AttributeDefault {
         /// The type or mark.
         of: SmolStr,
@@ -132,7 +132,7 @@ pub enum ExpressionError {
         expected: &'static str,
     },
     /// A name is neither that of a type nor that of a group.
-    #[error("{name} at character {position} is neither a type nor a group")]
+    #[error("{name} at character {position} is neither a type nor a group", name = Brief(.name))]
     UnknownName {
         /// Where it stands first.
         position: usize,
@@ -195,7 +195,7 @@ impl std::fmt::Display for Found {
 #[non_exhaustive]
 pub enum SchemaViolation {
     /// The schema does not have the node's type.
-    #[error("node {id} is of type {kind}, which the schema does not have")]
+    #[error("node {id} is of type {kind}, which the schema does not have", id = Brief(.id), kind = Brief(.kind))]
     UnknownType {
         /// The node.
         id: NodeId,
@@ -203,7 +203,7 @@ pub enum SchemaViolation {
         kind: SmolStr,
     },
     /// An attribute of a node.
-    #[error("node {id} of type {kind}: {fault}")]
+    #[error("node {id} of type {kind}: {fault}", id = Brief(.id), kind = Brief(.kind))]
     Attribute {
         /// The node.
         id: NodeId,
@@ -213,7 +213,7 @@ pub enum SchemaViolation {
         fault: AttributeFault,
     },
     /// The schema does not have a mark.
-    #[error("node {id} has the mark {mark}, which the schema does not have")]
+    #[error("node {id} has the mark {mark}, which the schema does not have", id = Brief(.id), mark = Brief(.mark))]
     UnknownMark {
         /// The node.
         id: NodeId,
@@ -221,7 +221,7 @@ pub enum SchemaViolation {
         mark: SmolStr,
     },
     /// The node's type does not allow a mark.
-    #[error("node {id} has the mark {mark}, which its type {kind} does not allow")]
+    #[error("node {id} has the mark {mark}, which its type {kind} does not allow", id = Brief(.id), mark = Brief(.mark), kind = Brief(.kind))]
     MarkNotAllowed {
         /// The node.
         id: NodeId,
@@ -231,7 +231,7 @@ pub enum SchemaViolation {
         mark: SmolStr,
     },
     /// An attribute of a mark.
-    #[error("mark {mark} of node {id}: {fault}")]
+    #[error("mark {mark} of node {id}: {fault}", mark = Brief(.mark), id = Brief(.id))]
     MarkAttribute {
         /// The node.
         id: NodeId,
@@ -241,7 +241,7 @@ pub enum SchemaViolation {
         fault: AttributeFault,
     },
     /// The node's type does not allow text.
-    #[error("node {id} has text, which its type {kind} does not allow")]
+    #[error("node {id} has text, which its type {kind} does not allow", id = Brief(.id), kind = Brief(.kind))]
     TextNotAllowed {
         /// The node.
         id: NodeId,
@@ -250,8 +250,7 @@ pub enum SchemaViolation {
     },
     /// A child stands where the content of the node's type does not allow it.
     #[error(
-        "node {id} of type {kind} has a child of type {found} at index {index}, where its content `{content}` does not allow it"
-    )]
+        "node {id} of type {kind} has a child of type {found} at index {index}, where its content `{content}` does not allow it", id = Brief(.id), kind = Brief(.kind), found = Brief(.found), content = Brief(.content))]
     ChildNotAllowed {
         /// The node.
         id: NodeId,
@@ -265,7 +264,7 @@ pub enum SchemaViolation {
         found: SmolStr,
     },
     /// The children end before they are all that the content of the node's type asks for.
-    #[error("node {id} of type {kind} has {len} children; its content `{content}` asks for more")]
+    #[error("node {id} of type {kind} has {len} children; its content `{content}` asks for more", id = Brief(.id), kind = Brief(.kind), content = Brief(.content))]
     ChildrenMissing {
         /// The node.
         id: NodeId,
@@ -277,7 +276,7 @@ pub enum SchemaViolation {
         len: usize,
     },
     /// The root has another type than it has to have.
-    #[error("node {id} is the root and of type {kind}; the root has to be of type {expected}")]
+    #[error("node {id} is the root and of type {kind}; the root has to be of type {expected}", id = Brief(.id), kind = Brief(.kind), expected = Brief(.expected))]
     Root {
         /// The root.
         id: NodeId,
@@ -310,19 +309,19 @@ impl SchemaViolation {
 #[non_exhaustive]
 pub enum AttributeFault {
     /// It is required and absent.
-    #[error("the attribute {attribute} is missing")]
+    #[error("the attribute {attribute} is missing", attribute = Brief(.attribute))]
     Missing {
         /// The attribute.
         attribute: SmolStr,
     },
     /// There is no such attribute.
-    #[error("there is no attribute {attribute}")]
+    #[error("there is no attribute {attribute}", attribute = Brief(.attribute))]
     Unknown {
         /// The attribute.
         attribute: SmolStr,
     },
     /// Its value is of another type.
-    #[error("the attribute {attribute} has a value of type {found} instead of {expected}")]
+    #[error("the attribute {attribute} has a value of type {found} instead of {expected}", attribute = Brief(.attribute))]
     WrongType {
         /// The attribute.
         attribute: SmolStr,
@@ -332,7 +331,7 @@ pub enum AttributeFault {
         found: ValueType,
     },
     /// Its value is none of those that it may have.
-    #[error("the attribute {attribute} has a value that is none of those allowed")]
+    #[error("the attribute {attribute} has a value that is none of those allowed", attribute = Brief(.attribute))]
     NotAllowed {
         /// The attribute.
         attribute: SmolStr,

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use smol_str::SmolStr;
 
 use super::shared::Standing;
+use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
 use crate::id::{LockId, OwnerId};
 use crate::lock::request::{Errand, Outcome, Request, Waiting};
@@ -122,7 +123,7 @@ pub enum ExecutionError {
     #[error(transparent)]
     Panicked(Box<TaskPanic>),
     /// The task was not executed: its [`Turn`](super::Turn) was dropped.
-    #[error("Task {id} of {owner} was never executed: its turn was dropped")]
+    #[error("Task {id} of {owner} was never executed: its turn was dropped", owner = Brief(.owner))]
     Abandoned {
         /// The grant of the turn.
         id: LockId,
@@ -150,9 +151,9 @@ pub struct TaskPanic {
 
 impl fmt::Display for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Task {} of {}", self.id, self.owner)?;
+        write!(f, "Task {} of {}", self.id, Brief(&self.owner))?;
         if let Some(label) = &self.label {
-            write!(f, " ({label})")?;
+            write!(f, " ({})", Brief(label))?;
         }
         match &self.message {
             Some(message) => write!(f, " panicked: {message}"),

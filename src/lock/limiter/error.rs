@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::brief::Brief;
 use crate::lock::info::Millis;
 
 /// Why a call did not run. The limiter is as if it had never been asked for, but for its figures.
@@ -10,7 +11,7 @@ use crate::lock::info::Millis;
 #[non_exhaustive]
 pub enum LimiterError {
     /// Its wait limit passed first.
-    #[error("No slot for {} within {}: {call}", .call.key, Millis(*.limit))]
+    #[error("No slot for {} within {}: {call}", Brief(&.call.key), Millis(*.limit))]
     Timeout {
         /// The limit that passed.
         limit: Duration,
@@ -18,13 +19,13 @@ pub enum LimiterError {
         call: Box<CallEvidence>,
     },
     /// Its [`CancelToken`](crate::CancelToken) withdrew it, or was cancelled before it asked.
-    #[error("Call to {} cancelled after {}: {call}", .call.key, Millis(.call.waited))]
+    #[error("Call to {} cancelled after {}: {call}", Brief(&.call.key), Millis(.call.waited))]
     Cancelled {
         /// What it saw then.
         call: Box<CallEvidence>,
     },
     /// As many wait for this key as are allowed to.
-    #[error("Line for {} full, {bound} allowed: {call}", .call.key)]
+    #[error("Line for {} full, {bound} allowed: {call}", Brief(&.call.key))]
     QueueFull {
         /// How many may wait.
         bound: usize,
@@ -32,13 +33,13 @@ pub enum LimiterError {
         call: Box<CallEvidence>,
     },
     /// It was not to wait, and there is no free slot, or others wait.
-    #[error("No free slot for {}: {call}", .call.key)]
+    #[error("No free slot for {}: {call}", Brief(&.call.key))]
     Busy {
         /// What it saw.
         call: Box<CallEvidence>,
     },
     /// It takes more slots than there ever are.
-    #[error("Call to {key} takes {weight} slots, and there are never more than {limit}")]
+    #[error("Call to {key} takes {weight} slots, and there are never more than {limit}", key = Brief(.key))]
     TooHeavy {
         /// The key, as [`Debug`](fmt::Debug) prints it.
         key: String,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use smol_str::SmolStr;
 
+use crate::brief::Brief;
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::lock::CallSite;
 use crate::lock::info::{Millis, millis};
@@ -33,7 +34,7 @@ struct Thing<'a>(Option<&'a NodeId>);
 impl fmt::Display for Thing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(id) => write!(f, "node {id}"),
+            Some(id) => write!(f, "node {}", Brief(id)),
             None => f.write_str("the document"),
         }
     }
@@ -103,13 +104,15 @@ impl fmt::Display for Deadlock {
                 write!(
                     f,
                     "{} of {} waits for {}",
-                    link.lock_id, link.owner_id, link.waits_for
+                    link.lock_id,
+                    Brief(&link.owner_id),
+                    link.waits_for
                 )?;
             } else {
                 let since = Millis(link.waiting_for);
                 write!(f, " and waits since {since} for {}", link.waits_for)?;
             }
-            write!(f, ", which {} of {}", next.lock_id, next.owner_id)?;
+            write!(f, ", which {} of {}", next.lock_id, Brief(&next.owner_id))?;
             match link.held_by_next {
                 Some(mode) => write!(f, " has ({mode})")?,
                 None => f.write_str(" asked for before")?,

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::NodeWait;
+use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
 use crate::lock::info::Millis;
 use crate::lock::stats::write_counts;
@@ -29,7 +30,7 @@ impl fmt::Display for NodeHolder {
         write!(f, "{}", self.holder)?;
         for (nth, (id, mode)) in self.nodes.iter().enumerate() {
             let lead = if nth == 0 { ": " } else { ", " };
-            write!(f, "{lead}{id} ({mode})")?;
+            write!(f, "{lead}{} ({mode})", Brief(id))?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use super::{Burial, Claims, Open, State};
+use crate::brief::Brief;
 use crate::id::{FencingToken, OwnerId};
 use crate::lock::millis;
 use crate::time::MonotonicTime;
@@ -88,7 +89,8 @@ impl fmt::Display for DeadLetter {
         };
         write!(
             f,
-            "event {event_id:?}, {cause} after {attempts} {times}: {error}"
+            "event {:?}, {cause} after {attempts} {times}: {error}",
+            Brief(event_id)
         )
     }
 }

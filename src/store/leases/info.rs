@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
+use crate::brief::Brief;
 use crate::document::{Holding, InTheWay, LeaseTarget, LeaseTargets, Snapshot};
 use crate::id::{FencingToken, OwnerId};
 use crate::lock::millis;
@@ -58,7 +59,8 @@ impl fmt::Display for LeaseInfo {
         } = self;
         write!(
             f,
-            "the lease of {owner_id} on {targets} (fencing token {fencing_token})"
+            "the lease of {} on {targets} (fencing token {fencing_token})",
+            Brief(owner_id)
         )
     }
 }
@@ -99,8 +101,10 @@ impl fmt::Display for LeaseHolder {
         } = &self.lease;
         write!(
             f,
-            "{} is leased by {owner_id} for another {:.1?} (fencing token {fencing_token})",
-            self.target, self.remaining
+            "{} is leased by {} for another {:.1?} (fencing token {fencing_token})",
+            self.target,
+            Brief(owner_id),
+            self.remaining
         )
     }
 }

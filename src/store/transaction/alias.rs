@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 
 use super::Transaction;
+use crate::brief::Brief;
 use crate::id::NodeId;
 
 /// Why an alias does not work.
@@ -10,19 +11,19 @@ use crate::id::NodeId;
 #[non_exhaustive]
 pub enum AliasError {
     /// No operation before gave a node this name.
-    #[error("no node is named {alias:?} in this transaction")]
+    #[error("no node is named {alias:?} in this transaction", alias = Brief(.alias))]
     Unknown {
         /// The name.
         alias: SmolStr,
     },
     /// Another node has this name already.
-    #[error("another node is named {alias:?} in this transaction")]
+    #[error("another node is named {alias:?} in this transaction", alias = Brief(.alias))]
     Taken {
         /// The name.
         alias: SmolStr,
     },
     /// The operation created nothing that could have the name.
-    #[error("no node was created that could be named {alias:?}")]
+    #[error("no node was created that could be named {alias:?}", alias = Brief(.alias))]
     NothingCreated {
         /// The name.
         alias: SmolStr,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::brief::Brief;
 use crate::document::Conflict;
 use crate::id::OwnerId;
 use crate::lock::LockError;
@@ -45,7 +46,9 @@ struct By<'a>(&'a Option<(OwnerId, u64)>);
 impl fmt::Display for By<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some((owner, version)) => write!(f, ", by {owner} in version {version}"),
+            Some((owner, version)) => {
+                write!(f, ", by {} in version {version}", Brief(owner))
+            }
             None => Ok(()),
         }
     }
