@@ -472,7 +472,7 @@ fn transaction_05_after_hooks_run_whatever_the_payload_of_a_panic_does_in_drop()
     let note = notes.clone();
     hooks.after(move |result| note.add(format!("after: {}", result.version)));
     let manager = TransactionManager::new(store).with_hooks(hooks);
-    let result = manager.execute([insert_text(0, "x").on("note")]).unwrap();
+    let result = common::contained(|| manager.execute([insert_text(0, "x").on("note")])).unwrap();
     assert_eq!(result.hook_failures.len(), 1);
     assert_eq!(notes.taken(), [format!("after: {}", result.version)]);
 }
@@ -491,7 +491,7 @@ fn transaction_05_a_hook_that_removes_itself_may_panic_in_drop() {
     let note = notes.clone();
     hooks.after(move |result| note.add(format!("after: {}", result.version)));
     let manager = TransactionManager::new(store).with_hooks(hooks);
-    let result = manager.execute([insert_text(0, "x").on("note")]).unwrap();
+    let result = common::contained(|| manager.execute([insert_text(0, "x").on("note")])).unwrap();
     assert!(result.hook_failures.is_empty());
     assert_eq!(notes.taken(), [format!("after: {}", result.version)]);
 }
@@ -501,21 +501,17 @@ fn transaction_05_errors_of_panics_whose_payload_panics_in_drop_can_be_dropped()
     let (store, hooks) = (with_note(), Hooks::new());
     let manager = TransactionManager::new(store.clone());
     let explode = || op::<String>(|_| std::panic::panic_any(common::Bomb));
-    drop(manager.execute([explode()]).unwrap_err());
-    drop(
-        manager
-            .clone()
-            .with_node_locks(2)
-            .execute([explode()])
-            .unwrap_err(),
-    );
+    common::contained(|| drop(manager.execute([explode()]).unwrap_err()));
+    let on_nodes = manager.clone().with_node_locks(2);
+    common::contained(|| drop(on_nodes.execute([explode()]).unwrap_err()));
     hooks.before(|_, _| std::panic::panic_any(common::Bomb));
     let hooked = manager.clone().with_hooks(hooks);
-    drop(
+    let refused = || {
         hooked
             .execute([insert_text(0, "x").on("note")])
-            .unwrap_err(),
-    );
+            .unwrap_err()
+    };
+    common::contained(|| drop(refused()));
     assert!(!store.is_locked());
     manager.execute([insert_text(0, "x").on("note")]).unwrap();
 }

@@ -74,6 +74,19 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
+/// Runs code that must not let a panic out. One that it lets out fails the test with a message, because the payload may be a
+/// [`Bomb`], which the test's own thread could not drop either.
+#[track_caller]
+pub(crate) fn contained<T>(code: impl FnOnce() -> T) -> T {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(code)) {
+        Ok(value) => value,
+        Err(payload) => {
+            std::mem::forget(payload);
+            panic!("a panic came out");
+        }
+    }
+}
+
 /// The payload of a panic whose own `Drop` panics with another one.
 pub(crate) struct Bomb;
 

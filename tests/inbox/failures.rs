@@ -280,7 +280,9 @@ fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
 fn inbox_03_a_panic_whose_payload_panics_in_drop_is_a_failed_attempt() {
     let bank = Bank::new(InboxOptions::new().attempts(2).backoff(0 * MS, 0 * MS));
     let message = ("evt-1", ());
-    let outcome = bank.process(&message, |_, _| std::panic::panic_any(crate::common::Bomb));
+    let outcome = crate::common::contained(|| {
+        bank.process(&message, |_, _| std::panic::panic_any(crate::common::Bomb))
+    });
     assert!(matches!(outcome, Outcome::Retry { .. }), "{outcome:?}");
     assert!(done(&bank.process(&message, credit)));
 }
