@@ -163,7 +163,7 @@ impl Clock {
     /// How long to wait until `deadline`; `None` once it has passed.
     pub(crate) fn until(&self, deadline: Deadline) -> Option<Pause> {
         let left = deadline.0 - self.monotonic();
-        (!left.is_zero()).then(|| match self.0 {
+        (!left.is_zero()).then_some(match self.0 {
             Source::System(_) => Pause::For(left),
             _ => Pause::UntilAdvanced,
         })
