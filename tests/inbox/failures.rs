@@ -278,7 +278,11 @@ fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
 /// The panic of a payload's own `Drop` ended the worker, and the claim was left behind.
 #[test]
 fn inbox_03_a_panic_whose_payload_panics_in_drop_is_a_failed_attempt() {
-    let bank = Bank::new(InboxOptions::new().attempts(2).backoff(0 * MS, 0 * MS));
+    let bank = Bank::new(
+        InboxOptions::new()
+            .attempts(2)
+            .backoff(Duration::ZERO, Duration::ZERO),
+    );
     let message = ("evt-1", ());
     let outcome = crate::common::contained(|| {
         bank.process(&message, |_, _| std::panic::panic_any(crate::common::Bomb))
