@@ -99,11 +99,11 @@ fn errors_of_transactions_show_names_in_brief() {
     manager.execute([create(note.clone())]).unwrap();
     let node = NodeId::from(id.as_str());
     let cases: [(Operation, &[char]); 9] = [
-        (delete().on(long('m')), &['m']),
+        (delete_node().on(long('m')), &['m']),
         (create(note), &['n']),
         (insert_text(9, "x").on(&node), &['n']),
         (delete_text_range(3, 9).on(&node), &['n']),
-        (delete().on(alias(long('a'))), &['a']),
+        (delete_node().on(alias(long('a'))), &['a']),
         (insert_text(0, "x").on(&node).named(long('a')), &['a']),
         (move_node(&node, 0).on(&node), &['n']),
         (

@@ -1,9 +1,9 @@
 //! Moments within a transaction to which it can return.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use super::{Aside, Transaction};
+use crate::caught::catch;
 use crate::document::{self, Fragment};
 use crate::id::TransactionId;
 
@@ -166,7 +166,7 @@ impl Transaction {
         let identity = self.identity();
         let begin = self.state();
         let out_of_reach = self.put_out_of_reach(begin.savepoints);
-        let outcome = catch_unwind(AssertUnwindSafe(|| code(self)));
+        let outcome = catch(|| code(self));
         // Where code has put another transaction in its place, this one cannot be committed any
         // more.
         if self.identity() == identity {
@@ -175,7 +175,7 @@ impl Transaction {
             }
             self.put_out_of_reach(out_of_reach);
         }
-        outcome.unwrap_or_else(|payload| resume_unwind(payload))
+        outcome.unwrap_or_else(|panic| panic.resume())
     }
 
     /// Keeps so many savepoints from being returned to. Returns how many were kept from it so far.
