@@ -205,7 +205,7 @@ impl FifoLock {
         }
         state.reject_excess(asker, Part::Whole, options.queue_bound)?;
         let stand = state.join_line(request.clone(), options.priority, None, now.at);
-        let wait = shared.wait_as(&state, stand, deadline, now);
+        let wait = shared.wait_as(&mut state, stand, deadline, now);
         drop(state);
 
         let outcome = wait::wait(shared, &request, options.cancel.as_ref(), wait);
@@ -424,7 +424,7 @@ impl FifoLock {
         self.0.expire(&owner.into());
     }
 
-    /// Lets the limit on holding pass for whoever holds: the very code that a waiter runs when that comes.
+    /// Lets the limit on holding pass for whoever holds: the very code that a watcher runs when that comes.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {

@@ -9,7 +9,8 @@ use crate::time::{Clock, Deadline, Pause, TimeListener};
 pub(super) trait Waiter: TimeListener + Sized + 'static {
     type Outcome;
 
-    /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline has passed without.
+    /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline has passed without, or when it is
+    /// to look itself.
     fn wait_until(
         &self,
         looks: u32,

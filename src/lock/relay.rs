@@ -89,6 +89,8 @@ pub(super) mod tests {
             self.sleeps
         }
 
+        fn call_to_watch(&self) {}
+
         fn wake(&self) -> bool {
             assert!(!self.woken.swap(true, Ordering::Relaxed), "woken twice");
             self.sleeps

@@ -179,6 +179,9 @@ pub(super) trait Waiting: Send + Sync {
     #[must_use]
     fn serve(&self, grant: Grant) -> bool;
 
+    /// Has the waiter look at the limit on holding from now on. It may have been told an outcome meanwhile.
+    fn call_to_watch(&self);
+
     /// Wakes a waiter for whom word was left, and has it go on with the relay, which it must. `false` if it has awoken by itself.
     #[must_use]
     fn wake(&self) -> bool;
@@ -202,6 +205,8 @@ pub(super) struct Request<W: Errand> {
     told: Hint,
     /// Whether it was woken from a [relay](super::relay). Written under the slot's mutex, to somebody who sleeps.
     relayed: AtomicBool,
+    /// Whether it was called to watch and has yet to look. Read and written under the slot's mutex alone.
+    called: AtomicBool,
 }
 
 struct Slot<W: Errand> {
@@ -229,6 +234,7 @@ impl<W: Errand> Request<W> {
             changed: Condvar::default(),
             told: Hint::default(),
             relayed: AtomicBool::new(false),
+            called: AtomicBool::new(false),
         }
     }
 
@@ -281,8 +287,12 @@ impl<W: Errand> Waiter for Request<W> {
         clock: &Clock,
         deadline: Option<Deadline>,
     ) -> Option<Outcome<W::Reply>> {
-        let take = |slot: &mut Slot<W>| slot.outcome.take();
-        self.parker().wait_until(looks, clock, deadline, take)
+        let take = |slot: &mut Slot<W>| match slot.outcome.take() {
+            Some(outcome) => Some(Some(outcome)),
+            None => self.called.swap(false, Ordering::Relaxed).then_some(None),
+        };
+        let taken = self.parker().wait_until(looks, clock, deadline, take);
+        taken.flatten()
     }
 }
 
@@ -322,6 +332,12 @@ impl<W: Errand> Waiting for Request<W> {
             Err(panic) => Outcome::Panicked(panic),
         };
         self.leave_with(outcome, Some(work))
+    }
+
+    fn call_to_watch(&self) {
+        if self.parker().leave(|_| self.called.store(true, Ordering::Relaxed)) {
+            self.notify();
+        }
     }
 
     fn wake(&self) -> bool {

@@ -73,7 +73,7 @@ impl Shared {
     /// How a request waits that stands there.
     pub(super) fn wait_as(
         &self,
-        state: &State,
+        state: &mut State,
         stand: Stand,
         deadline: Option<(Duration, Deadline)>,
         now: Moment,
@@ -81,7 +81,7 @@ impl Shared {
         Wait {
             ticket: stand,
             deadline,
-            alarm: state.overdue(stand, now),
+            alarm: state.enlist(stand, now),
             looks: state.pace.looks(deadline.map(|(limit, _)| limit)),
         }
     }
@@ -114,6 +114,7 @@ impl Shared {
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
+        state.pass_watch_on(now);
         let held = state.held();
         if held != state.shown {
             self.show(&mut state, held);
@@ -180,17 +181,13 @@ impl Shared {
         id.lock == self.lock && self.word.release(id, transaction)
     }
 
-    /// Takes the lock from who has held it for too long, and tells when the present holder will have.
-    pub(super) fn revoke_if(
+    /// Looks on behalf of all that wait, and returns when this one is to look again.
+    pub(super) fn look_if(
         &self,
         stand: Stand,
         has_passed: impl Fn(Deadline) -> bool,
     ) -> Option<Deadline> {
-        let (next, alarm) = self.step(|state, now| state.revoke_overdue(stand, now, has_passed));
-        if let Some(next) = next {
-            next.deliver();
-        }
-        alarm
+        self.step(|state, now| state.look(stand, now, has_passed))
     }
 
     /// Lets the wait limit of `owner` pass: the very code that a waiter runs when its deadline comes.
@@ -202,12 +199,12 @@ impl Shared {
         }
     }
 
-    /// Lets the limit on holding pass for whoever keeps the first from the lock that waits for it.
+    /// Lets the limit on holding pass for all whom any request waits for, if a waiter watches.
     #[cfg(loom)]
     pub(super) fn expire_hold(&self) {
-        let stand = self.state.lock().first_stand();
-        if let Some(stand) = stand {
-            self.revoke_if(stand, |_| true);
+        let watcher = self.state.lock().first_watcher();
+        if let Some(stand) = watcher {
+            self.look_if(stand, |_| true);
         }
     }
 }
@@ -247,7 +244,7 @@ impl Line for Shared {
         self.step(|state, now| state.withdraw(stand, reason, now));
     }
 
-    fn revoke(&self, stand: Stand) -> Option<Deadline> {
-        self.revoke_if(stand, |overdue| self.clock.until(overdue).is_none())
+    fn look(&self, stand: Stand) -> Option<Deadline> {
+        self.look_if(stand, |overdue| self.clock.until(overdue).is_none())
     }
 }

@@ -6,6 +6,7 @@ mod asking;
 mod holder;
 mod nodes;
 mod revoking;
+mod watch;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(super) use asking::HowToWait;
 use asking::{Stood, Waiter};
 use holder::{Holder, Joined};
 pub(super) use nodes::AskedNodes;
+use watch::Watch;
 
 /// The present, for steps after which somebody else may hold the lock.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,8 @@ pub(super) enum Next {
     Tell(Arc<dyn Waiting>, Verdict),
     /// Do the work of the new holder.
     Serve(Arc<dyn Waiting>, Grant),
+    /// Have a waiter keep watch.
+    Watch(Arc<dyn Waiting>),
 }
 
 impl Next {
@@ -64,6 +68,7 @@ impl Next {
         match self {
             Self::Tell(request, verdict) => request.tell(verdict),
             Self::Serve(request, grant) => request.tell(Outcome::Granted(grant)),
+            Self::Watch(request) => request.call_to_watch(),
         }
     }
 }
@@ -96,6 +101,7 @@ pub(super) struct State {
     pub(super) figures: Recorder,
     /// The latest grants that were taken back and whose holders do not know it yet.
     revoked: VecDeque<LockId>,
+    watch: Watch,
 }
 
 /// Of so many waiters a dump makes notes at a time.
@@ -112,6 +118,7 @@ impl State {
             requests: 0,
             grants: 0,
             revoked: VecDeque::new(),
+            watch: Watch::default(),
             tempo,
             pace: Pace::default(),
             hold_limit: None,
@@ -271,6 +278,7 @@ impl State {
                 Some(set) => self.admit(waiter.number, waiter.since, waiter.request, *set, now),
             }
         };
+        self.relieve(number);
         self.holder.scope = None;
         let id = self.id(number);
         self.figures.wait.record(now.at - since, 1);
@@ -421,16 +429,6 @@ impl State {
         let places = page.into_iter().zip(listed + 1..);
         let entries = places.map(|((_, waiter), place)| waiter.entry(self.lock, place, now));
         (entries.collect(), next)
-    }
-
-    #[cfg(loom)]
-    pub(super) fn first_stand(&self) -> Option<Stand> {
-        let first = self.queue.waiting().next();
-        let in_line = first.map(|(ticket, waiter)| Stand {
-            number: waiter.number,
-            ticket: Some(ticket),
-        });
-        in_line.or_else(|| self.member_who_waits(|_| true))
     }
 
     #[cfg(loom)]

@@ -20,8 +20,8 @@ pub(super) trait Line: Send + Sync + 'static {
     /// about to be.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
 
-    /// Takes back what was held for too long by those whom this request waits for, and tells when to look again.
-    fn revoke(&self, ticket: Self::Ticket) -> Option<Deadline> {
+    /// Takes back what was held for too long while others wait for it, and returns when this waiter is to look again.
+    fn look(&self, ticket: Self::Ticket) -> Option<Deadline> {
         let _ = ticket;
         None
     }
@@ -40,7 +40,7 @@ pub(super) struct Wait<T> {
     pub(super) ticket: T,
     /// Its limit, and when that will have passed.
     pub(super) deadline: Option<(Duration, Deadline)>,
-    /// When somebody whom it waits for will have held for too long.
+    /// When it is to look whether something is held for too long, if it keeps watch.
     pub(super) alarm: Option<Deadline>,
     /// How long it spins.
     pub(super) looks: u32,
@@ -60,12 +60,14 @@ pub(super) fn wait<L: Line, W: Waiter>(
         token.attach(move || line.withdraw(ticket, Reason::Cancelled))
     });
     let clock = line.clock();
-    if wait.deadline.is_some() || wait.alarm.is_some() {
-        clock.listen(waiter);
-    }
+    let mut listens = false;
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);
         let first = [deadline, wait.alarm].into_iter().flatten().min();
+        if first.is_some() && !listens {
+            clock.listen(waiter);
+            listens = true;
+        }
         if let Some(outcome) = waiter.wait_until(wait.looks, clock, first) {
             return outcome;
         }
@@ -76,7 +78,7 @@ pub(super) fn wait<L: Line, W: Waiter>(
                 line.withdraw(ticket, Reason::Expired(limit));
                 (wait.deadline, wait.alarm) = (None, None);
             }
-            _ => wait.alarm = line.revoke(ticket),
+            _ => wait.alarm = line.look(ticket),
         }
     }
 }

@@ -130,6 +130,18 @@ impl<T> Lane<T> {
         }
     }
 
+    /// A value of the rear half where there is one, or else of the rear quarter of what lies before it, and so on.
+    pub(super) fn late(&self) -> Option<&T> {
+        let mut index = self.slots.len();
+        while index > 0 {
+            index /= 2;
+            if let Some((_, value)) = self.at(self.next_value(index)) {
+                return Some(value);
+            }
+        }
+        None
+    }
+
     fn find(&self, sequence: u64) -> Option<usize> {
         let found = self.slots.binary_search_by(|slot| {
             step();

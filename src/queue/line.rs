@@ -88,6 +88,12 @@ impl<T> Line<T> {
         self.lane(ticket.priority).get(ticket.sequence)
     }
 
+    /// One that stands far back: of the lowest priority, and in the rear half of its lane where anybody stands there.
+    pub(crate) fn late(&self) -> Option<&T> {
+        let lanes = Priority::ALL.into_iter().map(|priority| self.lane(priority));
+        lanes.filter_map(Lane::late).next()
+    }
+
     /// How many stand before this one; `None` when it is not in the line.
     pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
         self.get(ticket)?;

@@ -149,6 +149,16 @@ impl<C: Capacity, T> Queue<C, T> {
         (page, last.filter(|_| members.next().is_some()))
     }
 
+    /// Whether this request waits. O(log n).
+    pub(crate) fn waits(&self, ticket: Ticket) -> bool {
+        self.line.get(ticket).is_some()
+    }
+
+    /// A request that is not granted soon: one from the rear half of a lane where there is any. O(log² n).
+    pub(crate) fn late(&self) -> Option<&T> {
+        self.line.late().map(|waiting| &waiting.request)
+    }
+
     /// How many stand before this request; `None` when it no longer waits. O(log n).
     pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
         self.line.place(ticket)

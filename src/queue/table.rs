@@ -32,6 +32,8 @@ pub(crate) type Party = u64;
 pub(crate) struct LockTable<K> {
     entries: HashMap<K, Entry, FixedState>,
     parties: HashMap<Party, Account<K>, FixedState>,
+    /// The things for which some party waits.
+    contended: HashSet<K, FixedState>,
 }
 
 /// Those that got all that they had asked for.
@@ -131,6 +133,7 @@ impl<K> Default for LockTable<K> {
         Self {
             entries: HashMap::default(),
             parties: HashMap::default(),
+            contended: HashSet::default(),
         }
     }
 }
@@ -276,6 +279,19 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Whom the requests wait for that wait here. The last in line waits for all that any request before it in line waits for.
+    fn delaying(&self) -> Vec<Party> {
+        let line = self.waits.iter().flat_map(|waits| waits.line.iter());
+        let last = line.last().map(|(ticket, wish)| (*wish, PartState::Stands(ticket)));
+        let upgrades = self.upgrades().iter();
+        let waiting = upgrades.map(|wish| (*wish, PartState::Upgrades)).chain(last);
+        let blockers =
+            waiting.flat_map(|(wish, state)| self.blockers(wish.party, wish.rights, state));
+        blockers.map(|(party, _)| party).collect()
+    }
+}
+
 impl<K: Clone + Eq + Hash> LockTable<K> {
     /// How many things have an entry.
     pub(crate) fn len(&self) -> usize {
@@ -362,6 +378,9 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             };
             if granted && !is_upgrade {
                 account.held.push(key.clone());
+            }
+            if !granted && !self.contended.contains(&key) {
+                self.contended.insert(key.clone());
             }
             asks.missing += usize::from(!granted);
             asks.parts.push(Part { key, before, state });
@@ -453,7 +472,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 served.push(party);
             }
         }
-        if entry.is_idle() {
+        let (waited_for, idle) = (entry.waits.is_some(), entry.is_idle());
+        if !waited_for && self.contended.remove(key) && self.contended.is_empty() {
+            self.contended.shrink_to(KEPT);
+        }
+        if idle {
             self.entries.remove(key);
             fit(&mut self.entries);
         }
@@ -482,6 +505,14 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         parties.sort_unstable();
         parties.dedup();
         parties
+    }
+
+    /// All parties that some other party waits for, in no order and some of them more than once. It looks at the requests that
+    /// wait, and at what they wait for.
+    pub(crate) fn delaying(&self) -> impl Iterator<Item = Party> {
+        let contended = self.contended.iter();
+        let entries = contended.filter_map(|key| self.entries.get(key));
+        entries.flat_map(Entry::delaying)
     }
 
     fn waiting_parts(&self, party: Party) -> impl Iterator<Item = (&Part<K>, &Entry)> {

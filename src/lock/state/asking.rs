@@ -134,6 +134,7 @@ impl State {
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
         };
+        self.relieve(waiter.number);
         let stood = Stood {
             number: waiter.number,
             part: match waiter.nodes {

@@ -198,6 +198,7 @@ impl State {
         let mut claim = Claim::nobody();
         claim.assign(&request.asker());
         if self.enroll(number, claim, set, now.at) {
+            self.relieve(number);
             let grant = self.grant_member(number, since, now);
             self.outbox
                 .push(Next::Tell(request, Outcome::Granted(grant)));
@@ -278,6 +279,7 @@ impl State {
         let nodes = self.nodes.as_mut()?;
         let asking = nodes.list.get_mut(&number)?.asking.take()?;
         nodes.waiting -= 1;
+        self.relieve(number);
         Some(asking)
     }
 
@@ -421,56 +423,36 @@ impl State {
 
     // --- The limit on holding ---
 
-    /// The members for whom a request waits: all, for one that waits for the whole.
-    fn blocking(&self, number: u64, waits_in_line: bool) -> Vec<Party> {
+    /// The members that delay any request, with when each will have held for too long, and whether it publishes. A request that
+    /// waits for the whole is delayed by all of them.
+    pub(super) fn delaying(&self) -> Vec<(Party, Option<Deadline>, bool)> {
         let Some(nodes) = &self.nodes else {
             return Vec::new();
         };
-        match waits_in_line {
-            true => nodes.list.keys().copied().collect(),
-            false => nodes.table.blockers(number),
+        let entry = |(&number, member): (&Party, &Member)| (number, member.overdue, member.sealed);
+        if !self.queue.is_empty() {
+            return nodes.list.iter().map(entry).collect();
         }
+        let delaying = nodes.table.delaying();
+        let members = delaying.filter_map(|number| nodes.list.get_key_value(&number));
+        members.map(entry).collect()
     }
 
-    /// When the first of them will have held for too long. Who has not begun to hold yet will not have before `now.overdue`.
-    pub(super) fn members_overdue(
-        &self,
-        number: u64,
-        waits_in_line: bool,
-        now: Moment,
-    ) -> Option<Deadline> {
-        let (nodes, unborn) = (self.nodes.as_ref()?, now.overdue?);
-        let blocking = self.blocking(number, waits_in_line);
-        let members = blocking.iter().filter_map(|number| nodes.list.get(number));
-        members.map(|member| member.overdue.unwrap_or(unborn)).min()
+    pub(super) fn waits_for_nodes(&self, number: u64) -> bool {
+        let member = self.nodes.as_ref().and_then(|nodes| nodes.list.get(&number));
+        member.is_some_and(|member| member.asking.is_some())
     }
 
-    /// Takes back what others have had for too long for whom a request waits, and tells when to look again.
-    pub(super) fn revoke_members(
-        &mut self,
-        number: u64,
-        waits_in_line: bool,
-        now: Moment,
-        has_passed: impl Fn(Deadline) -> bool,
-    ) -> Option<Deadline> {
-        for blocker in self.blocking(number, waits_in_line) {
-            let Some(member) = self
-                .nodes
-                .as_ref()
-                .and_then(|nodes| nodes.list.get(&blocker))
-            else {
-                continue;
-            };
-            if !member.sealed && member.overdue.is_some_and(&has_passed) {
-                self.revoke_member(blocker, now);
-            }
-        }
-        // Who publishes will be done before the limit passes again.
-        let next = self.members_overdue(number, waits_in_line, now)?;
-        Some(if has_passed(next) { now.overdue? } else { next })
+    /// Of the members that wait, the one that came last.
+    pub(super) fn last_asking(&self) -> Option<(u64, Arc<dyn Waiting>)> {
+        let mut members = self.nodes.as_ref()?.list.iter().rev();
+        members.find_map(|(&number, member)| {
+            let asking = member.asking.as_ref()?;
+            Some((number, Arc::clone(&asking.request)))
+        })
     }
 
-    fn revoke_member(&mut self, number: u64, now: Moment) {
+    pub(super) fn revoke_member(&mut self, number: u64, now: Moment) {
         let id = self.id(number);
         let nodes = self.nodes.get_or_insert_default();
         let Some(member) = nodes.list.get(&number) else {

@@ -1,5 +1,7 @@
 //! The table against a model that does the same with lists, over and over.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 
 use super::super::LockMode::{self, *};
@@ -177,6 +179,9 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
             party
         );
     }
+    let delaying: BTreeSet<_> = table.delaying().collect();
+    let blockers: BTreeSet<_> = (0..PARTIES).flat_map(|party| table.blockers(party)).collect();
+    prop_assert_eq!(delaying, blockers, "whom the others wait for");
     for one in &model.holders {
         for other in &model.holders {
             let apart = one.0 == other.0 || one.1 != other.1 || !one.2.exclude(other.2);
@@ -238,6 +243,7 @@ proptest! {
             table.dismiss(party);
         }
         prop_assert_eq!((table.len(), table.parties.len()), (0, 0));
+        prop_assert!(table.contended.is_empty());
     }
 
     /// Whoever asks for all at once, having nothing, is never refused, and everybody is served in the end.
