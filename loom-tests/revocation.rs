@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, JoinError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
+    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
     StoreOptions, TransactionError, View,
 };
+use loom::sync::mpsc;
 use loom::thread;
 
 use crate::model::{Seen, check_all};
@@ -282,5 +283,89 @@ fn revocation_is_done_by_those_who_wait() {
         let stats = store.lock_stats();
         at_rest(&stats);
         seen.note("revoked");
+    });
+}
+
+/// A holder that never releases, and two that wait; the one on watch may leave while the limit passes. Whatever it does, the other
+/// is granted the lock: by a watcher whose own clock moved.
+fn watched(options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockError> {
+    let clock = ManualClock::new();
+    let limit = Duration::from_millis(1);
+    let settings = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
+    let store = DataStore::with_options(settings.lock_timeout(None));
+    store.acquire_lock("a").unwrap();
+    let [b, c] = [options, AcquireOptions::new()].map(|options| {
+        let store = store.clone();
+        thread::spawn(move || store.lock_with("waiter", options).map(drop))
+    });
+    let moved = thread::spawn(move || clock.advance(limit));
+    leave();
+    let b = b.join().unwrap();
+    c.join().unwrap().unwrap();
+    moved.join().unwrap();
+    let stats = store.lock_stats();
+    assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
+    assert!(stats.total_revocations > 0);
+    b
+}
+
+#[test]
+fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
+    let outcomes = ["b cancelled", "b granted"];
+    check_all("watch against cancel", Some(2), outcomes, |seen| {
+        let token = CancelToken::new();
+        let options = AcquireOptions::new().cancel_token(&token);
+        match watched(options, || token.cancel()) {
+            Err(LockError::Cancelled(_)) => seen.note("b cancelled"),
+            Ok(()) => seen.note("b granted"),
+            Err(other) => panic!("{other}"),
+        }
+    });
+}
+
+#[test]
+fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
+    let outcomes = ["b timed out", "b granted"];
+    check_all("watch against timeout", Some(2), outcomes, |seen| {
+        let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
+        match watched(options, || ()) {
+            Err(LockError::Timeout(_)) => seen.note("b timed out"),
+            Ok(()) => seen.note("b granted"),
+            Err(other) => panic!("{other}"),
+        }
+    });
+}
+
+/// The watcher is granted the lock while the limit passes, and keeps it: the other looks then.
+#[test]
+fn revocation_though_the_watcher_is_granted_the_lock_while_the_limit_passes() {
+    let outcomes = ["a revoked", "a released"];
+    check_all("watch against grant", Some(2), outcomes, |seen| {
+        let clock = ManualClock::new();
+        let limit = Duration::from_millis(1);
+        let settings = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
+        let store = DataStore::with_options(settings.lock_timeout(None));
+        let held = store.acquire_lock("a").unwrap();
+        let (grants, granted) = mpsc::channel();
+        let waiters = ["b", "c"].map(|name| {
+            let (store, grants) = (store.clone(), grants.clone());
+            thread::spawn(move || grants.send(store.acquire_lock(name).unwrap()).unwrap())
+        });
+        let moved = {
+            let clock = clock.clone();
+            thread::spawn(move || clock.advance(limit))
+        };
+        let revoked = release_id(&store, held);
+        let first = granted.recv().unwrap();
+        clock.advance(limit);
+        let last = granted.recv().unwrap();
+        moved.join().unwrap();
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.join().unwrap());
+        assert!(release_id(&store, first), "it was in the way of the other");
+        assert!(!release_id(&store, last), "nobody waits");
+        at_rest(&store.lock_stats());
+        seen.note(if revoked { "a revoked" } else { "a released" });
     });
 }

@@ -20,6 +20,7 @@ mod parker;
 mod receive;
 mod relay;
 mod request;
+mod samples;
 mod shared;
 mod since;
 mod state;
@@ -50,7 +51,7 @@ pub(crate) use info::millis;
 pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, Errand};
 pub(crate) use shared::LockSettings;
-pub(crate) use stats::Samples;
+pub(crate) use samples::Samples;
 
 use crate::id::{FencingToken, LockId};
 

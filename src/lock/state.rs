@@ -281,7 +281,10 @@ impl State {
         self.relieve(number);
         self.holder.scope = None;
         let id = self.id(number);
-        self.figures.wait.record(now.at - since, 1);
+        let figures = &mut self.figures;
+        figures
+            .wait
+            .record_wait(now.at - since, &mut figures.hold);
         debug_assert!(!self.held, "granted beside a holder");
         let server = server.filter(|_| request.is_errand());
         let asker = request.asker();

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::info::millis;
+use super::samples::Samples;
 use super::{LockInfo, QueueEntry};
 
 /// Counts and samples since the lock was made or its figures were reset.
@@ -21,93 +21,6 @@ pub(super) struct Recorder {
     pub(super) revocations: u64,
     pub(super) wait: Samples,
     pub(super) hold: Samples,
-}
-
-/// Sum and maximum of what was measured; percentiles of it within one per cent.
-pub(crate) struct Samples {
-    /// For how many samples those that were measured stand.
-    count: u64,
-    /// In nanoseconds, which are enough for five centuries.
-    total: u64,
-    max: u64,
-    histogram: Histogram<u64>,
-}
-
-impl Samples {
-    /// The longest time that the histogram tells apart. Longer ones count as this in percentiles only.
-    const HIGHEST: Duration = Duration::from_secs(3600);
-
-    /// Takes in a sample that stands for `weight` of them.
-    pub(crate) fn record(&mut self, sample: Duration, weight: u64) {
-        let nanos = nanos(sample);
-        self.count += weight;
-        self.total = self.total.saturating_add(nanos.saturating_mul(weight));
-        self.max = self.max.max(nanos);
-        self.histogram.saturating_record_n(nanos, weight);
-    }
-
-    /// How many samples there are.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Takes in all samples of another.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        self.total = self.total.saturating_add(other.total);
-        self.max = self.max.max(other.max);
-        let added = self.histogram.add(&other.histogram);
-        debug_assert!(added.is_ok(), "both have the same bounds");
-    }
-
-    /// The distribution of `count` samples: these, scaled to the number of all that were not `zero`.
-    pub(crate) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
-        let measured = count - zeros;
-        let at = |quantile: f64| {
-            let rank = (quantile * count as f64).ceil() as u64;
-            if rank <= zeros {
-                return Duration::ZERO;
-            }
-            let among = (rank - zeros) as f64 / measured as f64;
-            // A bucket's upper edge may lie above the largest sample in it.
-            Duration::from_nanos(self.histogram.value_at_quantile(among).min(self.max))
-        };
-        let all = u128::from(self.total) * u128::from(measured);
-        let mean = all.checked_div(u128::from(self.count) * u128::from(count));
-        let mean = mean.and_then(|mean| u64::try_from(mean).ok());
-        DurationSummary {
-            count,
-            mean: Duration::from_nanos(mean.unwrap_or(0)),
-            p50: at(0.50),
-            p95: at(0.95),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: Duration::from_nanos(self.max),
-        }
-    }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Default for Samples {
-    fn default() -> Self {
-        let highest = nanos(Self::HIGHEST);
-        Self {
-            count: 0,
-            total: 0,
-            max: 0,
-            histogram: Histogram::new_with_bounds(1, highest, 2)
-                .expect("the bounds are constants that the histogram accepts"),
-        }
-    }
-}
-
-impl fmt::Debug for Samples {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.summary(self.count, 0), f)
-    }
 }
 
 /// A distribution of durations.
@@ -184,7 +97,7 @@ pub struct LockStats {
 impl Recorder {
     /// Of the granted requests, those granted at once included.
     pub(super) fn wait_summary(&self) -> DurationSummary {
-        let waited = self.wait.count.min(self.acquisitions);
+        let waited = self.wait.count().min(self.acquisitions);
         self.wait
             .summary(self.acquisitions, self.acquisitions - waited)
     }
@@ -271,42 +184,5 @@ impl fmt::Display for LockStats {
             Some(holder) => write!(f, "held by       {holder}"),
             None => f.write_str("held by       nobody"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_is_true_to_its_samples() {
-        let mut samples = Samples::default();
-        assert_eq!(samples.summary(0, 0), DurationSummary::default());
-        for micros in 1..=50 {
-            samples.record(Duration::from_micros(micros), 1);
-        }
-        let summary = samples.summary(100, 50);
-        assert_eq!(summary.count, 100);
-        assert_eq!(summary.mean, Duration::from_nanos(12_750));
-        assert_eq!(summary.p50, Duration::ZERO);
-        assert_eq!(summary.max, Duration::from_micros(50));
-        for (found, micros) in [(summary.p95, 45.0), (summary.p99, 49.0)] {
-            let error = found.as_secs_f64() * 1e6 / micros - 1.0;
-            assert!((0.0..0.01).contains(&error), "{found:?} for {micros} µs");
-        }
-    }
-
-    #[test]
-    fn samples_that_were_added_count_like_their_own() {
-        let (mut odd, mut even, mut all) = <(Samples, Samples, Samples)>::default();
-        for micros in 1..=100 {
-            let part = if micros % 2 == 0 { &mut even } else { &mut odd };
-            for samples in [part, &mut all] {
-                samples.record(Duration::from_micros(micros), 1);
-            }
-        }
-        odd.add(&even);
-        assert_eq!(odd.count(), 100);
-        assert_eq!(odd.summary(100, 0), all.summary(100, 0));
     }
 }

@@ -4,7 +4,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, JoinError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
+    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
     StoreOptions, Transaction, TransactionError, TransactionManager, View, dsl,
 };
 
@@ -268,4 +268,123 @@ fn lock_10_the_revocation_of_a_guard_that_is_gone_is_not_remembered_for_its_id()
     assert_eq!(store.release_lock(got), Err(mismatch));
     assert!(matches!(revoked.commit(), Err(CommitError::Revoked { .. })));
     unharmed(&store, next);
+}
+
+/// Waits for the lock in a thread of its own, in this place, and keeps it.
+fn waits(
+    store: &DataStore,
+    place: usize,
+    options: AcquireOptions,
+) -> JoinHandle<Result<LockId, LockError>> {
+    let theirs = store.clone();
+    let thread = thread::spawn(move || theirs.acquire_lock_with("waiter", options));
+    until_waiting(store, place);
+    thread
+}
+
+/// The requests that came first, and are on watch, leave in some way; the last in line is granted the lock when the limit passes.
+fn watched_by_the_last(
+    options: impl Fn() -> AcquireOptions,
+    leave: impl FnOnce(&DataStore, &ManualClock, LockId, Vec<JoinHandle<Result<LockId, LockError>>>),
+) {
+    let (store, clock) = limited();
+    let held = store.acquire_lock("ann").unwrap();
+    let leaving = (1..=3).map(|place| waits(&store, place, options())).collect();
+    let last = waits(&store, 4, AcquireOptions::new());
+    leave(&store, &clock, held, leaving);
+    assert_eq!(store.queue_length(), 1);
+    let holder = store.current_lock().unwrap();
+    clock.advance(LIMIT - holder.held_for - Duration::from_nanos(1));
+    assert_eq!(store.queue_length(), 1, "the limit has not passed");
+    clock.advance(Duration::from_nanos(1));
+    let last = last.join().unwrap().unwrap();
+    let revoked = ReleaseError::Revoked { id: holder.lock_id };
+    assert_eq!(store.release_lock(holder.lock_id), Err(revoked));
+    assert_eq!(store.release_lock(last), Ok(Released::Freed));
+    assert_eq!(store.lock_stats().total_revocations, 1);
+}
+
+#[test]
+fn lock_10_the_watch_passes_on_when_those_on_watch_time_out() {
+    let short = || AcquireOptions::new().wait_limit(LIMIT / 10);
+    watched_by_the_last(short, |_, clock, _, leaving| {
+        clock.advance(LIMIT / 10);
+        for waiter in leaving {
+            let refused = waiter.join().unwrap();
+            assert!(matches!(refused, Err(LockError::Timeout(_))), "{refused:?}");
+        }
+    });
+}
+
+#[test]
+fn lock_10_the_watch_passes_on_when_those_on_watch_are_cancelled() {
+    let token = CancelToken::new();
+    let cancelled = || AcquireOptions::new().cancel_token(&token);
+    watched_by_the_last(cancelled, |_, clock, _, leaving| {
+        clock.advance(LIMIT / 2);
+        token.cancel();
+        for waiter in leaving {
+            let refused = waiter.join().unwrap();
+            assert!(matches!(refused, Err(LockError::Cancelled(_))), "{refused:?}");
+        }
+    });
+}
+
+#[test]
+fn lock_10_the_watch_passes_on_when_those_on_watch_are_granted_the_lock() {
+    watched_by_the_last(AcquireOptions::new, |store, clock, held, leaving| {
+        let mut held = held;
+        for waiter in leaving {
+            clock.advance(LIMIT / 2);
+            assert_eq!(store.release_lock(held), Ok(Released::HandedOver));
+            held = waiter.join().unwrap().unwrap();
+        }
+    });
+}
+
+/// The requests on watch are lists that the thread of another list executes.
+#[test]
+fn lock_10_the_watch_passes_on_when_those_on_watch_are_executed_by_another_thread() {
+    let (store, clock) = limited();
+    let held = store.acquire_lock("ann").unwrap();
+    let lists: Vec<_> = (1..=3)
+        .map(|place| {
+            let theirs = store.clone();
+            let creates = dsl::create(dsl::text_node("x", "text"));
+            let submit = move || TransactionManager::new(theirs).execute(creates);
+            let thread = thread::spawn(submit);
+            until_waiting(&store, place);
+            thread
+        })
+        .collect();
+    let next = waits(&store, 4, AcquireOptions::new());
+    let last = waits(&store, 5, AcquireOptions::new());
+    assert_eq!(store.release_lock(held), Ok(Released::HandedOver));
+    for list in lists {
+        list.join().unwrap().unwrap();
+    }
+    let next = next.join().unwrap().unwrap();
+    assert_eq!(store.queue_length(), 1);
+    clock.advance(LIMIT);
+    let last = last.join().unwrap().unwrap();
+    let revoked = ReleaseError::Revoked { id: next };
+    assert_eq!(store.release_lock(next), Err(revoked));
+    assert_eq!(store.release_lock(last), Ok(Released::Freed));
+}
+
+/// A long line of holders that stay almost as long as they may, and of which none is revoked.
+#[test]
+fn lock_10_of_many_that_keep_the_limit_none_is_revoked() {
+    let (store, clock) = limited();
+    let mut held = store.acquire_lock("ann").unwrap();
+    let waiters: Vec<_> = (1..=50)
+        .map(|place| waits(&store, place, AcquireOptions::new()))
+        .collect();
+    for waiter in waiters {
+        clock.advance(LIMIT - Duration::from_nanos(1));
+        assert_eq!(store.release_lock(held), Ok(Released::HandedOver));
+        held = waiter.join().unwrap().unwrap();
+    }
+    assert_eq!(store.release_lock(held), Ok(Released::Freed));
+    assert_eq!(store.lock_stats().total_revocations, 0);
 }

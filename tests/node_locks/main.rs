@@ -8,6 +8,7 @@ mod regressions;
 mod retries;
 mod transactions;
 mod waits;
+mod watch;
 
 #[path = "../common/mod.rs"]
 mod common;

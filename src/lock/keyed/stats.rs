@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::lock::DurationSummary;
-use crate::lock::stats::{Samples, write_counts, write_durations};
+use crate::lock::Samples;
+use crate::lock::stats::{write_counts, write_durations};
 
 /// What one shard counts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +53,7 @@ impl Figures {
         }
         if let Some(wait) = wait {
             measured.waits += 1;
-            measured.wait.record(wait, 1);
+            measured.wait.record_wait(wait, &mut measured.hold);
         }
     }
 

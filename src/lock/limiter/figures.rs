@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::lock::stats::{DurationSummary, Samples};
+use crate::lock::{DurationSummary, Samples};
 use crate::lock::tempo::{Measured, Tempo};
 use crate::time::{Clock, Timestamp};
 
@@ -58,7 +58,7 @@ impl Figures {
     /// Counts a call that is granted after a wait.
     pub(super) fn begin_after(&mut self, waited: Duration) {
         self.counts.acquired += 1;
-        self.wait.record(waited, 1);
+        self.wait.record_wait(waited, &mut self.latency);
     }
 
     /// Counts a call that ends.

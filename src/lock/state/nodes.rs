@@ -245,7 +245,10 @@ impl State {
         let granted = Grant::new(id, FencingToken(self.grants), now.overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
         if now.at != since {
-            nodes.figures.wait.record(now.at - since, 1);
+            let figures = &mut nodes.figures;
+            figures
+                .wait
+                .record_wait(now.at - since, &mut figures.hold);
         }
         let Some(member) = nodes.list.get_mut(&number) else {
             debug_assert!(false, "only members are granted nodes");

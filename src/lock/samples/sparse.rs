@@ -1,0 +1,202 @@
+//! A distribution in some hundred bytes: the buckets that have any samples, as bits.
+
+use std::iter;
+
+use arrayvec::ArrayVec;
+use hdrhistogram::Histogram;
+
+use super::code::{Reader, Writer};
+use crate::lock::tempo::Tempo;
+
+/// The samples that were taken in last, and all before them, sorted and as bits.
+///
+/// The buckets are those of the histogram that keeps two significant digits, so the distribution is the same. Where the samples are
+/// so many and so different that this would take more than [`LARGE`](Sparse::LARGE), two neighbours become one, of which the
+/// middle is taken: that is still within one per cent.
+#[derive(Debug, Default)]
+pub(super) struct Sparse {
+    recent: ArrayVec<u16, { Sparse::RECENT }>,
+    coarse: bool,
+    /// How many buckets have samples.
+    buckets: u16,
+    /// The orders of the codes for the distance from one bucket to the next, and for its number of samples.
+    orders: [u8; 2],
+    /// How many samples are among the bits.
+    samples: u64,
+    bits: Box<[u8]>,
+}
+
+impl Sparse {
+    /// So many samples are sorted in together.
+    const RECENT: usize = 32;
+
+    /// From this many bytes on neighbours become one.
+    const LARGE: usize = 160;
+
+    /// Said of a recent sample that stands for a run of them.
+    const RUN: u16 = 1 << 15;
+
+    pub(super) fn record(&mut self, nanos: u64, weight: u64) {
+        let bucket = bucket(nanos);
+        match weight {
+            1 => self.recent.push(bucket),
+            _ if weight == u64::from(Tempo::RUN) => self.recent.push(bucket | Self::RUN),
+            _ => return self.settle(Some((bucket, weight))),
+        }
+        if self.recent.is_full() {
+            self.settle(None);
+        }
+    }
+
+    /// Sorts in what is recent, and one more.
+    #[cold]
+    fn settle(&mut self, last: Option<(u16, u64)>) {
+        let weigh = |sample: u16| match sample & Self::RUN {
+            0 => (sample, 1),
+            _ => (sample & !Self::RUN, u64::from(Tempo::RUN)),
+        };
+        let recent = self.recent.take().into_iter().map(weigh);
+        let mut added: ArrayVec<(u16, u64), { Self::RECENT + 1 }> = recent.chain(last).collect();
+        let coarse = self.coarse;
+        for (bucket, _) in &mut added {
+            *bucket = if coarse { coarser(*bucket) } else { *bucket };
+        }
+        added.sort_unstable();
+        let samples = self.samples + added.iter().map(|(_, weight)| weight).sum::<u64>();
+        let room = self.bits.len() + 4 * added.len();
+        let next = Self::written(merged(self.iter(), added.iter().copied()), self, samples, room);
+        *self = next;
+        if !self.coarse && self.bits.len() > Self::LARGE {
+            let halved = self.iter().map(|(bucket, count)| (coarser(bucket), count));
+            let mut next = Self::written(merged(halved, iter::empty()), self, samples, room);
+            next.coarse = true;
+            *self = next;
+        }
+    }
+
+    /// Writes buckets that come in order, in the codes that suit what there was before.
+    fn written(
+        buckets: impl Iterator<Item = (u16, u64)>,
+        before: &Self,
+        samples: u64,
+        room: usize,
+    ) -> Self {
+        let mean = samples / u64::from(before.buckets.max(1));
+        let orders = [0, mean.max(1).ilog2().saturating_sub(1) as u8];
+        let mut writer = Writer::with_capacity(room);
+        let (mut next, mut written) = (0, 0);
+        for (bucket, count) in buckets {
+            writer.write(u64::from(bucket - next), orders[0].into());
+            writer.write(count - 1, orders[1].into());
+            next = bucket + 1;
+            written += 1;
+        }
+        Self {
+            recent: ArrayVec::new(),
+            coarse: before.coarse,
+            buckets: written,
+            orders,
+            samples,
+            bits: writer.finish(),
+        }
+    }
+
+    /// The buckets that have samples, without the recent ones.
+    fn iter(&self) -> impl Iterator<Item = (u16, u64)> {
+        let mut reader = Reader::new(&self.bits);
+        let mut next = 0;
+        let orders = self.orders;
+        (0..self.buckets).map(move |_| {
+            let bucket = next + reader.read(orders[0].into()) as u16;
+            let count = reader.read(orders[1].into()) + 1;
+            next = bucket + 1;
+            (bucket, count)
+        })
+    }
+
+    /// Adds all samples to a histogram.
+    pub(super) fn add_to(&self, histogram: &mut Histogram<u64>) {
+        for (bucket, count) in self.iter() {
+            let value = match self.coarse {
+                true => finer(bucket),
+                false => bucket,
+            };
+            histogram.saturating_record_n(lowest(value), count);
+        }
+        for &sample in &self.recent {
+            let weight = match sample & Self::RUN {
+                0 => 1,
+                _ => Tempo::RUN.into(),
+            };
+            histogram.saturating_record_n(lowest(sample & !Self::RUN), weight);
+        }
+    }
+
+    /// How many bytes are kept beside this itself.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.bits.len()
+    }
+}
+
+/// Two sequences of buckets in order, as one in which each comes once.
+fn merged(
+    one: impl Iterator<Item = (u16, u64)>,
+    other: impl Iterator<Item = (u16, u64)>,
+) -> impl Iterator<Item = (u16, u64)> {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    let mut both = iter::from_fn(move || match (one.peek(), other.peek()) {
+        (Some((first, _)), Some((second, _))) if second < first => other.next(),
+        (None, _) => other.next(),
+        _ => one.next(),
+    })
+    .peekable();
+    iter::from_fn(move || {
+        let (bucket, mut count) = both.next()?;
+        while let Some((_, more)) = both.next_if(|(next, _)| *next == bucket) {
+            count += more;
+        }
+        Some((bucket, count))
+    })
+}
+
+/// Of each doubling, the histogram has so many buckets; below twice as many nanoseconds, one for each.
+const HALF: u64 = 128;
+
+/// The bucket of a time.
+fn bucket(nanos: u64) -> u16 {
+    // As the histogram has it: what it has no bucket for counts as an hour.
+    let nanos = match nanos >> 42 {
+        0 => nanos,
+        _ => super::nanos(super::Samples::HIGHEST),
+    };
+    let shift = (nanos | HALF).ilog2() - HALF.ilog2();
+    (HALF * u64::from(shift) + (nanos >> shift)) as u16
+}
+
+/// The shortest time of a bucket.
+fn lowest(bucket: u16) -> u64 {
+    let bucket = u64::from(bucket);
+    match (bucket / HALF).checked_sub(1) {
+        None => bucket,
+        Some(shift) => (bucket - HALF * shift) << shift,
+    }
+}
+
+/// The bucket of twice the width. Where a bucket is one nanosecond wide it stays.
+fn coarser(bucket: u16) -> u16 {
+    let exact = 2 * HALF as u16;
+    match bucket.checked_sub(exact) {
+        None => bucket,
+        Some(behind) => exact + behind / 2,
+    }
+}
+
+/// The lower of the two that became one: its upper edge is the middle.
+fn finer(bucket: u16) -> u16 {
+    let exact = 2 * HALF as u16;
+    match bucket.checked_sub(exact) {
+        None => bucket,
+        Some(behind) => exact + behind * 2,
+    }
+}

@@ -1,0 +1,69 @@
+//! How many waiters look at the limit on holding, which nothing outside of the crate can tell.
+
+use std::sync::mpsc;
+use std::thread;
+
+use super::*;
+use crate::lock::{AcquireOptions, FifoLock, LockSettings};
+use crate::time::ManualClock;
+
+const LIMIT: Duration = Duration::from_millis(5);
+const NANO: Duration = Duration::from_nanos(1);
+
+/// So many threads wait while others hold the lock one after another, each almost as long as it may. How often a waiter looked.
+fn looks(waiters: usize, holds: usize) -> usize {
+    let clock = ManualClock::new();
+    let lock = FifoLock::with_settings(LockSettings {
+        clock: clock.clock(),
+        wait_limit: None,
+        hold_limit: Some(LIMIT),
+        ..LockSettings::default()
+    });
+    let mut held = lock.acquire("first", AcquireOptions::new().unbound()).unwrap();
+    let (grants, granted) = mpsc::channel();
+    let threads: Vec<_> = (1..=waiters)
+        .map(|place| {
+            let (theirs, grants) = (lock.clone(), grants.clone());
+            let wait = move || grants.send(theirs.acquire("waiter", Default::default()).unwrap());
+            let thread = thread::Builder::new().stack_size(64 * 1024).spawn(wait).unwrap();
+            while lock.queue_length() < place {
+                thread::yield_now();
+            }
+            thread
+        })
+        .collect();
+    for _ in 0..holds {
+        clock.advance(LIMIT - NANO);
+        lock.release(held).unwrap();
+        held = granted.recv().unwrap();
+    }
+    for _ in holds..waiters {
+        lock.release(held).unwrap();
+        held = granted.recv().unwrap();
+    }
+    lock.release(held).unwrap();
+    threads.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+    assert_eq!(lock.stats().total_revocations, 0, "all kept the limit");
+    lock.0.state.lock().watch.looks
+}
+
+/// Once the limit woke each of 3,000 waiters whenever it could have passed. Throughput fell to a thirteenth, and holders were
+/// revoked that had kept the limit but got no processor.
+#[test]
+fn lock_10_how_many_waiters_look_does_not_depend_on_how_many_wait() {
+    let holds = 20;
+    for waiters in [holds + 2, 200] {
+        let looks = looks(waiters, holds);
+        // At the end each watcher that is granted the lock is followed by one that looks at once.
+        let most = WATCHERS * holds + 2 * usize::BITS as usize;
+        assert!(looks <= most, "{looks} looks of {waiters} waiters");
+        println!("{waiters} waiters, {holds} holds: {looks} looks");
+    }
+}
+
+/// A watcher that leaves is followed by one that stays for long, so the watch is passed on seldom.
+#[test]
+fn lock_10_a_line_that_nobody_joins_passes_its_watch_on_a_logarithm_of_times() {
+    let looks = looks(200, 0);
+    assert!((1..=10).contains(&looks), "{looks} looks");
+}
