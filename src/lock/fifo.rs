@@ -6,8 +6,6 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_utils::CachePadded;
-
 use super::batch::Batch;
 use super::error::CancelEvidence;
 use super::relay::Relay;
@@ -74,11 +72,11 @@ impl FifoLock {
         let lock = random_session();
         let mut state = State::new(lock, settings.overtaking, Tempo::new(&settings.clock));
         state.hold_limit = settings.hold_limit;
-        state.queue_bound = settings.queue_bound;
+        state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new(Shared {
             word: Word::new(),
             state: Mutex::new(state),
-            wait_limit: CachePadded::new(WaitLimit::new(settings.wait_limit)),
+            wait_limit: WaitLimit::new(settings.wait_limit),
             lock,
             clock: settings.clock,
             batch: settings.batch,

@@ -15,7 +15,10 @@ use crate::sync::{Mutex, rank};
 
 /// Those for whom word was left and who have yet to be woken, in the order in which they were answered.
 #[derive(Default)]
-pub(super) struct Relay(Mutex<{ rank::RELAY }, VecDeque<Arc<dyn Waiting>>>);
+pub(super) struct Relay(Mutex<{ rank::RELAY }, Sleepers>);
+
+/// Nothing until any did.
+type Sleepers = Option<Box<VecDeque<Arc<dyn Waiting>>>>;
 
 impl Relay {
     /// So many are woken at first: the others need not wait for one that was given a processor which is busy. In a model one, so
@@ -24,7 +27,7 @@ impl Relay {
 
     /// Has these woken, one by the other. Whether any slept.
     pub(super) fn begin(&self, sleepers: impl IntoIterator<Item = Arc<dyn Waiting>>) -> bool {
-        self.0.lock().extend(sleepers);
+        self.0.lock().get_or_insert_default().extend(sleepers);
         let runners = (0..Self::RUNNERS).take_while(|_| self.go_on());
         runners.count() > 0
     }
@@ -36,7 +39,7 @@ impl Relay {
     }
 
     fn next(&self) -> Option<Arc<dyn Waiting>> {
-        self.0.lock().pop_front()
+        self.0.lock().as_mut()?.pop_front()
     }
 }
 

@@ -11,26 +11,45 @@ use hdrhistogram::Histogram;
 use super::DurationSummary;
 use sparse::Sparse;
 
-/// Sum and maximum of what was measured; percentiles of it within one per cent.
+/// Sum and maximum of what was measured; percentiles of it within one per cent. Takes a word until anything is.
 #[derive(Default)]
-pub(crate) struct Samples {
+pub(crate) struct Samples(Option<Box<Measured>>);
+
+#[derive(Default)]
+struct Measured {
     /// For how many samples those that were measured stand.
     count: u64,
     /// In nanoseconds, which are enough for five centuries.
     total: u64,
     max: u64,
-    kept: Kept,
+    spread: Spread,
 }
 
-/// How the distribution is kept. An idle object keeps next to nothing, and one that is used without contention some hundred bytes:
-/// a histogram with a counter for each bucket takes 37 kB.
-#[derive(Default)]
-enum Kept {
-    #[default]
-    Nothing,
-    Sparse(Box<Sparse>),
+/// How the samples are distributed. An object that is used without contention keeps that in some hundred bytes: a histogram with a
+/// counter for each bucket takes 37 kB.
+enum Spread {
+    Sparse(Sparse),
     /// Counts fastest.
     Dense(Box<Histogram<u64>>),
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self::Sparse(Sparse::default())
+    }
+}
+
+impl Measured {
+    /// Keeps the distribution dense from here on.
+    fn unfold(&mut self) -> &mut Histogram<u64> {
+        if let Spread::Sparse(sparse) = &self.spread {
+            self.spread = Spread::Dense(Box::new(dense(sparse)));
+        }
+        match &mut self.spread {
+            Spread::Dense(histogram) => histogram,
+            Spread::Sparse(_) => unreachable!("it was just made dense"),
+        }
+    }
 }
 
 impl Samples {
@@ -43,24 +62,20 @@ impl Samples {
     /// Takes in a sample that stands for `weight` of them.
     pub(crate) fn record(&mut self, sample: Duration, weight: u64) {
         let nanos = nanos(sample);
-        self.count += weight;
-        self.total = self.total.saturating_add(nanos.saturating_mul(weight));
-        self.max = self.max.max(nanos);
-        match &mut self.kept {
-            Kept::Nothing => {
-                let mut sparse = Box::<Sparse>::default();
-                sparse.record(nanos, weight);
-                self.kept = Kept::Sparse(sparse);
-            }
-            Kept::Sparse(sparse) => sparse.record(nanos, weight),
-            Kept::Dense(histogram) => histogram.saturating_record_n(nanos, weight),
+        let measured = self.0.get_or_insert_default();
+        measured.count += weight;
+        measured.total = measured.total.saturating_add(nanos.saturating_mul(weight));
+        measured.max = measured.max.max(nanos);
+        match &mut measured.spread {
+            Spread::Sparse(sparse) => sparse.record(nanos, weight),
+            Spread::Dense(histogram) => histogram.saturating_record_n(nanos, weight),
         }
     }
 
     /// Takes in how long a request waited for what it holds then. Where many wait, both distributions are kept dense.
     pub(crate) fn record_wait(&mut self, waited: Duration, holds: &mut Self) {
         self.record(waited, 1);
-        if self.count == Self::CONTENDED {
+        if self.count() == Self::CONTENDED {
             self.unfold();
             holds.unfold();
         }
@@ -68,63 +83,60 @@ impl Samples {
 
     /// How many samples there are.
     pub(crate) fn count(&self) -> u64 {
-        self.count
+        self.0.as_ref().map_or(0, |measured| measured.count)
     }
 
     /// Takes in all samples of another.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.count += other.count;
-        self.total = self.total.saturating_add(other.total);
-        self.max = self.max.max(other.max);
-        let own = self.unfold();
-        match &other.kept {
-            Kept::Nothing => {}
-            Kept::Sparse(sparse) => sparse.add_to(own),
-            Kept::Dense(histogram) => {
+        let Some(other) = &other.0 else {
+            return;
+        };
+        let measured = self.0.get_or_insert_default();
+        measured.count += other.count;
+        measured.total = measured.total.saturating_add(other.total);
+        measured.max = measured.max.max(other.max);
+        let own = measured.unfold();
+        match &other.spread {
+            Spread::Sparse(sparse) => sparse.add_to(own),
+            Spread::Dense(histogram) => {
                 let added = own.add(&**histogram);
                 debug_assert!(added.is_ok(), "both have the same bounds");
             }
         }
     }
 
-    /// Keeps the distribution dense from here on.
-    fn unfold(&mut self) -> &mut Histogram<u64> {
-        if !matches!(self.kept, Kept::Dense(_)) {
-            let histogram = match &self.kept {
-                Kept::Sparse(sparse) => dense(sparse),
-                _ => empty(),
-            };
-            self.kept = Kept::Dense(Box::new(histogram));
-        }
-        match &mut self.kept {
-            Kept::Dense(histogram) => histogram,
-            _ => unreachable!("it was just made dense"),
-        }
+    fn unfold(&mut self) {
+        self.0.get_or_insert_default().unfold();
     }
 
     /// The distribution of `count` samples: these, scaled to the number of all that were not `zero`.
     pub(crate) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
+        let Some(samples) = &self.0 else {
+            return DurationSummary {
+                count,
+                ..DurationSummary::default()
+            };
+        };
         let measured = count - zeros;
         let unfolded;
-        let histogram = match &self.kept {
-            Kept::Nothing => None,
-            Kept::Sparse(sparse) => {
+        let histogram = match &samples.spread {
+            Spread::Dense(histogram) => &**histogram,
+            Spread::Sparse(sparse) => {
                 unfolded = dense(sparse);
-                Some(&unfolded)
+                &unfolded
             }
-            Kept::Dense(histogram) => Some(&**histogram),
         };
         let at = |quantile: f64| {
             let rank = (quantile * count as f64).ceil() as u64;
-            let Some(histogram) = histogram.filter(|_| rank > zeros) else {
+            if rank <= zeros {
                 return Duration::ZERO;
-            };
+            }
             let among = (rank - zeros) as f64 / measured as f64;
             // A bucket's upper edge may lie above the largest sample in it.
-            Duration::from_nanos(histogram.value_at_quantile(among).min(self.max))
+            Duration::from_nanos(histogram.value_at_quantile(among).min(samples.max))
         };
-        let all = u128::from(self.total) * u128::from(measured);
-        let mean = all.checked_div(u128::from(self.count) * u128::from(count));
+        let all = u128::from(samples.total) * u128::from(measured);
+        let mean = all.checked_div(u128::from(samples.count) * u128::from(count));
         let mean = mean.and_then(|mean| u64::try_from(mean).ok());
         DurationSummary {
             count,
@@ -133,7 +145,7 @@ impl Samples {
             p95: at(0.95),
             p99: at(0.99),
             p999: at(0.999),
-            max: Duration::from_nanos(self.max),
+            max: Duration::from_nanos(samples.max),
         }
     }
 }
@@ -156,7 +168,7 @@ fn dense(sparse: &Sparse) -> Histogram<u64> {
 
 impl fmt::Debug for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.summary(self.count, 0), f)
+        fmt::Debug::fmt(&self.summary(self.count(), 0), f)
     }
 }
 

@@ -4,8 +4,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crossbeam_utils::CachePadded;
-
 use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
@@ -50,12 +48,12 @@ impl Default for LockSettings {
 
 /// In this order, from the beginning of a pair of cache lines: the word, the mutex and what a request reads and writes of the
 /// state lie side by side. Who asks and who grants take these lines from each other's processor, one after the other.
-#[repr(C, align(128))]
+#[repr(C, align(64))]
 pub(super) struct Shared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, State>,
     /// From here on read only, but for what is rare: apart from the state's end, which each grant writes.
-    pub(super) wait_limit: CachePadded<WaitLimit>,
+    pub(super) wait_limit: WaitLimit,
     /// Which lock this is, in its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,

@@ -88,7 +88,8 @@ pub(super) struct State {
     /// Those who have a share of `queue`, once there have been any.
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Option<Duration>,
-    pub(super) queue_bound: Option<usize>,
+    /// How many may wait.
+    pub(super) queue_bound: usize,
     /// Whom to tell what when the mutex is free again, beside what a step returns.
     pub(super) outbox: Vec<Next>,
     /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
@@ -100,8 +101,9 @@ pub(super) struct State {
     pub(super) tempo: Tempo,
     pub(super) figures: Recorder,
     /// The latest grants that were taken back and whose holders do not know it yet.
-    revoked: VecDeque<LockId>,
-    watch: Watch,
+    revoked: Option<Box<VecDeque<LockId>>>,
+    /// Since somebody waited while holding had a limit.
+    watch: Option<Box<Watch>>,
 }
 
 /// Of so many waiters a dump makes notes at a time.
@@ -117,12 +119,12 @@ impl State {
             lock,
             requests: 0,
             grants: 0,
-            revoked: VecDeque::new(),
-            watch: Watch::default(),
+            revoked: None,
+            watch: None,
             tempo,
             pace: Pace::default(),
             hold_limit: None,
-            queue_bound: None,
+            queue_bound: usize::MAX,
             figures: Recorder::default(),
             nodes: None,
             outbox: Vec::new(),

@@ -15,8 +15,8 @@ pub(super) struct Tempo {
     always: bool,
     /// How many are still to go without.
     unmeasured: u32,
-    /// Taken again within this time, the lock is in a hurry.
-    within: Duration,
+    /// Taken again within so many nanoseconds, the lock is in a hurry.
+    within: u32,
     /// How many times in succession the lock was taken quickly.
     quick: u32,
     last: Timestamp,
@@ -53,7 +53,7 @@ impl Tempo {
         Self {
             always: clock.is_manual(),
             unmeasured: 0,
-            within: Self::QUICK * shares,
+            within: Self::QUICK.as_nanos() as u32 * shares,
             quick: 0,
             last: Timestamp::default(),
         }
@@ -64,7 +64,7 @@ impl Tempo {
         Self {
             always: true,
             unmeasured: 0,
-            within: Duration::ZERO,
+            within: 0,
             quick: 0,
             last: Timestamp::default(),
         }
@@ -94,7 +94,8 @@ impl Tempo {
     fn measured(&mut self, at: Timestamp) -> Measured {
         let hurried = self.quick >= Self::BELIEVED;
         let grants = if hurried { Self::RUN } else { 1 };
-        self.quick = match at - self.last < self.within * grants {
+        let within = Duration::from_nanos(u64::from(self.within) * u64::from(grants));
+        self.quick = match at - self.last < within {
             true => (self.quick + 1).min(Self::BELIEVED),
             false => 0,
         };

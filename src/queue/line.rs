@@ -29,26 +29,30 @@ pub(crate) struct Cursor {
 /// for a small rest.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
-    lanes: [Lane<T>; Priority::ALL.len()],
-    /// By how many requests one may be overtaken for each level that they are above it.
-    overtaking: u64,
+    /// Nothing until the first joins: most lines that a program has are never joined.
+    lanes: Option<Box<Lanes<T>>>,
     /// How many ever joined. At one in each nanosecond this lasts for five hundred years.
     joined: u64,
-    len: usize,
+    /// By how many requests one may be overtaken for each level that they are above it.
+    overtaking: u32,
+    /// Each of them is a thread, or takes memory of its own: so many there are never.
+    len: u32,
 }
+
+type Lanes<T> = [Lane<T>; Priority::ALL.len()];
 
 impl<T> Line<T> {
     pub(crate) fn new(overtaking: u32) -> Self {
         Self {
-            lanes: std::array::from_fn(|_| Lane::default()),
-            overtaking: overtaking.into(),
+            lanes: None,
             joined: 0,
+            overtaking,
             len: 0,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.len as usize
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -60,7 +64,8 @@ impl<T> Line<T> {
         let sequence = self.joined;
         self.joined += 1;
         self.len += 1;
-        self.lanes[priority as usize].push(sequence, value);
+        let lanes = self.lanes.get_or_insert_with(Self::lanes);
+        lanes[priority as usize].push(sequence, value);
         Ticket { sequence, priority }
     }
 
@@ -68,7 +73,7 @@ impl<T> Line<T> {
     #[inline]
     pub(crate) fn pop_if(&mut self, accept: impl FnOnce(&T) -> bool) -> Option<T> {
         let first = self.first()?;
-        let lane = &mut self.lanes[first as usize];
+        let lane = &mut self.lanes.as_mut()?[first as usize];
         let (_, value) = lane.front()?;
         if !accept(value) {
             return None;
@@ -79,19 +84,19 @@ impl<T> Line<T> {
 
     /// Takes a value out, wherever it stands; `None` when it is not in the line.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<T> {
-        let value = self.lanes[ticket.priority as usize].remove(ticket.sequence)?;
+        let lanes = self.lanes.as_mut()?;
+        let value = lanes[ticket.priority as usize].remove(ticket.sequence)?;
         self.len -= 1;
         Some(value)
     }
 
     pub(crate) fn get(&self, ticket: Ticket) -> Option<&T> {
-        self.lane(ticket.priority).get(ticket.sequence)
+        self.lane(ticket.priority)?.get(ticket.sequence)
     }
 
     /// One that stands far back: of the lowest priority, and in the rear half of its lane where anybody stands there.
     pub(crate) fn late(&self) -> Option<&T> {
-        let lanes = Priority::ALL.into_iter().map(|priority| self.lane(priority));
-        lanes.filter_map(Lane::late).next()
+        self.lanes.iter().flat_map(|lanes| &**lanes).find_map(Lane::late)
     }
 
     /// How many stand before this one; `None` when it is not in the line.
@@ -99,8 +104,9 @@ impl<T> Line<T> {
         self.get(ticket)?;
         let own = self.cursor(ticket.priority, ticket.sequence);
         let before = Priority::ALL.map(|priority| {
+            let before = |sequence| self.cursor(priority, sequence) < own;
             let lane = self.lane(priority);
-            lane.values_before(lane.bound(|sequence| self.cursor(priority, sequence) < own))
+            lane.map_or(0, |lane| lane.values_before(lane.bound(before)))
         });
         Some(before.into_iter().sum())
     }
@@ -116,8 +122,9 @@ impl<T> Line<T> {
     /// Everybody behind a position, to the end.
     pub(crate) fn iter_behind(&self, position: Cursor) -> Members<'_, T> {
         let indices = Priority::ALL.map(|priority| {
+            let before = |sequence| self.cursor(priority, sequence) <= position;
             let lane = self.lane(priority);
-            lane.next_value(lane.bound(|sequence| self.cursor(priority, sequence) <= position))
+            lane.map_or(0, |lane| lane.next_value(lane.bound(before)))
         });
         Members {
             line: self,
@@ -134,22 +141,28 @@ impl<T> Line<T> {
     #[inline]
     fn first(&self) -> Option<Priority> {
         let fronts = Priority::ALL.into_iter().filter_map(|priority| {
-            let (sequence, _) = self.lane(priority).front()?;
+            let (sequence, _) = self.lane(priority)?.front()?;
             Some(self.cursor(priority, sequence))
         });
         fronts.min().map(|cursor| cursor.priority.0)
     }
 
     #[inline]
-    fn lane(&self, priority: Priority) -> &Lane<T> {
-        &self.lanes[priority as usize]
+    fn lane(&self, priority: Priority) -> Option<&Lane<T>> {
+        let lanes = self.lanes.as_ref()?;
+        Some(&lanes[priority as usize])
+    }
+
+    #[cold]
+    fn lanes() -> Box<Lanes<T>> {
+        Box::default()
     }
 
     #[inline]
     fn cursor(&self, priority: Priority, sequence: u64) -> Cursor {
         let below = Priority::High as u64 - priority as u64;
         Cursor {
-            rank: sequence + below * self.overtaking,
+            rank: sequence + below * u64::from(self.overtaking),
             priority: Reverse(priority),
         }
     }
@@ -158,7 +171,7 @@ impl<T> Line<T> {
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 3] {
         let mut sums = [0; 3];
-        for lane in &self.lanes {
+        for lane in self.lanes.iter().flat_map(|lanes| &**lanes) {
             for (sum, size) in sums.iter_mut().zip(lane.sizes()) {
                 *sum += size;
             }
@@ -181,13 +194,13 @@ impl<'a, T> Iterator for Members<'a, T> {
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.line;
         let nexts = Priority::ALL.into_iter().filter_map(|priority| {
-            let (sequence, value) = line.lane(priority).at(self.indices[priority as usize])?;
+            let (sequence, value) = line.lane(priority)?.at(self.indices[priority as usize])?;
             Some((Ticket { sequence, priority }, value))
         });
         let next = nexts.min_by_key(|(ticket, _)| line.position(*ticket))?;
         let priority = next.0.priority;
         let index = &mut self.indices[priority as usize];
-        *index = line.lane(priority).next_value(*index + 1);
+        *index = line.lane(priority)?.next_value(*index + 1);
         Some(next)
     }
 }

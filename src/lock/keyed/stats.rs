@@ -34,42 +34,30 @@ impl AddAssign for Counts {
     }
 }
 
-/// What was measured, of all keys. Made when there is something to be kept: it is larger than all the rest.
+/// What was measured, of all keys.
 #[derive(Debug, Default)]
-pub(super) struct Figures(Option<Box<Measured>>);
-
-#[derive(Debug, Default)]
-struct Measured {
-    waits: u64,
+pub(super) struct Figures {
     wait: Samples,
     hold: Samples,
 }
 
 impl Figures {
     pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) {
-        let measured = self.0.get_or_insert_default();
         if let Some((held, weight)) = held {
-            measured.hold.record(held, weight);
+            self.hold.record(held, weight);
         }
         if let Some(wait) = wait {
-            measured.waits += 1;
-            measured.wait.record_wait(wait, &mut measured.hold);
+            self.wait.record_wait(wait, &mut self.hold);
         }
     }
 
     /// The distributions of waits and of holds.
     pub(super) fn summaries(&self, counts: &Counts) -> [DurationSummary; 2] {
-        let Some(measured) = &self.0 else {
-            let zeros = |count| DurationSummary {
-                count,
-                ..DurationSummary::default()
-            };
-            return [zeros(counts.acquisitions), zeros(counts.releases)];
-        };
-        let grants = counts.acquisitions.max(measured.waits);
+        let waits = self.wait.count();
+        let grants = counts.acquisitions.max(waits);
         [
-            measured.wait.summary(grants, grants - measured.waits),
-            measured.hold.summary(counts.releases, 0),
+            self.wait.summary(grants, grants - waits),
+            self.hold.summary(counts.releases, 0),
         ]
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Sparse {
 
 impl Sparse {
     /// So many samples are sorted in together.
-    const RECENT: usize = 32;
+    const RECENT: usize = 24;
 
     /// From this many bytes on neighbours become one.
     const LARGE: usize = 160;

@@ -54,9 +54,9 @@ fn quantiles(summary: &DurationSummary) -> [f64; 4] {
 
 /// How many bytes the bits of a compact distribution take.
 fn bits(samples: &Samples) -> usize {
-    match &samples.kept {
-        Kept::Sparse(sparse) => sparse.len(),
-        _ => panic!("it is not compact"),
+    match &samples.0.as_ref().unwrap().spread {
+        Spread::Sparse(sparse) => sparse.len(),
+        Spread::Dense(_) => panic!("it is not compact"),
     }
 }
 

@@ -67,19 +67,17 @@ impl State {
         part: Part,
         bound: Option<usize>,
     ) -> Result<(), LockError> {
-        let bound = [bound, self.queue_bound].into_iter().flatten().min();
+        let bound = bound.unwrap_or(usize::MAX).min(self.queue_bound);
         let waiting = self.queue.len() + self.waiting_for_nodes();
-        match bound {
-            Some(bound) if waiting >= bound => {
-                self.recorder_of(part).rejections += 1;
-                Err(LockError::QueueFull {
-                    owner: asker.owner.clone(),
-                    waiting,
-                    bound,
-                })
-            }
-            _ => Ok(()),
+        if waiting < bound {
+            return Ok(());
         }
+        self.recorder_of(part).rejections += 1;
+        Err(LockError::QueueFull {
+            owner: asker.owner.clone(),
+            waiting,
+            bound,
+        })
     }
 
     /// Refuses a request that is not to wait. `member` is in its way, or whoever holds.

@@ -8,16 +8,20 @@ pub(super) const REMEMBERED: usize = 256;
 impl State {
     /// Keeps what the release of a grant is to be told.
     pub(super) fn remember_revocation(&mut self, id: LockId) {
-        if self.revoked.len() == REMEMBERED {
-            self.revoked.pop_front();
+        let revoked = self.revoked.get_or_insert_default();
+        if revoked.len() == REMEMBERED {
+            revoked.pop_front();
         }
-        self.revoked.push_back(id);
+        revoked.push_back(id);
     }
 
     /// Whether a grant was taken back. To be told to its holder once.
     pub(super) fn learn_of_revocation(&mut self, id: LockId) -> bool {
-        let at = self.revoked.iter().position(|&revoked| revoked == id);
-        at.and_then(|at| self.revoked.remove(at)).is_some()
+        let Some(revoked) = &mut self.revoked else {
+            return false;
+        };
+        let at = revoked.iter().position(|&revoked| revoked == id);
+        at.and_then(|at| revoked.remove(at)).is_some()
     }
 
     /// From here on the grant is not taken back until the transaction under it is over. `false` when it was already.

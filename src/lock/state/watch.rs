@@ -60,8 +60,8 @@ impl State {
     /// Takes note that a request waits no longer, whatever became of it.
     #[inline]
     pub(super) fn relieve(&mut self, number: u64) {
-        if !self.watch.watchers.is_empty() {
-            self.watch.relieved |= self.watch.discharge(number);
+        if let Some(watch) = &mut self.watch {
+            watch.relieved |= watch.discharge(number);
         }
     }
 
@@ -69,13 +69,19 @@ impl State {
     pub(in crate::lock) fn enlist(&mut self, stand: Stand, now: Moment) -> Option<Deadline> {
         // What is overdue already it sees at once.
         let due = self.due(now, |_| false)?;
-        self.watch.enlist(stand.number, due)
+        self.watch().enlist(stand.number, due)
+    }
+
+    fn watch(&mut self) -> &mut Watch {
+        self.watch.get_or_insert_default()
     }
 
     /// Passes the watch on if it was left. To be called at the end of each step in which a request may have left.
     #[inline]
     pub(in crate::lock) fn pass_watch_on(&mut self, now: Moment) {
-        if std::mem::take(&mut self.watch.relieved) {
+        if let Some(watch) = &mut self.watch
+            && std::mem::take(&mut watch.relieved)
+        {
             self.appoint(now);
         }
     }
@@ -85,14 +91,14 @@ impl State {
         let Some(due) = self.due(now, |_| false) else {
             return;
         };
-        if self.watch.covers(due) {
+        if self.watch().covers(due) {
             return;
         }
         // One far back in line stays for long.
         let waiter = self.queue.late();
         let found = waiter.map(|waiter| (waiter.number, Arc::clone(&waiter.request)));
         if let Some((number, request)) = found.or_else(|| self.last_asking()) {
-            self.watch.appoint(number, due);
+            self.watch().appoint(number, due);
             self.outbox.push(Next::Watch(request));
         }
     }
@@ -107,7 +113,7 @@ impl State {
     ) -> Option<Deadline> {
         #[cfg(test)]
         {
-            self.watch.looks += 1;
+            self.watch().looks += 1;
         }
         if !self.waits(stand) {
             return None;
@@ -116,9 +122,9 @@ impl State {
         if !self.waits(stand) {
             return None;
         }
-        self.watch.discharge(stand.number);
+        self.watch().discharge(stand.number);
         let due = self.due(now, has_passed)?;
-        self.watch.enlist(stand.number, due)
+        self.watch().enlist(stand.number, due)
     }
 
     fn waits(&self, stand: Stand) -> bool {
@@ -164,7 +170,7 @@ impl State {
 
     #[cfg(loom)]
     pub(in crate::lock) fn first_watcher(&self) -> Option<Stand> {
-        let number = self.watch.watchers.first()?.number;
+        let number = self.watch.as_ref()?.watchers.first()?.number;
         let mut waiting = self.queue.waiting();
         let in_line = waiting.find(|(_, waiter)| waiter.number == number);
         let ticket = in_line.map(|(ticket, _)| ticket);
