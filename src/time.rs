@@ -222,7 +222,7 @@ pub(crate) trait TimeListener: Send + Sync {
 #[derive(Clone)]
 struct SystemClock {
     #[cfg(not(loom))]
-    counter: quanta::Clock,
+    counter: &'static quanta::Clock,
     #[cfg(not(loom))]
     began: u64,
     #[cfg(not(loom))]
@@ -232,7 +232,10 @@ struct SystemClock {
 #[cfg(not(loom))]
 impl SystemClock {
     fn new() -> Self {
-        let counter = quanta::Clock::new();
+        // One for all: it is calibrated once in any case, and too large to be part of each lock.
+        static COUNTER: std::sync::LazyLock<quanta::Clock> =
+            std::sync::LazyLock::new(quanta::Clock::new);
+        let counter = &*COUNTER;
         let began = counter.raw();
         Self {
             counter,

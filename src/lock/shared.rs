@@ -46,13 +46,13 @@ impl Default for LockSettings {
     }
 }
 
-/// In this order, from the beginning of a pair of cache lines: the word, the mutex and what a request reads and writes of the
+/// In this order, from the beginning of a cache line: the word, the mutex and what a request reads and writes of the
 /// state lie side by side. Who asks and who grants take these lines from each other's processor, one after the other.
 #[repr(C, align(64))]
 pub(super) struct Shared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, State>,
-    /// From here on read only, but for what is rare: apart from the state's end, which each grant writes.
+    /// From here on read only, but for what is rare.
     pub(super) wait_limit: WaitLimit,
     /// Which lock this is, in its ids.
     pub(super) lock: u32,
@@ -102,6 +102,7 @@ impl Shared {
             at: self.clock.now(),
             overdue: state
                 .hold_limit
+                .get()
                 .and_then(|limit| self.clock.deadline(limit)),
         };
         state.observe(now.at);
@@ -160,7 +161,7 @@ impl Shared {
     /// Takes the lock for whoever wrote its claim. Nobody holds it.
     #[inline(always)]
     pub(super) fn take(&self, state: &mut State, scope: impl FnOnce() -> Option<Scope>) -> Grant {
-        let (measured, overdue) = match state.hold_limit {
+        let (measured, overdue) = match state.hold_limit.get() {
             None => (state.tempo.measure(|| self.clock.now()), None),
             Some(limit) => (
                 Some(Measured::once(self.clock.now())),

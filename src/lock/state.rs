@@ -8,7 +8,7 @@ mod nodes;
 mod revoking;
 mod watch;
 
-use std::collections::VecDeque;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +37,23 @@ pub(super) struct Moment {
     pub(super) at: Timestamp,
     /// When a hold that begins now has lasted too long.
     pub(super) overdue: Option<Deadline>,
+}
+
+/// How long the lock may be held while others wait, in one word.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HoldLimit(Option<NonZeroU64>);
+
+impl HoldLimit {
+    pub(super) fn new(limit: Option<Duration>) -> Self {
+        // One of more than five hundred years is none.
+        let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
+        Self(nanos.and_then(|nanos| NonZeroU64::new(nanos.checked_add(1)?)))
+    }
+
+    #[inline(always)]
+    pub(super) fn get(self) -> Option<Duration> {
+        self.0.map(|nanos| Duration::from_nanos(nanos.get() - 1))
+    }
 }
 
 /// Nodes with all that has to be locked above them.
@@ -83,11 +100,13 @@ pub(super) struct State {
     pub(super) shown: Option<Held>,
     /// Whether somebody took the whole of `queue`.
     held: bool,
+    /// Which lock this is, in its ids.
+    lock: u32,
     requests: u64,
     pub(super) pace: Pace,
     /// Those who have a share of `queue`, once there have been any.
     nodes: Option<Box<Members>>,
-    pub(super) hold_limit: Option<Duration>,
+    pub(super) hold_limit: HoldLimit,
     /// How many may wait.
     pub(super) queue_bound: usize,
     /// Whom to tell what when the mutex is free again, beside what a step returns.
@@ -95,13 +114,9 @@ pub(super) struct State {
     /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
     holder: Holder,
     queue: Queue<Divisible, Waiter>,
-    /// Which lock this is, in its ids.
-    lock: u32,
     grants: u64,
     pub(super) tempo: Tempo,
     pub(super) figures: Recorder,
-    /// The latest grants that were taken back and whose holders do not know it yet.
-    revoked: Option<Box<VecDeque<LockId>>>,
     /// Since somebody waited while holding had a limit.
     watch: Option<Box<Watch>>,
 }
@@ -119,11 +134,10 @@ impl State {
             lock,
             requests: 0,
             grants: 0,
-            revoked: None,
             watch: None,
             tempo,
             pace: Pace::default(),
-            hold_limit: None,
+            hold_limit: HoldLimit::default(),
             queue_bound: usize::MAX,
             figures: Recorder::default(),
             nodes: None,
@@ -296,7 +310,7 @@ impl State {
         });
         let measured = match server {
             // The server goes on at once, and need not come back to the mutex for figures.
-            Some(_) if self.queue.is_empty() && self.hold_limit.is_none() => {
+            Some(_) if self.queue.is_empty() && self.hold_limit.get().is_none() => {
                 self.tempo.measure(|| now.at)
             }
             _ => Some(Measured::once(now.at)),

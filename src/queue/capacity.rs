@@ -35,7 +35,7 @@ impl Capacity for Exclusive {
 #[derive(Debug, Default)]
 pub(crate) struct Divisible {
     whole: bool,
-    shares: usize,
+    shares: u32,
 }
 
 /// What a request takes of a [`Divisible`].

@@ -19,16 +19,16 @@ pub(super) struct Sparse {
     coarse: bool,
     /// How many buckets have samples.
     buckets: u16,
-    /// The orders of the codes for the distance from one bucket to the next, and for its number of samples.
-    orders: [u8; 2],
-    /// How many samples are among the bits.
-    samples: u64,
+    /// The order of the codes for how many samples a bucket has.
+    order: u8,
+    /// The order that would have suited best, and is used next.
+    next_order: u8,
     bits: Box<[u8]>,
 }
 
 impl Sparse {
     /// So many samples are sorted in together.
-    const RECENT: usize = 24;
+    const RECENT: usize = 20;
 
     /// From this many bytes on neighbours become one.
     const LARGE: usize = 160;
@@ -62,13 +62,12 @@ impl Sparse {
             *bucket = if coarse { coarser(*bucket) } else { *bucket };
         }
         added.sort_unstable();
-        let samples = self.samples + added.iter().map(|(_, weight)| weight).sum::<u64>();
         let room = self.bits.len() + 4 * added.len();
-        let next = Self::written(merged(self.iter(), added.iter().copied()), self, samples, room);
+        let next = Self::written(merged(self.iter(), added.iter().copied()), self, room);
         *self = next;
         if !self.coarse && self.bits.len() > Self::LARGE {
             let halved = self.iter().map(|(bucket, count)| (coarser(bucket), count));
-            let mut next = Self::written(merged(halved, iter::empty()), self, samples, room);
+            let mut next = Self::written(merged(halved, iter::empty()), self, room);
             next.coarse = true;
             *self = next;
         }
@@ -78,25 +77,25 @@ impl Sparse {
     fn written(
         buckets: impl Iterator<Item = (u16, u64)>,
         before: &Self,
-        samples: u64,
         room: usize,
     ) -> Self {
-        let mean = samples / u64::from(before.buckets.max(1));
-        let orders = [0, mean.max(1).ilog2().saturating_sub(1) as u8];
+        let order = before.next_order;
         let mut writer = Writer::with_capacity(room);
-        let (mut next, mut written) = (0, 0);
+        let (mut next, mut written, mut samples) = (0, 0, 0u64);
         for (bucket, count) in buckets {
-            writer.write(u64::from(bucket - next), orders[0].into());
-            writer.write(count - 1, orders[1].into());
+            writer.write(u64::from(bucket - next), 0);
+            writer.write(count - 1, order.into());
             next = bucket + 1;
             written += 1;
+            samples = samples.saturating_add(count);
         }
+        let mean = samples / u64::from(written.max(1));
         Self {
             recent: ArrayVec::new(),
             coarse: before.coarse,
             buckets: written,
-            orders,
-            samples,
+            order,
+            next_order: mean.max(1).ilog2().saturating_sub(1) as u8,
             bits: writer.finish(),
         }
     }
@@ -105,10 +104,10 @@ impl Sparse {
     fn iter(&self) -> impl Iterator<Item = (u16, u64)> {
         let mut reader = Reader::new(&self.bits);
         let mut next = 0;
-        let orders = self.orders;
+        let order = self.order.into();
         (0..self.buckets).map(move |_| {
-            let bucket = next + reader.read(orders[0].into()) as u16;
-            let count = reader.read(orders[1].into()) + 1;
+            let bucket = next + reader.read(0) as u16;
+            let count = reader.read(order) + 1;
             next = bucket + 1;
             (bucket, count)
         })

@@ -8,7 +8,7 @@ pub(super) const REMEMBERED: usize = 256;
 impl State {
     /// Keeps what the release of a grant is to be told.
     pub(super) fn remember_revocation(&mut self, id: LockId) {
-        let revoked = self.revoked.get_or_insert_default();
+        let revoked = &mut self.watch().revoked;
         if revoked.len() == REMEMBERED {
             revoked.pop_front();
         }
@@ -17,9 +17,10 @@ impl State {
 
     /// Whether a grant was taken back. To be told to its holder once.
     pub(super) fn learn_of_revocation(&mut self, id: LockId) -> bool {
-        let Some(revoked) = &mut self.revoked else {
+        let Some(watch) = &mut self.watch else {
             return false;
         };
+        let revoked = &mut watch.revoked;
         let at = revoked.iter().position(|&revoked| revoked == id);
         at.and_then(|at| revoked.remove(at)).is_some()
     }

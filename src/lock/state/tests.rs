@@ -25,7 +25,7 @@ impl Taken {
 
     fn now(&self) -> Moment {
         let clock = self.clock.clock();
-        let overdue = self.state.hold_limit;
+        let overdue = self.state.hold_limit.get();
         Moment {
             at: clock.now(),
             overdue: overdue.and_then(|limit| clock.deadline(limit)),
@@ -127,7 +127,7 @@ fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
 #[test]
 fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
     let mut taken = Taken::new();
-    taken.state.hold_limit = Some(MS);
+    taken.state.hold_limit = HoldLimit::new(Some(MS));
     let id = taken.take(Some(1));
     taken.clock.advance(2 * MS);
     let now = taken.now();
@@ -148,5 +148,5 @@ fn lock_10_of_grants_that_were_taken_back_the_latest_are_remembered() {
     let mut learn = |number| taken.state.learn_of_revocation(LockId { number, lock: 1 });
     assert_eq!([learn(0), learn(1), learn(1)], [false, true, false]);
     assert!(learn(REMEMBERED as u64));
-    assert_eq!(taken.state.revoked.unwrap().len(), REMEMBERED - 2);
+    assert_eq!(taken.state.watch().revoked.len(), REMEMBERED - 2);
 }

@@ -4,6 +4,8 @@
 //! first holder that delays a request exceeds the limit. One exception: a holder of nodes that goes ahead of the line to get more
 //! may be found up to one limit later.
 
+use std::collections::VecDeque;
+
 use super::*;
 
 /// The waiters that sleep no longer than until their alarm, on behalf of all that wait.
@@ -12,6 +14,8 @@ pub(super) struct Watch {
     watchers: Vec<Watcher>,
     /// Whether one of them left.
     relieved: bool,
+    /// The latest grants that were taken back and whose holders do not know it yet.
+    pub(super) revoked: VecDeque<LockId>,
     /// How often any of them looked.
     #[cfg(test)]
     pub(super) looks: usize,
@@ -72,7 +76,7 @@ impl State {
         self.watch().enlist(stand.number, due)
     }
 
-    fn watch(&mut self) -> &mut Watch {
+    pub(super) fn watch(&mut self) -> &mut Watch {
         self.watch.get_or_insert_default()
     }
 
