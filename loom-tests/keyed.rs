@@ -506,3 +506,31 @@ fn keyed_waiting_for_all_against_turns_given_up() {
         },
     );
 }
+
+/// Threads at one key and at another while the keys are told apart: a key is active in one shard at most, and its ids rise.
+#[test]
+fn keyed_a_key_that_moves_to_its_own_shard() {
+    let outcomes = ["asked before", "asked after"];
+    check_all("keyed: spread", Some(3), outcomes, |seen| {
+        let lock = Lock::gathered();
+        let turns = Turns::default();
+        let others = [1, 2].map(|_| {
+            let turns = turns.clone();
+            spawn(&lock, move |lock| {
+                lock.execute_exclusive(&KEY, || turns.take(&lock)).unwrap()
+            })
+        });
+        let spread = spawn(&lock, |lock| lock.spread());
+        lock.execute_exclusive(&KEY, || turns.take(&lock)).unwrap();
+        spread.join().unwrap();
+        let before = others.map(|other| other.join().unwrap());
+        let last = lock.execute_exclusive(&KEY, || turns.take(&lock)).unwrap();
+        assert!(before.into_iter().all(|id| id < last));
+        turns.are_in_order_of_asking(4);
+        at_rest(&lock, 4);
+        seen.note(match turns.did_anybody_wait() {
+            true => "asked before",
+            false => "asked after",
+        });
+    });
+}

@@ -312,7 +312,7 @@ fn watched(options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockErro
 #[test]
 fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
     let outcomes = ["b cancelled", "b granted"];
-    check_all("watch against cancel", Some(2), outcomes, |seen| {
+    check_all("watch against cancel", Some(4), outcomes, |seen| {
         let token = CancelToken::new();
         let options = AcquireOptions::new().cancel_token(&token);
         match watched(options, || token.cancel()) {
@@ -326,7 +326,7 @@ fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
 #[test]
 fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
     let outcomes = ["b timed out", "b granted"];
-    check_all("watch against timeout", Some(2), outcomes, |seen| {
+    check_all("watch against timeout", Some(4), outcomes, |seen| {
         let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
         match watched(options, || ()) {
             Err(LockError::Timeout(_)) => seen.note("b timed out"),
@@ -358,7 +358,9 @@ fn revocation_though_the_watcher_is_granted_the_lock_while_the_limit_passes() {
         let revoked = release_id(&store, held);
         let first = granted.recv().unwrap();
         clock.advance(limit);
-        let last = granted.recv().unwrap();
+        let next = granted.recv().unwrap();
+        // The one that was granted first may be the last to say so.
+        let (first, last) = (first.min(next), first.max(next));
         moved.join().unwrap();
         waiters
             .into_iter()

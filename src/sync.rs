@@ -68,6 +68,12 @@ mod imp {
                 entry,
             }
         }
+
+        /// Takes it if no thread has it.
+        #[inline]
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            self.0.try_lock()
+        }
     }
 
     /// A mutex that is held, until this is dropped.
@@ -272,6 +278,11 @@ mod imp {
 
         pub(crate) fn lock(&self) -> MutexGuard<'_, RANK, T> {
             self.0.lock().expect("loom does not poison across a model")
+        }
+
+        /// As [`lock`](Self::lock): what is done otherwise when it fails, models bring about by themselves.
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            Some(self.lock())
         }
     }
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::error::CancelEvidence;
+use super::options::Limit;
 use super::relay::Relay;
 use super::request::{Asker, Errand, Outcome, Request};
 use super::shared::{LockSettings, Shared, WaitLimit};
-use super::state::{Ended, HoldLimit, Moment, Next, State};
+use super::state::{Ended, Moment, Next, State};
 use super::tempo::Tempo;
 use super::wait;
 use super::word::Word;
@@ -71,7 +72,7 @@ impl FifoLock {
     pub(crate) fn with_settings(settings: LockSettings) -> Self {
         let lock = random_session();
         let mut state = State::new(lock, settings.overtaking, Tempo::new(&settings.clock));
-        state.hold_limit = HoldLimit::new(settings.hold_limit);
+        state.hold_limit = Limit::new(settings.hold_limit);
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new(Shared {
             word: Word::new(),

@@ -1,5 +1,6 @@
 //! What a request for a lock may ask beside the lock.
 
+use std::num::NonZeroU64;
 use std::panic::Location;
 use std::time::Duration;
 
@@ -53,6 +54,23 @@ impl WaitLimit {
             Self::OfTheLock => of_the_lock,
             Self::Of(limit) => limit,
         }
+    }
+}
+
+/// A time that is limited or not, in one word.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limit(Option<NonZeroU64>);
+
+impl Limit {
+    /// One of more than five hundred years is none.
+    pub(super) fn new(limit: Option<Duration>) -> Self {
+        let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
+        Self(nanos.and_then(|nanos| NonZeroU64::new(nanos.checked_add(1)?)))
+    }
+
+    #[inline(always)]
+    pub(super) fn get(self) -> Option<Duration> {
+        self.0.map(|nanos| Duration::from_nanos(nanos.get() - 1))
     }
 }
 

@@ -8,12 +8,12 @@ mod nodes;
 mod revoking;
 mod watch;
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::TimeoutEvidence;
 use super::node::{Granule, Members, NodeWait, Scope};
+use super::options::Limit;
 use super::pace::Pace;
 use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
 use super::stats::{LockStats, Recorder};
@@ -37,23 +37,6 @@ pub(super) struct Moment {
     pub(super) at: Timestamp,
     /// When a hold that begins now has lasted too long.
     pub(super) overdue: Option<Deadline>,
-}
-
-/// How long the lock may be held while others wait, in one word.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct HoldLimit(Option<NonZeroU64>);
-
-impl HoldLimit {
-    pub(super) fn new(limit: Option<Duration>) -> Self {
-        // One of more than five hundred years is none.
-        let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
-        Self(nanos.and_then(|nanos| NonZeroU64::new(nanos.checked_add(1)?)))
-    }
-
-    #[inline(always)]
-    pub(super) fn get(self) -> Option<Duration> {
-        self.0.map(|nanos| Duration::from_nanos(nanos.get() - 1))
-    }
 }
 
 /// Nodes with all that has to be locked above them.
@@ -106,7 +89,7 @@ pub(super) struct State {
     pub(super) pace: Pace,
     /// Those who have a share of `queue`, once there have been any.
     nodes: Option<Box<Members>>,
-    pub(super) hold_limit: HoldLimit,
+    pub(super) hold_limit: Limit,
     /// How many may wait.
     pub(super) queue_bound: usize,
     /// Whom to tell what when the mutex is free again, beside what a step returns.
@@ -137,7 +120,7 @@ impl State {
             watch: None,
             tempo,
             pace: Pace::default(),
-            hold_limit: HoldLimit::default(),
+            hold_limit: Limit::default(),
             queue_bound: usize::MAX,
             figures: Recorder::default(),
             nodes: None,

@@ -38,7 +38,7 @@ impl<K, V> Active<'_, K, V> {
         &mut self,
         asker: &Asker<'_>,
         limit: Option<Duration>,
-        bound: Option<usize>,
+        bound: usize,
         now: Timestamp,
     ) -> Result<(), LockError> {
         let waiting = self.entry.holder.waiting();
@@ -49,17 +49,15 @@ impl<K, V> Active<'_, K, V> {
                 waiting,
             });
         }
-        match bound {
-            Some(bound) if waiting >= bound => {
-                self.book.counts.rejections += 1;
-                Err(LockError::QueueFull {
-                    owner: asker.owner.clone(),
-                    waiting,
-                    bound,
-                })
-            }
-            _ => Ok(()),
+        if waiting < bound {
+            return Ok(());
         }
+        self.book.counts.rejections += 1;
+        Err(LockError::QueueFull {
+            owner: asker.owner.clone(),
+            waiting,
+            bound,
+        })
     }
 
     /// Joins the line for a turn.

@@ -14,10 +14,16 @@ pub(super) struct Generations {
     number: u64,
     present: usize,
     /// Those before, the oldest first: its number, and how many are left of it.
-    past: VecDeque<(u64, usize)>,
+    past: Option<Box<Past>>,
 }
 
+type Past = VecDeque<(u64, usize)>;
+
 impl Generations {
+    fn past(&self) -> impl Iterator<Item = &(u64, usize)> {
+        self.past.iter().flat_map(|past| past.iter())
+    }
+
     /// Somebody comes. Tells the generation, to be given back to [`Generations::leave`].
     #[inline(always)]
     pub(super) fn arrive(&mut self) -> u64 {
@@ -37,20 +43,18 @@ impl Generations {
 
     #[cold]
     fn leave_past(&mut self, generation: u64) -> bool {
-        let Ok(at) = self
-            .past
-            .binary_search_by_key(&generation, |&(number, _)| number)
-        else {
+        let past = self.past.get_or_insert_default();
+        let Ok(at) = past.binary_search_by_key(&generation, |&(number, _)| number) else {
             debug_assert!(false, "somebody goes who is not there");
             return false;
         };
-        if let Some((_, left)) = self.past.get_mut(at)
+        if let Some((_, left)) = past.get_mut(at)
             && *left > 1
         {
             *left -= 1;
             return false;
         }
-        self.past.remove(at);
+        past.remove(at);
         at == 0
     }
 
@@ -59,25 +63,28 @@ impl Generations {
     pub(super) fn close(&mut self) -> Option<u64> {
         if self.present > 0 {
             let present = std::mem::take(&mut self.present);
-            self.past.push_back((self.number, present));
+            let past = self.past.get_or_insert_default();
+            past.push_back((self.number, present));
             self.number += 1;
         }
-        self.past.back().map(|&(number, _)| number)
+        let last = self.past.as_ref().and_then(|past| past.back());
+        last.map(|&(number, _)| number)
     }
 
     /// The oldest generation of which anybody may be left.
     pub(super) fn oldest(&self) -> u64 {
-        self.past.front().map_or(self.number, |&(number, _)| number)
+        let first = self.past().next();
+        first.map_or(self.number, |&(number, _)| number)
     }
 
     /// How many are left of all generations up to this one.
     pub(super) fn left(&self, up_to: u64) -> usize {
-        let generations = self.past.iter().take_while(|(number, _)| *number <= up_to);
+        let generations = self.past().take_while(|(number, _)| *number <= up_to);
         generations.map(|(_, left)| left).sum()
     }
 
     pub(super) fn len(&self) -> usize {
-        let past: usize = self.past.iter().map(|(_, left)| left).sum();
+        let past: usize = self.past().map(|(_, left)| left).sum();
         self.present + past
     }
 }
@@ -119,9 +126,9 @@ mod tests {
             assert!(!there.leave(comes));
             assert_eq!((there.left(last), there.close()), (1, first));
         }
-        assert_eq!((there.len(), there.past.len()), (1, 1));
+        assert_eq!((there.len(), there.past().count()), (1, 1));
         assert!(there.leave(stays));
-        assert!(there.oldest() > 1_000 && there.past.is_empty());
+        assert!(there.oldest() > 1_000 && there.past().next().is_none());
     }
 
     #[test]
@@ -151,6 +158,6 @@ mod tests {
         );
         assert!(there.oldest() > second && there.oldest() == d);
         assert!(!there.leave(d));
-        assert_eq!((there.len(), there.past.capacity() < 64), (0, true));
+        assert_eq!((there.len(), there.past.unwrap().capacity() < 64), (0, true));
     }
 }

@@ -87,7 +87,25 @@ impl<K, V> KeyedLock<K, V> {
 
     /// A lock with no keys.
     pub fn with_options(options: KeyedOptions) -> Self {
-        Self(Arc::new(Shared::new(options)))
+        let shared = Shared::new(options);
+        // Models have their threads at two shards, unless they are about how these come to be.
+        #[cfg(loom)]
+        shared.spread_now();
+        Self(Arc::new(shared))
+    }
+
+    /// One whose keys lie in one shard still.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn gathered() -> Self {
+        Self(Arc::new(Shared::new(KeyedOptions::new())))
+    }
+
+    /// Makes the other shards: the very code that runs when threads meet too often.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn spread(&self) {
+        self.0.spread_now();
     }
 }
 

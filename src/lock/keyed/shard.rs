@@ -36,9 +36,11 @@ pub(super) struct Shard<K, V> {
 pub(super) struct Book {
     /// Which lock this is, in its ids.
     pub(super) lock: u32,
-    index: usize,
-    shards: u64,
+    index: u32,
+    shards: u32,
     requests: u64,
+    /// How often a thread found the mutex taken, while there is no other shard.
+    pub(super) met: u32,
     pub(super) there: Generations,
     /// Who waits for all who are there; since somebody did.
     pub(super) drains: Option<Box<Queue<Gone, Waiter<dyn Waiting>>>>,
@@ -69,17 +71,24 @@ pub(super) struct Waited<V> {
 
 impl<K, V> Shard<K, V> {
     /// Each table keeps room for so many keys once it had it.
-    pub(super) const KEPT: usize = 14;
+    pub(super) const KEPT: usize = 3;
 
-    pub(super) fn new(lock: u32, index: usize, shards: usize, tempo: Tempo) -> Self {
+    /// One of so many shards, whose requests are numbered from there on.
+    pub(super) fn new(
+        lock: u32,
+        [index, shards]: [u32; 2],
+        requests: u64,
+        tempo: Tempo,
+    ) -> Self {
         Self {
             entries: HashTable::new(),
             spare: None,
             book: Book {
                 lock,
                 index,
-                shards: shards as u64,
-                requests: 0,
+                shards,
+                requests,
+                met: 0,
                 there: Generations::default(),
                 drains: None,
                 tempo,
@@ -160,7 +169,7 @@ impl<K, V> Shard<K, V> {
             Box::new(drains)
         });
         Some(Stand::Drain {
-            shard: self.book.index,
+            shard: self.book.index as usize,
             generation,
             ticket: drains.join(generation, Priority::Normal, waiter),
         })
@@ -242,6 +251,13 @@ impl<K, V> Shard<K, V> {
 
     // --- Looking ---
 
+    /// Whether it is the shard of this index, and none of its active keys has such a hash.
+    #[inline(always)]
+    pub(super) fn is_last_of(&self, index: usize, belongs: impl Fn(u64) -> bool) -> bool {
+        self.book.index as usize == index
+            && !self.entries.iter().any(|entry| belongs(entry.spot.hash))
+    }
+
     pub(super) fn find(&self, spot: Spot) -> Option<&Entry<K, V>> {
         self.entries.find(spot.hash, |entry| entry.spot == spot)
     }
@@ -289,7 +305,17 @@ impl Book {
     #[inline(always)]
     pub(super) fn next_number(&mut self) -> u64 {
         self.requests += 1;
-        self.requests * self.shards + self.index as u64
+        self.requests * u64::from(self.shards) + u64::from(self.index)
+    }
+
+    /// How many requests were numbered.
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Has the next request numbered higher than any of another shard that has numbered so many.
+    pub(super) fn follow(&mut self, requests: u64) {
+        self.requests = self.requests.max(requests);
     }
 
     pub(super) fn id(&self, number: u64) -> LockId {

@@ -3,7 +3,8 @@
 use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::KeyedOptions;
@@ -18,12 +19,16 @@ use crate::lock::request::{Asker, Errand, Outcome, Request, Waiting};
 use crate::lock::state::Next;
 use crate::lock::tempo::Tempo;
 use crate::lock::wait::{self, Line, Reason, Wait};
+use crate::lock::options;
 use crate::lock::{AcquireOptions, CancelToken, LockError};
-use crate::sync::{Mutex, MutexGuard, rank, thread_number};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, rank, thread_number};
 use crate::time::{Clock, Deadline};
 
 /// Enough for threads to seldom meet at one. In a model two, so that they do.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
+
+/// When threads have met so often at the first shard, the others are made.
+const MEETINGS: u32 = 64;
 
 #[cfg(not(loom))]
 type Hashing = foldhash::fast::RandomState;
@@ -31,16 +36,27 @@ type Hashing = foldhash::fast::RandomState;
 #[cfg(loom)]
 type Hashing = foldhash::fast::FixedState;
 
+/// All keys lie in the first shard until threads meet there. Then the others are made, and each key moves to its own when it
+/// becomes active the next time.
+///
+/// Invariant: a key is active in one shard at most. Under the mutex of the first, keys are added to it only while there is no
+/// other; so who finds a key active there, with that mutex, or finds it not and goes on to its own shard, is where it belongs.
 pub(super) struct Shared<K, V> {
-    shards: Box<[Apart<K, V>]>,
     hashing: Hashing,
+    /// A bit for each of the others: whether keys that belong there may still be active in the first.
+    gathered: AtomicU64,
+    /// Made under the mutex of the first.
+    others: OnceLock<Box<Others<K, V>>>,
     /// Which lock this is, in its ids.
     lock: u32,
     pub(super) clock: Clock,
-    wait_limit: Option<Duration>,
-    queue_bound: Option<usize>,
+    wait_limit: options::Limit,
+    queue_bound: usize,
     pub(super) figures: Mutex<{ rank::FIGURES }, Figures>,
+    first: Mutex<{ rank::LOCK }, Shard<K, V>>,
 }
+
+type Others<K, V> = [Apart<K, V>; SHARDS];
 
 /// On cache lines of its own, so that threads at different shards do not wait for each other's caches.
 #[repr(align(128))]
@@ -65,46 +81,144 @@ impl<K, V> Shared<K, V> {
     pub(super) fn new(options: KeyedOptions) -> Self {
         let lock = random_session();
         let clock = options.clock;
-        let shards = (0..SHARDS).map(|index| {
-            let tempo = Tempo::of_a_share(&clock, SHARDS as u32);
-            Apart(Mutex::new(Shard::new(lock, index, SHARDS, tempo)))
-        });
+        let first = Shard::new(lock, Self::numbering(SHARDS), 0, Tempo::new(&clock));
         Self {
-            shards: shards.collect(),
             hashing: Hashing::default(),
+            gathered: AtomicU64::new(u64::MAX),
+            others: OnceLock::new(),
             lock,
-            wait_limit: options.wait_limit,
-            queue_bound: options.queue_bound,
+            wait_limit: options::Limit::new(options.wait_limit),
+            queue_bound: options.queue_bound.unwrap_or(usize::MAX),
             figures: Mutex::default(),
             clock,
+            first: Mutex::new(first),
         }
     }
 
-    /// The hash of a key, and its shard.
-    pub(super) fn look_up<Q: Hash + ?Sized>(
-        &self,
-        key: &Q,
-    ) -> (u64, MutexGuard<'_, { rank::LOCK }, Shard<K, V>>) {
-        let hash = self.hashing.hash_one(key);
-        (hash, self.shard(hash))
+    /// The shard's place among all, of which the first is the last.
+    fn numbering(index: usize) -> [u32; 2] {
+        [index as u32, SHARDS as u32 + 1]
     }
 
-    /// The shard of a key. The bits that choose it are none of those by which its table finds it: the lowest, and the highest seven.
+    /// Where a key belongs. The bits that choose it are none of those by which its table finds it: the lowest, and the highest seven.
     #[inline(always)]
-    pub(super) fn shard(&self, hash: u64) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
-        let index = (hash >> 40) as usize % SHARDS;
-        self.shards[index].0.lock()
+    fn index(hash: u64) -> usize {
+        (hash >> 40) as usize % SHARDS
+    }
+
+    /// The hash of a key, and its shard.
+    #[inline(always)]
+    pub(super) fn look_up<Q>(&self, key: &Q) -> (u64, MutexGuard<'_, { rank::LOCK }, Shard<K, V>>)
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        let hash = self.hashing.hash_one(key);
+        let index = Self::index(hash);
+        let gathered = self.gathered.load(Ordering::Acquire) & (1 << index) != 0;
+        let shard = match self.others.get() {
+            Some(others) if !gathered => others[index].0.lock(),
+            _ => self.look_up_in_first(hash, key),
+        };
+        (hash, shard)
+    }
+
+    fn look_up_in_first<Q>(&self, hash: u64, key: &Q) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        let first = self.lock_first();
+        let Some(others) = self.others.get() else {
+            return first;
+        };
+        if first.find_key(hash, key).is_some() {
+            return first;
+        }
+        // Tokens of one key rise, wherever it lies.
+        let requests = first.book.requests();
+        drop(first);
+        let mut shard = others[Self::index(hash)].0.lock();
+        shard.book.follow(requests);
+        shard
+    }
+
+    /// The first shard. Makes the others if threads meet too often here.
+    #[inline]
+    fn lock_first(&self) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+        self.first.try_lock().unwrap_or_else(|| self.meet())
+    }
+
+    #[cold]
+    fn meet(&self) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+        let mut first = self.first.lock();
+        if self.others.get().is_none() {
+            first.book.met += 1;
+            if first.book.met >= MEETINGS {
+                self.spread(&first);
+            }
+        }
+        first
+    }
+
+    /// Makes the other shards.
+    pub(super) fn spread(&self, first: &Shard<K, V>) {
+        let requests = first.book.requests();
+        let others = std::array::from_fn(|index| {
+            let tempo = Tempo::of_a_share(&self.clock, SHARDS as u32);
+            let shard = Shard::new(self.lock, Self::numbering(index), requests, tempo);
+            Apart(Mutex::new(shard))
+        });
+        let made = self.others.set(Box::new(others));
+        debug_assert!(made.is_ok(), "looked up under the same mutex");
+        let active = first.entries().map(|entry| Self::index(entry.spot.hash));
+        let gathered = active.fold(0, |bits, index| bits | 1 << index);
+        self.gathered.store(gathered, Ordering::Release);
+    }
+
+    #[cfg(loom)]
+    pub(super) fn spread_now(&self) {
+        let first = self.first.lock();
+        self.spread(&first);
+    }
+
+    /// Takes note that a key is idle that lay in the first shard, whose requests are numbered up to there now. If it was the last that
+    /// belongs to its own shard, threads need not look in the first any more.
+    #[cold]
+    fn leave_first(&self, hash: u64, requests: u64) {
+        let index = Self::index(hash);
+        if let Some(others) = self.others.get() {
+            others[index].0.lock().book.follow(requests);
+            self.gathered.fetch_and(!(1 << index), Ordering::AcqRel);
+        }
+    }
+
+    /// The shard that has given this number.
+    #[inline(always)]
+    fn shard_with(&self, number: u64) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+        self.shard_at((number % (SHARDS as u64 + 1)) as usize)
+    }
+
+    #[inline(always)]
+    fn shard_at(&self, index: usize) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+        match self.others.get() {
+            Some(others) if index < SHARDS => others[index].0.lock(),
+            _ => self.lock_first(),
+        }
     }
 
     /// All shards, one after the other.
     pub(super) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, { rank::LOCK }, Shard<K, V>>> {
-        self.shards.iter().map(|shard| shard.0.lock())
+        let others = std::iter::once_with(|| self.others.get());
+        let others = others.flatten().flat_map(|others| others.iter());
+        let others = others.map(|shard| shard.0.lock());
+        std::iter::once_with(|| self.first.lock()).chain(others)
     }
 
     fn shard_of(&self, stand: Stand) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
         match stand {
-            Stand::Turn(spot, _) | Stand::Join(spot, _) => self.shard(spot.hash),
-            Stand::Drain { shard, .. } => self.shards[shard].0.lock(),
+            Stand::Turn(spot, _) | Stand::Join(spot, _) => self.shard_with(spot.began),
+            Stand::Drain { shard, .. } => self.shard_at(shard),
         }
     }
 
@@ -112,7 +226,7 @@ impl<K, V> Shared<K, V> {
 
     /// How long a request waits that is made in this way.
     pub(super) fn limit(&self, options: &AcquireOptions) -> Option<Duration> {
-        options.limit(self.wait_limit)
+        options.limit(self.wait_limit.get())
     }
 
     /// That limit, and when it will have passed if it begins now.
@@ -135,13 +249,12 @@ impl<K, V> Shared<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        let hash = self.hashing.hash_one(key);
         // The token's mutex is not taken under the shard's.
         let is_cancelled = options
             .cancel
             .as_ref()
             .is_some_and(CancelToken::is_cancelled);
-        let mut shard = self.shard(hash);
+        let (hash, mut shard) = self.look_up(key);
         if is_cancelled {
             return Err(shard.refuse_cancelled(asker));
         }
@@ -164,8 +277,8 @@ impl<K, V> Shared<K, V> {
             active.refuse_reentry(asker, now)?;
         }
         let limit = self.limit(options);
-        let bounds = [options.queue_bound, self.queue_bound];
-        let bound = bounds.into_iter().flatten().min();
+        let bound = options.queue_bound.unwrap_or(usize::MAX);
+        let bound = bound.min(self.queue_bound);
         active.refuse_waiting(asker, limit, bound, now)?;
         let request = Arc::new(Request::new(asker, None));
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
@@ -218,7 +331,20 @@ impl<K, V> Shared<K, V> {
 
     #[inline(always)]
     pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
-        let parting = self.shard(hold.spot.hash).end(hold, &self.clock);
+        let mut shard = self.shard_with(hold.spot.began);
+        let parting = shard.end(hold, &self.clock);
+        let left = parting
+            .as_ref()
+            .is_some_and(|parting| parting.gone.is_some())
+            && self.others.get().is_some()
+            && shard.is_last_of(SHARDS, |hash| {
+                Self::index(hash) == Self::index(hold.spot.hash)
+            });
+        let requests = shard.book.requests();
+        drop(shard);
+        if left {
+            self.leave_first(hold.spot.hash, requests);
+        }
         if let Some(parting) = parting {
             self.part(parting, ending);
         }
@@ -263,7 +389,7 @@ impl<K, V> Shared<K, V> {
 
     /// Ties a hold to the thread that is about to execute its task.
     pub(super) fn tie(&self, hold: Hold) {
-        if let Some(active) = self.shard(hold.spot.hash).active(hold.spot) {
+        if let Some(active) = self.shard_with(hold.spot.began).active(hold.spot) {
             active.entry.holder.claim.thread = thread_number();
         }
     }

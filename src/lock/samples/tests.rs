@@ -61,6 +61,8 @@ fn bits(samples: &Samples) -> usize {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Few distinct times: the same answers, bit for bit, also beyond the histogram's bounds.
     #[test]
     fn few_times_are_told_exactly_as_by_the_histogram(
@@ -78,14 +80,14 @@ proptest! {
     /// Many distinct times: within one per cent of the sample that the histogram finds.
     #[test]
     fn many_times_are_told_within_one_per_cent(
-        samples in prop::collection::vec((2.0..10.0f64).prop_map(|power| (10f64.powf(power) as u64, 1)), 2_000),
+        samples in prop::collection::vec((2.0..10.0f64).prop_map(|power| (10f64.powf(power) as u64, 1)), 1_000),
     ) {
         let (dense, sparse) = both(&samples);
         let mut sorted: Vec<_> = samples.iter().map(|sample| sample.0).collect();
         sorted.sort_unstable();
-        let [dense, sparse] = [dense, sparse].map(|kept| kept.summary(2_000, 0));
+        let [dense, sparse] = [dense, sparse].map(|kept| kept.summary(1_000, 0));
         prop_assert_eq!((dense.mean, dense.max, dense.count), (sparse.mean, sparse.max, sparse.count));
-        for (found, rank) in quantiles(&sparse).into_iter().zip([1_000, 1_900, 1_980, 1_998]) {
+        for (found, rank) in quantiles(&sparse).into_iter().zip([500, 950, 990, 999]) {
             let error = found / sorted[rank - 1] as f64 - 1.0;
             prop_assert!(error.abs() < 0.01, "{} for {}", found, sorted[rank - 1]);
         }

@@ -127,7 +127,7 @@ fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
 #[test]
 fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
     let mut taken = Taken::new();
-    taken.state.hold_limit = HoldLimit::new(Some(MS));
+    taken.state.hold_limit = Limit::new(Some(MS));
     let id = taken.take(Some(1));
     taken.clock.advance(2 * MS);
     let now = taken.now();
