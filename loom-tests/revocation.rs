@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
-    StoreOptions, TransactionError, View,
+    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock,
+    NodeSpec, ReleaseError, Released, StoreOptions, TransactionError, View,
 };
 use loom::sync::mpsc;
 use loom::thread;

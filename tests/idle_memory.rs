@@ -92,7 +92,11 @@ fn idle_objects_are_small_also_after_uncontended_use() {
         store
     });
     within(STORE, "a store whose lock was used", holds - document);
-    within(LOCK, "its lock", holds - document - idle + kept(FifoLock::new));
+    within(
+        LOCK,
+        "its lock",
+        holds - document - idle + kept(FifoLock::new),
+    );
 
     let before = kept(|| store(&clock));
     let commits = kept(|| {

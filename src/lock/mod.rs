@@ -50,8 +50,8 @@ pub(crate) use fifo::Answer;
 pub(crate) use info::millis;
 pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, Errand};
-pub(crate) use shared::LockSettings;
 pub(crate) use samples::Samples;
+pub(crate) use shared::LockSettings;
 
 use crate::id::{FencingToken, LockId};
 

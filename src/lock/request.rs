@@ -335,7 +335,10 @@ impl<W: Errand> Waiting for Request<W> {
     }
 
     fn call_to_watch(&self) {
-        if self.parker().leave(|_| self.called.store(true, Ordering::Relaxed)) {
+        if self
+            .parker()
+            .leave(|_| self.called.store(true, Ordering::Relaxed))
+        {
             self.notify();
         }
     }

@@ -281,9 +281,7 @@ impl State {
         self.holder.scope = None;
         let id = self.id(number);
         let figures = &mut self.figures;
-        figures
-            .wait
-            .record_wait(now.at - since, &mut figures.hold);
+        figures.wait.record_wait(now.at - since, &mut figures.hold);
         debug_assert!(!self.held, "granted beside a holder");
         let server = server.filter(|_| request.is_errand());
         let asker = request.asker();

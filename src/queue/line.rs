@@ -96,7 +96,10 @@ impl<T> Line<T> {
 
     /// One that stands far back: of the lowest priority, and in the rear half of its lane where anybody stands there.
     pub(crate) fn late(&self) -> Option<&T> {
-        self.lanes.iter().flat_map(|lanes| &**lanes).find_map(Lane::late)
+        self.lanes
+            .iter()
+            .flat_map(|lanes| &**lanes)
+            .find_map(Lane::late)
     }
 
     /// How many stand before this one; `None` when it is not in the line.

@@ -283,9 +283,13 @@ impl Entry {
     /// Whom the requests wait for that wait here. The last in line waits for all that any request before it in line waits for.
     fn delaying(&self) -> Vec<Party> {
         let line = self.waits.iter().flat_map(|waits| waits.line.iter());
-        let last = line.last().map(|(ticket, wish)| (*wish, PartState::Stands(ticket)));
+        let last = line
+            .last()
+            .map(|(ticket, wish)| (*wish, PartState::Stands(ticket)));
         let upgrades = self.upgrades().iter();
-        let waiting = upgrades.map(|wish| (*wish, PartState::Upgrades)).chain(last);
+        let waiting = upgrades
+            .map(|wish| (*wish, PartState::Upgrades))
+            .chain(last);
         let blockers =
             waiting.flat_map(|(wish, state)| self.blockers(wish.party, wish.rights, state));
         blockers.map(|(party, _)| party).collect()

@@ -4,8 +4,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock, NodeSpec, ReleaseError, Released,
-    StoreOptions, Transaction, TransactionError, TransactionManager, View, dsl,
+    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock,
+    NodeSpec, ReleaseError, Released, StoreOptions, Transaction, TransactionError,
+    TransactionManager, View, dsl,
 };
 
 use crate::until_waiting;
@@ -289,7 +290,9 @@ fn watched_by_the_last(
 ) {
     let (store, clock) = limited();
     let held = store.acquire_lock("ann").unwrap();
-    let leaving = (1..=3).map(|place| waits(&store, place, options())).collect();
+    let leaving = (1..=3)
+        .map(|place| waits(&store, place, options()))
+        .collect();
     let last = waits(&store, 4, AcquireOptions::new());
     leave(&store, &clock, held, leaving);
     assert_eq!(store.queue_length(), 1);
@@ -325,7 +328,10 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_cancelled() {
         token.cancel();
         for waiter in leaving {
             let refused = waiter.join().unwrap();
-            assert!(matches!(refused, Err(LockError::Cancelled(_))), "{refused:?}");
+            assert!(
+                matches!(refused, Err(LockError::Cancelled(_))),
+                "{refused:?}"
+            );
         }
     });
 }

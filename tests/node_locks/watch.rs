@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use doclock::{AcquireOptions, CancelToken, DataStore, LockError, ManualClock, Scope, StoreOptions};
+use doclock::{
+    AcquireOptions, CancelToken, DataStore, LockError, ManualClock, Scope, StoreOptions,
+};
 
 use super::{ask, ask_with, patient, take, timed_with, until_waiting};
 
@@ -63,7 +65,12 @@ fn lock_10_whoever_waits_for_an_older_holder_is_not_kept_waiting_by_a_later_watc
     // Enough to be on watch for the later holder.
     let waits_for_later = [(); 3].map(|()| ask(&store, "b", writes("b1")));
     let token = CancelToken::new();
-    let leaving = ask_with(&store, "leaving", writes("a1"), patient().cancel_token(&token));
+    let leaving = ask_with(
+        &store,
+        "leaving",
+        writes("a1"),
+        patient().cancel_token(&token),
+    );
     let first = ask(&store, "first", writes("a1"));
     // The one that watches the older holder leaves, and those that are left look too late.
     token.cancel();

@@ -14,7 +14,7 @@ mod standard;
 mod table;
 mod tokio;
 mod trial;
-mod usage;
+pub mod usage;
 mod work;
 
 use std::time::Duration;

@@ -7,6 +7,7 @@
 
 mod crowd;
 mod doclock;
+mod limited;
 mod lockable;
 mod operation;
 mod parking_lot;
@@ -61,5 +62,6 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     let names = subjects.iter().map(|subject| subject.name());
     report.case(SUITE, "uncontended", Unit::NsPerPair, names.zip(spreads))?;
     operation::run(rounds, report)?;
-    crowd::run(rounds, report)
+    crowd::run(rounds, report)?;
+    limited::run(rounds, report)
 }

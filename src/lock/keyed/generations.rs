@@ -158,6 +158,9 @@ mod tests {
         );
         assert!(there.oldest() > second && there.oldest() == d);
         assert!(!there.leave(d));
-        assert_eq!((there.len(), there.past.unwrap().capacity() < 64), (0, true));
+        assert_eq!(
+            (there.len(), there.past.unwrap().capacity() < 64),
+            (0, true)
+        );
     }
 }

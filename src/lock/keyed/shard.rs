@@ -70,16 +70,16 @@ pub(super) struct Waited<V> {
 }
 
 impl<K, V> Shard<K, V> {
-    /// Each table keeps room for so many keys once it had it.
-    pub(super) const KEPT: usize = 3;
+    /// A table keeps room for so many keys once it had it. The first shard, which is all that most locks need, keeps the least.
+    fn kept(&self) -> usize {
+        match self.book.index + 1 == self.book.shards {
+            true => 3,
+            false => 14,
+        }
+    }
 
     /// One of so many shards, whose requests are numbered from there on.
-    pub(super) fn new(
-        lock: u32,
-        [index, shards]: [u32; 2],
-        requests: u64,
-        tempo: Tempo,
-    ) -> Self {
+    pub(super) fn new(lock: u32, [index, shards]: [u32; 2], requests: u64, tempo: Tempo) -> Self {
         Self {
             entries: HashTable::new(),
             spare: None,
@@ -238,14 +238,14 @@ impl<K, V> Shard<K, V> {
     #[inline(always)]
     fn fit(&mut self) {
         let capacity = self.entries.capacity();
-        if capacity > Self::KEPT && self.entries.len() < capacity / 8 {
+        if capacity > self.kept() && self.entries.len() <= capacity / 8 {
             self.shrink();
         }
     }
 
     #[cold]
     fn shrink(&mut self) {
-        let room = Self::KEPT.max(self.entries.len() * 2);
+        let room = self.kept().max(self.entries.len() * 2);
         self.entries.shrink_to(room, |entry| entry.spot.hash);
     }
 

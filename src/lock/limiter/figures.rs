@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::lock::{DurationSummary, Samples};
 use crate::lock::tempo::{Measured, Tempo};
+use crate::lock::{DurationSummary, Samples};
 use crate::time::{Clock, Timestamp};
 
 /// Counts and samples of one key, or of several.

@@ -46,6 +46,9 @@ impl Writer {
         if self.bits > 0 {
             self.put(0, 8 - self.bits);
         }
+        // Whole words, so that it seldom takes another number of bytes.
+        let words = self.bytes.len().next_multiple_of(8);
+        self.bytes.resize(words, 0);
         self.bytes.into_boxed_slice()
     }
 }
@@ -122,6 +125,6 @@ mod tests {
     fn small_numbers_take_few_bits() {
         let mut writer = Writer::default();
         (0..8).for_each(|_| writer.write(0, 0));
-        assert_eq!(writer.finish().len(), 1);
+        assert_eq!(writer.finish()[..], [0xff, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

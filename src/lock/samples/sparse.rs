@@ -74,11 +74,7 @@ impl Sparse {
     }
 
     /// Writes buckets that come in order, in the codes that suit what there was before.
-    fn written(
-        buckets: impl Iterator<Item = (u16, u64)>,
-        before: &Self,
-        room: usize,
-    ) -> Self {
+    fn written(buckets: impl Iterator<Item = (u16, u64)>, before: &Self, room: usize) -> Self {
         let order = before.next_order;
         let mut writer = Writer::with_capacity(room);
         let (mut next, mut written, mut samples) = (0, 0, 0u64);

@@ -104,7 +104,11 @@ fn the_buckets_are_those_of_the_histogram() {
         sparse.record(nanos, 1);
         let mut found = empty();
         sparse.add_to(&mut found);
-        assert_eq!(found.min(), histogram.lowest_equivalent(nanos), "{nanos} ns");
+        assert_eq!(
+            found.min(),
+            histogram.lowest_equivalent(nanos),
+            "{nanos} ns"
+        );
     }
 }
 
@@ -120,6 +124,10 @@ fn a_thousand_times_over_four_decades_take_few_bytes() {
         if [1_000, 10_000, 100_000].contains(&nth) {
             println!("{nth} samples: {} bytes", bits(&sparse));
         }
-        assert!(nth > 1_000 || bits(&sparse) <= 320, "{nth}: {}", bits(&sparse));
+        assert!(
+            nth > 1_000 || bits(&sparse) <= 320,
+            "{nth}: {}",
+            bits(&sparse)
+        );
     }
 }

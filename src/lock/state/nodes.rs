@@ -246,9 +246,7 @@ impl State {
         let nodes = self.nodes.get_or_insert_default();
         if now.at != since {
             let figures = &mut nodes.figures;
-            figures
-                .wait
-                .record_wait(now.at - since, &mut figures.hold);
+            figures.wait.record_wait(now.at - since, &mut figures.hold);
         }
         let Some(member) = nodes.list.get_mut(&number) else {
             debug_assert!(false, "only members are granted nodes");
@@ -442,7 +440,10 @@ impl State {
     }
 
     pub(super) fn waits_for_nodes(&self, number: u64) -> bool {
-        let member = self.nodes.as_ref().and_then(|nodes| nodes.list.get(&number));
+        let member = self
+            .nodes
+            .as_ref()
+            .and_then(|nodes| nodes.list.get(&number));
         member.is_some_and(|member| member.asking.is_some())
     }
 

@@ -180,7 +180,9 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
         );
     }
     let delaying: BTreeSet<_> = table.delaying().collect();
-    let blockers: BTreeSet<_> = (0..PARTIES).flat_map(|party| table.blockers(party)).collect();
+    let blockers: BTreeSet<_> = (0..PARTIES)
+        .flat_map(|party| table.blockers(party))
+        .collect();
     prop_assert_eq!(delaying, blockers, "whom the others wait for");
     for one in &model.holders {
         for other in &model.holders {

@@ -19,13 +19,18 @@ fn looks(waiters: usize, holds: usize) -> usize {
         hold_limit: Some(LIMIT),
         ..LockSettings::default()
     });
-    let mut held = lock.acquire("first", AcquireOptions::new().unbound()).unwrap();
+    let mut held = lock
+        .acquire("first", AcquireOptions::new().unbound())
+        .unwrap();
     let (grants, granted) = mpsc::channel();
     let threads: Vec<_> = (1..=waiters)
         .map(|place| {
             let (theirs, grants) = (lock.clone(), grants.clone());
             let wait = move || grants.send(theirs.acquire("waiter", Default::default()).unwrap());
-            let thread = thread::Builder::new().stack_size(64 * 1024).spawn(wait).unwrap();
+            let thread = thread::Builder::new()
+                .stack_size(64 * 1024)
+                .spawn(wait)
+                .unwrap();
             while lock.queue_length() < place {
                 thread::yield_now();
             }
@@ -42,7 +47,9 @@ fn looks(waiters: usize, holds: usize) -> usize {
         held = granted.recv().unwrap();
     }
     lock.release(held).unwrap();
-    threads.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap().unwrap());
     assert_eq!(lock.stats().total_revocations, 0, "all kept the limit");
     let state = lock.0.state.lock();
     state.watch.as_ref().map_or(0, |watch| watch.looks)
