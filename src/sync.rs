@@ -71,8 +71,10 @@ mod imp {
 
         /// Takes it if no thread has it.
         #[inline]
-        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-            self.0.try_lock()
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
+            let value = self.0.try_lock()?;
+            let entry = order::enter(RANK);
+            Some(MutexGuard { value, entry })
         }
     }
 
@@ -281,7 +283,7 @@ mod imp {
         }
 
         /// As [`lock`](Self::lock): what is done otherwise when it fails, models bring about by themselves.
-        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
             Some(self.lock())
         }
     }
