@@ -312,7 +312,7 @@ fn watched(options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockErro
 #[test]
 fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
     let outcomes = ["b cancelled", "b granted"];
-    check_all("watch against cancel", Some(4), outcomes, |seen| {
+    check_all("watch against cancel", Some(3), outcomes, |seen| {
         let token = CancelToken::new();
         let options = AcquireOptions::new().cancel_token(&token);
         match watched(options, || token.cancel()) {
@@ -326,7 +326,7 @@ fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
 #[test]
 fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
     let outcomes = ["b timed out", "b granted"];
-    check_all("watch against timeout", Some(4), outcomes, |seen| {
+    check_all("watch against timeout", Some(3), outcomes, |seen| {
         let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
         match watched(options, || ()) {
             Err(LockError::Timeout(_)) => seen.note("b timed out"),
