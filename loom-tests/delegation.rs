@@ -10,26 +10,27 @@ use doclock::{
 };
 use loom::thread;
 
-use crate::model::{Seen, check_all};
+use crate::model::{Model, Run};
 use crate::site::{AGES, Outcome, Site, at_rest};
 
 fn plain() -> AcquireOptions {
     AcquireOptions::new()
 }
 
-/// Three lists, of which one, `b`, is withdrawn.
+/// Three lists, of which one, `b`, is withdrawn by an actor.
 fn withdrawal(
-    seen: &Seen,
+    run: &Run,
     options: AcquireOptions,
+    actor: &'static str,
     withdraw: impl FnOnce(&Site) + 'static,
 ) -> Outcome {
-    let site = Site::new(StoreOptions::new());
+    let site = Site::new(run, StoreOptions::new());
     let b = site.spawn_list("b", options);
     let c = site.spawn_list("c", plain());
-    let other = site.spawn(withdraw);
+    let actor = site.act(actor, withdraw);
     let a = site.submit("a", plain());
     let (b, c) = (b.join().unwrap(), c.join().unwrap());
-    other.join().unwrap();
+    actor.join();
 
     site.are_in_order_of_asking();
     let stats = site.at_rest(&[("a", &a), ("b", &b), ("c", &c)]);
@@ -38,77 +39,86 @@ fn withdrawal(
     let withdrawn = u64::from(b.is_err());
     assert_eq!(stats.total_acquisitions, 3 - withdrawn);
     assert_eq!(stats.total_timeouts + stats.total_cancellations, withdrawn);
-    seen.note(match site.executor("b") {
-        None => "never executed",
-        Some("b") => "executed by itself",
-        Some(_) => "executed by another",
-    });
+    match site.executor("b") {
+        None => {}
+        Some("b") => run.note("executed by itself"),
+        Some(_) => run.note("executed by another"),
+    }
     b
 }
 
-const WAYS: [&str; 3] = [
-    "executed by itself",
-    "executed by another",
-    "never executed",
-];
-
 #[test]
 fn delegation_a_list_that_timed_out_is_never_executed() {
-    check_all("delegate against timeout", Some(3), WAYS, |seen| {
-        let b = withdrawal(seen, plain(), |site| site.store.expire("b"));
-        match b {
-            Ok(_) | Err(TransactionError::Lock(LockError::Timeout(_))) => {}
-            Err(other) => panic!("{other}"),
-        }
-    });
+    Model::new("delegate against timeout", 3)
+        .reaches(["executed by itself", "executed by another"])
+        .reaches_by("timer", "timed out")
+        .check(|run| {
+            let expire = |site: &Site| site.store.expire("b");
+            match withdrawal(run, plain(), "timer", expire) {
+                Ok(_) => {}
+                Err(TransactionError::Lock(LockError::Timeout(_))) => run.note("timed out"),
+                Err(other) => panic!("{other}"),
+            }
+        });
 }
 
 #[test]
 fn delegation_a_list_that_was_cancelled_is_never_executed() {
-    check_all("delegate against cancel", Some(3), WAYS, |seen| {
-        let token = CancelToken::new();
-        let options = plain().cancel_token(&token);
-        let b = withdrawal(seen, options, move |_| token.cancel());
-        match b {
-            Ok(_) | Err(TransactionError::Lock(LockError::Cancelled(_))) => {}
-            Err(other) => panic!("{other}"),
-        }
-    });
+    Model::new("delegate against cancel", 3)
+        .reaches(["executed by itself", "executed by another"])
+        .reaches_by("canceller", "cancelled")
+        .reaches_by("canceller", "refused")
+        .check(|run| {
+            let token = CancelToken::new();
+            let options = plain().cancel_token(&token);
+            match withdrawal(run, options, "canceller", move |_| token.cancel()) {
+                Ok(_) => {}
+                Err(TransactionError::Lock(LockError::Cancelled(evidence))) => {
+                    run.note(match evidence.stood {
+                        Some(_) => "cancelled",
+                        None => "refused",
+                    });
+                }
+                Err(other) => panic!("{other}"),
+            }
+        });
 }
 
 #[test]
 fn delegation_stops_at_a_guard_in_mid_line() {
-    let outcomes = [
-        "guard first",
-        "guard after a list",
-        "guard after a delegated list",
-        "guard last",
-    ];
-    check_all("delegate against a guard", Some(2), outcomes, |seen| {
-        let site = Site::new(StoreOptions::new());
-        let b = site.spawn_list("b", plain());
-        let guard = site.spawn(|site| site.hold("guard", plain()));
-        let c = site.spawn_list("c", plain());
-        let a = site.submit("a", plain());
-        let (b, c) = (b.join().unwrap(), c.join().unwrap());
-        guard.join().unwrap();
+    Model::new("delegate against a guard", 2)
+        .reaches_by("guard", "guard first")
+        .reaches_by("guard", "guard after a list")
+        .reaches_by("guard", "guard after a delegated list")
+        .reaches_by("guard", "guard last")
+        .check(|run| {
+            let site = Site::new(run, StoreOptions::new());
+            let b = site.spawn_list("b", plain());
+            let guard = site.act("guard", |site| site.hold("guard", plain()));
+            let c = site.spawn_list("c", plain());
+            let a = site.submit("a", plain());
+            let (b, c) = (b.join().unwrap(), c.join().unwrap());
+            let guard = guard.join();
 
-        site.are_in_order_of_asking();
-        site.at_rest(&[("a", &a), ("b", &b), ("c", &c)]);
-        assert!(a.is_ok() && b.is_ok() && c.is_ok());
-        seen.note(match site.turns()[..] {
-            [("guard", _), ..] => "guard first",
-            [.., ("guard", _)] => "guard last",
-            [(first, by), (second, with), ("guard", _), (third, last)] => {
-                assert_eq!((by, last), (first, third), "nobody executes past a guard");
-                match with == second {
-                    true => "guard after a list",
-                    false => "guard after a delegated list",
-                }
+            site.are_in_order_of_asking();
+            site.at_rest(&[("a", &a), ("b", &b), ("c", &c)]);
+            assert!(a.is_ok() && b.is_ok() && c.is_ok());
+            if guard.is_none() {
+                return;
             }
-            _ => "guard after a list",
+            run.note(match site.turns()[..] {
+                [("guard", _), ..] => "guard first",
+                [.., ("guard", _)] => "guard last",
+                [(first, by), (second, with), ("guard", _), (third, last)] => {
+                    assert_eq!((by, last), (first, third), "nobody executes past a guard");
+                    match with == second {
+                        true => "guard after a list",
+                        false => "guard after a delegated list",
+                    }
+                }
+                _ => "guard after a list",
+            });
         });
-    });
 }
 
 /// Submits `a`, which starts others in its turn and goes on when so many wait.
@@ -157,33 +167,39 @@ fn once<T: Send + 'static>(
 
 #[test]
 fn delegation_a_panic_of_an_operation_is_told_to_its_submitter_alone() {
-    let outcomes = ["executed by itself", "executed by another"];
-    check_all("panic of an operation", Some(3), outcomes, |seen| {
-        let site = Site::new(StoreOptions::new());
-        let b = site.spawn(|site| {
-            let torn = op::<EditError>(|_| panic!("torn"));
-            site.submit_list("b", plain(), [site.operation("b"), torn])
-        });
-        let c = site.spawn_list("c", plain());
-        let a = site.submit("a", plain());
-        let (b, c) = (b.join().unwrap(), c.join().unwrap());
+    Model::new("panic of an operation", 3)
+        .reaches(["executed by itself", "executed by a"])
+        .reaches_by("c", "executed by c")
+        .check(|run| {
+            let site = Site::new(run, StoreOptions::new());
+            let b = site.spawn(|site| {
+                let torn = op::<EditError>(|_| panic!("torn"));
+                site.submit_list("b", plain(), [site.operation("b"), torn])
+            });
+            let c = site.act("c", |site| site.submit("c", plain()));
+            let a = site.submit("a", plain());
+            let (b, c) = (b.join().unwrap(), c.join());
 
-        site.are_in_order_of_asking();
-        site.at_rest(&[("a", &a), ("b", &b), ("c", &c)]);
-        assert!(a.is_ok() && c.is_ok());
-        match b {
-            Err(TransactionError::Operation {
-                index: 1,
-                cause: OperationError::Panicked(payload),
-                ..
-            }) => assert_eq!(payload.message().as_deref(), Some("torn")),
-            other => panic!("{other:?}"),
-        }
-        seen.note(match site.executor("b") {
-            Some("b") => "executed by itself",
-            _ => "executed by another",
+            site.are_in_order_of_asking();
+            let c = c.iter().map(|c| ("c", c));
+            let outcomes: Vec<_> = [("a", &a)].into_iter().chain(c).collect();
+            assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
+            let outcomes: Vec<_> = outcomes.into_iter().chain([("b", &b)]).collect();
+            site.at_rest(&outcomes);
+            match &b {
+                Err(TransactionError::Operation {
+                    index: 1,
+                    cause: OperationError::Panicked(payload),
+                    ..
+                }) => assert_eq!(payload.message().as_deref(), Some("torn")),
+                other => panic!("{other:?}"),
+            }
+            run.note(match site.executor("b") {
+                Some("b") => "executed by itself",
+                Some("a") => "executed by a",
+                _ => "executed by c",
+            });
         });
-    });
 }
 
 /// Panics when it is dropped, which is when the operation that has it is over.
@@ -197,97 +213,114 @@ impl Drop for Burst {
 
 #[test]
 fn delegation_a_panic_between_operations_goes_on_at_its_submitter_alone() {
-    let outcomes = ["panic before c", "panic after c"];
-    check_all("panic between operations", Some(3), outcomes, |seen| {
-        let site = Site::new(StoreOptions::new());
-        let start = {
-            let site = site.clone();
-            move || {
-                let b = site.spawn(|site| {
-                    let burst = Burst;
-                    let bursting = op(move |_| {
-                        let _kept = &burst;
-                        Ok::<(), EditError>(())
+    Model::new("panic between operations", 3)
+        .reaches_by("c", "panic before c")
+        .reaches_by("c", "panic after c")
+        .check(|run| {
+            let site = Site::new(run, StoreOptions::new());
+            let start = {
+                let site = site.clone();
+                move || {
+                    let b = site.spawn(|site| {
+                        let burst = Burst;
+                        let bursting = op(move |_| {
+                            let _kept = &burst;
+                            Ok::<(), EditError>(())
+                        });
+                        let list = [site.operation("b"), bursting];
+                        let submit = || site.submit_list("b", plain(), list);
+                        let payload = catch_unwind(AssertUnwindSafe(submit)).unwrap_err();
+                        assert_eq!(payload.downcast_ref(), Some(&"burst"));
                     });
-                    let list = [site.operation("b"), bursting];
-                    let submit = || site.submit_list("b", plain(), list);
-                    let payload = catch_unwind(AssertUnwindSafe(submit)).unwrap_err();
-                    assert_eq!(payload.downcast_ref(), Some(&"burst"));
-                });
-                (b, site.spawn_list("c", plain()))
-            }
-        };
-        let (a, (b, c)) = in_front(&site, 2, plain(), start);
-        b.join().unwrap();
-        let c = c.join().unwrap();
+                    (b, site.act("c", |site| site.submit("c", plain())))
+                }
+            };
+            let waiting = 1 + usize::from(run.has("c"));
+            let (a, (b, c)) = in_front(&site, waiting, plain(), start);
+            b.join().unwrap();
+            let c = c.join();
 
-        site.are_in_order_of_asking();
-        let stats = site.at_rest(&[("a", &a), ("c", &c)]);
-        assert!(a.is_ok() && c.is_ok());
-        assert_eq!((stats.total_acquisitions, site.store.version()), (3, 2));
-        seen.note(match site.turns()[..] {
-            [("a", "a"), ("b", "a"), ("c", "a")] => "panic before c",
-            [("a", "a"), ("c", "a"), ("b", "a")] => "panic after c",
-            ref other => panic!("{other:?}"),
+            site.are_in_order_of_asking();
+            let c = c.iter().map(|c| ("c", c));
+            let outcomes: Vec<_> = [("a", &a)].into_iter().chain(c).collect();
+            let stats = site.at_rest(&outcomes);
+            assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
+            let count = outcomes.len() as u64;
+            assert_eq!(
+                (stats.total_acquisitions, site.store.version()),
+                (count + 1, count)
+            );
+            match site.turns()[..] {
+                [("a", "a"), ("b", "a")] => {}
+                [("a", "a"), ("b", "a"), ("c", "a")] => run.note("panic before c"),
+                [("a", "a"), ("c", "a"), ("b", "a")] => run.note("panic after c"),
+                ref other => panic!("{other:?}"),
+            }
         });
-    });
 }
 
-/// Three lists that wait while `a` is executed: whose thread executes which.
-fn who_executes(seen: &Seen, options: StoreOptions, of_a: AcquireOptions) -> [&'static str; 3] {
-    let site = Site::new(options);
+/// Three lists that wait while `a` is executed: whose thread executes which, by their places in line.
+fn who_executes(run: &Run, options: StoreOptions, of_a: AcquireOptions, expected: [&str; 3]) {
+    let site = Site::new(run, options);
     let start = {
         let site = site.clone();
-        move || ["b", "c", "d"].map(|name| (name, site.spawn_list(name, plain())))
+        move || {
+            let [b, c] = ["b", "c"].map(|name| (name, site.spawn_list(name, plain())));
+            (b, c, site.act("d", |site| site.submit("d", plain())))
+        }
     };
-    let (a, others) = in_front(&site, 3, of_a, start);
-    let [b, c, d] = others.map(|(name, thread)| (name, thread.join().unwrap()));
+    let waiting = 2 + usize::from(run.has("d"));
+    let (a, (b, c, d)) = in_front(&site, waiting, of_a, start);
+    let [b, c] = [b, c].map(|(name, thread)| (name, thread.join().unwrap()));
+    let d = d.join().map(|outcome| ("d", outcome));
 
     site.are_in_order_of_asking();
-    site.at_rest(&[("a", &a), (b.0, &b.1), (c.0, &c.1), (d.0, &d.1)]);
-    assert!(a.is_ok() && b.1.is_ok() && c.1.is_ok() && d.1.is_ok());
+    let others = [b, c].into_iter().chain(d);
+    let all: Vec<_> = [("a", a)].into_iter().chain(others).collect();
+    let outcomes: Vec<_> = all.iter().map(|(name, outcome)| (*name, outcome)).collect();
+    site.at_rest(&outcomes);
+    assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
     let turns = site.turns();
-    seen.note(match turns[..] {
-        [_, ("b", _), ("c", _), ("d", _)] => "b, c, d",
-        [_, ("d", _), ("c", _), ("b", _)] => "d, c, b",
-        _ => "in another order",
-    });
-    // By their places in line.
     let place = |name: &str| turns.iter().position(|(named, _)| *named == name).unwrap();
     let places = ["a", "1st", "2nd", "3rd"];
-    [1, 2, 3].map(|nth| places[place(turns[nth].1)])
+    let executors: Vec<_> = turns[1..].iter().map(|(_, by)| places[place(by)]).collect();
+    assert_eq!(executors, expected[..waiting]);
+    match turns[..] {
+        [_, ("b", _), ("c", _), ("d", _)] => run.note("b, c, d"),
+        [_, ("d", _), ("c", _), ("b", _)] => run.note("d, c, b"),
+        [_, _, _, _] => run.note("in another order"),
+        _ => {}
+    }
 }
 
-const ORDERS: [&str; 3] = ["b, c, d", "d, c, b", "in another order"];
+fn of_three_lists(name: &'static str) -> Model {
+    Model::new(name, 2)
+        .reaches_by("d", "b, c, d")
+        .reaches_by("d", "d, c, b")
+        .reaches_by("d", "in another order")
+}
 
 #[test]
 fn delegation_ends_with_the_batch_and_the_next_goes_on() {
-    check_all(
-        "delegate against the batch limit",
-        Some(2),
-        ORDERS,
-        |seen| {
-            let options = StoreOptions::new().batch_limit(1, AGES);
-            let executors = who_executes(seen, options, plain());
-            assert_eq!(executors, ["a", "2nd", "2nd"]);
-        },
-    );
+    of_three_lists("delegate against the batch limit").check(|run| {
+        let options = StoreOptions::new().batch_limit(1, AGES);
+        who_executes(run, options, plain(), ["a", "2nd", "2nd"]);
+    });
 }
 
 #[test]
 fn delegation_without_a_batch_is_none() {
-    check_all("a batch limit of zero", Some(2), ORDERS, |seen| {
+    of_three_lists("a batch limit of zero").check(|run| {
         let options = StoreOptions::new().batch_limit(0, AGES);
-        let executors = who_executes(seen, options, plain());
-        assert_eq!(executors, ["1st", "2nd", "3rd"]);
+        who_executes(run, options, plain(), ["1st", "2nd", "3rd"]);
     });
 }
 
 #[test]
 fn delegation_is_not_done_by_a_thread_that_hands_over() {
-    check_all("hand over to lists", Some(2), ORDERS, |seen| {
-        let executors = who_executes(seen, StoreOptions::new(), plain().hand_over());
-        assert_eq!(executors, ["1st", "1st", "1st"]);
+    of_three_lists("hand over to lists").check(|run| {
+        let expected = ["1st", "1st", "1st"];
+        who_executes(run, StoreOptions::new(), plain().hand_over(), expected);
     });
 }
 
@@ -296,32 +329,39 @@ fn delegation_is_not_done_by_a_thread_that_hands_over() {
 /// and sleeps again, now without a limit.
 #[test]
 fn delegation_wakes_all_who_slept_although_some_awoke_by_themselves() {
-    let outcomes = ["b first", "c first", "b timed out"];
-    check_all("relay against a limit", Some(3), outcomes, |seen| {
-        let clock = ManualClock::new();
-        let site = Site::new(StoreOptions::new().clock(clock.clock()));
-        let limit = Duration::from_millis(1);
-        let start = {
-            let site = site.clone();
-            move || [site.spawn_brief("b", limit), site.spawn_brief("c", AGES)]
-        };
-        let (tick, ticking) = once(move || thread::spawn(move || clock.advance(limit)));
-        let tick = op(move |_| {
-            tick();
-            Ok::<(), EditError>(())
-        });
-        let (a, others) = in_front_and(&site, 2, plain(), start, tick);
-        let [b, c] = others.map(|other| other.join().unwrap());
-        ticking().join().unwrap();
+    Model::new("relay against a limit", 3)
+        .reaches(["b first", "c first"])
+        .reaches_by("mover", "b timed out")
+        .check(|run| {
+            let clock = ManualClock::new();
+            let site = Site::new(run, StoreOptions::new().clock(clock.clock()));
+            let limit = Duration::from_millis(1);
+            let start = {
+                let site = site.clone();
+                move || [site.spawn_brief("b", limit), site.spawn_brief("c", AGES)]
+            };
+            let run = run.clone();
+            let move_it = {
+                let run = run.clone();
+                move || run.spawn("mover", move || clock.advance(limit))
+            };
+            let (tick, ticking) = once(move_it);
+            let tick = op(move |_| {
+                tick();
+                Ok::<(), EditError>(())
+            });
+            let (a, others) = in_front_and(&site, 2, plain(), start, tick);
+            let [b, c] = others.map(|other| other.join().unwrap());
+            ticking().join();
 
-        assert!(!a.unwrap().changed);
-        at_rest(&site.store.lock_stats());
-        let c = c.unwrap().version;
-        seen.note(match b {
-            Ok(b) if (b.version, c) == (1, 2) => "b first",
-            Ok(b) if (b.version, c) == (2, 1) => "c first",
-            Err(TransactionError::Lock(LockError::Timeout(_))) if c == 1 => "b timed out",
-            other => panic!("{other:?}, {c}"),
+            assert!(!a.unwrap().changed);
+            at_rest(&site.store.lock_stats());
+            let c = c.unwrap().version;
+            run.note(match b {
+                Ok(b) if (b.version, c) == (1, 2) => "b first",
+                Ok(b) if (b.version, c) == (2, 1) => "c first",
+                Err(TransactionError::Lock(LockError::Timeout(_))) if c == 1 => "b timed out",
+                other => panic!("{other:?}, {c}"),
+            });
         });
-    });
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use doclock::{DataStore, Editor, Selection, StoreOptions, View, dsl::*};
 use loom::thread;
 
-use crate::model::check;
+use crate::model::{Actor, Model};
 
 /// A store with a text node `t`, and its editors.
 fn editors<const N: usize>(text: &str) -> [Arc<Editor>; N] {
@@ -30,54 +30,81 @@ fn text(editor: &Editor) -> String {
 
 #[test]
 fn editor_an_undo_takes_only_its_own_among_two_who_type() {
-    check("undo against 2 commits", Some(3), || {
-        let [ann, bob, carl] = editors("-");
-        type_in(&ann, 1, "a");
-        let typists = [(bob, "b"), (carl, "c")]
-            .map(|(editor, letter)| thread::spawn(move || type_in(&editor, 0, letter)));
-        ann.undo().unwrap();
-        typists
-            .into_iter()
-            .for_each(|typist| typist.join().unwrap());
-        assert!(["bc-", "cb-"].contains(&text(&ann).as_str()));
-        ann.redo().unwrap();
-        assert!(["bc-a", "cb-a"].contains(&text(&ann).as_str()));
-    });
+    Model::new("undo against 2 commits", 3)
+        .reaches(["undone before both"])
+        .reaches_by("typists", "undone between them")
+        .reaches_by("typists", "undone after both")
+        .check(|run| {
+            let [ann, bob, carl] = editors("-");
+            type_in(&ann, 1, "a");
+            let typists = [(bob, "b"), (carl, "c")]
+                .map(|(editor, letter)| run.spawn("typists", move || type_in(&editor, 0, letter)));
+            let version = ann.undo().unwrap().version;
+            let count = typists.into_iter().filter_map(Actor::join).count();
+            let others = match count {
+                2 => ["bc", "cb"],
+                _ => ["", ""],
+            };
+            let possible = |end| others.map(|letters| format!("{letters}{end}"));
+            assert!(possible("-").contains(&text(&ann)));
+            ann.redo().unwrap();
+            assert!(possible("-a").contains(&text(&ann)));
+            // Behind the node and the letter come the undo and the typists.
+            run.note(match version {
+                3 => "undone before both",
+                4 => "undone between them",
+                _ => "undone after both",
+            });
+        });
 }
 
 #[test]
 fn editor_a_selection_follows_the_commits_of_two_others() {
-    check("selection against 2 commits", None, || {
-        let [ann, bob, carl] = editors("-");
-        ann.select(Selection::caret("t", 1)).unwrap();
-        let typists = [(bob, "b"), (carl, "c")]
-            .map(|(editor, letter)| thread::spawn(move || type_in(&editor, 0, letter)));
-        let seen = ann.selection();
-        let possible = (1..=3).map(|offset| Some(Selection::caret("t", offset)));
-        assert!(possible.into_iter().any(|one| one == seen));
-        typists
-            .into_iter()
-            .for_each(|typist| typist.join().unwrap());
-        assert_eq!(ann.selection(), Some(Selection::caret("t", 3)));
-    });
+    Model::new("selection against 2 commits", None)
+        .reaches(["before both"])
+        .reaches_by("typists", "between them")
+        .reaches_by("typists", "after both")
+        .check(|run| {
+            let [ann, bob, carl] = editors("-");
+            ann.select(Selection::caret("t", 1)).unwrap();
+            let typists = [(bob, "b"), (carl, "c")]
+                .map(|(editor, letter)| run.spawn("typists", move || type_in(&editor, 0, letter)));
+            let found = ann.selection();
+            let count = typists.into_iter().filter_map(Actor::join).count();
+            let possible = [1, 2, 3].map(|offset| Some(Selection::caret("t", offset)));
+            assert_eq!(ann.selection(), possible[count]);
+            let moved = possible.into_iter().position(|one| one == found).unwrap();
+            run.note(["before both", "between them", "after both"][moved]);
+        });
 }
 
 #[test]
 fn editor_one_editor_in_two_threads_undoes_each_entry_once() {
-    check("undo against undo", Some(3), || {
-        let [ann, bob] = editors("");
-        type_in(&ann, 0, "a");
-        let group = ann.group();
-        type_in(&ann, 1, "b");
-        drop(group);
-        let other = {
-            let ann = Arc::clone(&ann);
-            thread::spawn(move || ann.undo().is_ok())
-        };
-        let typist = thread::spawn(move || type_in(&bob, 0, "x"));
-        let undone = usize::from(ann.undo().is_ok()) + usize::from(other.join().unwrap());
-        typist.join().unwrap();
-        assert_eq!((undone, text(&ann).as_str()), (2, "x"));
-        assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 2));
-    });
+    Model::new("undo against undo", 3)
+        .reaches_by("other", "the other undoes the first entry")
+        .reaches_by("other", "the other undoes the second entry")
+        .check(|run| {
+            let [ann, bob] = editors("");
+            type_in(&ann, 0, "a");
+            let group = ann.group();
+            type_in(&ann, 1, "b");
+            drop(group);
+            let other = {
+                let ann = Arc::clone(&ann);
+                run.spawn("other", move || ann.undo().unwrap().version)
+            };
+            let typist = thread::spawn(move || type_in(&bob, 0, "x"));
+            let own = ann.undo().unwrap().version;
+            let other = other.join();
+            typist.join().unwrap();
+            let undone = 1 + usize::from(other.is_some());
+            assert_eq!(text(&ann), ["xa", "x"][undone - 1]);
+            assert_eq!((ann.undo_depth(), ann.redo_depth()), (2 - undone, undone));
+            match other {
+                None => {}
+                // The topmost entry goes first.
+                Some(other) if other < own => run.note("the other undoes the second entry"),
+                Some(_) => run.note("the other undoes the first entry"),
+            }
+        });
 }

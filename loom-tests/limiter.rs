@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use doclock::{Call, CancelToken, InFlightLimiter, LimiterError, LimiterOptions};
 use loom::thread::{self, JoinHandle};
 
-use crate::model::check_all;
+use crate::model::{Actor, Model, Run};
 
 type Limiter = InFlightLimiter<&'static str>;
 
@@ -53,6 +53,18 @@ fn spawn<T: 'static>(
     thread::spawn(move || code(&limiter, &record))
 }
 
+/// As [`spawn`], of an actor.
+fn act<T: 'static>(
+    run: &Run,
+    actor: &'static str,
+    limiter: &Limiter,
+    record: &Record,
+    code: impl FnOnce(&Limiter, &Record) -> T + 'static,
+) -> Actor<T> {
+    let (limiter, record) = (limiter.clone(), record.clone());
+    run.spawn(actor, move || code(&limiter, &record))
+}
+
 fn at_rest(limiter: &Limiter) {
     let snapshot = limiter.snapshot();
     assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));
@@ -83,8 +95,11 @@ fn outcome(
 
 #[test]
 fn limiter_slot_return_against_cancel() {
-    let outcomes = ["both ran", "cancelled", "refused"];
-    check_all("slot return against cancel", Some(4), outcomes, |seen| {
+    let model = Model::new("slot return against cancel", 4)
+        .reaches(["both ran"])
+        .reaches_by("canceller", "cancelled")
+        .reaches_by("canceller", "refused");
+    model.check(|run| {
         let (limiter, record) = (limiter(1), Record::default());
         let token = CancelToken::new();
         let held = limiter.acquire("k").unwrap();
@@ -97,19 +112,21 @@ fn limiter_slot_return_against_cancel() {
                 record.run(limiter, name, call, 1, 1)
             })
         });
-        let canceller = thread::spawn(move || token.cancel());
+        let canceller = run.spawn("canceller", move || token.cancel());
         drop(held);
         let ends = callers.map(|caller| caller.join().unwrap());
-        canceller.join().unwrap();
+        canceller.join();
         assert!(ends[1].is_ok());
-        seen.note(outcome(&limiter, &record, ends));
+        run.note(outcome(&limiter, &record, ends));
     });
 }
 
 #[test]
 fn limiter_slot_return_against_expiry() {
-    let outcomes = ["both ran", "timed out"];
-    check_all("slot return against expiry", Some(4), outcomes, |seen| {
+    let model = Model::new("slot return against expiry", 4)
+        .reaches(["both ran"])
+        .reaches_by("timer", "timed out");
+    model.check(|run| {
         let (limiter, record) = (limiter(1), Record::default());
         let held = limiter.acquire("k").unwrap();
         let callers = ["a", "b"].map(|name| {
@@ -118,44 +135,51 @@ fn limiter_slot_return_against_expiry() {
             })
         });
         // Of whoever is first in line, if anybody is.
-        let timer = spawn(&limiter, &record, |limiter, _| limiter.expire(&"k", 1));
+        let expire = |limiter: &Limiter, _: &Record| limiter.expire(&"k", 1);
+        let timer = act(run, "timer", &limiter, &record, expire);
         drop(held);
         let ends = callers.map(|caller| caller.join().unwrap());
-        timer.join().unwrap();
-        seen.note(outcome(&limiter, &record, ends));
+        timer.join();
+        run.note(outcome(&limiter, &record, ends));
     });
 }
 
 #[test]
 fn limiter_heavy_head_of_line_against_a_light_call() {
-    let outcomes = ["heavy in line first", "heavy first", "light first"];
-    check_all(
-        "heavy head of line against a light call",
-        None,
-        outcomes,
-        |seen| {
-            let (limiter, record) = (limiter(2), Record::default());
-            let held = limiter.acquire("k").unwrap();
-            let heavy = spawn(&limiter, &record, |limiter, record| {
-                record.run(limiter, "heavy", Call::to("k"), 2, 2)
-            });
-            let light = spawn(&limiter, &record, |limiter, record| {
-                let behind = limiter.load(&"k").queued > 0;
-                record.run(limiter, "light", Call::to("k"), 1, 2).unwrap();
-                behind
-            });
-            drop(held);
-            heavy.join().unwrap().unwrap();
-            let behind = light.join().unwrap();
-            at_rest(&limiter);
-            seen.note(match record.names()[..] {
-                ["heavy", "light"] if behind => "heavy in line first",
-                ["heavy", "light"] => "heavy first",
-                ["light", "heavy"] if !behind => "light first",
-                ref other => panic!("{other:?}: it overtook who was in line"),
-            });
-        },
-    );
+    let model = Model::new("heavy head of line against a light call", None)
+        .reaches_by("heavy", "heavy in line first")
+        .reaches_by("heavy", "heavy first")
+        .reaches_by("heavy", "light first");
+    model.check(|run| {
+        let (limiter, record) = (limiter(2), Record::default());
+        let held = limiter.acquire("k").unwrap();
+        let heavy = act(run, "heavy", &limiter, &record, |limiter, record| {
+            record.run(limiter, "heavy", Call::to("k"), 2, 2)
+        });
+        let light = spawn(&limiter, &record, |limiter, record| {
+            let behind = limiter.load(&"k").queued > 0;
+            record.run(limiter, "light", Call::to("k"), 1, 2).unwrap();
+            behind
+        });
+        drop(held);
+        assert!(matches!(heavy.join(), Some(Ok(())) | None));
+        let behind = light.join().unwrap();
+        at_rest(&limiter);
+        match record.names()[..] {
+            ["light"] => {}
+            ["heavy", "light"] if behind => run.note("heavy in line first"),
+            ["heavy", "light"] => run.note("heavy first"),
+            ["light", "heavy"] if !behind => run.note("light first"),
+            ref other => panic!("{other:?}: it overtook who was in line"),
+        }
+    });
+}
+
+fn heavy_model(name: &'static str) -> Model {
+    Model::new(name, None)
+        .reaches(["heavy ran"])
+        .reaches_by("canceller", "cancelled")
+        .reaches_by("canceller", "refused")
 }
 
 fn outcome_of_heavy(heavy: Result<(), LimiterError>) -> &'static str {
@@ -169,8 +193,7 @@ fn outcome_of_heavy(heavy: Result<(), LimiterError>) -> &'static str {
 
 #[test]
 fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
-    let outcomes = ["cancelled", "refused", "heavy ran"];
-    check_all("cancel of a heavy head of line", None, outcomes, |seen| {
+    heavy_model("cancel of a heavy head of line").check(|run| {
         let (limiter, record) = (limiter(2), Record::default());
         let token = CancelToken::new();
         let held = limiter.acquire("k").unwrap();
@@ -181,47 +204,51 @@ fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
         let light = spawn(&limiter, &record, |limiter, record| {
             record.run(limiter, "light", Call::to("k"), 1, 2)
         });
-        let canceller = thread::spawn(move || token.cancel());
+        let canceller = run.spawn("canceller", move || token.cancel());
         // The slot that is held does not come back before the light one ran, so it has to go on when the heavy one leaves.
+        let held = run.has("canceller").then_some(held);
         light.join().unwrap().unwrap();
         drop(held);
-        canceller.join().unwrap();
+        canceller.join();
         let heavy = heavy.join().unwrap();
         at_rest(&limiter);
-        seen.note(outcome_of_heavy(heavy));
+        run.note(outcome_of_heavy(heavy));
     });
 }
 
 #[test]
 fn limiter_two_keys_under_the_global_limit() {
-    let outcomes = ["a, b", "b, a"];
-    check_all("two keys under the global limit", None, outcomes, |seen| {
+    let model = Model::new("two keys under the global limit", None)
+        .reaches_by("b", "a, b")
+        .reaches_by("b", "b, a");
+    model.check(|run| {
         let options = LimiterOptions::new(1).global_limit(1).wait_limit(None);
         let limiter: Limiter = InFlightLimiter::with_options(options);
         let record = Record::default();
         let held = limiter.acquire("a").unwrap();
-        let callers = ["a", "b"].map(|key| {
-            spawn(&limiter, &record, move |limiter, record| {
-                record.run(limiter, key, Call::to(key), 1, 1)
-            })
-        });
+        let call = |key: &'static str| {
+            move |limiter: &Limiter, record: &Record| {
+                record.run(limiter, key, Call::to(key), 1, 1).unwrap();
+            }
+        };
+        let a = spawn(&limiter, &record, call("a"));
+        let b = act(run, "b", &limiter, &record, call("b"));
         drop(held);
-        for caller in callers {
-            caller.join().unwrap().unwrap();
-        }
+        a.join().unwrap();
+        b.join();
         at_rest(&limiter);
-        seen.note(match record.names()[..] {
-            ["a", "b"] => "a, b",
-            ["b", "a"] => "b, a",
+        match record.names()[..] {
+            ["a"] => {}
+            ["a", "b"] => run.note("a, b"),
+            ["b", "a"] => run.note("b, a"),
             ref other => panic!("{other:?}"),
-        });
+        }
     });
 }
 
 #[test]
 fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled() {
-    let outcomes = ["cancelled", "refused", "heavy ran"];
-    check_all("cancel of a heavy key in turn", None, outcomes, |seen| {
+    heavy_model("cancel of a heavy key in turn").check(|run| {
         let options = LimiterOptions::new(2).global_limit(2).wait_limit(None);
         let limiter: Limiter = InFlightLimiter::with_options(options);
         let record = Record::default();
@@ -234,13 +261,14 @@ fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled(
         let light = spawn(&limiter, &record, |limiter, record| {
             record.run(limiter, "light", Call::to("light"), 1, 2)
         });
-        let canceller = thread::spawn(move || token.cancel());
+        let canceller = run.spawn("canceller", move || token.cancel());
         // Nobody returns a slot: the light call has to go on when the heavy one leaves the turn to it.
+        let held = run.has("canceller").then_some(held);
         light.join().unwrap().unwrap();
         drop(held);
-        canceller.join().unwrap();
+        canceller.join();
         let heavy = heavy.join().unwrap();
         at_rest(&limiter);
-        seen.note(outcome_of_heavy(heavy));
+        run.note(outcome_of_heavy(heavy));
     });
 }

@@ -1,6 +1,6 @@
 //! Races for the global lock.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use doclock::{
 };
 use loom::thread;
 
-use crate::model::check;
+use crate::model::{Actor, Model, Run};
 
 fn patient() -> AcquireOptions {
     AcquireOptions::new().no_wait_limit()
@@ -32,6 +32,11 @@ impl Grants {
         self.0.lock().unwrap().push(id);
     }
 
+    fn place(&self, id: LockId) -> usize {
+        let granted = self.0.lock().unwrap();
+        granted.iter().position(|granted| *granted == id).unwrap()
+    }
+
     /// Ids are numbered in the order of asking.
     fn are_in_order_of_asking(&self) {
         let granted = self.0.lock().unwrap();
@@ -39,64 +44,83 @@ impl Grants {
     }
 }
 
-fn exclusion(contenders: usize) {
+fn exclusion(run: &Run, contenders: u64) {
     let lock = FifoLock::new();
-    let inside = Arc::new(AtomicBool::new(false));
-    let enter = |lock: &FifoLock, inside: &AtomicBool| {
+    let (inside, begun) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let enter = |lock: &FifoLock, inside: &AtomicBool, begun: &AtomicUsize| {
+        begun.fetch_add(1, SeqCst);
         let guard = lock.lock("contender", patient()).unwrap();
-        assert!(!inside.swap(true, Ordering::SeqCst), "two holders at once");
+        assert!(!inside.swap(true, SeqCst), "two holders at once");
+        let before = begun.load(SeqCst);
         thread::yield_now();
-        inside.store(false, Ordering::SeqCst);
+        let others = begun.load(SeqCst) - before;
+        inside.store(false, SeqCst);
         drop(guard);
+        others
     };
     let others: Vec<_> = (1..contenders)
         .map(|_| {
-            let (lock, inside) = (lock.clone(), Arc::clone(&inside));
-            thread::spawn(move || enter(&lock, &inside))
+            let (lock, inside, begun) = (lock.clone(), Arc::clone(&inside), Arc::clone(&begun));
+            run.spawn("other", move || enter(&lock, &inside, &begun))
         })
         .collect();
-    enter(&lock, &inside);
-    others.into_iter().for_each(|other| other.join().unwrap());
+    let meanwhile = enter(&lock, &inside, &begun);
+    let others: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
     at_rest(&lock);
-    assert_eq!(lock.stats().total_acquisitions, contenders as u64);
+    assert_eq!(lock.stats().total_acquisitions, 1 + others.len() as u64);
+    run.note(match meanwhile {
+        0 => "nobody comes while it is held",
+        _ => "another comes while it is held",
+    });
+}
+
+fn exclusion_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
+    Model::new(name, bound)
+        .reaches(["nobody comes while it is held"])
+        .reaches_by("other", "another comes while it is held")
 }
 
 #[test]
 fn lock_exclusion_two_contenders() {
-    check("exclusion, 2 contenders", None, || exclusion(2));
+    exclusion_model("exclusion, 2 contenders", None).check(|run| exclusion(run, 2));
 }
 
 #[test]
 fn lock_exclusion_three_contenders() {
-    check("exclusion, 3 contenders", Some(3), || exclusion(3));
+    exclusion_model("exclusion, 3 contenders", 3).check(|run| exclusion(run, 3));
 }
 
 #[test]
 fn lock_grants_follow_the_order_of_asking() {
-    check("FIFO, 3 contenders", Some(3), || {
-        let lock = FifoLock::new();
-        let grants = Grants::default();
-        let others: Vec<_> = (0..2)
-            .map(|_| {
+    Model::new("FIFO, 3 contenders", 3)
+        .reaches(["first"])
+        .reaches_by("other", "second")
+        .reaches_by("other", "third")
+        .check(|run| {
+            let lock = FifoLock::new();
+            let grants = Grants::default();
+            let others = [(); 2].map(|()| {
                 let (lock, grants) = (lock.clone(), grants.clone());
-                thread::spawn(move || {
+                run.spawn("other", move || {
                     let id = lock.acquire("other", patient()).unwrap();
                     grants.note(id);
                     lock.release(id).unwrap();
                 })
-            })
-            .collect();
-        let id = lock.acquire("main", patient()).unwrap();
-        grants.note(id);
-        lock.release(id).unwrap();
-        others.into_iter().for_each(|other| other.join().unwrap());
-        grants.are_in_order_of_asking();
-        at_rest(&lock);
-    });
+            });
+            let id = lock.acquire("main", patient()).unwrap();
+            grants.note(id);
+            lock.release(id).unwrap();
+            for other in others {
+                other.join();
+            }
+            grants.are_in_order_of_asking();
+            at_rest(&lock);
+            run.note(["first", "second", "third"][grants.place(id)]);
+        });
 }
 
 /// A holder releases, `waiters` wait, and meanwhile the limit of the first of them, `w0`, passes.
-fn expiry_against_grant(waiters: usize) {
+fn expiry_against_grant(run: &Run, waiters: usize) {
     let lock = FifoLock::new();
     let grants = Grants::default();
     let held = lock.acquire("holder", patient()).unwrap();
@@ -120,14 +144,15 @@ fn expiry_against_grant(waiters: usize) {
         .collect();
     let timer = {
         let lock = lock.clone();
-        thread::spawn(move || lock.expire("w0"))
+        run.spawn("timer", move || lock.expire("w0"))
     };
     lock.release(held).unwrap();
     let granted: Vec<_> = threads
         .into_iter()
         .map(|thread| thread.join().unwrap())
         .collect();
-    timer.join().unwrap();
+    timer.join();
+    run.note(if granted[0] { "granted" } else { "timed out" });
 
     grants.are_in_order_of_asking();
     at_rest(&lock);
@@ -137,26 +162,25 @@ fn expiry_against_grant(waiters: usize) {
     assert_eq!(stats.total_timeouts, waiters as u64 - grants);
 }
 
+fn expiry_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
+    Model::new(name, bound)
+        .reaches(["granted"])
+        .reaches_by("timer", "timed out")
+}
+
 #[test]
 fn lock_expiry_against_grant_two_contenders() {
-    check("expiry against grant, 2 contenders, 1 timer", None, || {
-        expiry_against_grant(1);
-    });
+    expiry_model("expiry against grant, 2 contenders", None)
+        .check(|run| expiry_against_grant(run, 1));
 }
 
 #[test]
 fn lock_expiry_against_grant_three_contenders() {
-    check(
-        "expiry against grant, 3 contenders, 1 timer",
-        Some(3),
-        || {
-            expiry_against_grant(2);
-        },
-    );
+    expiry_model("expiry against grant, 3 contenders", 3).check(|run| expiry_against_grant(run, 2));
 }
 
 /// As with the expiry, but `w0` carries a token that is cancelled.
-fn cancel_against_hand_off(waiters: usize) {
+fn cancel_against_hand_off(run: &Run, waiters: usize) {
     let lock = FifoLock::new();
     let token = CancelToken::new();
     let grants = Grants::default();
@@ -172,11 +196,14 @@ fn cancel_against_hand_off(waiters: usize) {
                 Ok(id) => {
                     grants.note(id);
                     lock.release(id).unwrap();
-                    true
+                    "granted"
                 }
-                Err(LockError::Cancelled(_)) => {
+                Err(LockError::Cancelled(evidence)) => {
                     assert_eq!(nth, 0, "only w0 was cancelled");
-                    false
+                    match evidence.stood {
+                        Some(_) => "cancelled",
+                        None => "refused",
+                    }
                 }
                 Err(other) => panic!("{other}"),
             })
@@ -184,18 +211,20 @@ fn cancel_against_hand_off(waiters: usize) {
         .collect();
     let canceller = {
         let token = token.clone();
-        thread::spawn(move || token.cancel())
+        run.spawn("canceller", move || token.cancel())
     };
     lock.release(held).unwrap();
-    let granted: Vec<_> = threads
+    let outcomes: Vec<_> = threads
         .into_iter()
         .map(|thread| thread.join().unwrap())
         .collect();
-    canceller.join().unwrap();
+    canceller.join();
+    run.note(outcomes[0]);
 
     grants.are_in_order_of_asking();
     at_rest(&lock);
-    let grants = granted.iter().filter(|&&granted| granted).count() as u64;
+    let granted = outcomes.iter().filter(|&&outcome| outcome == "granted");
+    let grants = granted.count() as u64;
     assert_eq!(lock.stats().total_acquisitions, grants + 1);
     assert_eq!(lock.stats().total_cancellations, waiters as u64 - grants);
     assert!(
@@ -204,108 +233,143 @@ fn cancel_against_hand_off(waiters: usize) {
     );
 }
 
+fn cancel_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
+    Model::new(name, bound)
+        .reaches(["granted"])
+        .reaches_by("canceller", "cancelled")
+        .reaches_by("canceller", "refused")
+}
+
 #[test]
 fn lock_cancel_against_hand_off_two_contenders() {
-    check("cancel against hand-off, 2 contenders", None, || {
-        cancel_against_hand_off(1);
-    });
+    cancel_model("cancel against hand-off, 2 contenders", None)
+        .check(|run| cancel_against_hand_off(run, 1));
 }
 
 #[test]
 fn lock_cancel_against_hand_off_three_contenders() {
-    check("cancel against hand-off, 3 contenders", Some(3), || {
-        cancel_against_hand_off(2);
-    });
+    cancel_model("cancel against hand-off, 3 contenders", 3)
+        .check(|run| cancel_against_hand_off(run, 2));
 }
 
 #[test]
 fn lock_cancel_against_expiry_against_grant() {
-    check("cancel against expiry against grant", Some(4), || {
-        let lock = FifoLock::new();
-        let token = CancelToken::new();
-        let held = lock.acquire("holder", patient()).unwrap();
-        let waiter = {
-            let (lock, options) = (lock.clone(), patient().cancel_token(&token));
-            thread::spawn(move || lock.lock("w0", options).map(drop))
-        };
-        let timer = {
-            let lock = lock.clone();
-            thread::spawn(move || lock.expire("w0"))
-        };
-        let canceller = thread::spawn(move || token.cancel());
-        lock.release(held).unwrap();
-        let outcome = waiter.join().unwrap();
-        timer.join().unwrap();
-        canceller.join().unwrap();
+    cancel_model("cancel against expiry against grant", 4)
+        .reaches_by("timer", "timed out")
+        .check(|run| {
+            let lock = FifoLock::new();
+            let token = CancelToken::new();
+            let held = lock.acquire("holder", patient()).unwrap();
+            let waiter = {
+                let (lock, options) = (lock.clone(), patient().cancel_token(&token));
+                thread::spawn(move || lock.lock("w0", options).map(drop))
+            };
+            let timer = {
+                let lock = lock.clone();
+                run.spawn("timer", move || lock.expire("w0"))
+            };
+            let canceller = run.spawn("canceller", move || token.cancel());
+            lock.release(held).unwrap();
+            let outcome = waiter.join().unwrap();
+            timer.join();
+            canceller.join();
 
-        at_rest(&lock);
-        let stats = lock.stats();
-        let counts = (
-            stats.total_acquisitions - 1,
-            stats.total_timeouts,
-            stats.total_cancellations,
-        );
-        match outcome {
-            Ok(()) => assert_eq!(counts, (1, 0, 0)),
-            Err(LockError::Timeout(_)) => assert_eq!(counts, (0, 1, 0)),
-            Err(LockError::Cancelled(_)) => assert_eq!(counts, (0, 0, 1)),
-            Err(other) => panic!("{other}"),
-        }
-    });
+            at_rest(&lock);
+            let stats = lock.stats();
+            let counts = (
+                stats.total_acquisitions - 1,
+                stats.total_timeouts,
+                stats.total_cancellations,
+            );
+            let (expected, outcome) = match outcome {
+                Ok(()) => ((1, 0, 0), "granted"),
+                Err(LockError::Timeout(_)) => ((0, 1, 0), "timed out"),
+                Err(LockError::Cancelled(evidence)) => match evidence.stood {
+                    Some(_) => ((0, 0, 1), "cancelled"),
+                    None => ((0, 0, 1), "refused"),
+                },
+                Err(other) => panic!("{other}"),
+            };
+            assert_eq!(counts, expected);
+            run.note(outcome);
+        });
 }
 
 #[test]
 fn lock_try_never_overtakes() {
-    check("try against a waiter and a release", None, || {
-        let lock = FifoLock::new();
-        let grants = Grants::default();
-        let held = lock.acquire("holder", patient()).unwrap();
-        let spawn = |options: AcquireOptions| {
-            let (lock, grants) = (lock.clone(), grants.clone());
-            thread::spawn(move || match lock.acquire("other", options) {
-                Ok(id) => {
-                    grants.note(id);
-                    lock.release(id).unwrap();
+    Model::new("try against a waiter and a release", None)
+        .reaches(["granted", "held by the first"])
+        .reaches_by("waiter", "held by the waiter")
+        .check(|run| {
+            let lock = FifoLock::new();
+            let grants = Grants::default();
+            let held = lock.acquire("holder", patient()).unwrap();
+            let asks = |owner: &'static str, options: AcquireOptions| {
+                let (lock, grants) = (lock.clone(), grants.clone());
+                move || match lock.acquire(owner, options) {
+                    Ok(id) => {
+                        grants.note(id);
+                        lock.release(id).unwrap();
+                        "granted"
+                    }
+                    Err(LockError::WouldBlock { holder, .. }) if holder.lock_id == held => {
+                        "held by the first"
+                    }
+                    Err(LockError::WouldBlock { .. }) => "held by the waiter",
+                    Err(other) => panic!("{other}"),
                 }
-                Err(LockError::WouldBlock { .. }) => {}
-                Err(other) => panic!("{other}"),
-            })
-        };
-        let waiter = spawn(patient());
-        let eager = spawn(patient().no_wait());
-        lock.release(held).unwrap();
-        waiter.join().unwrap();
-        eager.join().unwrap();
-        grants.are_in_order_of_asking();
-        at_rest(&lock);
-    });
+            };
+            let waiter = run.spawn("waiter", asks("waiter", patient()));
+            let eager = thread::spawn(asks("eager", patient().no_wait()));
+            lock.release(held).unwrap();
+            waiter.join();
+            run.note(eager.join().unwrap());
+            grants.are_in_order_of_asking();
+            at_rest(&lock);
+        });
 }
 
 #[test]
 fn lock_a_holder_that_is_dropped_serves_its_waiters() {
-    check("drop of a holder with 2 waiters", Some(3), || {
-        let lock = FifoLock::new();
-        let guard = lock.lock("holder", patient()).unwrap();
-        let waiters: Vec<_> = (0..2)
-            .map(|_| {
-                let lock = lock.clone();
-                thread::spawn(move || drop(lock.lock("waiter", patient()).unwrap()))
-            })
-            .collect();
-        // The handle goes first, then the guard, elsewhere than where it was taken.
-        let watched = lock.clone();
-        drop(lock);
-        let dropper = thread::spawn(move || drop(guard));
-        waiters
-            .into_iter()
-            .for_each(|waiter| waiter.join().unwrap());
-        dropper.join().unwrap();
-        at_rest(&watched);
-    });
+    Model::new("drop of a holder with 2 waiters", 3)
+        .reaches_by("dropper", "dropped before they came")
+        .reaches_by("dropper", "dropped when they had come")
+        .check(|run| {
+            let lock = FifoLock::new();
+            let guard = lock.lock("holder", patient()).unwrap();
+            let begun = Arc::new(AtomicUsize::new(0));
+            let waiters = [(); 2].map(|()| {
+                let (lock, begun) = (lock.clone(), Arc::clone(&begun));
+                thread::spawn(move || {
+                    begun.fetch_add(1, SeqCst);
+                    drop(lock.lock("waiter", patient()).unwrap());
+                })
+            });
+            // The handle goes first, then the guard, elsewhere than where it was taken.
+            let watched = lock.clone();
+            drop(lock);
+            let dropper = {
+                let (run, begun) = (run.clone(), Arc::clone(&begun));
+                run.clone().spawn("dropper", move || {
+                    match begun.load(SeqCst) {
+                        0 => run.note("dropped before they came"),
+                        2 => run.note("dropped when they had come"),
+                        _ => {}
+                    }
+                    drop(guard);
+                })
+            };
+            for waiter in waiters {
+                waiter.join().unwrap();
+            }
+            dropper.join();
+            at_rest(&watched);
+        });
 }
 
-/// The waiter's own way through its deadline: a manual clock moves while it looks, sleeps and withdraws.
-fn deadline(released: bool) {
+/// The waiter's own way through its deadline: a manual clock moves while it looks, sleeps and withdraws. The holder stays
+/// until the waiter is gone, or is released meanwhile.
+fn deadline(run: &Run, released: bool) {
     let clock = ManualClock::new();
     let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
     let held = store.acquire_lock("holder").unwrap();
@@ -317,30 +381,39 @@ fn deadline(released: bool) {
     while store.queue_length() == 0 {
         thread::yield_now();
     }
-    let releaser = released.then(|| {
-        let store = store.clone();
-        thread::spawn(move || store.release_lock(held).unwrap())
-    });
-    clock.advance(Duration::from_millis(1));
+    let mover = run.spawn("mover", move || clock.advance(Duration::from_millis(1)));
+    if released {
+        store.release_lock(held).unwrap();
+        mover.join();
+    } else if mover.join().is_none() {
+        // Without it the limit does not pass.
+        store.release_lock(held).unwrap();
+    }
     let outcome = waiter.join().unwrap();
-    match releaser {
-        Some(releaser) => drop(releaser.join().unwrap()),
-        None => {
-            assert!(matches!(outcome, Err(LockError::Timeout(_))));
-            store.release_lock(held).unwrap();
-        }
+    if store.is_locked() {
+        store.release_lock(held).unwrap();
     }
     let stats = store.lock_stats();
     assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
     assert_eq!(stats.total_timeouts, u64::from(outcome.is_err()));
+    run.note(match outcome {
+        Ok(()) => "granted",
+        Err(LockError::Timeout(_)) => "timed out",
+        Err(other) => panic!("{other}"),
+    });
 }
 
 #[test]
 fn lock_a_deadline_always_wakes_its_waiter() {
-    check("deadline, nobody releases", None, || deadline(false));
+    Model::new("deadline, nobody releases", None)
+        .reaches_by("mover", "timed out")
+        .check(|run| deadline(run, false));
 }
 
 #[test]
 fn lock_a_deadline_against_a_release() {
-    check("deadline against release", None, || deadline(true));
+    Model::new("deadline against release", None)
+        .reaches(["granted"])
+        .reaches_by("mover", "timed out")
+        .check(|run| deadline(run, true));
 }

@@ -1,7 +1,8 @@
 //! The models that loom explores: `RUSTFLAGS="--cfg loom" cargo test --release --test loom`.
 //!
-//! Each prints its name, its preemption bound, how many executions it took and whether it ran to the end. A model
-//! that did not is reported as `capped` and fails. Without `--cfg loom` there is nothing here to run.
+//! Each prints its name, its preemption bound, how many executions it took, whether it ran to the end, and how often it
+//! reached each of its outcomes. A model that did not run to the end is reported as `capped` and fails. Then it is explored
+//! without each of its actors, which must cost it outcomes (`model.rs`). Without `--cfg loom` there is nothing here to run.
 //!
 //! Under loom time stands still and no wait times out, so an expiry is a thread that calls `expire` or `expire_hold`,
 //! which is the code that a waiter runs when its deadline comes. Where the way there matters, the model moves a manual
@@ -13,11 +14,13 @@ mod delegation;
 mod editor;
 mod inbox;
 mod keyed;
+mod keyed_joins;
 mod leases;
 mod limiter;
 mod lock;
 mod model;
 mod node_commits;
+mod node_deadlocks;
 mod node_locks;
 mod priorities;
 mod revocation;

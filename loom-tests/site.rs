@@ -10,6 +10,8 @@ use doclock::{
 };
 use loom::thread::{self, JoinHandle, ThreadId};
 
+use crate::model::{Actor, Run};
+
 /// A time that does not pass while a model is explored.
 pub(crate) const AGES: Duration = Duration::from_secs(1_000_000);
 
@@ -18,6 +20,7 @@ pub(crate) type Outcome = Result<TransactionResult, TransactionError>;
 #[derive(Clone)]
 pub(crate) struct Site {
     pub(crate) store: DataStore,
+    run: Run,
     log: Arc<Mutex<Log>>,
 }
 
@@ -53,10 +56,10 @@ impl Log {
 }
 
 impl Site {
-    pub(crate) fn new(options: StoreOptions) -> Self {
+    pub(crate) fn new(run: &Run, options: StoreOptions) -> Self {
         let store = DataStore::with_options(options.lock_timeout(None));
-        let log = Arc::default();
-        Self { store, log }
+        let (run, log) = (run.clone(), Arc::default());
+        Self { store, run, log }
     }
 
     /// An operation that creates a node of this name.
@@ -91,6 +94,16 @@ impl Site {
     ) -> JoinHandle<T> {
         let site = self.clone();
         thread::spawn(move || code(&site))
+    }
+
+    /// Runs an actor of the model.
+    pub(crate) fn act<T: 'static>(
+        &self,
+        actor: &'static str,
+        code: impl FnOnce(&Self) -> T + 'static,
+    ) -> Actor<T> {
+        let site = self.clone();
+        self.run.spawn(actor, move || code(&site))
     }
 
     pub(crate) fn spawn_list(

@@ -1,9 +1,13 @@
 //! Races around publishing.
 
+use std::sync::Arc;
+// Not loom's: it only records.
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
 use doclock::{AcquireOptions, DataStore, NodeSpec, StoreOptions, Transaction, View};
 use loom::thread;
 
-use crate::model::check;
+use crate::model::{Actor, Model};
 
 fn begin(store: &DataStore) -> Transaction {
     let options = AcquireOptions::new().no_wait_limit();
@@ -41,58 +45,86 @@ fn read(store: &DataStore) -> u64 {
 
 #[test]
 fn store_a_snapshot_sees_all_or_nothing_of_a_commit() {
-    check("snapshot against commit", None, || {
+    let model = Model::new("snapshot against commit", None)
+        .reaches(["before it"])
+        .reaches_by("writer", "before it and after it")
+        .reaches_by("writer", "after it");
+    model.check(|run| {
         let store = DataStore::new();
         let writer = {
             let store = store.clone();
-            thread::spawn(move || write(&store))
+            run.spawn("writer", move || write(&store))
         };
-        let first = read(&store);
-        assert!(first <= read(&store), "versions went back");
-        writer.join().unwrap();
-        assert_eq!(read(&store), 1);
+        run.note(match [read(&store), read(&store)] {
+            [0, 0] => "before it",
+            [0, 1] => "before it and after it",
+            [1, 1] => "after it",
+            versions => panic!("versions went back: {versions:?}"),
+        });
+        let commits = writer.join().map_or(0, |()| 1);
+        assert_eq!(read(&store), commits);
     });
 }
 
 #[test]
 fn store_a_snapshot_sees_all_or_nothing_of_two_writers() {
-    check("snapshot against 2 commits", None, || {
+    let model = Model::new("snapshot against 2 commits", None)
+        .reaches(["before both"])
+        .reaches_by("writers", "before both and between them")
+        .reaches_by("writers", "before both and after both")
+        .reaches_by("writers", "between them")
+        .reaches_by("writers", "between them and after both")
+        .reaches_by("writers", "after both");
+    model.check(|run| {
         let store = DataStore::new();
         let events = store.subscribe(8);
-        let writers: Vec<_> = (0..2)
-            .map(|_| {
-                let store = store.clone();
-                thread::spawn(move || write(&store))
-            })
-            .collect();
-        let first = read(&store);
-        assert!(first <= read(&store), "versions went back");
-        writers
-            .into_iter()
-            .for_each(|writer| writer.join().unwrap());
-        assert_eq!(read(&store), 2);
+        let writers = [(); 2].map(|()| {
+            let store = store.clone();
+            run.spawn("writers", move || write(&store))
+        });
+        run.note(match [read(&store), read(&store)] {
+            [0, 0] => "before both",
+            [0, 1] => "before both and between them",
+            [0, 2] => "before both and after both",
+            [1, 1] => "between them",
+            [1, 2] => "between them and after both",
+            [2, 2] => "after both",
+            versions => panic!("versions went back: {versions:?}"),
+        });
+        let commits = writers.into_iter().filter_map(Actor::join).count() as u64;
+        assert_eq!(read(&store), commits);
         let versions: Vec<_> = events
             .receiver()
             .try_iter()
             .map(|event| event.commit.version)
             .collect();
-        assert_eq!(versions, [1, 2], "events come in the order of the commits");
+        assert!(
+            versions.into_iter().eq(1..=commits),
+            "events come in the order of the commits"
+        );
     });
 }
 
 #[test]
 fn store_a_transaction_that_is_dropped_leaves_nothing() {
-    check("rollback against commit", None, || {
+    let model = Model::new("rollback against commit", None)
+        .reaches(["before the commit"])
+        .reaches_by("writer", "after the commit");
+    model.check(|run| {
         let store = DataStore::new();
         let writer = {
             let store = store.clone();
-            thread::spawn(move || write(&store))
+            run.spawn("writer", move || write(&store))
         };
         let mut transaction = begin(&store);
+        run.note(match transaction.base().version() {
+            0 => "before the commit",
+            _ => "after the commit",
+        });
         let lost = transaction.create(NodeSpec::new("text")).unwrap();
         drop(transaction);
-        writer.join().unwrap();
-        assert_eq!(read(&store), 1);
+        let commits = writer.join().map_or(0, |()| 1);
+        assert_eq!(read(&store), commits);
         assert!(!store.snapshot().contains(&lost));
         assert!(!store.is_locked());
     });
@@ -100,17 +132,31 @@ fn store_a_transaction_that_is_dropped_leaves_nothing() {
 
 #[test]
 fn store_a_guard_dropped_under_an_open_transaction_releases_once() {
-    check("guard against the transaction under it", None, || {
+    let model = Model::new("guard against the transaction under it", None)
+        .reaches_by("dropper", "dropped first")
+        .reaches_by("dropper", "committed first");
+    model.check(|run| {
         let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
         let guard = store.lock("holder").unwrap();
         let transaction = store.begin_with(guard.id()).unwrap();
-        let dropper = thread::spawn(move || drop(guard));
+        let committed = Arc::new(AtomicBool::new(false));
+        let dropper = {
+            let (run, committed) = (run.clone(), Arc::clone(&committed));
+            run.clone().spawn("dropper", move || {
+                run.note(match committed.load(SeqCst) {
+                    true => "committed first",
+                    false => "dropped first",
+                });
+                drop(guard);
+            })
+        };
         let waiter = {
             let store = store.clone();
             thread::spawn(move || write(&store))
         };
         transaction.commit().unwrap();
-        dropper.join().unwrap();
+        committed.store(true, SeqCst);
+        dropper.join();
         waiter.join().unwrap();
         let stats = store.lock_stats();
         assert_eq!((stats.is_locked, stats.queue_length), (false, 0));

@@ -1,13 +1,13 @@
 //! Races for a lock in a hurry, whose holder may leave without the mutex.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use doclock::{AcquireOptions, DataStore, FifoLock, LockError, Released, StoreOptions};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
-use crate::model::{check, check_all};
+use crate::model::{Actor, Model, Run};
 use crate::site::{Site, at_rest};
 
 fn patient() -> AcquireOptions {
@@ -28,22 +28,28 @@ fn count(data: &AtomicU64) {
 }
 
 /// Each finds what those before it have left, also where a hold ends or begins without the mutex.
-fn exclusion(contenders: u64) {
+fn exclusion(run: &Run, contenders: usize) {
     let lock = hurried();
     let data = Arc::new(AtomicU64::new(0));
-    let enter = |lock: &FifoLock, data: &AtomicU64| {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let enter = |lock: &FifoLock, data: &AtomicU64, begun: &AtomicUsize| {
+        begun.fetch_add(1, SeqCst);
         let id = lock.acquire("contender", patient()).unwrap();
+        let before = begun.load(SeqCst);
         count(data);
+        let others = begun.load(SeqCst) - before;
         assert_ne!(lock.release(id).unwrap(), Released::NothingHeld);
+        others
     };
     let others: Vec<_> = (1..contenders)
         .map(|_| {
-            let (lock, data) = (lock.clone(), Arc::clone(&data));
-            thread::spawn(move || enter(&lock, &data))
+            let (lock, data, begun) = (lock.clone(), Arc::clone(&data), Arc::clone(&begun));
+            run.spawn("other", move || enter(&lock, &data, &begun))
         })
         .collect();
-    enter(&lock, &data);
-    others.into_iter().for_each(|other| other.join().unwrap());
+    let meanwhile = enter(&lock, &data, &begun);
+    let others: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
+    let contenders = 1 + others.len() as u64;
     assert!(!lock.is_locked());
     let stats = lock.stats();
     at_rest(&stats);
@@ -51,31 +57,45 @@ fn exclusion(contenders: u64) {
     let id = lock.acquire("last", patient()).unwrap();
     assert_eq!(data.load(Ordering::Relaxed), contenders);
     lock.release(id).unwrap();
+    run.note(match meanwhile {
+        0 => "nobody comes while it is held",
+        _ => "another comes while it is held",
+    });
+}
+
+fn exclusion_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
+    Model::new(name, bound)
+        .reaches(["nobody comes while it is held"])
+        .reaches_by("other", "another comes while it is held")
 }
 
 #[test]
 fn word_exclusion_two_contenders() {
-    check("hurried exclusion, 2 contenders", None, || exclusion(2));
+    exclusion_model("hurried exclusion, 2 contenders", None).check(|run| exclusion(run, 2));
 }
 
 #[test]
 fn word_exclusion_three_contenders() {
-    check("hurried exclusion, 3 contenders", Some(3), || exclusion(3));
+    exclusion_model("hurried exclusion, 3 contenders", 3).check(|run| exclusion(run, 3));
 }
 
 /// One who holds, one who waits and one who looks: what is seen holds together.
 #[test]
 fn word_release_against_a_look() {
-    let outcomes = ["free", "held", "held by the first"];
-    check_all("hurried release against a look", None, outcomes, |seen| {
+    let model = Model::new("hurried release against a look", None)
+        .reaches(["free", "held by the first"])
+        .reaches_by("waiter", "held by the waiter");
+    model.check(|run| {
         let lock = hurried();
         let first = lock.acquire("first", patient()).unwrap();
         let second = {
             let lock = lock.clone();
-            thread::spawn(move || drop(lock.lock("second", patient()).unwrap()))
+            run.spawn("waiter", move || {
+                drop(lock.lock("second", patient()).unwrap())
+            })
         };
         let looker = {
-            let (lock, seen) = (lock.clone(), seen.clone());
+            let (lock, run) = (lock.clone(), run.clone());
             thread::spawn(move || {
                 let current = lock.current();
                 let stats = lock.stats();
@@ -84,101 +104,117 @@ fn word_release_against_a_look() {
                 let now = stats.current_lock.map(|info| info.lock_id);
                 // Nobody comes back.
                 assert!(now != Some(first) || current.is_some());
-                seen.note(match current {
+                run.note(match current {
                     None => "free",
                     Some(info) if info.lock_id == first => "held by the first",
-                    Some(_) => "held",
+                    Some(_) => "held by the waiter",
                 });
             })
         };
         lock.release(first).unwrap();
-        second.join().unwrap();
+        let holds = 1 + second.join().map_or(0, |()| 1);
         looker.join().unwrap();
         let stats = lock.stats();
         at_rest(&stats);
-        assert_eq!(stats.total_acquisitions, 2);
-        assert_eq!(stats.hold.count, 2);
+        assert_eq!(stats.total_acquisitions, holds);
+        assert_eq!(stats.hold.count, holds);
     });
 }
 
 #[test]
 fn word_release_against_a_waiter_and_a_try() {
-    let outcomes = ["try declined", "try granted"];
-    check_all("hurried release against a try", None, outcomes, |seen| {
+    let model = Model::new("hurried release against a try", None)
+        .reaches(["granted", "held by the first"])
+        .reaches_by("waiter", "held by the waiter");
+    model.check(|run| {
         let lock = hurried();
         let first = lock.acquire("first", patient()).unwrap();
         let waiter = {
             let lock = lock.clone();
-            thread::spawn(move || drop(lock.lock("waiter", patient()).unwrap()))
+            run.spawn("waiter", move || {
+                drop(lock.lock("waiter", patient()).unwrap())
+            })
         };
         let eager = {
-            let (lock, seen) = (lock.clone(), seen.clone());
+            let (lock, run) = (lock.clone(), run.clone());
             thread::spawn(move || match lock.acquire("eager", patient().no_wait()) {
                 Ok(id) => {
                     lock.release(id).unwrap();
-                    seen.note("try granted");
+                    run.note("granted");
                     1
                 }
                 Err(LockError::WouldBlock { holder, .. }) => {
-                    assert_ne!(holder.owner_id.as_str(), "eager");
-                    seen.note("try declined");
+                    run.note(match holder.owner_id.as_str() {
+                        "first" => "held by the first",
+                        "waiter" => "held by the waiter",
+                        other => panic!("{other}"),
+                    });
                     0
                 }
                 Err(other) => panic!("{other}"),
             })
         };
         lock.release(first).unwrap();
-        waiter.join().unwrap();
+        let waited = waiter.join().map_or(0, |()| 1);
         let granted = eager.join().unwrap();
         let stats = lock.stats();
         at_rest(&stats);
-        assert_eq!(stats.total_acquisitions, 2 + granted);
+        assert_eq!(stats.total_acquisitions, 1 + waited + granted);
     });
 }
 
 #[test]
 fn word_release_against_expiry() {
-    let outcomes = ["granted", "timed out"];
-    check_all(
-        "hurried release against expiry",
-        Some(3),
-        outcomes,
-        |seen| {
-            let lock = hurried();
-            let first = lock.acquire("first", patient()).unwrap();
-            let waiters = ["w0", "w1"].map(|name| {
-                let lock = lock.clone();
-                thread::spawn(move || lock.lock(name, patient()).map(drop))
-            });
-            let timer = {
-                let lock = lock.clone();
-                thread::spawn(move || lock.expire("w0"))
-            };
-            lock.release(first).unwrap();
-            let [w0, w1] = waiters.map(|waiter| waiter.join().unwrap());
-            timer.join().unwrap();
-            let stats = lock.stats();
-            at_rest(&stats);
-            w1.unwrap();
-            match w0 {
-                Ok(()) => seen.note("granted"),
-                Err(LockError::Timeout(_)) => seen.note("timed out"),
-                Err(other) => panic!("{other}"),
-            }
-            assert_eq!(stats.total_acquisitions + stats.total_timeouts, 3);
-        },
-    );
+    let model = Model::new("hurried release against expiry", 3)
+        .reaches(["granted"])
+        .reaches_by("timer", "timed out");
+    model.check(|run| {
+        let lock = hurried();
+        let first = lock.acquire("first", patient()).unwrap();
+        let waiters = ["w0", "w1"].map(|name| {
+            let lock = lock.clone();
+            thread::spawn(move || lock.lock(name, patient()).map(drop))
+        });
+        let timer = {
+            let lock = lock.clone();
+            run.spawn("timer", move || lock.expire("w0"))
+        };
+        lock.release(first).unwrap();
+        let [w0, w1] = waiters.map(|waiter| waiter.join().unwrap());
+        timer.join();
+        let stats = lock.stats();
+        at_rest(&stats);
+        w1.unwrap();
+        match w0 {
+            Ok(()) => run.note("granted"),
+            Err(LockError::Timeout(_)) => run.note("timed out"),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(stats.total_acquisitions + stats.total_timeouts, 3);
+    });
 }
 
 #[test]
 fn word_release_of_a_guard_against_the_transaction_under_it() {
-    check("hurried guard and its transaction", None, || {
+    let model = Model::new("hurried guard and its transaction", None)
+        .reaches_by("dropper", "dropped first")
+        .reaches_by("dropper", "rolled back first");
+    model.check(|run| {
         let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
         store.hurry();
         let guard = store.lock("guard").unwrap();
         let transaction = store.begin_with(guard.id()).unwrap();
         let open = Arc::new(AtomicBool::new(true));
-        let dropper = thread::spawn(move || drop(guard));
+        let dropper = {
+            let (run, open) = (run.clone(), Arc::clone(&open));
+            run.clone().spawn("dropper", move || {
+                drop(guard);
+                run.note(match open.load(SeqCst) {
+                    true => "dropped first",
+                    false => "rolled back first",
+                });
+            })
+        };
         let waiter = {
             let (store, open) = (store.clone(), Arc::clone(&open));
             thread::spawn(move || {
@@ -189,7 +225,7 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
         thread::yield_now();
         open.store(false, SeqCst);
         transaction.rollback();
-        dropper.join().unwrap();
+        dropper.join();
         waiter.join().unwrap();
         let stats = store.lock_stats();
         at_rest(&stats);
@@ -199,19 +235,24 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
 
 #[test]
 fn word_lists_that_nobody_measures() {
-    let outcomes = ["each by itself", "delegated"];
-    check_all("hurried lists", Some(3), outcomes, |seen| {
-        let site = Site::new(StoreOptions::new());
+    let model = Model::new("hurried lists", 3)
+        .reaches(["each by itself"])
+        .reaches_by("others", "delegated");
+    model.check(|run| {
+        let site = Site::new(run, StoreOptions::new());
         site.store.hurry();
-        let b = site.spawn_list("b", AcquireOptions::new());
-        let c = site.spawn_list("c", AcquireOptions::new());
+        let submit = |name| move |site: &Site| site.submit(name, AcquireOptions::new());
+        let others = ["b", "c"].map(|name| (name, site.act("others", submit(name))));
         let a = site.submit("a", AcquireOptions::new());
-        let (b, c) = (b.join().unwrap(), c.join().unwrap());
+        let joined = |(name, other): (_, Actor<_>)| Some((name, other.join()?));
+        let others: Vec<_> = others.into_iter().filter_map(joined).collect();
+        let outcomes = others.iter().map(|(name, outcome)| (*name, outcome));
+        let outcomes: Vec<_> = [("a", &a)].into_iter().chain(outcomes).collect();
         site.are_in_order_of_asking();
-        let stats = site.at_rest(&[("a", &a), ("b", &b), ("c", &c)]);
-        assert!(a.is_ok() && b.is_ok() && c.is_ok());
-        assert_eq!(stats.total_acquisitions, 3);
+        let stats = site.at_rest(&outcomes);
+        assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
+        assert_eq!(stats.total_acquisitions, outcomes.len() as u64);
         let own = site.turns().iter().all(|(name, by)| name == by);
-        seen.note(if own { "each by itself" } else { "delegated" });
+        run.note(if own { "each by itself" } else { "delegated" });
     });
 }

@@ -1,0 +1,161 @@
+//! Races that end in a refused deadlock, or must not.
+
+use doclock::LockMode::{NodeExclusive, NodeShared};
+use doclock::{DataStore, LockError, NodeGuard, Scope};
+use loom::thread;
+
+use crate::model::Model;
+use crate::node_locks::{Gone, Place, act, at_rest, patient, spawn, take};
+
+#[test]
+fn node_deadlocks_of_two_upgrades_one_fails_at_once_and_one_is_granted() {
+    let model = Model::new("nodes: upgrade against upgrade", 3)
+        .reaches_by("b", "a refused")
+        .reaches_by("b", "b refused");
+    model.check(|run| {
+        let (store, place) = (patient(), Place::default());
+        let holders = ["a", "b"].map(|owner| take(&store, owner, Scope::new().read("n")));
+        let [a, b] = holders.map(|mut guard| {
+            let place = place.clone();
+            move || match guard.lock("n", NodeExclusive) {
+                Ok(()) => !place.visit(NodeExclusive),
+                Err(LockError::UpgradeConflict(_)) => {
+                    // What it had it has still.
+                    place.visit(NodeShared);
+                    false
+                }
+                Err(other) => panic!("{other}"),
+            }
+        });
+        let (a, b) = (thread::spawn(a), run.spawn("b", b));
+        place.visit_locked(&store, "c", "n", NodeExclusive);
+        let (a, b) = (a.join().unwrap(), b.join());
+        let stats = at_rest(&store, 3);
+        let conflicts = b.map_or(0, |_| 1);
+        assert_eq!(
+            (stats.total_upgrade_conflicts, stats.total_deadlocks),
+            (conflicts, conflicts)
+        );
+        match (a, b) {
+            (true, None) => {}
+            (true, Some(false)) => run.note("b refused"),
+            (false, Some(true)) => run.note("a refused"),
+            both => panic!("one of them: {both:?}"),
+        }
+    });
+}
+
+/// Asks for a second node while it has one, and says whether that was granted.
+fn ask_across(
+    mut guard: NodeGuard,
+    owner: &'static str,
+    for_node: &'static str,
+    place: &Place,
+    gone: &Gone,
+) -> Result<(), LockError> {
+    let gone_before = gone.until_now();
+    let asked = guard.lock(for_node, NodeExclusive);
+    match &asked {
+        Ok(()) => assert!(!place.visit(NodeExclusive)),
+        Err(LockError::Deadlock(circle)) => {
+            let links = &circle.links;
+            assert_eq!(links[0].owner_id.as_str(), owner);
+            let is_there = |name: &str| !gone_before.contains(&name);
+            assert!(links.iter().all(|link| is_there(link.owner_id.as_str())));
+            // Lines alone make no circle.
+            assert!(links.iter().any(|link| link.held_by_next.is_some()));
+            let mut owners: Vec<_> = links.iter().map(|link| &link.owner_id).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            assert!(owners.len() == links.len() && links.len() > 1);
+        }
+        Err(LockError::Revoked { .. }) => {}
+        Err(other) => panic!("{other}"),
+    }
+    drop(guard);
+    gone.note(owner);
+    asked
+}
+
+/// `a` has one node and asks for another; `b` has that, or gets it, and asks for the first.
+fn circle(
+    store: &DataStore,
+    gone: &Gone,
+    a: NodeGuard,
+    b: impl FnOnce(&DataStore) -> NodeGuard + 'static,
+) -> [Result<(), LockError>; 2] {
+    let [one, two] = [(); 2].map(|()| Place::default());
+    let b = {
+        let gone = gone.clone();
+        spawn(store, move |store| {
+            ask_across(b(store), "b", "one", &one, &gone)
+        })
+    };
+    let a = ask_across(a, "a", "two", &two, gone);
+    [a, b.join().unwrap()]
+}
+
+#[test]
+fn node_deadlocks_a_circle_is_refused_and_nothing_else_is() {
+    let model = Model::new("nodes: circle against release", 3)
+        .reaches(["a refused", "b refused", "no circle"])
+        // If each would wait for the third, who asked before and waits for both.
+        .reaches_by("c", "both refused");
+    model.check(|run| {
+        let (store, gone) = (patient(), Gone::default());
+        let a = take(&store, "a", Scope::new().write("one"));
+        let third = {
+            let gone = gone.clone();
+            act(run, "c", &store, move |store| {
+                let set = Scope::new().write("two").write("one");
+                drop(store.node_locks().lock("c", set).unwrap());
+                gone.note("c");
+            })
+        };
+        let b = |store: &DataStore| {
+            let set = Scope::new().write("two");
+            store.node_locks().lock("b", set).unwrap()
+        };
+        let asked = circle(&store, &gone, a, b);
+        let granted = 2 + third.join().map_or(0, |()| 1);
+        let stats = at_rest(&store, granted);
+        let refused = asked.map(|asked| asked.is_err());
+        let count = refused.into_iter().filter(|refused| *refused).count();
+        assert_eq!(stats.total_deadlocks, count as u64);
+        run.note(match refused {
+            [true, true] => "both refused",
+            [true, false] => "a refused",
+            [false, true] => "b refused",
+            [false, false] => "no circle",
+        });
+    });
+}
+
+#[test]
+fn node_deadlocks_a_release_by_id_ends_a_request_for_more() {
+    let model = Model::new("nodes: circle against release by id", 3)
+        .reaches(["a refused", "b refused"])
+        .reaches_by("releaser", "b released");
+    model.check(|run| {
+        let (store, gone) = (patient(), Gone::default());
+        let a = take(&store, "a", Scope::new().write("one"));
+        let b = take(&store, "b", Scope::new().write("two"));
+        let id = b.id();
+        let releaser = act(run, "releaser", &store, move |store| {
+            store.release_lock(id).is_ok()
+        });
+        let asked = circle(&store, &gone, a, |_| b);
+        let released = releaser.join();
+        let stats = at_rest(&store, 2);
+        assert!(stats.total_deadlocks <= 1);
+        run.note(match asked {
+            [Err(LockError::Deadlock(_)), _] => "a refused",
+            [Ok(()), Err(LockError::Deadlock(_))] => "b refused",
+            [Ok(()), Err(LockError::Revoked { .. })] => {
+                assert_eq!(released, Some(true));
+                "b released"
+            }
+            other => panic!("{other:?}"),
+        });
+    });
+}
