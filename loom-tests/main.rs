@@ -25,5 +25,6 @@ mod node_locks;
 mod priorities;
 mod revocation;
 mod site;
+mod stale;
 mod store;
 mod word;

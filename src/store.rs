@@ -422,7 +422,14 @@ impl DataStore {
         self.0.lock.set_wait_limit(limit.into());
     }
 
-    /// Lets the wait limit of `owner` pass: the very code that a waiter runs when its deadline comes.
+    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it does not wait.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
+        self.0.lock.expiry(owner.into())
+    }
+
+    /// Lets the wait limit of `owner` pass, if it waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {

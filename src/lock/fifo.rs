@@ -416,11 +416,20 @@ impl FifoLock {
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
     }
 
-    /// Lets the wait limit of `owner` pass: the very code that a waiter runs when its deadline comes.
+    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it does not wait.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
+        self.0.expiry(&owner.into())
+    }
+
+    /// Lets the wait limit of `owner` pass, if it waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {
-        self.0.expire(&owner.into());
+        if let Some(expiry) = self.expiry(owner) {
+            expiry();
+        }
     }
 
     /// Lets the limit on holding pass for whoever holds: the very code that a watcher runs when that comes.

@@ -1,5 +1,7 @@
 //! What all handles of a lock have in common: its word and its state, and how the two are kept in step.
 
+#[cfg(loom)]
+use std::sync::Arc;
 // Not a model's: what it says takes part in no race.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -189,13 +191,14 @@ impl Shared {
         self.step(|state, now| state.look(stand, now, has_passed))
     }
 
-    /// Lets the wait limit of `owner` pass: the very code that a waiter runs when its deadline comes.
+    /// The code that `owner` runs when the limit of its present wait has passed.
     #[cfg(loom)]
-    pub(super) fn expire(&self, owner: &OwnerId) {
-        let stand = self.state.lock().stand_of(owner);
-        if let Some(stand) = stand {
-            self.withdraw(stand, Reason::Expired(Duration::ZERO));
-        }
+    pub(super) fn expiry(self: &Arc<Self>, owner: &OwnerId) -> Option<Box<dyn FnOnce()>> {
+        let stand = self.state.lock().stand_of(owner)?;
+        let shared = Arc::clone(self);
+        Some(Box::new(move || {
+            shared.withdraw(stand, Reason::Expired(Duration::ZERO));
+        }))
     }
 
     /// Lets the limit on holding pass for all whom any request waits for, if a waiter watches.

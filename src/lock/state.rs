@@ -42,11 +42,17 @@ pub(super) struct Moment {
 /// Nodes with all that has to be locked above them.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;
 
+/// Names one wait. A guard that waits for more nodes waits under the id of its first request, but in another wait: what was
+/// meant for one wait, and comes late, ends no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WaitId(u64);
+
 /// Where a request stands that was not granted at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stand {
     /// Of its id.
     number: u64,
+    wait: WaitId,
     /// In the line for the lock. After that, and without, it waits for nodes.
     ticket: Option<Ticket>,
 }
@@ -192,6 +198,11 @@ impl State {
         self.id(self.requests)
     }
 
+    /// Waits are numbered with the requests: the first wait of a request has the number of its id.
+    fn next_wait(&mut self) -> WaitId {
+        WaitId(self.next_id().number)
+    }
+
     fn id(&self, number: u64) -> LockId {
         LockId {
             number,
@@ -271,10 +282,10 @@ impl State {
     /// Grants the lock to whom it can be granted: to the next in line, or to all up to the first who wants the whole.
     fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
         let (number, since, request) = loop {
-            let waiter = self.queue.next()?;
-            match waiter.nodes {
+            let mut waiter = self.queue.next()?;
+            match waiter.nodes.take() {
                 None => break (waiter.number, waiter.since, waiter.request),
-                Some(set) => self.admit(waiter.number, waiter.since, waiter.request, *set, now),
+                Some(set) => self.admit(waiter, *set, now),
             }
         };
         self.relieve(number);
@@ -436,10 +447,7 @@ impl State {
         let mut waiting = self.queue.waiting();
         let in_line = waiting.find(|(_, waiter)| waiter.request.asker().owner == owner);
         match in_line {
-            Some((ticket, waiter)) => Some(Stand {
-                number: waiter.number,
-                ticket: Some(ticket),
-            }),
+            Some((ticket, waiter)) => Some(waiter.stand(ticket)),
             None => self.member_who_waits(|other| other == owner),
         }
     }

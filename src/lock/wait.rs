@@ -11,13 +11,14 @@ use crate::time::{Clock, Deadline};
 
 /// A line as seen by those who wait in it.
 pub(super) trait Line: Send + Sync + 'static {
-    /// Names a waiting request.
+    /// Names one wait: no other wait in the line ever has an equal ticket, not even a later wait of the same holder.
+    /// A withdrawal can come when its wait is over, because a token collects its requests before it withdraws them.
     type Ticket: Copy + Send + 'static;
 
     fn clock(&self) -> &Clock;
 
-    /// Takes a request out of the line and tells it so. Does nothing when it no longer waits: then it was told already, or is
-    /// about to be.
+    /// Takes a request out of the line and tells it so. Does nothing when that wait is over: then the request was told
+    /// already, or is about to be.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
 
     /// Takes back what was held for too long while others wait for it, and returns when this waiter is to look again.

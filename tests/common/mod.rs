@@ -5,6 +5,7 @@
 mod chooser;
 mod dice;
 mod edits;
+mod late;
 mod reference;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 #[allow(unused_imports, reason = "every test file uses its part of this room")]
-pub(crate) use self::{chooser::*, dice::*, edits::*, reference::*};
+pub(crate) use self::{chooser::*, dice::*, edits::*, late::*, reference::*};
 
 /// The session of every store here, so that a test can write down ids that look like the store's own.
 pub(crate) const SESSION: u32 = 7;

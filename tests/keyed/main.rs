@@ -20,7 +20,7 @@ use doclock::{
     AcquireOptions, CancelToken, KeyedLock, KeyedOptions, LockError, ManualClock, TimeoutEvidence,
 };
 
-use common::PATIENCE;
+use common::{LateCancel, PATIENCE};
 
 const MS: Duration = Duration::from_millis(1);
 

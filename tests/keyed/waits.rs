@@ -1,7 +1,7 @@
 //! KEYED 1: waits that end without a turn.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use doclock::{AcquireOptions, CancelToken, KeyedLock, KeyedOptions, LockError};
@@ -323,4 +323,37 @@ fn keyed_01_dropping_the_lock_strands_nobody() {
         assert_eq!(waiter.join().unwrap(), Ok(nth));
     }
     assert_eq!(turn.execute(|| 9), Ok(9));
+}
+
+/// A cancellation that comes late finds the same key, in use again, and another wait for it.
+#[test]
+fn keyed_01_a_cancellation_that_comes_late_ends_no_other_wait() {
+    let lock = Lock::new();
+    let late = LateCancel::new();
+    let first = running(&lock, "ann", "first");
+    let (ended, goes_on) = (Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let waiter = {
+        let (ended, goes_on) = (Arc::clone(&ended), Arc::clone(&goes_on));
+        let (lock, options) = (lock.clone(), plain().cancel_token(late.token()));
+        thread::spawn(move || {
+            lock.execute_exclusive_with("ann", "waiter", options, || 1)
+                .unwrap();
+            ended.wait();
+            goes_on.wait();
+            lock.execute_exclusive("ann", || 2)
+        })
+    };
+    let canceller = late.begin();
+    first.end(0).unwrap();
+    ended.wait();
+    assert_eq!(lock.active_keys_count(), 0);
+    let second = running(&lock, "ann", "second");
+    goes_on.wait();
+    while lock.queue_length("ann") != 1 {
+        thread::yield_now();
+    }
+    late.finish(canceller);
+    assert_eq!(lock.queue_length("ann"), 1, "its second wait has no token");
+    second.end(0).unwrap();
+    assert_eq!(waiter.join().unwrap(), Ok(2));
 }

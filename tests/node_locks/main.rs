@@ -6,6 +6,7 @@ mod modes;
 mod order;
 mod regressions;
 mod retries;
+mod stale;
 mod transactions;
 mod waits;
 mod watch;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Granule;
 use crate::lock::Grant;
 use crate::lock::request::{Claim, Waiting};
+use crate::lock::state::WaitId;
 use crate::lock::stats::Recorder;
 use crate::queue::LockTable;
 use crate::time::{Deadline, Timestamp};
@@ -20,6 +21,17 @@ pub(in crate::lock) struct Members {
     pub(in crate::lock) figures: Recorder,
     pub(in crate::lock) deadlocks: u64,
     pub(in crate::lock) upgrade_conflicts: u64,
+}
+
+impl Members {
+    /// Whether a member is still in this wait.
+    pub(in crate::lock) fn is_in_wait(&self, number: u64, wait: WaitId) -> bool {
+        let asking = self
+            .list
+            .get(&number)
+            .and_then(|member| member.asking.as_ref());
+        asking.is_some_and(|asking| asking.wait == wait)
+    }
 }
 
 pub(in crate::lock) struct Member {
@@ -38,6 +50,7 @@ pub(in crate::lock) struct Member {
 
 /// A request for nodes that waits.
 pub(in crate::lock) struct Asking {
+    pub(in crate::lock) wait: WaitId,
     pub(in crate::lock) request: Arc<dyn Waiting>,
     pub(in crate::lock) since: Timestamp,
 }

@@ -113,16 +113,21 @@ impl State {
             request,
             nodes,
         };
+        let wait = waiter.wait();
         let ticket = Some(self.queue.join(part, priority, waiter));
-        Stand { number, ticket }
+        Stand {
+            number,
+            wait,
+            ticket,
+        }
     }
 
-    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when it waits no longer,
-    /// because it was granted or withdrawn before: then that outcome counts.
+    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when that wait is over, because
+    /// the request was granted or withdrawn before: then that outcome counts, also if it waits again.
     pub(in crate::lock) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Moment) {
         let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
         let (Some(ticket), Some(ahead)) = (stand.ticket, place) else {
-            return self.withdraw_from_nodes(stand.number, reason, now);
+            return self.withdraw_from_nodes(stand, reason, now);
         };
         let listed = match reason {
             Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
@@ -180,6 +185,20 @@ impl State {
 }
 
 impl Waiter {
+    /// Its wait in line, and for nodes once it is admitted.
+    pub(super) fn wait(&self) -> WaitId {
+        WaitId(self.number)
+    }
+
+    #[cfg(loom)]
+    pub(super) fn stand(&self, ticket: Ticket) -> Stand {
+        Stand {
+            number: self.number,
+            wait: self.wait(),
+            ticket: Some(ticket),
+        }
+    }
+
     pub(super) fn entry(&self, lock: u32, place: usize, now: Timestamp) -> QueueEntry {
         let id = LockId {
             number: self.number,

@@ -96,11 +96,7 @@ impl State {
         Ok(match self.enroll(number, claim, set, now.at) {
             true => AskedNodes::Granted(self.grant_member(number, now.at, now)),
             false => {
-                self.wait_for_nodes(number, request.clone(), now.at);
-                AskedNodes::Waits(Stand {
-                    number,
-                    ticket: None,
-                })
+                AskedNodes::Waits(self.wait_for_nodes(number, WaitId(number), request, now.at))
             }
         })
     }
@@ -141,11 +137,8 @@ impl State {
         Ok(match nodes.table.ask(number, set) {
             Asked::Granted => AskedNodes::Granted(self.grant_member(number, now.at, now)),
             Asked::Waits => {
-                self.wait_for_nodes(number, request.clone(), now.at);
-                AskedNodes::Waits(Stand {
-                    number,
-                    ticket: None,
-                })
+                let wait = self.next_wait();
+                AskedNodes::Waits(self.wait_for_nodes(number, wait, request, now.at))
             }
             Asked::Refused(circle) => return Err(self.deadlock(circle, now.at)),
         })
@@ -187,14 +180,14 @@ impl State {
     }
 
     /// Lets in somebody who has waited in line for a share.
-    pub(super) fn admit(
-        &mut self,
-        number: u64,
-        since: Timestamp,
-        request: Arc<dyn Waiting>,
-        set: NodeSet,
-        now: Moment,
-    ) {
+    pub(super) fn admit(&mut self, waiter: Waiter, set: NodeSet, now: Moment) {
+        let wait = waiter.wait();
+        let Waiter {
+            number,
+            since,
+            request,
+            ..
+        } = waiter;
         let mut claim = Claim::nobody();
         claim.assign(&request.asker());
         if self.enroll(number, claim, set, now.at) {
@@ -203,7 +196,7 @@ impl State {
             self.outbox
                 .push(Next::Tell(request, Outcome::Granted(grant)));
         } else {
-            self.wait_for_nodes(number, request, since);
+            self.wait_for_nodes(number, wait, request, since);
         }
     }
 
@@ -230,11 +223,26 @@ impl State {
         }
     }
 
-    fn wait_for_nodes(&mut self, number: u64, request: Arc<dyn Waiting>, since: Timestamp) {
+    fn wait_for_nodes(
+        &mut self,
+        number: u64,
+        wait: WaitId,
+        request: Arc<dyn Waiting>,
+        since: Timestamp,
+    ) -> Stand {
         let nodes = self.nodes.get_or_insert_default();
         if let Some(member) = nodes.list.get_mut(&number) {
-            member.asking = Some(Asking { request, since });
+            member.asking = Some(Asking {
+                wait,
+                request,
+                since,
+            });
             nodes.waiting += 1;
+        }
+        Stand {
+            number,
+            wait,
+            ticket: None,
         }
     }
 
@@ -284,9 +292,11 @@ impl State {
         Some(asking)
     }
 
-    /// Takes back a request for nodes. Who had some before keeps them; who had none ends.
-    pub(super) fn withdraw_from_nodes(&mut self, number: u64, reason: Reason, now: Moment) {
-        let Some(nodes) = &self.nodes else {
+    /// Takes back a request for nodes that is in this wait. A member keeps the nodes that it had before; one without any ends.
+    pub(super) fn withdraw_from_nodes(&mut self, stand: Stand, reason: Reason, now: Moment) {
+        let Stand { number, wait, .. } = stand;
+        let nodes = self.nodes.as_ref();
+        let Some(nodes) = nodes.filter(|nodes| nodes.is_in_wait(number, wait)) else {
             return;
         };
         let first = nodes
@@ -468,16 +478,5 @@ impl State {
             self.remember_revocation(id);
         }
         self.leave(number, now);
-    }
-
-    #[cfg(loom)]
-    pub(super) fn member_who_waits(&self, is_meant: impl Fn(&OwnerId) -> bool) -> Option<Stand> {
-        let mut members = self.nodes.as_ref()?.list.iter();
-        let waits = |member: &Member| member.asking.is_some() && is_meant(&member.claim.owner);
-        let (&number, _) = members.find(|(_, member)| waits(member))?;
-        Some(Stand {
-            number,
-            ticket: None,
-        })
     }
 }

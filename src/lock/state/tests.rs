@@ -133,6 +133,7 @@ fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
     let now = taken.now();
     let nobody = Stand {
         number: 0,
+        wait: WaitId(0),
         ticket: None,
     };
     assert_eq!(taken.state.look(nobody, now, |_| true), None);

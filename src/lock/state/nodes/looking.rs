@@ -197,4 +197,21 @@ impl State {
         }
         LockError::Deadlock(Box::new(deadlock))
     }
+
+    #[cfg(loom)]
+    pub(in crate::lock::state) fn member_who_waits(
+        &self,
+        is_meant: impl Fn(&OwnerId) -> bool,
+    ) -> Option<Stand> {
+        let members = self.nodes.as_ref()?.list.iter();
+        let mut asking = members.filter_map(|(&number, member)| {
+            let asking = member.asking.as_ref()?;
+            is_meant(&member.claim.owner).then_some(Stand {
+                number,
+                wait: asking.wait,
+                ticket: None,
+            })
+        });
+        asking.next()
+    }
 }
