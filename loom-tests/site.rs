@@ -84,7 +84,8 @@ impl Site {
     ) -> Outcome {
         self.log().asks(name);
         let manager = TransactionManager::for_owner(self.store.clone(), name);
-        manager.execute_with(operations, options)
+        // The operations are code, which only records.
+        manager.execute_with(operations, options.any_thread())
     }
 
     /// Runs in a thread of its own.
