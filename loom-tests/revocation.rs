@@ -292,38 +292,49 @@ fn revocation_is_done_by_those_who_wait() {
     });
 }
 
-/// A holder that never releases, and two that wait; the one on watch may leave while the limit passes. Whatever it does, the other
-/// is granted the lock: by a watcher whose own clock moved.
-fn watched(options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockError> {
+/// A holder that never releases, and two requests that wait. The one on watch may leave while the limit passes; then the other
+/// is granted the lock by a watcher whose own clock moved. Without the timer the holder releases.
+fn watched(run: &Run, options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockError> {
     let clock = ManualClock::new();
     let limit = Duration::from_millis(1);
     let settings = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
     let store = DataStore::with_options(settings.lock_timeout(None));
-    store.acquire_lock("a").unwrap();
+    let held = store.acquire_lock("a").unwrap();
     let [b, c] = [options, AcquireOptions::new()].map(|options| {
         let store = store.clone();
         thread::spawn(move || store.lock_with("waiter", options).map(drop))
     });
-    let moved = thread::spawn(move || clock.advance(limit));
+    let timer = run.spawn("timer", move || clock.advance(limit));
     leave();
+    let is_timed = run.has("timer");
+    if !is_timed {
+        store.release_lock(held).unwrap();
+    }
     let b = b.join().unwrap();
     c.join().unwrap().unwrap();
-    moved.join().unwrap();
+    timer.join();
     let stats = store.lock_stats();
     assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
-    assert!(stats.total_revocations > 0);
+    assert_eq!(stats.total_revocations > 0, is_timed);
     b
 }
 
 #[test]
 fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
-    let outcomes = ["b cancelled", "b granted"];
-    check_all("watch against cancel", Some(3), outcomes, |seen| {
+    let model = Model::new("watch against cancel", 3)
+        .reaches(["b granted"])
+        .reaches_by("canceller", "b cancelled");
+    model.check(|run| {
         let token = CancelToken::new();
         let options = AcquireOptions::new().cancel_token(&token);
-        match watched(options, || token.cancel()) {
-            Err(LockError::Cancelled(_)) => seen.note("b cancelled"),
-            Ok(()) => seen.note("b granted"),
+        let cancel = || {
+            if run.has("canceller") {
+                token.cancel();
+            }
+        };
+        match watched(run, options, cancel) {
+            Err(LockError::Cancelled(_)) => run.note("b cancelled"),
+            Ok(()) => run.note("b granted"),
             Err(other) => panic!("{other}"),
         }
     });
@@ -331,12 +342,14 @@ fn revocation_though_the_watcher_is_cancelled_while_the_limit_passes() {
 
 #[test]
 fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
-    let outcomes = ["b timed out", "b granted"];
-    check_all("watch against timeout", Some(3), outcomes, |seen| {
+    let model = Model::new("watch against timeout", 3)
+        .reaches(["b granted"])
+        .reaches_by("timer", "b timed out");
+    model.check(|run| {
         let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
-        match watched(options, || ()) {
-            Err(LockError::Timeout(_)) => seen.note("b timed out"),
-            Ok(()) => seen.note("b granted"),
+        match watched(run, options, || ()) {
+            Err(LockError::Timeout(_)) => run.note("b timed out"),
+            Ok(()) => run.note("b granted"),
             Err(other) => panic!("{other}"),
         }
     });
@@ -345,8 +358,10 @@ fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
 /// The watcher is granted the lock while the limit passes, and keeps it: the other looks then.
 #[test]
 fn revocation_though_the_watcher_is_granted_the_lock_while_the_limit_passes() {
-    let outcomes = ["a revoked", "a released"];
-    check_all("watch against grant", Some(2), outcomes, |seen| {
+    let model = Model::new("watch against grant", 2)
+        .reaches(["a released"])
+        .reaches_by("timer", "a revoked");
+    model.check(|run| {
         let clock = ManualClock::new();
         let limit = Duration::from_millis(1);
         let settings = StoreOptions::new().clock(clock.clock()).hold_limit(limit);
@@ -357,23 +372,23 @@ fn revocation_though_the_watcher_is_granted_the_lock_while_the_limit_passes() {
             let (store, grants) = (store.clone(), grants.clone());
             thread::spawn(move || grants.send(store.acquire_lock(name).unwrap()).unwrap())
         });
-        let moved = {
+        let timer = {
             let clock = clock.clone();
-            thread::spawn(move || clock.advance(limit))
+            run.spawn("timer", move || clock.advance(limit))
         };
         let revoked = release_id(&store, held);
         let first = granted.recv().unwrap();
         clock.advance(limit);
         let next = granted.recv().unwrap();
-        // The one that was granted first may be the last to say so.
+        // The request that was granted first may be the last to send.
         let (first, last) = (first.min(next), first.max(next));
-        moved.join().unwrap();
+        timer.join();
         waiters
             .into_iter()
             .for_each(|waiter| waiter.join().unwrap());
         assert!(release_id(&store, first), "it was in the way of the other");
-        assert!(!release_id(&store, last), "nobody waits");
+        assert!(!release_id(&store, last), "no request waits");
         at_rest(&store.lock_stats());
-        seen.note(if revoked { "a revoked" } else { "a released" });
+        run.note(if revoked { "a revoked" } else { "a released" });
     });
 }
