@@ -59,8 +59,9 @@ impl Samples {
     /// Where so many requests have waited, time counts more than memory.
     const CONTENDED: u64 = 1024;
 
-    /// Takes in a sample that stands for `weight` of them.
-    pub(crate) fn record(&mut self, sample: Duration, weight: u64) {
+    /// Takes in a sample that stands for `weight` of them. Whether that took long, as it does now and then: see
+    /// [`Tempo::pardon`](super::tempo::Tempo::pardon).
+    pub(crate) fn record(&mut self, sample: Duration, weight: u64) -> bool {
         let nanos = nanos(sample);
         let measured = self.0.get_or_insert_default();
         measured.count += weight;
@@ -68,7 +69,10 @@ impl Samples {
         measured.max = measured.max.max(nanos);
         match &mut measured.spread {
             Spread::Sparse(sparse) => sparse.record(nanos, weight),
-            Spread::Dense(histogram) => histogram.saturating_record_n(nanos, weight),
+            Spread::Dense(histogram) => {
+                histogram.saturating_record_n(nanos, weight);
+                false
+            }
         }
     }
 

@@ -273,7 +273,9 @@ impl State {
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
             self.pace.take_in(hold);
-            self.recorder().hold.record(hold, weight);
+            if self.recorder().hold.record(hold, weight) {
+                self.tempo.pardon();
+            }
         }
         self.queue.give_back(&Part::Whole);
         self.grant_next(now, server)

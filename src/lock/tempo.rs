@@ -13,6 +13,8 @@ use crate::time::{Clock, Timestamp};
 pub(super) struct Tempo {
     /// Whether the clock is so cheap that all of them are.
     always: bool,
+    /// Whether the next may come late.
+    pardoned: bool,
     /// How many are still to go without.
     unmeasured: u32,
     /// Taken again within so many nanoseconds, the lock is in a hurry.
@@ -52,6 +54,7 @@ impl Tempo {
     pub(super) fn of_a_share(clock: &Clock, shares: u32) -> Self {
         Self {
             always: clock.is_manual(),
+            pardoned: false,
             unmeasured: 0,
             within: Self::QUICK.as_nanos() as u32 * shares,
             quick: 0,
@@ -63,6 +66,7 @@ impl Tempo {
     pub(super) fn steady() -> Self {
         Self {
             always: true,
+            pardoned: false,
             unmeasured: 0,
             within: 0,
             quick: 0,
@@ -85,6 +89,11 @@ impl Tempo {
         (self.unmeasured, self.quick) = (0, 0);
     }
 
+    /// Has the next count as quick enough, because the figures have just taken their time: that says nothing of a hurry.
+    pub(super) fn pardon(&mut self) {
+        self.pardoned = true;
+    }
+
     /// As after many quick takes. In a model time stands still, so this alone brings on a hurry at once.
     #[cfg(loom)]
     pub(super) fn hurry(&mut self) {
@@ -97,8 +106,10 @@ impl Tempo {
         let within = Duration::from_nanos(u64::from(self.within) * u64::from(grants));
         self.quick = match at - self.last < within {
             true => (self.quick + 1).min(Self::BELIEVED),
+            false if self.pardoned => self.quick,
             false => 0,
         };
+        self.pardoned = false;
         self.last = at;
         if self.always || self.quick < Self::BELIEVED {
             return Measured::once(at);
@@ -206,6 +217,29 @@ mod tests {
             assert_eq!(taken.after(NANO), Some(1));
         }
         assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
+    }
+
+    /// Once the figures of a lock took so long now and then that no hurry was believed, and every hold was measured.
+    #[test]
+    fn what_the_figures_take_is_no_pause() {
+        let mut taken = Taken::new();
+        for nth in 1..Tempo::BELIEVED + 3 {
+            if nth % 20 == 0 {
+                taken.tempo.pardon();
+                assert_eq!(taken.after(Tempo::QUICK), Some(1));
+            } else {
+                assert_eq!(taken.after(NANO), Some(1));
+            }
+        }
+        assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
+        // Only the next is pardoned.
+        taken.tempo.calm();
+        taken.tempo.pardon();
+        for _ in 1..Tempo::BELIEVED {
+            assert_eq!(taken.after(NANO), Some(1));
+        }
+        assert_eq!(taken.after(Tempo::QUICK), Some(1));
+        assert_eq!(taken.after(NANO), Some(1));
     }
 
     #[test]

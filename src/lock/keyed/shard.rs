@@ -308,6 +308,11 @@ impl Book {
         self.requests * u64::from(self.shards) + u64::from(self.index)
     }
 
+    /// The figures have just taken their time.
+    pub(super) fn pardon(&mut self) {
+        self.tempo.pardon();
+    }
+
     /// How many requests were numbered.
     pub(super) fn requests(&self) -> u64 {
         self.requests

@@ -346,16 +346,16 @@ impl<K, V> Shared<K, V> {
             self.leave_first(hold.spot.hash, requests);
         }
         if let Some(parting) = parting {
-            self.part(parting, ending);
+            self.part(hold, parting, ending);
         }
     }
 
     /// Does what is left to be done, with no mutex held.
     #[inline(always)]
-    fn part(&self, parting: Parting<K, V>, ending: &Ending<'_, V>) {
+    fn part(&self, hold: Hold, parting: Parting<K, V>, ending: &Ending<'_, V>) {
         let Parting { gone, held, waited } = parting;
         if held.is_some() || waited.is_some() {
-            self.tell(held, waited, ending);
+            self.tell(hold, held, waited, ending);
         }
         drop(gone);
     }
@@ -363,6 +363,7 @@ impl<K, V> Shared<K, V> {
     #[cold]
     fn tell(
         &self,
+        hold: Hold,
         held: Option<(Duration, u64)>,
         waited: Option<Box<Waited<V>>>,
         ending: &Ending<'_, V>,
@@ -372,7 +373,10 @@ impl<K, V> Shared<K, V> {
             waited.told.into_iter().for_each(Next::deliver);
             (waited.task, waited.joiners)
         });
-        self.figures.lock().record(held, wait);
+        let long = self.figures.lock().record(held, wait);
+        if long {
+            self.shard_with(hold.spot.began).book.pardon();
+        }
         if let Some((task, joiners)) = joined {
             // Those who have left meanwhile leave their clones behind, and dropping these is code of users. So nobody is let go
             // of before everybody was told.

@@ -42,13 +42,13 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) {
-        if let Some((held, weight)) = held {
-            self.hold.record(held, weight);
-        }
+    /// Whether that took long.
+    pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) -> bool {
+        let long = held.is_some_and(|(held, weight)| self.hold.record(held, weight));
         if let Some(wait) = wait {
             self.wait.record_wait(wait, &mut self.hold);
         }
+        long
     }
 
     /// The distributions of waits and of holds.

@@ -67,7 +67,9 @@ impl Figures {
         self.counts.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);
         if let Some(Measured { at, weight }) = began {
-            self.latency.record(now - at, weight);
+            if self.latency.record(now - at, weight) {
+                self.tempo.pardon();
+            }
         }
     }
 

@@ -18,10 +18,24 @@ impl Writer {
     }
 
     /// Numbers below two to the power of `order` take `order + 1` bits; each doubling takes two more.
+    #[inline]
     pub(super) fn write(&mut self, number: u64, order: u32) {
+        if number < 1 << 24 && order < 24 {
+            let number = number + (1 << order);
+            let width = u64::BITS - number.leading_zeros();
+            // The zeros in front come with it.
+            return self.put(number, 2 * width - order - 1);
+        }
+        self.write_long(number, order);
+    }
+
+    #[cold]
+    fn write_long(&mut self, number: u64, order: u32) {
         let number = u128::from(number) + (1 << order);
         let width = u128::BITS - number.leading_zeros();
-        self.put(0, width - order - 1);
+        let zeros = width - order - 1;
+        self.put(0, zeros / 2);
+        self.put(0, zeros - zeros / 2);
         if width > 32 {
             self.put((number >> 32) as u64, width - 32);
         }
@@ -29,11 +43,8 @@ impl Writer {
     }
 
     /// The lowest `width` bits, of which there are at most 56.
+    #[inline]
     fn put(&mut self, bits: u64, width: u32) {
-        if width > 32 {
-            self.put(bits >> 32, width - 32);
-            return self.put(bits & 0xffff_ffff, 32);
-        }
         self.rest = (self.rest << width) | bits;
         self.bits += width;
         while self.bits >= 8 {
@@ -66,7 +77,20 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0 }
     }
 
+    #[inline]
     pub(super) fn read(&mut self, order: u32) -> u64 {
+        let word = self.peek();
+        let zeros = word.leading_zeros();
+        let width = zeros + order + 1;
+        if zeros + width > 56 {
+            return self.read_long(order);
+        }
+        self.at += (zeros + width) as usize;
+        ((word << zeros) >> (u64::BITS - width)) - (1 << order)
+    }
+
+    #[cold]
+    fn read_long(&mut self, order: u32) -> u64 {
         let mut zeros = 0;
         loop {
             let found = self.peek().leading_zeros().min(32);
@@ -88,6 +112,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next bits, at least 56 of them, and ones behind the end.
+    #[inline]
     fn peek(&self) -> u64 {
         let from = self.at / 8;
         let next = self.bytes.get(from..).unwrap_or(&[]);

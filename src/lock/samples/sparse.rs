@@ -36,16 +36,22 @@ impl Sparse {
     /// Said of a recent sample that stands for a run of them.
     const RUN: u16 = 1 << 15;
 
-    pub(super) fn record(&mut self, nanos: u64, weight: u64) {
+    /// Takes in a sample. Whether that took long, because many had to be sorted in.
+    pub(super) fn record(&mut self, nanos: u64, weight: u64) -> bool {
         let bucket = bucket(nanos);
         match weight {
             1 => self.recent.push(bucket),
             _ if weight == u64::from(Tempo::RUN) => self.recent.push(bucket | Self::RUN),
-            _ => return self.settle(Some((bucket, weight))),
+            _ => {
+                self.settle(Some((bucket, weight)));
+                return true;
+            }
         }
-        if self.recent.is_full() {
+        let is_full = self.recent.is_full();
+        if is_full {
             self.settle(None);
         }
+        is_full
     }
 
     /// Sorts in what is recent, and one more.
