@@ -22,6 +22,7 @@ use crate::store::{
     Claimant, Claims, CommitError, DataStore, DeadLetter, Delivery, EventState, Failed,
     InboxNumber, InboxStats, Transaction, Verdict,
 };
+use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
 use feed::Run;
 
@@ -183,6 +184,7 @@ impl Inbox {
         message: &impl Message,
         first: bool,
     ) -> Result<Claim<'_>, Outcome> {
+        assert_unlocked("a message is asked for its event");
         let id = message.event_id();
         if id.is_empty() {
             // Code of the user, and so before the mutex.
@@ -344,6 +346,7 @@ fn carry_out<M>(
     message: &M,
     handler: impl FnOnce(&mut Transaction, &M) -> Handled,
 ) -> Outcome {
+    assert_unlocked("a handler is called");
     let handled = catch(|| transaction.lend(|transaction| handler(transaction, message)));
     let failed = match handled {
         Ok((_, Err(taken_out))) => CommitError::from(taken_out).into(),

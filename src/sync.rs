@@ -10,41 +10,46 @@
 //! wait for each other. Debug builds assert the order in every test, and assert that no code of a user runs under a mutex
 //! ([`assert_unlocked`]).
 
+pub(crate) mod key_code;
+
 use std::time::Duration;
 
 /// The ranks of the mutexes: a thread that holds one locks only mutexes of a higher rank. The outermost come first.
 pub(crate) mod rank {
+    /// The keys of a keyed lock or a limiter, and what is known of each. The only mutexes under which code of a user runs: it
+    /// compares and copies [keys](super::key_code).
+    pub(crate) const KEYS: u8 = 0;
     /// The commit of a transaction on nodes.
-    pub(crate) const PUBLISHING: u8 = 0;
-    /// The state of a lock: the document lock, a part of a keyed lock's table, a limiter.
-    pub(crate) const LOCK: u8 = 1;
+    pub(crate) const PUBLISHING: u8 = 1;
+    /// The state of a lock.
+    pub(crate) const LOCK: u8 = 2;
     /// The editor sessions that follow a store.
-    pub(crate) const OBSERVERS: u8 = 2;
+    pub(crate) const OBSERVERS: u8 = 3;
     /// An editor session.
-    pub(crate) const SESSION: u8 = 3;
+    pub(crate) const SESSION: u8 = 4;
     /// The subscribers of a store.
-    pub(crate) const SUBSCRIBERS: u8 = 4;
+    pub(crate) const SUBSCRIBERS: u8 = 5;
     /// The published version.
-    pub(crate) const PUBLISHED: u8 = 5;
+    pub(crate) const PUBLISHED: u8 = 6;
     /// What a transaction on nodes has read.
-    pub(crate) const READS: u8 = 6;
+    pub(crate) const READS: u8 = 7;
     /// The hooks of a manager.
-    pub(crate) const HOOKS: u8 = 7;
+    pub(crate) const HOOKS: u8 = 8;
     /// The waits that a cancel token ends.
-    pub(crate) const TOKEN: u8 = 8;
+    pub(crate) const TOKEN: u8 = 9;
     /// The outcome of one request.
-    pub(crate) const REQUEST: u8 = 9;
+    pub(crate) const REQUEST: u8 = 10;
     /// The requests that are woken one by the other.
-    pub(crate) const RELAY: u8 = 10;
+    pub(crate) const RELAY: u8 = 11;
     /// Figures that have a mutex of their own.
-    pub(crate) const FIGURES: u8 = 11;
+    pub(crate) const FIGURES: u8 = 12;
     /// The waits that a manual clock ends.
-    pub(crate) const LISTENERS: u8 = 12;
+    pub(crate) const LISTENERS: u8 = 13;
 }
 
 #[cfg(not(loom))]
 mod imp {
-    use super::Duration;
+    use super::{Duration, key_code, rank};
     use std::cell::Cell;
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +67,7 @@ mod imp {
 
         #[inline]
         pub(crate) fn lock(&self) -> MutexGuard<'_, RANK, T> {
-            let entry = order::enter(RANK);
+            let entry = Entry::new();
             MutexGuard {
                 value: self.0.lock(),
                 entry,
@@ -72,8 +77,8 @@ mod imp {
         /// Takes it if no thread has it.
         #[inline]
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
+            let entry = Entry::new();
             let value = self.0.try_lock()?;
-            let entry = order::enter(RANK);
             Some(MutexGuard { value, entry })
         }
     }
@@ -84,7 +89,32 @@ mod imp {
         // Dropped first: the mutex is free before the thread's record says so.
         value: parking_lot::MutexGuard<'a, T>,
         #[expect(dead_code, reason = "records the end when it is dropped")]
-        entry: order::Entry,
+        entry: Entry<RANK>,
+    }
+
+    /// A mutex of a rank that the thread is about to lock, holds, or has just unlocked.
+    #[derive(Debug)]
+    struct Entry<const RANK: u8>;
+
+    impl<const RANK: u8> Entry<RANK> {
+        #[inline(always)]
+        fn new() -> Self {
+            if RANK == rank::KEYS {
+                key_code::refuse();
+            }
+            order::enter(RANK);
+            Self
+        }
+    }
+
+    impl<const RANK: u8> Drop for Entry<RANK> {
+        #[inline(always)]
+        fn drop(&mut self) {
+            order::leave(RANK);
+            if RANK == rank::KEYS {
+                key_code::catch_up();
+            }
+        }
     }
 
     impl<const RANK: u8, T> Deref for MutexGuard<'_, RANK, T> {
@@ -113,10 +143,7 @@ mod imp {
             static HELD: Cell<u64> = const { Cell::new(0) };
         }
 
-        #[derive(Debug)]
-        pub(super) struct Entry(u64);
-
-        pub(super) fn enter(rank: u8) -> Entry {
+        pub(super) fn enter(rank: u8) {
             let bit = 1 << rank;
             HELD.with(|held| {
                 let before = held.get();
@@ -126,13 +153,10 @@ mod imp {
                 );
                 held.set(before | bit);
             });
-            Entry(bit)
         }
 
-        impl Drop for Entry {
-            fn drop(&mut self) {
-                HELD.with(|held| held.set(held.get() & !self.0));
-            }
+        pub(super) fn leave(rank: u8) {
+            HELD.with(|held| held.set(held.get() & !(1 << rank)));
         }
 
         pub(super) fn held() -> u64 {
@@ -142,13 +166,11 @@ mod imp {
 
     #[cfg(not(debug_assertions))]
     mod order {
-        #[derive(Debug)]
-        pub(super) struct Entry;
+        #[inline(always)]
+        pub(super) fn enter(_: u8) {}
 
         #[inline(always)]
-        pub(super) fn enter(_: u8) -> Entry {
-            Entry
-        }
+        pub(super) fn leave(_: u8) {}
 
         #[inline(always)]
         pub(super) fn held() -> u64 {
@@ -340,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "a mutex of rank 1 is locked while the ranks 0b100000 are held")]
+    #[should_panic(expected = "a mutex of rank 2 is locked while the ranks 0b1000000 are held")]
     fn a_mutex_that_is_locked_against_the_order_of_ranks_is_reported() {
         let outer = Mutex::<{ rank::LOCK }, ()>::default();
         let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();
@@ -348,14 +370,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b1000 are held")]
+    #[should_panic(expected = "a mutex of rank 4 is locked while the ranks 0b10000 are held")]
     fn two_mutexes_of_one_rank_that_are_locked_at_a_time_are_reported() {
         let [one, other] = [(), ()].map(Mutex::<{ rank::SESSION }, ()>::new);
         drop((one.lock(), other.lock()));
     }
 
     #[test]
-    #[should_panic(expected = "code of a user is called under mutexes of the ranks 0b10")]
+    #[should_panic(expected = "code of a user is called under mutexes of the ranks 0b100")]
     fn code_of_a_user_under_a_mutex_is_reported() {
         let mutex = Mutex::<{ rank::LOCK }, ()>::default();
         let _guard = mutex.lock();

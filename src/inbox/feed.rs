@@ -10,6 +10,7 @@ use super::{Handled, Inbox, Message, Outcome};
 use crate::id::OwnerId;
 use crate::lock::{CancelToken, LockError, Received, receive};
 use crate::store::{DeadLetter, Transaction};
+use crate::sync::assert_unlocked;
 use crate::time::Deadline;
 
 /// Where a worker takes its messages from, and what is to be done with those that die. A receiver alone is a feed.
@@ -252,6 +253,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         };
         let place = delay.map(|delay| self.place(delay));
         if let Some(tell) = &mut self.feed.on_outcome {
+            assert_unlocked("an outcome is told");
             tell(&taken.message, &outcome);
         }
         if let Some(place) = place {

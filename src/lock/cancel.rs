@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use slotmap::SlotMap;
 
-use crate::sync::{Mutex, rank};
+use crate::sync::{Mutex, key_code, rank};
 
 /// Withdraws every waiting request that carries it, at once and for good.
 ///
@@ -53,8 +53,9 @@ impl CancelToken {
         let requests: Vec<_> = state.requests.drain().map(|(_, request)| request).collect();
         // The locks are entered without the token's mutex: waiters take the two in the other order.
         drop(state);
+        // Code of a key may cancel; a request may wait in the very table whose mutex guards that code.
         for withdraw in requests {
-            withdraw();
+            key_code::after(withdraw);
         }
     }
 

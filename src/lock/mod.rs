@@ -5,6 +5,7 @@
 
 mod batch;
 mod cancel;
+mod discard;
 mod dump;
 mod error;
 mod evidence;

@@ -2,7 +2,12 @@
 //! that moves the transaction away that it was lent. Nothing hangs, gets lost, or is reported twice.
 
 mod drops;
+mod inbox;
+mod keyed;
+mod keys;
+mod limiter;
 mod taken_out;
+mod writers;
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};

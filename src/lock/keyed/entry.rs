@@ -1,5 +1,6 @@
 //! One active key: who holds it, and who waits.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use super::execution::Joiner;
@@ -9,6 +10,7 @@ use crate::lock::since::Since;
 use crate::lock::tempo::Measured;
 use crate::lock::{Grant, LockInfo, QueueEntry};
 use crate::queue::{Exclusive, Queue, Ticket};
+use crate::sync::key_code;
 use crate::time::Timestamp;
 
 /// Names an entry for as long as its key stays active, and never another.
@@ -74,6 +76,18 @@ pub(super) struct Waiter<R: ?Sized> {
     pub(super) number: u64,
     pub(super) since: Timestamp,
     pub(super) request: Arc<R>,
+}
+
+impl<K, V> Entry<K, V> {
+    /// Whether it is that of a key. Only keys that have one hash are compared.
+    #[inline(always)]
+    pub(super) fn is<Q>(&self, hash: u64, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+    {
+        self.spot.hash == hash && key_code::run(|| self.key.borrow() == key)
+    }
 }
 
 impl<V> Holder<V> {

@@ -12,18 +12,19 @@ use crate::caught::{CaughtPanic, catch};
 use crate::id::{LockId, OwnerId};
 use crate::lock::request::{Errand, Outcome, Request, Waiting};
 use crate::lock::{AcquireOptions, Grant, LockError};
+use crate::sync::assert_unlocked;
 
 /// A task that is being executed, to be joined: [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
 ///
 /// Whoever has this gets the result, however late it asks for it. Dropping it leaves the task as it is.
 #[must_use = "it is joined with `join`"]
-pub struct Execution<K, V: Send + 'static> {
+pub struct Execution<K: 'static, V: Send + 'static> {
     pub(super) standing: Standing<K, V, Join<V>>,
     pub(super) id: LockId,
     pub(super) owner: OwnerId,
 }
 
-impl<K, V: Send + 'static> Execution<K, V> {
+impl<K: 'static, V: Send + 'static> Execution<K, V> {
     /// The id of the grant under which the task is executed.
     pub fn id(&self) -> LockId {
         self.id
@@ -106,7 +107,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     }
 }
 
-impl<K, V: Send + 'static> fmt::Debug for Execution<K, V> {
+impl<K: 'static, V: Send + 'static> fmt::Debug for Execution<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Execution")
             .field("id", &self.id)
@@ -223,6 +224,7 @@ pub(super) trait Joiner<V>: Waiting {
 
 impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
     fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
+        assert_unlocked("a result is cloned");
         let outcome = match ending {
             // What a clone that panics leaves behind is seen by nobody.
             Ending::Done(value) => match catch(|| V::clone(value)) {

@@ -5,7 +5,9 @@ use std::hash::Hash;
 
 use super::KeyedLock;
 use super::stats::{Counts, KeyedStats};
+use crate::lock::discard::Discard;
 use crate::lock::{LockInfo, QueueEntry};
+use crate::sync::key_code;
 
 impl<K, V> KeyedLock<K, V> {
     /// How many keys are active. Looks at all shards, one after the other.
@@ -18,15 +20,22 @@ impl<K, V> KeyedLock<K, V> {
     ///
     /// Looks at the shards one after the other: keys that are active all the while are listed, those that become active or idle
     /// meanwhile may be.
+    ///
+    /// # Panics
+    ///
+    /// If cloning a key panics, or uses a keyed lock or a limiter: keys are cloned while a part of the table is locked.
     pub fn active_keys(&self) -> Vec<K>
     where
         K: Clone,
     {
+        // Copies that were made before one panics are dropped without a mutex.
         let mut keys = Vec::new();
         for shard in self.0.each() {
-            keys.extend(shard.entries().map(|entry| entry.key.clone()));
+            for entry in shard.entries() {
+                keys.push(Discard::new(key_code::run(|| entry.key.clone())));
+            }
         }
-        keys
+        keys.into_iter().map(Discard::into_inner).collect()
     }
 
     /// Figures and sizes, over all keys.

@@ -67,13 +67,18 @@ use shared::{Shared, Standing};
 /// # Panics
 ///
 /// A task that panics hands its key on like any other; the panic goes on in its caller, and those who joined it are told. A key
-/// whose `Hash`, `Eq` or `ToOwned` panics has that go on in the call that asked, of which nothing is left.
+/// whose `Hash`, `Eq` or `ToOwned` panics has that go on in the call that asked, of which nothing is left. One that panics in `Drop`
+/// when it is idle again has that go on in the call that ended the last task.
 ///
 /// # Keys
 ///
-/// They are compared and copied while a part of the table is locked. So `Eq`, `ToOwned` and `Clone` of a key must not use the lock
-/// that it is a key of: they could wait for themselves. All other code may: hashing and dropping keys, tasks, cloning and
-/// dropping results.
+/// Keys are compared while a part of the table is locked, and so are they copied by [`active_keys`](Self::active_keys). So `Eq` and
+/// `Borrow` of a key must not use a keyed lock or a limiter, and neither must `Clone`; a use panics. They must not wait for a
+/// thread that uses one either. A [`Turn`] or an [`Execution`] that is dropped there is given up when the comparison is over, and a
+/// [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
+///
+/// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results. If a key panics in `Drop` while
+/// the thread unwinds already, that panic ends there; so does the second one of several results.
 ///
 /// Clones are handles of the same lock. A thread that waits keeps the lock alive, so dropping the other handles never
 /// strands it.

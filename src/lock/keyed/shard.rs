@@ -1,7 +1,7 @@
 //! What the mutex of one shard guards: the keys of it that are active, and what is counted.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes. No code of users runs here
-//! but the comparison of keys and, before anything is changed, the copying of a key that becomes active.
+//! but the comparison of keys that have one hash ([`Entry::is`]), before anything is changed.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -16,6 +16,7 @@ use super::execution::{Ended, Joiner};
 use super::generations::{Generations, Gone};
 use super::stats::Counts;
 use crate::id::{FencingToken, LockId};
+use crate::lock::discard::Discard;
 use crate::lock::error::CancelEvidence;
 use crate::lock::pace::Pace;
 use crate::lock::request::{Asker, Outcome, Waiting};
@@ -52,7 +53,7 @@ pub(super) struct Book {
 /// What the end of a hold leaves to be done when the mutex is free again.
 pub(super) struct Parting<K, V> {
     /// The key, if it is idle. Dropping it is code of users.
-    pub(super) gone: Option<K>,
+    pub(super) gone: Option<Discard<K>>,
     /// How long it was held, and for how many holds that stands.
     pub(super) held: Option<(Duration, u64)>,
     /// What is only there where somebody waited.
@@ -105,20 +106,22 @@ impl<K, V> Shard<K, V> {
 
     // --- Asking ---
 
-    /// Makes whoever asks the holder of a key that is idle. Of one that is not, there is what can be done with it.
+    /// Makes whoever asks the holder of a key that is idle, and takes the copy of the key. Of one that is not, there is what can be
+    /// done with it.
     #[inline(always)]
     pub(super) fn try_take<Q>(
         &mut self,
         hash: u64,
         key: &Q,
+        copy: &mut Discard<K>,
         asker: &Asker<'_>,
         clock: &Clock,
     ) -> Result<Hold, Active<'_, K, V>>
     where
         K: Borrow<Q>,
-        Q: Eq + ToOwned<Owned = K> + ?Sized,
+        Q: Eq + ?Sized,
     {
-        let is_key = |entry: &Entry<K, V>| entry.key.borrow() == key;
+        let is_key = |entry: &Entry<K, V>| entry.is(hash, key);
         let slot = self.entries.entry(hash, is_key, |entry| entry.spot.hash);
         let vacant = match slot {
             Slot::Occupied(occupied) => {
@@ -128,7 +131,7 @@ impl<K, V> Shard<K, V> {
             }
             Slot::Vacant(vacant) => vacant,
         };
-        let key = key.to_owned();
+        let key = copy.take();
         let book = &mut self.book;
         let number = book.next_number();
         let began = number;
@@ -221,7 +224,7 @@ impl<K, V> Shard<K, V> {
             let (Entry { key, holder, .. }, _) = found.remove();
             self.keep(holder);
             self.fit();
-            gone = Some(key);
+            gone = Some(Discard::new(key));
         }
         Some(Parting { gone, held, waited })
     }
@@ -267,7 +270,7 @@ impl<K, V> Shard<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        self.entries.find(hash, |entry| entry.key.borrow() == key)
+        self.entries.find(hash, |entry| entry.is(hash, key))
     }
 
     pub(super) fn active(&mut self, spot: Spot) -> Option<Active<'_, K, V>> {
@@ -282,7 +285,7 @@ impl<K, V> Shard<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        let is_key = |entry: &Entry<K, V>| entry.key.borrow() == key;
+        let is_key = |entry: &Entry<K, V>| entry.is(hash, key);
         let entry = self.entries.find_mut(hash, is_key)?;
         let book = &mut self.book;
         Some(Active { entry, book })

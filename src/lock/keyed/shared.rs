@@ -13,15 +13,17 @@ use super::entry::{Hold, Stand};
 use super::execution::Ending;
 use super::shard::{Parting, Shard, Waited};
 use super::stats::Figures;
+use super::turn::Turn;
 use crate::caught::catch;
 use crate::id::{LockId, random_session};
+use crate::lock::discard::Discard;
 use crate::lock::options;
 use crate::lock::request::{Asker, Errand, Outcome, Request, Waiting};
 use crate::lock::state::Next;
 use crate::lock::tempo::Tempo;
 use crate::lock::wait::{self, Line, Reason, Wait};
 use crate::lock::{AcquireOptions, CancelToken, LockError};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, rank, thread_number};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, key_code, rank, thread_number};
 use crate::time::{Clock, Deadline};
 
 /// Enough for threads to seldom meet at one. In a model two, so that they do.
@@ -53,24 +55,24 @@ pub(super) struct Shared<K, V> {
     wait_limit: options::Limit,
     queue_bound: usize,
     pub(super) figures: Mutex<{ rank::FIGURES }, Figures>,
-    first: Mutex<{ rank::LOCK }, Shard<K, V>>,
+    first: Mutex<{ rank::KEYS }, Shard<K, V>>,
 }
 
 type Others<K, V> = [Apart<K, V>; SHARDS];
 
 /// On cache lines of its own, so that threads at different shards do not wait for each other's caches.
 #[repr(align(128))]
-struct Apart<K, V>(Mutex<{ rank::LOCK }, Shard<K, V>>);
+struct Apart<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 
 /// The turn of somebody who asked.
-pub(super) struct Place<K, V> {
+pub(super) struct Place<K: 'static, V: 'static> {
     pub(super) hold: Hold,
     /// What comes before it.
     pub(super) waits: Option<Box<Waits<K, V>>>,
 }
 
 /// A place in line for a turn, with its limit.
-pub(super) struct Waits<K, V> {
+pub(super) struct Waits<K: 'static, V: 'static> {
     standing: Standing<K, V, Infallible>,
     deadline: Limit,
 }
@@ -108,7 +110,7 @@ impl<K, V> Shared<K, V> {
 
     /// The hash of a key, and its shard.
     #[inline(always)]
-    pub(super) fn look_up<Q>(&self, key: &Q) -> (u64, MutexGuard<'_, { rank::LOCK }, Shard<K, V>>)
+    pub(super) fn look_up<Q>(&self, key: &Q) -> (u64, MutexGuard<'_, { rank::KEYS }, Shard<K, V>>)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
@@ -123,7 +125,7 @@ impl<K, V> Shared<K, V> {
         (hash, shard)
     }
 
-    fn look_up_in_first<Q>(&self, hash: u64, key: &Q) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>>
+    fn look_up_in_first<Q>(&self, hash: u64, key: &Q) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -145,12 +147,12 @@ impl<K, V> Shared<K, V> {
 
     /// The first shard. Makes the others if threads meet too often here.
     #[inline]
-    fn lock_first(&self) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+    fn lock_first(&self) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         self.first.try_lock().unwrap_or_else(|| self.meet())
     }
 
     #[cold]
-    fn meet(&self) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+    fn meet(&self) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         let mut first = self.first.lock();
         if self.others.get().is_none() {
             first.book.met += 1;
@@ -195,12 +197,12 @@ impl<K, V> Shared<K, V> {
 
     /// The shard that has given this number.
     #[inline(always)]
-    fn shard_with(&self, number: u64) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+    fn shard_with(&self, number: u64) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         self.shard_at((number % (SHARDS as u64 + 1)) as usize)
     }
 
     #[inline(always)]
-    fn shard_at(&self, index: usize) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+    fn shard_at(&self, index: usize) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         match self.others.get() {
             Some(others) if index < SHARDS => others[index].0.lock(),
             _ => self.lock_first(),
@@ -208,14 +210,14 @@ impl<K, V> Shared<K, V> {
     }
 
     /// All shards, one after the other.
-    pub(super) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, { rank::LOCK }, Shard<K, V>>> {
+    pub(super) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, { rank::KEYS }, Shard<K, V>>> {
         let others = std::iter::once_with(|| self.others.get());
         let others = others.flatten().flat_map(|others| others.iter());
         let others = others.map(|shard| shard.0.lock());
         std::iter::once_with(|| self.first.lock()).chain(others)
     }
 
-    fn shard_of(&self, stand: Stand) -> MutexGuard<'_, { rank::LOCK }, Shard<K, V>> {
+    fn shard_of(&self, stand: Stand) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         match stand {
             Stand::Turn(spot, _) | Stand::Join(spot, _) => self.shard_with(spot.began),
             Stand::Drain { shard, .. } => self.shard_at(shard),
@@ -234,7 +236,9 @@ impl<K, V> Shared<K, V> {
         let limit = self.limit(options)?;
         Some((limit, self.clock.deadline(limit)?))
     }
+}
 
+impl<K: 'static, V: 'static> Shared<K, V> {
     /// A turn at a key, or a place in line for it. Who only reserves a turn may do so from within another at the same key, because
     /// it does not wait there for itself.
     #[inline(always)]
@@ -254,14 +258,22 @@ impl<K, V> Shared<K, V> {
             .cancel
             .as_ref()
             .is_some_and(CancelToken::is_cancelled);
+        // Copied, and dropped if it is not used, without the shard's mutex.
+        let mut copy = (!is_cancelled).then(|| Discard::new(key.to_owned()));
         let (hash, mut shard) = self.look_up(key);
-        if is_cancelled {
+        let Some(copied) = &mut copy else {
             return Err(shard.refuse_cancelled(asker));
-        }
-        match shard.try_take(hash, key, asker, &self.clock) {
-            Ok(hold) => Ok(Place { hold, waits: None }),
-            Err(active) => self.join_line(active, asker, options, reserves),
-        }
+        };
+        let active = match shard.try_take(hash, key, copied, asker, &self.clock) {
+            Ok(hold) => return Ok(Place { hold, waits: None }),
+            Err(active) => active,
+        };
+        let place = self.join_line(active, asker, options, reserves)?;
+        drop(shard);
+        // Should the copy panic when it is dropped, the turn is given up.
+        let turn = Turn::new(self, place, None);
+        drop(copy);
+        Ok(turn.into_place())
     }
 
     #[cold]
@@ -310,17 +322,21 @@ impl<K, V> Shared<K, V> {
         }
         Ok(standing)
     }
+}
 
+impl<K, V> Shared<K, V> {
     // --- Executing ---
 
     /// Executes a task under a hold, and ends that.
     #[inline(always)]
     pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
         // Nobody sees what a panic leaves behind before it goes on.
+        assert_unlocked("a task is called");
         match catch(task) {
             Ok(value) => {
+                let value = Discard::new(value);
                 self.end(hold, &Ending::Done(&value));
-                value
+                value.into_inner()
             }
             Err(panic) => {
                 self.end(hold, &Ending::Panicked(&panic));
@@ -380,6 +396,7 @@ impl<K, V> Shared<K, V> {
         if let Some((task, joiners)) = joined {
             // Those who have left meanwhile leave their clones behind, and dropping these is code of users. So nobody is let go
             // of before everybody was told.
+            let joiners: Vec<_> = joiners.into_iter().map(Discard::new).collect();
             for joiner in &joiners {
                 joiner.share(&task, ending);
             }
@@ -419,7 +436,7 @@ impl<K: Send + 'static, V: 'static> Line for Shared<K, V> {
 }
 
 /// A request that stands in a line, and leaves it when this is dropped.
-pub(super) struct Standing<K, V, W: Errand> {
+pub(super) struct Standing<K: 'static, V: 'static, W: Errand> {
     shared: Arc<Shared<K, V>>,
     request: Arc<Request<W>>,
     stand: Stand,
@@ -428,7 +445,7 @@ pub(super) struct Standing<K, V, W: Errand> {
     stands: bool,
 }
 
-impl<K, V, W: Errand> Standing<K, V, W> {
+impl<K: 'static, V: 'static, W: Errand> Standing<K, V, W> {
     pub(super) fn new(
         shared: &Arc<Shared<K, V>>,
         stand: Stand,
@@ -502,10 +519,11 @@ impl<K: Send + 'static, V: 'static> Standing<K, V, Infallible> {
     }
 }
 
-impl<K, V, W: Errand> Drop for Standing<K, V, W> {
+impl<K: 'static, V: 'static, W: Errand> Drop for Standing<K, V, W> {
     fn drop(&mut self) {
         if self.stands {
-            self.shared.leave(self.stand);
+            let (shared, stand) = (Arc::clone(&self.shared), self.stand);
+            key_code::after(move || shared.leave(stand));
         }
     }
 }

@@ -7,6 +7,7 @@ use super::execution::Ending;
 use super::shared::{Place, Shared};
 use crate::id::LockId;
 use crate::lock::{CancelToken, LockError};
+use crate::sync::key_code;
 
 /// A place in line for a key, or the key itself: [`KeyedLock::reserve`](super::KeyedLock::reserve).
 ///
@@ -14,14 +15,14 @@ use crate::lock::{CancelToken, LockError};
 /// is executed it is tied to no thread: one that keeps it, and asks for the same key or waits for all, waits for itself
 /// without being refused.
 #[must_use = "a turn that is dropped is given up"]
-pub struct Turn<K, V> {
+pub struct Turn<K: 'static, V: 'static> {
     shared: Arc<Shared<K, V>>,
     place: Place<K, V>,
     cancel: Option<CancelToken>,
     is_used: bool,
 }
 
-impl<K, V> Turn<K, V> {
+impl<K: 'static, V: 'static> Turn<K, V> {
     pub(super) fn new(
         shared: &Arc<Shared<K, V>>,
         place: Place<K, V>,
@@ -32,6 +33,15 @@ impl<K, V> Turn<K, V> {
             place,
             cancel,
             is_used: false,
+        }
+    }
+
+    pub(super) fn into_place(mut self) -> Place<K, V> {
+        self.is_used = true;
+        let waits = self.place.waits.take();
+        Place {
+            hold: self.place.hold,
+            waits,
         }
     }
 
@@ -56,6 +66,8 @@ impl<K: Send + 'static, V: 'static> Turn<K, V> {
     ///
     /// If the task panics, that goes on here when the key has been handed on.
     pub fn execute(mut self, task: impl FnOnce() -> V) -> Result<V, LockError> {
+        // A turn that cannot be executed here is given up.
+        key_code::refuse();
         self.is_used = true;
         if let Some(waits) = self.place.waits.take() {
             waits.refuse_self()?;
@@ -67,17 +79,18 @@ impl<K: Send + 'static, V: 'static> Turn<K, V> {
     }
 }
 
-impl<K, V> Drop for Turn<K, V> {
+impl<K: 'static, V: 'static> Drop for Turn<K, V> {
     /// Leaves the line, and ends the hold if there is one by then.
     fn drop(&mut self) {
         if !self.is_used {
             self.place.waits = None;
-            self.shared.end(self.place.hold, &Ending::Abandoned);
+            let (shared, hold) = (Arc::clone(&self.shared), self.place.hold);
+            key_code::after(move || shared.end(hold, &Ending::Abandoned));
         }
     }
 }
 
-impl<K, V> fmt::Debug for Turn<K, V> {
+impl<K: 'static, V: 'static> fmt::Debug for Turn<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Turn")
             .field("id", &self.id())

@@ -1,14 +1,16 @@
 //! The table of the keys, and what is kept of each.
 //!
-//! Code of users runs here where a key is asked for (`Eq`) and where one is listed or comes into use (`Clone`), before
+//! Code of users runs here where a key is asked for (`Eq`, of keys that have one hash) and where one is listed (`Clone`), before
 //! anything is changed. Slots are returned by number, so that nothing of a key can fail then.
 
 use hashbrown::HashTable;
 
 use super::adaptive::{Adaptive, Sample};
 use super::figures::Figures;
+use crate::lock::discard::Discard;
 use crate::lock::tempo::Measured;
 use crate::queue::{Queue, Slots, Ticket};
+use crate::sync::key_code;
 use crate::time::Timestamp;
 
 /// Names a key for as long as it is in use; numbers are not issued twice.
@@ -129,7 +131,7 @@ impl<K, T> Keys<K, T> {
     }
 
     /// Takes out one that is idle. Dropping the key is code of users.
-    pub(super) fn remove(&mut self, id: KeyId) -> Option<K> {
+    pub(super) fn remove(&mut self, id: KeyId) -> Option<Discard<K>> {
         let found = self.entries.find_entry(id.hash, |entry| entry.id == id);
         let (Entry { key, state, .. }, _) = found.ok()?.remove();
         self.spare = Some(state);
@@ -137,7 +139,7 @@ impl<K, T> Keys<K, T> {
         if capacity > Self::KEPT && self.entries.len() < capacity / 8 {
             self.shrink();
         }
-        Some(key)
+        Some(Discard::new(key))
     }
 
     /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or three quarters of them to go,
@@ -164,16 +166,24 @@ impl<K, T> Keys<K, T> {
 
 impl<K: Eq, T> Keys<K, T> {
     pub(super) fn find(&self, name: Name<'_, K>) -> Option<(KeyId, &KeyState<T>)> {
-        let is_it = |entry: &Entry<K, T>| entry.key == *name.key;
+        let is_it = |entry: &Entry<K, T>| entry.is(name);
         let found = self.entries.find(name.hash, is_it);
         found.map(|entry| (entry.id, &*entry.state))
     }
 
     #[inline(always)]
     pub(super) fn find_mut(&mut self, name: Name<'_, K>) -> Option<(KeyId, &mut KeyState<T>)> {
-        let is_it = |entry: &Entry<K, T>| entry.key == *name.key;
+        let is_it = |entry: &Entry<K, T>| entry.is(name);
         let found = self.entries.find_mut(name.hash, is_it);
         found.map(|entry| (entry.id, &mut *entry.state))
+    }
+}
+
+impl<K: Eq, T> Entry<K, T> {
+    /// Whether it is that of a key. Only keys that have one hash are compared.
+    #[inline(always)]
+    fn is(&self, name: Name<'_, K>) -> bool {
+        self.id.hash == name.hash && key_code::run(|| self.key == *name.key)
     }
 }
 

@@ -11,7 +11,6 @@ mod state;
 use std::fmt::{self, Debug};
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 pub use adaptive::Aimd;
@@ -25,16 +24,22 @@ pub use permit::{Permit, Signal};
 use state::{Granted, Left, Next, Place, State, Verdict};
 
 use super::CancelToken;
+use super::discard::Discard;
 use super::pace::Pace;
 use super::parker::Mailbox;
 use super::wait::{self, Line, Reason, Wait};
-use crate::sync::{Mutex, rank};
+use crate::sync::{Mutex, assert_unlocked, rank};
 use crate::time::Clock;
 
 /// What names a downstream: text, a number, an enumeration.
 ///
-/// Implemented for whatever can be one. `Eq` and `Clone` of a key run while the limiter is locked, so they must not use it. Whatever of
-/// a key panics, no slot is lost. A key that is cheap to clone (`&'static str`, a number, an `Arc<str>`) is best.
+/// Implemented for each type that can be one. `Eq` of a key runs while the limiter is locked, and so does `Clone` when a
+/// [snapshot](InFlightLimiter::snapshot) is taken. So they must not use a limiter or a keyed lock, which panics, nor wait for a thread
+/// that does. A [`Permit`] that is dropped there returns its slots when the comparison is over, and a [`CancelToken`] that is
+/// cancelled there takes effect then. `Hash`, `Drop` and `Debug` may use the limiter.
+///
+/// Whatever of a key panics, no slot is lost. If a key panics in `Drop` while the thread unwinds already, that panic ends there. A
+/// key that is cheap to clone (`&'static str`, a number, an `Arc<str>`) is best.
 pub trait LimiterKey: Clone + Eq + Hash + Debug + Send + 'static {}
 
 impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
@@ -98,7 +103,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 pub struct InFlightLimiter<K: LimiterKey>(Arc<Shared<K>>);
 
 struct Shared<K: LimiterKey> {
-    state: Mutex<{ rank::LOCK }, State<K, Caller>>,
+    state: Mutex<{ rank::KEYS }, State<K, Caller>>,
     hashing: RandomState,
     clock: Clock,
     wait_limit: Option<Duration>,
@@ -159,6 +164,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         let call = call.into();
         let limit = call.wait.or(self.0.wait_limit);
         let slots = Held::of(self, call, limit, |slots| slots)?;
+        assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
 
@@ -182,6 +188,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         task: impl FnOnce(&Signal) -> R,
     ) -> Result<R, LimiterError> {
         let slots = Held::of(self, call.into(), Some(Duration::ZERO), |slots| slots)?;
+        assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
 
@@ -235,22 +242,29 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Acquires slots that are free, which whoever calls has to return.
     #[inline(always)]
-    fn try_grant(&self, call: &Call<K>) -> Option<Granted> {
+    fn try_grant(&self, call: &mut Call<K>) -> Option<Granted> {
         if call.is_cancelled() {
             return None;
         }
         let shared = &self.0;
-        let name = shared.name(&call.key);
+        let Name { hash, .. } = shared.name(call.key.get()?);
         let mut state = shared.state.lock();
-        state.try_take(name, call.weight, &shared.clock)
+        state.try_take(&mut call.key, hash, call.weight, &shared.clock)
     }
 
-    /// As [`try_grant`](Self::try_grant), but waits if it has to and may, and says why if not.
+    /// As [`try_grant`](Self::try_grant), but waits if it has to and may, and says why if not. Returns the copy of the key, to
+    /// be dropped when the slots are in the care of a [`Held`]: that is code of users.
     #[cold]
-    fn grant(&self, call: &Call<K>, limit: Option<Duration>) -> Result<Granted, LimiterError> {
+    fn grant(
+        &self,
+        call: &Call<K>,
+        limit: Option<Duration>,
+    ) -> Result<(Granted, Discard<K>), LimiterError> {
         let shared = &self.0;
-        let name = shared.name(&call.key);
+        let name = shared.name(&*call.key);
         let cancelled = call.is_cancelled();
+        // Copied without the mutex. The call keeps its key for the error.
+        let mut copy = Discard::new(name.key.clone());
         let mut state = shared.state.lock();
         if cancelled {
             let load = state.turn_away(name, |counts| counts.cancelled += 1);
@@ -264,8 +278,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             drop(state);
             return Err(call.too_heavy(most));
         }
-        if let Some(granted) = state.try_take(name, call.weight, &shared.clock) {
-            return Ok(granted);
+        if let Some(granted) = state.try_take(&mut copy, name.hash, call.weight, &shared.clock) {
+            return Ok((granted, copy));
         }
         if limit.is_some_and(|limit| limit.is_zero()) {
             let load = state.turn_away(name, |counts| counts.declined += 1);
@@ -284,7 +298,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         // The deadline comes first: whoever sees the call in the line may count on its limit running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let caller = Caller::new(Mailbox::new());
-        let ticket = state.join(name, call.weight, shared.clock.now(), Arc::clone(&caller));
+        let (now, told) = (shared.clock.now(), Arc::clone(&caller));
+        let ticket = state.join(&mut copy, name.hash, call.weight, now, told);
         drop(state);
         let wait = Wait {
             ticket,
@@ -294,13 +309,15 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             looks: Pace::SLOW.looks(limit),
         };
         let verdict = wait::wait(shared, &caller, call.cancel.as_ref(), wait);
-        verdict.map_err(|left| call.error(*left))
+        match verdict {
+            Ok(granted) => Ok((granted, copy)),
+            Err(left) => Err(call.error(*left)),
+        }
     }
 
     /// Returns what a permit held.
     #[inline]
-    fn give_back(&self, granted: Granted, cancelled: bool) {
-        let whole = !cancelled && !thread::panicking();
+    fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
         let mut next = Next::default();
         let mut state = self.0.state.lock();
         state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
@@ -331,7 +348,12 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), doclock::LimiterError>(())
     /// ```
     pub fn snapshot(&self) -> LimiterSnapshot<K> {
-        self.0.state.lock().snapshot()
+        let mut keys = Vec::new();
+        let snapshot = self.0.state.lock().snapshot(&mut keys);
+        LimiterSnapshot {
+            keys: keys.into_iter().map(Discard::into_inner).collect(),
+            ..snapshot
+        }
     }
 
     /// Lets the wait limit pass of who waits at this place (from 1) for a key: the very code that a waiter runs when its deadline

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Aimd;
+use crate::lock::discard::Discard;
 use crate::lock::options::WaitLimit;
 use crate::lock::{CancelToken, LockSettings};
 use crate::time::Clock;
@@ -118,7 +119,7 @@ impl<K: PartialEq> LimiterOptions<K> {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Call<K> {
-    pub(super) key: K,
+    pub(super) key: Discard<K>,
     pub(super) weight: usize,
     pub(super) wait: WaitLimit,
     pub(super) cancel: Option<CancelToken>,
@@ -129,7 +130,7 @@ impl<K> Call<K> {
     /// A call to this downstream.
     pub fn to(key: K) -> Self {
         Self {
-            key,
+            key: Discard::new(key),
             weight: 1,
             wait: WaitLimit::OfTheLock,
             cancel: None,

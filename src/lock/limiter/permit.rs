@@ -3,11 +3,13 @@
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::thread;
 use std::time::Duration;
 
 use super::state::Granted;
 use super::{Call, InFlightLimiter, LimiterError, LimiterKey};
 use crate::lock::CancelToken;
+use crate::sync::key_code;
 
 /// Slots that are returned when this is dropped, to a limiter of which it has a handle or a borrow.
 pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
@@ -22,15 +24,17 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
     #[inline(always)]
     pub(super) fn of<R>(
         limiter: L,
-        call: Call<K>,
+        mut call: Call<K>,
         limit: Option<Duration>,
         wrap: impl FnOnce(Self) -> R,
     ) -> Result<R, LimiterError> {
-        if let Some(granted) = limiter.borrow().try_grant(&call) {
+        if let Some(granted) = limiter.borrow().try_grant(&mut call) {
             return Ok(wrap(Self::by(limiter, granted, call)));
         }
-        let granted = limiter.borrow().grant(&call, limit)?;
-        Ok(wrap(Self::by(limiter, granted, call)))
+        let (granted, copy) = limiter.borrow().grant(&call, limit)?;
+        let held = Self::by(limiter, granted, call);
+        drop(copy);
+        Ok(wrap(held))
     }
 
     #[inline(always)]
@@ -50,8 +54,15 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
 impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for Held<K, L> {
     #[inline]
     fn drop(&mut self) {
+        let (limiter, granted) = (self.limiter.borrow(), self.granted);
         let cancelled = self.signal.is_cancelled();
-        self.limiter.borrow().give_back(self.granted, cancelled);
+        let whole = !cancelled && !thread::panicking();
+        if key_code::runs() {
+            let limiter = limiter.clone();
+            key_code::after(move || limiter.give_back(granted, whole, cancelled));
+        } else {
+            limiter.give_back(granted, whole, cancelled);
+        }
     }
 }
 

@@ -18,9 +18,11 @@ use super::error::Load;
 use super::figures::{Counts, Figures, KeySnapshot, LimiterSnapshot};
 use super::keys::{KeyId, KeyState, Keys, Name, Own, Turn, Waiter};
 use super::options::Rule;
+use crate::lock::discard::Discard;
 use crate::lock::tempo::{Measured, Tempo};
 use crate::lock::wait::Reason;
 use crate::queue::{Priority, Queue, Slots, Ticket};
+use crate::sync::key_code;
 use crate::time::{Clock, Timestamp};
 
 /// `T` is what the face keeps of each waiting call.
@@ -67,7 +69,7 @@ pub(super) struct Next<K, T> {
     /// Who is to be told what.
     pub(super) told: Vec<(T, Verdict)>,
     /// A key that is idle now. Dropping it is code of users, so it comes last.
-    pub(super) gone: Option<K>,
+    pub(super) gone: Option<Discard<K>>,
 }
 
 impl<K, T> Default for Next<K, T> {
@@ -113,16 +115,22 @@ impl<K: Clone + Eq, T> State<K, T> {
         own.min(self.turns.capacity().limit())
     }
 
-    /// Takes slots at once, if they are free and nobody waits who has a better claim, and if there are as many at any time.
+    /// Takes slots at once, if they are free and nobody waits who has a better claim, and if there are as many at any time. The
+    /// key is taken if it comes into use by that.
     #[inline(always)]
     pub(super) fn try_take(
         &mut self,
-        name: Name<'_, K>,
+        key: &mut Discard<K>,
+        hash: u64,
         weight: usize,
         clock: &Clock,
     ) -> Option<Granted> {
+        let name = Name {
+            key: key.get()?,
+            hash,
+        };
         let Some((key, state)) = self.keys.find_mut(name) else {
-            return self.try_take_anew(name, weight, clock);
+            return self.try_take_anew(key, hash, weight, clock);
         };
         if weight > state.least_limit() || !state.queue.try_take(&weight) {
             return None;
@@ -140,7 +148,8 @@ impl<K: Clone + Eq, T> State<K, T> {
     #[inline(always)]
     fn try_take_anew(
         &mut self,
-        name: Name<'_, K>,
+        key: &mut Discard<K>,
+        hash: u64,
         weight: usize,
         clock: &Clock,
     ) -> Option<Granted> {
@@ -148,18 +157,19 @@ impl<K: Clone + Eq, T> State<K, T> {
         if !free || weight > self.keys.default_limit() {
             return None;
         }
-        // Cloning is code of users, and may panic: so it comes before all else.
-        let (key, state) = self.keys.add(name.key.clone(), name.hash);
+        let (key, state) = self.keys.add(key.take(), hash);
         let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
         debug_assert!(taken, "it fits both limits, and nobody waits");
         let began = self.others.begin(clock);
         Some(Granted { key, weight, began })
     }
 
-    /// Joins the line of a key. To be called only after [`State::try_take`] has declined, and with no more than [`State::most`].
+    /// Joins the line of a key, which is taken if it comes into use by that. To be called only after [`State::try_take`] has
+    /// declined, and with no more than [`State::most`].
     pub(super) fn join(
         &mut self,
-        name: Name<'_, K>,
+        key: &mut Discard<K>,
+        hash: u64,
         weight: usize,
         now: Timestamp,
         request: T,
@@ -169,9 +179,10 @@ impl<K: Clone + Eq, T> State<K, T> {
             since: now,
             request,
         };
+        let name = Name { key: &**key, hash };
         let (key, state) = match self.keys.find_mut(name) {
             Some(known) => known,
-            None => self.keys.add(name.key.clone(), name.hash),
+            None => self.keys.add(key.take(), hash),
         };
         state.figures(&mut self.others).calm();
         let ticket = state.queue.join(weight, Priority::Normal, waiter);
@@ -337,27 +348,27 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
     }
 
-    pub(super) fn snapshot(&self) -> LimiterSnapshot<K> {
+    /// The keys go to `keys`: copies that were made before one panics are dropped by the caller, without the mutex.
+    pub(super) fn snapshot(&self, keys: &mut Vec<Discard<KeySnapshot<K>>>) -> LimiterSnapshot<K> {
         let entries = self.keys.in_order();
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
         let all = own.map(|own| &own.figures).chain([&self.others]);
         let total = Figures::sum(all);
-        let keys: Vec<_> = entries
-            .into_iter()
-            .map(|entry| KeySnapshot {
-                key: entry.key.clone(),
+        for entry in entries {
+            keys.push(Discard::new(KeySnapshot {
+                key: key_code::run(|| entry.key.clone()),
                 limit: entry.state.queue.capacity().limit(),
                 in_flight: entry.state.queue.capacity().taken(),
                 queued: entry.state.queue.len(),
                 figures: entry.state.own.as_ref().map(|own| own.figures.show()),
-            })
-            .collect();
+            }));
+        }
         LimiterSnapshot {
             in_flight: self.turns.capacity().taken(),
             global_limit: self.global_limit,
             queued: keys.iter().map(|key| key.queued).sum(),
             total: total.show(),
-            keys,
+            keys: Vec::new(),
         }
     }
 

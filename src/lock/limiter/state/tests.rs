@@ -96,11 +96,15 @@ impl Subject {
         if weight > self.state.most(name) {
             return None;
         }
-        let granted = self.state.try_take(name, weight, &self.clock.clock());
+        let mut key = Discard::new(asked.key);
+        let clock = self.clock.clock();
+        let granted = self
+            .state
+            .try_take(&mut key, hash(&asked.key), weight, &clock);
         match granted {
             Some(granted) => self.holders.push((asked, granted)),
             None if wait => {
-                let place = self.state.join(name, weight, now, asked);
+                let place = self.state.join(&mut key, name.hash, weight, now, asked);
                 self.places.push((asked, place));
             }
             None => {}
@@ -360,8 +364,8 @@ fn a_burst_of_keys_gives_its_memory_back() {
     let granted: Vec<_> = (1..=10_000)
         .map(|key| {
             let hash = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let name = Name { key: &key, hash };
-            state.try_take(name, 1, &clock).unwrap()
+            let mut key = Discard::new(key);
+            state.try_take(&mut key, hash, 1, &clock).unwrap()
         })
         .collect();
     let [kept, room] = state.keys.sizes();

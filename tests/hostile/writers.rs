@@ -1,0 +1,184 @@
+//! Writers that call back or panic while something is formatted into them.
+
+use std::fmt::{self, Debug, Display, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use doclock::dsl::*;
+use doclock::{
+    AcquireOptions, CancelToken, DataStore, EditError, Editor, FifoLock, Hooks, InFlightLimiter,
+    Inbox, KeyedLock, LeaseTarget, ManualClock, NodeSpec, Scope, StoreOptions, TransactionManager,
+};
+
+use crate::{ends, message};
+
+/// Acts with each piece that is written.
+struct Writer<'a>(&'a dyn Fn());
+
+impl Write for Writer<'_> {
+    fn write_str(&mut self, _: &str) -> fmt::Result {
+        (self.0)();
+        Ok(())
+    }
+}
+
+/// What there is to be formatted, all of it in use.
+struct Things {
+    store: DataStore,
+    editor: Editor,
+    lock: FifoLock,
+    keyed: KeyedLock<u32>,
+    limiter: InFlightLimiter<u32>,
+    hooks: Hooks,
+    inbox: Inbox,
+    token: CancelToken,
+    clock: ManualClock,
+}
+
+impl Things {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+        let hooks = Hooks::new();
+        hooks.before(|_, operations| Ok(operations));
+        hooks.after(|_| ());
+        let editor = Editor::new(store.clone(), "ann");
+        editor.execute(create(NodeSpec::new("x"))).unwrap();
+        let token = CancelToken::new();
+        Self {
+            inbox: Inbox::new(&store, "inbox"),
+            editor,
+            lock: FifoLock::new(),
+            keyed: KeyedLock::new(),
+            limiter: InFlightLimiter::new(2),
+            hooks,
+            token,
+            clock,
+            store,
+        }
+    }
+
+    /// Locks each mutex that there is.
+    fn use_all(&self) {
+        let store = &self.store;
+        let _ = (store.snapshot(), store.version(), store.lock_stats());
+        let _ = (store.lock_dump().to_string(), store.node_locks().stats());
+        drop((store.subscribe(1), store.try_lock("writer")));
+        let _ = (self.editor.can_undo(), self.editor.selection());
+        drop(Editor::new(store.clone(), "writer"));
+        let _ = (self.lock.stats(), self.lock.queue_info());
+        drop(self.lock.lock("writer", AcquireOptions::new().no_wait()));
+        let _ = (self.keyed.stats(), self.keyed.active_keys());
+        drop(self.keyed.reserve(&7));
+        let _ = (
+            self.limiter.snapshot(),
+            self.limiter.try_acquire(7).map(drop),
+        );
+        let hook = self.hooks.before(|_, operations| Ok(operations));
+        assert!(self.hooks.remove(hook));
+        let _ = (
+            self.inbox.stats(),
+            self.inbox.claim(&("writer", ())).is_ok(),
+        );
+        let _ = (
+            self.token.is_cancelled(),
+            self.clock.advance(Duration::from_nanos(1)),
+        );
+    }
+
+    /// Formats everything.
+    fn format(&self, mut write: impl FnMut(&dyn Debug, Option<&dyn Display>)) {
+        let store = &self.store;
+        write(store, None);
+        write(&store.snapshot(), None);
+        write(&self.editor, None);
+        write(&self.editor.group(), None);
+        write(&store.lock_stats(), Some(&store.lock_stats()));
+        write(&store.lock_dump(), Some(&store.lock_dump()));
+        write(
+            &store.node_locks().stats(),
+            Some(&store.node_locks().stats()),
+        );
+        write(&store.subscribe(1), None);
+        write(&TransactionManager::new(store.clone()), None);
+        write(&self.hooks, None);
+        write(&self.token, None);
+        write(&self.clock, None);
+        write(&self.inbox, None);
+        write(&self.inbox.stats(), Some(&self.inbox.stats()));
+        write(&self.inbox.claim(&("event", ())), None);
+        {
+            let _held = self.lock.lock("ann", AcquireOptions::new());
+            write(&self.lock, None);
+            write(&_held, None);
+        }
+        {
+            let turn = self.keyed.reserve(&1).unwrap();
+            write(&self.keyed, None);
+            write(&turn, None);
+            write(&self.keyed.current_execution(&1), None);
+            write(&self.keyed.stats(), Some(&self.keyed.stats()));
+        }
+        {
+            let permit = self.limiter.try_acquire(1).unwrap();
+            write(&self.limiter, None);
+            write(&permit, None);
+            write(&self.limiter.snapshot(), Some(&self.limiter.snapshot()));
+        }
+        {
+            let guard = store.try_lock("ann").unwrap();
+            write(&guard, None);
+            let info = store.current_lock().unwrap();
+            write(&info, Some(&info));
+            write(store, None);
+        }
+        {
+            let transaction = store.begin("ann").unwrap();
+            write(&transaction, None);
+        }
+        {
+            let scope = Scope::new().write("some-node");
+            let transaction = store.begin_on("ann", scope);
+            write(&transaction, None);
+        }
+        let lease = store.lease(LeaseTarget::Document, "ann", Duration::from_secs(1));
+        write(&lease, None);
+        let torn = op(|_| -> Result<(), EditError> { panic!("torn") });
+        let error = self.editor.execute(torn).unwrap_err();
+        write(&error, Some(&error));
+    }
+}
+
+#[test]
+fn lock_09_a_writer_that_something_is_formatted_into_may_use_everything() {
+    ends(|| {
+        let things = Arc::new(Things::new());
+        let (user, mut written) = (Arc::clone(&things), 0);
+        things.format(|debug, display| {
+            let mut writer = Writer(&|| user.use_all());
+            write!(writer, "{debug:?}").unwrap();
+            if let Some(display) = display {
+                write!(writer, "{display}").unwrap();
+            }
+            written += 1;
+        });
+        assert!(written > 25);
+    });
+}
+
+#[test]
+fn lock_09_a_writer_that_panics_leaves_no_lock_held() {
+    ends(|| {
+        let things = Things::new();
+        things.format(|debug, display| {
+            let mut writer = Writer(&|| panic!("burst"));
+            let formatted = catch_unwind(AssertUnwindSafe(|| {
+                let _ = write!(writer, "{debug:?}");
+                display.map(|display| write!(writer, "{display}"))
+            }));
+            assert_eq!(message(&*formatted.unwrap_err()), "burst");
+            things.use_all();
+        });
+    });
+}
