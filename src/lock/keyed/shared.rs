@@ -30,7 +30,7 @@ use crate::time::{Clock, Deadline};
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
 
 /// When threads have met so often at the first shard, the others are made.
-const MEETINGS: u32 = 64;
+const MEETINGS: u32 = 8;
 
 #[cfg(not(loom))]
 type Hashing = foldhash::fast::RandomState;
