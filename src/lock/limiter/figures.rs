@@ -66,10 +66,10 @@ impl Figures {
     pub(super) fn end(&mut self, began: Option<Measured>, now: Timestamp, cancelled: bool) {
         self.counts.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);
-        if let Some(Measured { at, weight }) = began {
-            if self.latency.record(now - at, weight) {
-                self.tempo.pardon();
-            }
+        if let Some(Measured { at, weight }) = began
+            && self.latency.record(now - at, weight)
+        {
+            self.tempo.pardon();
         }
     }
 
