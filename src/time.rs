@@ -222,34 +222,38 @@ pub(crate) trait TimeListener: Send + Sync {
 #[derive(Clone)]
 struct SystemClock {
     #[cfg(not(loom))]
-    counter: &'static quanta::Clock,
-    #[cfg(not(loom))]
+    origin: &'static Origin,
+}
+
+/// Where all system clocks of the process begin. It is too large to be a part of each lock.
+#[cfg(not(loom))]
+struct Origin {
+    counter: quanta::Clock,
     began: u64,
-    #[cfg(not(loom))]
     epoch: Instant,
 }
 
 #[cfg(not(loom))]
 impl SystemClock {
     fn new() -> Self {
-        // One for all: it is calibrated once in any case, and too large to be part of each lock.
-        static COUNTER: std::sync::LazyLock<quanta::Clock> =
-            std::sync::LazyLock::new(quanta::Clock::new);
-        let counter = &*COUNTER;
-        let began = counter.raw();
-        Self {
-            counter,
-            began,
-            epoch: Instant::now(),
-        }
+        static ORIGIN: std::sync::LazyLock<Origin> = std::sync::LazyLock::new(|| {
+            let counter = quanta::Clock::new();
+            Origin {
+                began: counter.raw(),
+                epoch: Instant::now(),
+                counter,
+            }
+        });
+        Self { origin: &ORIGIN }
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp(self.counter.delta_as_nanos(self.began, self.counter.raw()))
+        let Origin { counter, began, .. } = self.origin;
+        Timestamp(counter.delta_as_nanos(*began, counter.raw()))
     }
 
     fn monotonic(&self) -> MonotonicTime {
-        MonotonicTime(nanos(self.epoch.elapsed()))
+        MonotonicTime(nanos(self.origin.epoch.elapsed()))
     }
 }
 
