@@ -176,9 +176,15 @@ impl State {
     pub(in crate::lock) fn first_watcher(&self) -> Option<Stand> {
         let number = self.watch.as_ref()?.watchers.first()?.number;
         let mut waiting = self.queue.waiting();
-        let in_line = waiting.find(|(_, waiter)| waiter.number == number);
-        let ticket = in_line.map(|(ticket, _)| ticket);
-        Some(Stand { number, ticket })
+        if let Some((ticket, waiter)) = waiting.find(|(_, waiter)| waiter.number == number) {
+            return Some(waiter.stand(ticket));
+        }
+        let asking = self.nodes.as_ref()?.list.get(&number)?.asking.as_ref()?;
+        Some(Stand {
+            number,
+            wait: asking.wait,
+            ticket: None,
+        })
     }
 }
 
