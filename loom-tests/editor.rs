@@ -79,6 +79,26 @@ fn editor_a_selection_follows_the_commits_of_two_others() {
 }
 
 #[test]
+fn editor_only_later_commits_of_two_others_move_what_is_selected_meanwhile() {
+    Model::new("select against 2 commits", 3)
+        .reaches(["before both"])
+        .reaches_by("typists", "between them")
+        .reaches_by("typists", "after both")
+        .check(|run| {
+            let [ann, bob, carl] = editors("-");
+            let typists = [(bob, "b"), (carl, "c")]
+                .map(|(editor, letter)| run.spawn("typists", move || type_in(&editor, 0, letter)));
+            ann.select(Selection::caret("t", 1)).unwrap();
+            let count = typists.into_iter().filter_map(Actor::join).count();
+            // Each later commit moved the selection by one character.
+            let found = ann.selection();
+            let is_moved_by = |later| found == Some(Selection::caret("t", 1 + later));
+            let later = (0..=count).find(|later| is_moved_by(*later)).unwrap();
+            run.note(["before both", "between them", "after both"][count - later]);
+        });
+}
+
+#[test]
 fn editor_one_editor_in_two_threads_undoes_each_entry_once() {
     Model::new("undo against undo", 3)
         .reaches_by("other", "the other undoes the first entry")

@@ -68,16 +68,22 @@ fn exclusion(run: &Run, contenders: u64) {
     let others: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
     at_rest(&lock);
     assert_eq!(lock.stats().total_acquisitions, 1 + others.len() as u64);
-    run.note(match meanwhile {
-        0 => "nobody comes while it is held",
-        _ => "another comes while it is held",
-    });
+    note_exclusion(run, meanwhile);
 }
 
-fn exclusion_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
+/// A model of which each execution calls [`note_exclusion`].
+pub(crate) fn exclusion_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
     Model::new(name, bound)
         .reaches(["nobody comes while it is held"])
         .reaches_by("other", "another comes while it is held")
+}
+
+/// Notes whether others came while one contender held the lock.
+pub(crate) fn note_exclusion(run: &Run, came: usize) {
+    run.note(match came {
+        0 => "nobody comes while it is held",
+        _ => "another comes while it is held",
+    });
 }
 
 #[test]

@@ -7,6 +7,7 @@ use doclock::{AcquireOptions, DataStore, FifoLock, LockError, Released, StoreOpt
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
+use crate::lock::{exclusion_model, note_exclusion};
 use crate::model::{Actor, Model, Run};
 use crate::site::{Site, at_rest};
 
@@ -57,16 +58,7 @@ fn exclusion(run: &Run, contenders: usize) {
     let id = lock.acquire("last", patient()).unwrap();
     assert_eq!(data.load(Ordering::Relaxed), contenders);
     lock.release(id).unwrap();
-    run.note(match meanwhile {
-        0 => "nobody comes while it is held",
-        _ => "another comes while it is held",
-    });
-}
-
-fn exclusion_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
-    Model::new(name, bound)
-        .reaches(["nobody comes while it is held"])
-        .reaches_by("other", "another comes while it is held")
+    note_exclusion(run, meanwhile);
 }
 
 #[test]

@@ -143,3 +143,41 @@ impl Prepared<'_> {
         ))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::{OnceLock, Weak};
+
+    use super::*;
+    use crate::transaction::Editor;
+    use crate::transaction::dsl::*;
+
+    /// Selects the end of the text in the moment in which a commit of another editor is published.
+    #[derive(Default)]
+    struct Selector(OnceLock<Weak<Editor>>);
+
+    impl Observer for Selector {
+        fn committed(&self, _: &Witnessed<'_>) {
+            if let Some(editor) = self.0.get().and_then(Weak::upgrade) {
+                editor.select(Selection::caret("t", 2)).unwrap();
+            }
+        }
+    }
+
+    /// A commit would move a selection that was made in its own version already, between its publication and the
+    /// moment in which the editor is informed of it.
+    #[test]
+    fn undo_03_a_selection_in_a_version_of_which_the_editor_is_not_informed_yet_stays() {
+        let store = DataStore::new();
+        let selector = Arc::new(Selector::default());
+        // Observers are informed in the order in which they registered.
+        store.observe(selector.clone());
+        let ann = Arc::new(Editor::new(store.clone(), "ann"));
+        let bob = Editor::new(store, "bob");
+        let node = text_node("text", "-").with_id("t");
+        bob.execute(create(node)).unwrap();
+        selector.0.set(Arc::downgrade(&ann)).unwrap();
+        bob.execute(insert_text(0, "b").on("t")).unwrap();
+        assert_eq!(ann.selection(), Some(Selection::caret("t", 2)));
+    }
+}

@@ -1,6 +1,7 @@
 //! Writers that call back or panic while something is formatted into them.
 
 use std::fmt::{self, Debug, Display, Write};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use doclock::dsl::*;
 use doclock::{
     AcquireOptions, CancelToken, DataStore, EditError, Editor, FifoLock, Hooks, InFlightLimiter,
     Inbox, KeyedLock, LeaseTarget, ManualClock, NodeSpec, Scope, StoreOptions, TransactionManager,
+    View,
 };
 
 use crate::{ends, message};
@@ -22,6 +24,20 @@ impl Write for Writer<'_> {
         Ok(())
     }
 }
+
+impl io::Write for Writer<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (self.0)();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Serializes a value into a writer.
+type Serialize<'a> = &'a dyn Fn(&mut Writer<'_>) -> serde_json::Result<()>;
 
 /// What there is to be formatted, all of it in use.
 struct Things {
@@ -148,6 +164,30 @@ impl Things {
         let error = self.editor.execute(torn).unwrap_err();
         write(&error, Some(&error));
     }
+
+    /// Serializes everything.
+    fn serialize(&self, mut write: impl FnMut(Serialize<'_>)) {
+        let store = &self.store;
+        let _held = self.lock.lock("ann", AcquireOptions::new());
+        let _turn = self.keyed.reserve(&1).unwrap();
+        let _permit = self.limiter.try_acquire(1).unwrap();
+        let _guard = store.try_lock("ann").unwrap();
+        write(&|writer| serde_json::to_writer(writer, &store.current_lock()));
+        write(&|writer| serde_json::to_writer(writer, &store.lock_stats()));
+        write(&|writer| serde_json::to_writer(writer, &store.lock_dump()));
+        write(&|writer| serde_json::to_writer(writer, &store.queue_info()));
+        write(&|writer| serde_json::to_writer(writer, &store.node_locks().stats()));
+        write(&|writer| serde_json::to_writer(writer, &store.snapshot().nodes().next()));
+        write(&|writer| serde_json::to_writer(writer, &self.editor.selection()));
+        write(&|writer| serde_json::to_writer(writer, &self.lock.stats()));
+        write(&|writer| serde_json::to_writer(writer, &self.lock.queue_info()));
+        write(&|writer| serde_json::to_writer(writer, &self.keyed.stats()));
+        write(&|writer| serde_json::to_writer(writer, &self.limiter.snapshot()));
+        write(&|writer| serde_json::to_writer(writer, &self.inbox.stats()));
+        let error = self.lock.lock("bob", AcquireOptions::new().no_wait());
+        let error = error.unwrap_err();
+        write(&|writer| serde_json::to_writer(writer, &error));
+    }
 }
 
 #[test]
@@ -178,6 +218,33 @@ fn lock_09_a_writer_that_panics_leaves_no_lock_held() {
                 display.map(|display| write!(writer, "{display}"))
             }));
             assert_eq!(message(&*formatted.unwrap_err()), "burst");
+            things.use_all();
+        });
+    });
+}
+
+#[test]
+fn lock_09_a_writer_that_something_is_serialized_into_may_use_everything() {
+    ends(|| {
+        let things = Things::new();
+        let mut written = 0;
+        things.serialize(|serialize| {
+            serialize(&mut Writer(&|| things.use_all())).unwrap();
+            written += 1;
+        });
+        assert!(written > 12);
+    });
+}
+
+#[test]
+fn lock_09_a_serializer_that_panics_leaves_no_lock_held() {
+    ends(|| {
+        let things = Things::new();
+        things.serialize(|serialize| {
+            let serialized = catch_unwind(AssertUnwindSafe(|| {
+                serialize(&mut Writer(&|| panic!("burst")))
+            }));
+            assert_eq!(message(&*serialized.unwrap_err()), "burst");
             things.use_all();
         });
     });

@@ -237,20 +237,24 @@ fn lock_10_each_of_a_line_has_the_whole_limit() {
     assert_eq!(store.release_lock(last), Ok(Released::Freed));
 }
 
-/// Only grants that are released by id are remembered, so that others do not displace them. A transaction learns of its
+/// Only grants that are released by id are remembered, so that others do not displace them. The transaction learns of its
 /// revocation by its commit.
-#[test]
-fn lock_10_the_revocation_of_a_transaction_is_not_remembered_for_its_id() {
-    let (store, clock) = limited();
-    let mut revoked = store.begin("ann").unwrap();
+fn is_not_remembered(store: &DataStore, clock: &ManualClock, mut revoked: Transaction) {
     let got = revoked.lock_id();
     writes(&mut revoked, "lost");
-    let next = overtaken(&store, &clock);
+    let next = overtaken(store, clock);
     let expected = next.lock_id();
     let mismatch = ReleaseError::Mismatch { expected, got };
     assert_eq!(store.release_lock(got), Err(mismatch));
     assert!(matches!(revoked.commit(), Err(CommitError::Revoked { .. })));
-    unharmed(&store, next);
+    unharmed(store, next);
+}
+
+#[test]
+fn lock_10_the_revocation_of_a_transaction_is_not_remembered_for_its_id() {
+    let (store, clock) = limited();
+    let revoked = store.begin("ann").unwrap();
+    is_not_remembered(&store, &clock, revoked);
 }
 
 /// A guard that is dropped before the transaction under it leaves the release to that transaction.
@@ -258,17 +262,10 @@ fn lock_10_the_revocation_of_a_transaction_is_not_remembered_for_its_id() {
 fn lock_10_the_revocation_of_a_guard_that_is_gone_is_not_remembered_for_its_id() {
     let (store, clock) = limited();
     let guard = store.lock("ann").unwrap();
-    let got = guard.id();
-    let mut revoked = store.begin_with(got).unwrap();
-    writes(&mut revoked, "lost");
+    let revoked = store.begin_with(guard.id()).unwrap();
     drop(guard);
-    assert_eq!(store.current_lock().unwrap().lock_id, got);
-    let next = overtaken(&store, &clock);
-    let expected = next.lock_id();
-    let mismatch = ReleaseError::Mismatch { expected, got };
-    assert_eq!(store.release_lock(got), Err(mismatch));
-    assert!(matches!(revoked.commit(), Err(CommitError::Revoked { .. })));
-    unharmed(&store, next);
+    assert_eq!(store.current_lock().unwrap().lock_id, revoked.lock_id());
+    is_not_remembered(&store, &clock, revoked);
 }
 
 /// Waits for the lock in a thread of its own, in this place, and keeps it.

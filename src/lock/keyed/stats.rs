@@ -51,6 +51,12 @@ impl Figures {
         long
     }
 
+    /// Takes in what is measured fast from here on, in more memory.
+    pub(super) fn expect_many(&mut self) {
+        self.wait.unfold();
+        self.hold.unfold();
+    }
+
     /// The distributions of waits and of holds.
     pub(super) fn summaries(&self, counts: &Counts) -> [DurationSummary; 2] {
         let waits = self.wait.count();
