@@ -74,6 +74,9 @@ mod bare;
 mod brief;
 mod caught;
 mod document;
+#[cfg(all(test, not(loom)))]
+mod growth;
+mod hashing;
 mod id;
 mod inbox;
 mod json;
@@ -81,6 +84,7 @@ mod lock;
 #[cfg(feature = "markdown")]
 mod markdown;
 mod queue;
+mod steps;
 mod store;
 mod sync;
 mod time;

@@ -10,7 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use smol_str::SmolStr;
 
+use super::AttributePatch;
 use super::value::{self, Bounded};
+use crate::steps::{step, steps};
 
 /// Names with JSON values, in the order of the names.
 ///
@@ -73,6 +75,36 @@ impl Attributes {
         json(self).cmp(&json(other))
     }
 
+    /// Sets or removes attributes, in about the time that it takes to look at each of them and of the present ones.
+    pub(super) fn patch(&mut self, patches: &[AttributePatch]) {
+        if patches.len() <= Self::FEW {
+            for patch in patches {
+                self.set(patch.key.clone(), patch.after.clone());
+            }
+            return;
+        }
+        let pairs = Arc::make_mut(self.0.get_or_insert_default());
+        let known = pairs.len();
+        for AttributePatch { key, after, .. } in patches {
+            match (find(&pairs[..known], key), after) {
+                (Ok(at), after) => pairs[at].1 = after.clone().unwrap_or_default(),
+                (Err(_), Some(after)) => pairs.push((key.clone(), after.clone())),
+                (Err(_), None) => {}
+            }
+        }
+        pairs.retain(|(_, value)| !value.is_null());
+        pairs.sort_by(|(one, _), (other, _)| {
+            step();
+            one.cmp(other)
+        });
+        if pairs.is_empty() {
+            self.0 = None;
+        }
+    }
+
+    /// Up to so many are inserted and removed one by one.
+    const FEW: usize = 4;
+
     pub(super) fn set(&mut self, key: SmolStr, value: Option<Value>) {
         let value = value.filter(|value| !value.is_null());
         if value.is_none() && self.get(&key).is_none() {
@@ -82,7 +114,11 @@ impl Attributes {
         match (find(pairs, &key), value) {
             (Ok(at), Some(value)) => pairs[at].1 = value,
             (Ok(at), None) => drop(pairs.remove(at)),
-            (Err(at), Some(value)) => pairs.insert(at, (key, value)),
+            (Err(at), Some(value)) => {
+                // Those behind it move up.
+                steps(pairs.len() - at);
+                pairs.insert(at, (key, value));
+            }
             (Err(_), None) => {}
         }
         if pairs.is_empty() {

@@ -84,7 +84,7 @@ impl Fragment {
         let [spec] = self.nodes.as_slice() else {
             return None;
         };
-        let [text] = spec.nodes.as_slice() else {
+        let (Some(text), 1) = (spec.nodes.front(), spec.len()) else {
             return None;
         };
         let alike = text.kind == node.kind && text.attributes == node.attributes;
@@ -153,7 +153,9 @@ impl<'v> Copy<'v> {
             Some((_, above)) => above.children += 1,
             None => {
                 let nodes = std::mem::take(&mut self.done);
-                self.tops.push(NodeSpec { nodes });
+                self.tops.push(NodeSpec {
+                    nodes: nodes.into(),
+                });
             }
         }
     }

@@ -7,11 +7,11 @@ mod target;
 
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
 use im::OrdSet;
 
 pub use target::{LeaseTarget, LeaseTargets};
 
+use crate::hashing::Secret;
 use crate::id::{FencingToken, NodeId, OwnerId};
 use crate::time::{Expiry, MonotonicTime};
 
@@ -53,9 +53,9 @@ pub(crate) struct Swept(#[expect(dead_code, reason = "kept to be dropped")] Opti
 /// `whole` and `nodes` name, for each target of each holding, that holding; so no two holdings have a target in common.
 #[derive(Clone, Debug, Default)]
 struct Table {
-    holdings: im::HashMap<FencingToken, Arc<Holding>, FixedState>,
+    holdings: im::HashMap<FencingToken, Arc<Holding>, Secret>,
     whole: Option<FencingToken>,
-    nodes: im::HashMap<NodeId, FencingToken, FixedState>,
+    nodes: im::HashMap<NodeId, FencingToken, Secret>,
     /// The same holdings, by when they end.
     ends: OrdSet<(MonotonicTime, FencingToken)>,
 }

@@ -6,11 +6,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
 use super::Attributes;
+use crate::hashing::Secret;
 
 /// One kind of formatting over one half-open range of characters.
 ///
@@ -127,7 +127,7 @@ impl Marks {
         let mut joined: Vec<Mark> = Vec::with_capacity(marks.len());
         // Of equal marks the last that was kept. It reaches further than those before it, and starts no later than
         // any that is still to come.
-        let mut latest: HashMap<(SmolStr, Attributes), usize, FixedState> = HashMap::default();
+        let mut latest: HashMap<(SmolStr, Attributes), usize, Secret> = HashMap::default();
         for mark in marks {
             let range = mark.bounds();
             let same = (mark.kind.clone(), mark.attributes.clone());
@@ -309,7 +309,7 @@ impl Marks {
     /// Whether these are in normal form for a text of `len` characters.
     pub(super) fn are_normal(&self, len: usize) -> bool {
         let marks = self.0.as_ref().map_or(&[][..], |marks| marks.as_slice());
-        let mut ends: HashMap<_, usize, FixedState> = HashMap::default();
+        let mut ends: HashMap<_, usize, Secret> = HashMap::default();
         let alone = marks.iter().all(|mark| {
             let Range { start, end } = mark.bounds();
             let before = ends.insert((&mark.kind, &mark.attributes), end);

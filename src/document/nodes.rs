@@ -7,16 +7,15 @@
 
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
-
 use super::Node;
+use crate::hashing::Secret;
 use crate::id::{NodeId, Repr};
 
 /// Nodes by id. Cloning costs O(1), and clones share what they have in common.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nodes {
-    pages: im::HashMap<PageKey, Arc<Page>, FixedState>,
-    named: im::HashMap<Arc<Box<str>>, Arc<Node>, FixedState>,
+    pages: im::HashMap<PageKey, Arc<Page>, Secret>,
+    named: im::HashMap<Arc<Box<str>>, Arc<Node>, Secret>,
     len: usize,
 }
 

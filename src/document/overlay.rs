@@ -8,14 +8,13 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
-
 use super::plan::{find, follows, out_of_range, reserve};
 use super::touched::Touched;
 use super::{
     AttributePatch, Change, Children, Cut, EditError, Half, MarksChange, Node, Place, Selection,
     Snapshot, View, value,
 };
+use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds};
 
 /// A snapshot, the nodes that differ from it, and the changes that made them differ.
@@ -151,9 +150,7 @@ impl Overlay {
             }
             Change::PatchAttrs { id, patches } => {
                 let node = self.edit(id, |node| check_patches(node, patches))?;
-                for patch in patches {
-                    node.attributes.set(patch.key.clone(), patch.after.clone());
-                }
+                node.attributes.patch(patches);
             }
             Change::SetType { id, before, after } => {
                 let node = self.edit(id, |node| expect(node.kind == *before, id, "type"))?;
@@ -544,7 +541,7 @@ fn whole_subtree(nodes: &[Arc<Node>]) -> Result<(), EditError> {
             reason,
         })
     };
-    let mut seen = HashSet::with_capacity_and_hasher(nodes.len(), FixedState::default());
+    let mut seen = HashSet::with_capacity_and_hasher(nodes.len(), Secret::default());
     // What document order demands next: children with their parents, the nearest last.
     let mut ahead: Vec<(&NodeId, &NodeId)> = Vec::new();
     for (nth, node) in nodes.iter().enumerate() {

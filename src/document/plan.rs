@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use super::mark::{Mark, Marks};
 use super::{AttributePatch, Change, Cut, EditError, Half, MarksChange, Node, Place, View, value};
 use crate::id::{NodeId, NodeIds};
+use crate::steps::step;
 
 type Planned = Result<Option<Change>, EditError>;
 
@@ -124,12 +125,18 @@ pub(crate) fn patch_attrs<V: View>(
     values: impl IntoIterator<Item = (SmolStr, Option<Value>)>,
 ) -> Planned {
     let node = find(view, id)?;
-    let mut patches: Vec<AttributePatch> = Vec::new();
+    let mut values: Vec<_> = values.into_iter().collect();
+    // Stable: of one key, the last value stays the last.
+    values.sort_by(|(one, _), (other, _)| {
+        step();
+        one.cmp(other)
+    });
+    let mut patches: Vec<AttributePatch> = Vec::with_capacity(values.len());
     for (key, value) in values {
         let after = value.filter(|value| !value.is_null());
-        match patches.iter_mut().find(|patch| patch.key == key) {
-            Some(patch) => patch.after = after,
-            None => patches.push(AttributePatch {
+        match patches.last_mut() {
+            Some(patch) if patch.key == key => patch.after = after,
+            _ => patches.push(AttributePatch {
                 before: node.attributes.get(&key).cloned(),
                 key,
                 after,

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use super::delta::Delta;
 use super::{Change, Cut, Place, Selection};
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
-type Deltas = HashMap<NodeId, Delta, FixedState>;
+type Deltas = HashMap<NodeId, Delta, Secret>;
 
 /// What was done to the sequences of a document since some moment.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 mod form;
 mod json;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -11,6 +12,7 @@ use super::mark::Mark;
 use super::plan::{find, marks_for, reserve};
 use super::{Attributes, EditError, Node, Text, View, value};
 use crate::id::{NodeId, NodeIds};
+use crate::steps::steps;
 
 pub use json::JsonError;
 
@@ -33,8 +35,9 @@ pub use json::JsonError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
     /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and dropping it
-    /// needs no stack. The last is the top.
-    pub(super) nodes: Vec<SpecNode>,
+    /// needs no stack. The last is the top. The smaller of two siblings is added to the larger one, at its front or
+    /// its end, so that no node is copied more often than the tree doubles.
+    pub(super) nodes: VecDeque<SpecNode>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,14 +67,14 @@ impl NodeSpec {
     /// A node of a type, without anything in it.
     pub fn new(kind: impl Into<SmolStr>) -> Self {
         Self {
-            nodes: vec![SpecNode {
+            nodes: VecDeque::from([SpecNode {
                 id: None,
                 kind: kind.into(),
                 attributes: Attributes::default(),
                 text: Text::default(),
                 marks: Vec::new(),
                 children: 0,
-            }],
+            }]),
         }
     }
 
@@ -102,18 +105,21 @@ impl NodeSpec {
     /// Adds children behind those it has.
     #[must_use]
     pub fn with_children(mut self, children: impl IntoIterator<Item = Self>) -> Self {
-        let Some(mut top) = self.nodes.pop() else {
+        let Some(mut top) = self.nodes.pop_back() else {
             return self;
         };
         for mut child in children {
             top.children += 1;
-            if self.nodes.is_empty() {
-                self.nodes = child.nodes;
-            } else {
+            steps(self.nodes.len().min(child.nodes.len()));
+            if self.nodes.len() >= child.nodes.len() {
                 self.nodes.append(&mut child.nodes);
+            } else {
+                let before = std::mem::replace(&mut self.nodes, child.nodes);
+                let before = before.into_iter().rev();
+                before.for_each(|node| self.nodes.push_front(node));
             }
         }
-        self.nodes.push(top);
+        self.nodes.push_back(top);
         self
     }
 
@@ -122,14 +128,14 @@ impl NodeSpec {
         match deep {
             true => view.to_spec(id).map(Self::without_ids),
             false => Ok(Self {
-                nodes: vec![SpecNode::copy_of(find(view, id)?, 0)],
+                nodes: VecDeque::from([SpecNode::copy_of(find(view, id)?, 0)]),
             }),
         }
     }
 
     /// The type of the top.
     pub(crate) fn kind(&self) -> &str {
-        self.nodes.last().map_or("", |top| &top.kind)
+        self.nodes.back().map_or("", |top| &top.kind)
     }
 
     /// The same nodes, for the store to give them ids of its own.
@@ -151,7 +157,7 @@ impl NodeSpec {
     }
 
     fn with(mut self, change: impl FnOnce(&mut SpecNode)) -> Self {
-        if let Some(top) = self.nodes.last_mut() {
+        if let Some(top) = self.nodes.back_mut() {
             change(top);
         }
         self

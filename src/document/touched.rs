@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
-
 use super::Node;
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// Each node that was touched, as it is now; `None` for one that was deleted.
@@ -16,7 +15,7 @@ use crate::id::NodeId;
 pub(super) struct Touched {
     entries: Vec<(NodeId, Option<Arc<Node>>)>,
     /// Position by id. Empty until there are more than [`Touched::SCAN`] entries.
-    index: HashMap<NodeId, usize, FixedState>,
+    index: HashMap<NodeId, usize, Secret>,
 }
 
 impl Touched {

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::{EXTENSIONS, OBJECT, TargetFilter};
 use crate::document::{Attributes, Mark, Marks, NodeSpec};
+use crate::steps::steps;
 
 pub(super) fn document(markdown: &str, filter: &TargetFilter) -> NodeSpec {
     let markdown = prepared(markdown);
@@ -266,8 +267,11 @@ impl Block {
             mark.kind == "footnote" && mark.range.as_ref().is_some_and(|range| range.end == here)
         };
         if let Some(range) = self.marks.pop_if(ends_here).and_then(|mark| mark.range) {
-            let label: String = self.text.chars().skip(range.start).collect();
-            self.text.truncate(self.text.len() - label.len());
+            // Counted from the end, so that the length of the text does not matter.
+            steps(range.len());
+            let mut chars = self.text.char_indices().rev();
+            let start = chars.nth(range.len().saturating_sub(1));
+            let label = start.map_or_else(String::new, |(start, _)| self.text.split_off(start));
             self.len = range.start;
             self.say(&format!("[^{label}]"));
         }

@@ -1,6 +1,6 @@
 //! Positions that were left, counted in logarithmic time.
 
-use super::steps::step;
+use crate::steps::step;
 
 /// A Fenwick tree over positions: how many gaps lie before one, and where the next one lies that is no gap.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::gaps::Gaps;
-use super::steps::step;
+use crate::steps::step;
 
 /// A ring of slots, ordered by sequence number. Who leaves from the middle leaves a gap.
 ///

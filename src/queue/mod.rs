@@ -27,7 +27,6 @@ mod lane;
 mod line;
 mod mode;
 mod priority;
-mod steps;
 mod table;
 
 pub(crate) use capacity::{Capacity, Divisible, Exclusive, Part, Slots};

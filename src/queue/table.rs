@@ -19,21 +19,21 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use foldhash::fast::FixedState;
 use smallvec::SmallVec;
 
 use super::line::{Line, Ticket};
 use super::{Priority, Rights};
+use crate::hashing::Secret;
 
 /// Whoever holds and asks: numbered by its face, in the order in which it asks first.
 pub(crate) type Party = u64;
 
 #[derive(Debug)]
 pub(crate) struct LockTable<K> {
-    entries: HashMap<K, Entry, FixedState>,
-    parties: HashMap<Party, Account<K>, FixedState>,
+    entries: HashMap<K, Entry, Secret>,
+    parties: HashMap<Party, Account<K>, Secret>,
     /// The things for which some party waits.
-    contended: HashSet<K, FixedState>,
+    contended: HashSet<K, Secret>,
 }
 
 /// Those that got all that they had asked for.
@@ -122,7 +122,7 @@ enum PartState {
 const KEPT: usize = 64;
 
 /// Has a burst leave no more behind than what is in use now needs.
-fn fit<K: Eq + Hash, V>(map: &mut HashMap<K, V, FixedState>) {
+fn fit<K: Eq + Hash, V>(map: &mut HashMap<K, V, Secret>) {
     if map.capacity() > KEPT.max(4 * map.len()) {
         map.shrink_to(2 * map.len());
     }
@@ -533,7 +533,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     fn circle(&self, party: Party) -> Option<Vec<Link<K>>> {
         // Depth first, with the way to where the search is. Who was left without a way back need not be tried again.
         let mut way = vec![(self.links(party), None)];
-        let mut tried = HashSet::<_, FixedState>::from_iter([party]);
+        let mut tried = HashSet::<_, Secret>::from_iter([party]);
         while let Some((links, _)) = way.last_mut() {
             let Some((link, next)) = links.pop() else {
                 way.pop();

@@ -5,8 +5,8 @@ use proptest::sample::Index;
 
 use super::gaps::Gaps;
 use super::lane::Lane;
-use super::steps::counted;
 use super::{Cursor, Exclusive, Priority, Queue, Slots, Ticket};
+use crate::steps::counted;
 
 #[derive(Clone, Debug)]
 enum Call {

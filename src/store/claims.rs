@@ -9,10 +9,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::{Duration, SystemTime};
 
-use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use smol_str::SmolStr;
 
+use crate::hashing::Secret;
 use crate::id::{FencingToken, OwnerId};
 use crate::time::MonotonicTime;
 use figures::Figures;
@@ -43,7 +43,7 @@ pub(crate) struct Claims {
     figures: Figures,
 }
 
-type Table<R> = HashMap<SmolStr, R, RandomState>;
+type Table<R> = HashMap<SmolStr, R, Secret>;
 
 struct Open {
     sent_at: Option<SystemTime>,

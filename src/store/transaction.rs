@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use alias::AliasError;
+use alias::Aliases;
 pub use lent::TakenOut;
 pub use savepoint::{Savepoint, SavepointError};
 
@@ -94,8 +95,7 @@ struct Remembered {
 
 #[derive(Default)]
 struct Aside {
-    /// Nodes by the names that operations gave them.
-    aliases: Vec<(SmolStr, NodeId)>,
+    aliases: Aliases,
     /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits it undoes.

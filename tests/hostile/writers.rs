@@ -184,9 +184,6 @@ impl Things {
         write(&|writer| serde_json::to_writer(writer, &self.keyed.stats()));
         write(&|writer| serde_json::to_writer(writer, &self.limiter.snapshot()));
         write(&|writer| serde_json::to_writer(writer, &self.inbox.stats()));
-        let error = self.lock.lock("bob", AcquireOptions::new().no_wait());
-        let error = error.unwrap_err();
-        write(&|writer| serde_json::to_writer(writer, &error));
     }
 }
 
@@ -232,7 +229,7 @@ fn lock_09_a_writer_that_something_is_serialized_into_may_use_everything() {
             serialize(&mut Writer(&|| things.use_all())).unwrap();
             written += 1;
         });
-        assert!(written > 12);
+        assert!(written > 11);
     });
 }
 

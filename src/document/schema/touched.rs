@@ -2,18 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use foldhash::fast::FixedState;
-
 use super::content::Kept;
 use crate::document::{Change, Node, Place, View};
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// The nodes that a list of changes touched, in the order in which it first did.
 pub(super) struct Touched<'a> {
     entries: Vec<(&'a NodeId, Extent)>,
-    positions: HashMap<&'a NodeId, usize, FixedState>,
+    positions: HashMap<&'a NodeId, usize, Secret>,
     /// Nodes that stand where they stood and yet may be of another type.
-    retyped: HashSet<&'a NodeId, FixedState>,
+    retyped: HashSet<&'a NodeId, Secret>,
     /// Whether nodes went, so that ids may have come back.
     removed: bool,
 }

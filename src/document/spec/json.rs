@@ -147,7 +147,9 @@ impl<'j> Reader<'j> {
             }
         }
         match self.peek() {
-            None => Ok(NodeSpec { nodes }),
+            None => Ok(NodeSpec {
+                nodes: nodes.into(),
+            }),
             Some(_) => Err(self.fail("trailing characters")),
         }
     }

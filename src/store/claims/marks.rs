@@ -2,17 +2,16 @@
 
 use std::hash::BuildHasher;
 
-use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use smol_str::SmolStr;
 
 use super::Done;
+use crate::hashing::Secret;
 
 /// The marks of all events that are done, in parts that grow one at a time: a table grows by moving all that is in it, and readers
 /// of the document would wait for that.
 pub(super) struct Marks {
     parts: Box<[HashTable<(SmolStr, Done)>]>,
-    hashing: RandomState,
     len: usize,
 }
 
@@ -20,7 +19,6 @@ impl Default for Marks {
     fn default() -> Self {
         Self {
             parts: (0..Self::PARTS).map(|_| HashTable::new()).collect(),
-            hashing: RandomState::default(),
             len: 0,
         }
     }
@@ -32,7 +30,7 @@ impl Marks {
 
     /// The hash of an event and its part, which bits choose that a table has no use for: it takes the lowest and the highest seven.
     fn place(&self, id: &str) -> (u64, usize) {
-        let hash = self.hashing.hash_one(id);
+        let hash = Secret.hash_one(id);
         (hash, (hash >> 40) as usize % Self::PARTS)
     }
 
@@ -50,15 +48,13 @@ impl Marks {
     pub(super) fn insert(&mut self, id: SmolStr, done: Done) {
         debug_assert!(!self.contains(&id), "an event is done once");
         let (hash, part) = self.place(&id);
-        let hashing = &self.hashing;
-        self.parts[part].insert_unique(hash, (id, done), |(id, _)| hashing.hash_one(id.as_str()));
+        self.parts[part].insert_unique(hash, (id, done), |(id, _)| Secret.hash_one(id.as_str()));
         self.len += 1;
     }
 
     /// Takes a mark away, and returns whether there was one.
     pub(super) fn remove(&mut self, id: &str) -> bool {
         let (hash, part) = self.place(id);
-        let hashing = &self.hashing;
         let table = &mut self.parts[part];
         let Ok(found) = table.find_entry(hash, |(other, _)| other == id) else {
             return false;
@@ -66,7 +62,7 @@ impl Marks {
         found.remove();
         if table.capacity() > 4 * table.len().max(16) {
             let room = 2 * table.len();
-            table.shrink_to(room, |(id, _)| hashing.hash_one(id.as_str()));
+            table.shrink_to(room, |(id, _)| Secret.hash_one(id.as_str()));
         }
         self.len -= 1;
         true

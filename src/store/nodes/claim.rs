@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::panic::Location;
 
-use foldhash::fast::FixedState;
-
 use super::Needs;
 use super::reads::Reads;
 use crate::document::{EditError, Overlay, Snapshot, View};
+use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope};
 use crate::queue::Rights;
@@ -18,7 +17,7 @@ use crate::sync::{Mutex, rank};
 #[derive(Debug)]
 pub(in crate::store) struct OnNodes {
     /// What it has locked, without the intentions.
-    locked: HashMap<Granule, Rights, FixedState>,
+    locked: HashMap<Granule, Rights, Secret>,
     reads: Mutex<{ rank::READS }, Reads>,
     /// Why it could not lock something. It cannot be committed any more.
     failed: Option<LockError>,

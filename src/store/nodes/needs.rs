@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use foldhash::fast::FixedState;
-
 use crate::document::{Change, Node, View};
+use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::lock::{Granule, Scope};
 use crate::queue::LockMode::{self, Exclusive, NodeExclusive};
@@ -81,7 +80,7 @@ impl<'v, V: View> Needs<'v, V> {
                 .chain(view.ancestors(id))
                 .map(Node::id)
         };
-        let above: HashSet<&NodeId, FixedState> = way(one).collect();
+        let above: HashSet<&NodeId, Secret> = way(one).collect();
         match way(other).find(|id| above.contains(id)) {
             Some(common) => self.subtree(common),
             // They are in different trees, and the operation will say so.

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
-
 use crate::document::{Node, Snapshot, View, same};
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// Each node as it was first seen. What is seen again has to be the same, then and when the transaction is committed: so all
@@ -13,7 +12,7 @@ use crate::id::NodeId;
 /// for Concurrency Control*, 1981).
 #[derive(Debug, Default)]
 pub(super) struct Reads {
-    nodes: HashMap<NodeId, Option<Arc<Node>>, FixedState>,
+    nodes: HashMap<NodeId, Option<Arc<Node>>, Secret>,
     root: Option<Option<NodeId>>,
     /// The version that was read as a whole.
     version: Option<u64>,

@@ -1,10 +1,14 @@
 //! Names that operations give nodes, for the rest of their transaction.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
 use smol_str::SmolStr;
 
 use super::Transaction;
 use crate::brief::Brief;
 use crate::id::NodeId;
+use crate::steps::step;
 
 /// Why an alias does not work.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +34,50 @@ pub enum AliasError {
     },
 }
 
+/// Nodes by the names that operations gave them.
+#[derive(Default)]
+pub(super) struct Aliases {
+    nodes: BTreeMap<Alias, NodeId>,
+    /// In the order in which they were given.
+    given: Vec<SmolStr>,
+}
+
+/// A name that is compared with others, which tests of cost count.
+#[derive(PartialEq, Eq)]
+struct Alias(SmolStr);
+
+impl PartialOrd for Alias {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Alias {
+    fn cmp(&self, other: &Self) -> Ordering {
+        step();
+        self.0.cmp(&other.0)
+    }
+}
+
+impl Aliases {
+    pub(super) fn len(&self) -> usize {
+        self.given.len()
+    }
+
+    /// Keeps those that were given first.
+    pub(super) fn truncate(&mut self, len: usize) {
+        while self.given.len() > len {
+            let last = self.given.pop();
+            last.and_then(|alias| self.nodes.remove(&Alias(alias)));
+        }
+    }
+
+    fn give(&mut self, alias: SmolStr, id: NodeId) {
+        self.given.push(alias.clone());
+        self.nodes.insert(Alias(alias), id);
+    }
+}
+
 /// # Aliases
 impl Transaction {
     /// Names a node for the rest of the transaction.
@@ -37,7 +85,7 @@ impl Transaction {
         match self.named(&alias) {
             Ok(_) => Err(AliasError::Taken { alias }),
             Err(_) => {
-                self.aside_mut().aliases.push((alias, id));
+                self.aside_mut().aliases.give(alias, id);
                 Ok(())
             }
         }
@@ -49,13 +97,9 @@ impl Transaction {
     ///
     /// [`AliasError::Unknown`].
     pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
-        let aliases = self.aside.iter().flat_map(|aside| &aside.aliases);
-        let mut known = aliases.filter(|(known, _)| known == alias);
-        known
-            .next()
-            .map(|(_, id)| id)
-            .ok_or_else(|| AliasError::Unknown {
-                alias: alias.into(),
-            })
+        let alias = Alias(alias.into());
+        let aside = self.aside.as_ref();
+        let node = aside.and_then(|aside| aside.aliases.nodes.get(&alias));
+        node.ok_or(AliasError::Unknown { alias: alias.0 })
     }
 }

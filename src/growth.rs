@@ -1,0 +1,83 @@
+//! Ten times the input takes about ten times the steps: no input of a client has a cost that grows with its square.
+
+use serde_json::Value;
+
+use crate::dsl::*;
+use crate::steps::counted;
+use crate::{DataStore, NodeSpec, Operation, TransactionManager};
+
+/// The smaller size of an input.
+const SIZE: usize = 1_000;
+
+/// The steps that ten times the input may take, as a multiple. A logarithm is allowed, a square is a hundred.
+const MOST: usize = 20;
+
+/// Checks the cost of `work`, which makes its input and returns what is to be counted.
+fn grows_evenly<W: FnOnce()>(what: &str, work: impl Fn(usize) -> W) {
+    let [small, large] = [SIZE, 10 * SIZE].map(|size| counted(work(size)).1);
+    println!("{what}: {small} steps, {large} for ten times the input");
+    assert!(
+        small >= SIZE / 2,
+        "{what}: {small} steps are not all of them"
+    );
+    assert!(large <= MOST * small, "{what}: {small} steps, then {large}");
+}
+
+fn attributes(size: usize) -> Vec<(String, Value)> {
+    // Neither sorted nor the other way round.
+    let key = |nth: usize| format!("k{}", nth * 7_919 % size);
+    (0..size).map(|nth| (key(nth), nth.into())).collect()
+}
+
+fn executes(operations: Vec<Operation>) -> impl FnOnce() {
+    let manager = TransactionManager::new(DataStore::new());
+    move || drop(manager.execute(operations).unwrap())
+}
+
+/// Each attribute was found and inserted by itself: 100,000 of them held the lock for seven seconds.
+#[test]
+fn attributes_that_are_set_together_are_merged() {
+    grows_evenly("setAttrs", |size| {
+        let node = create(NodeSpec::new("x").with_id("n"));
+        executes(vec![node, set_attrs(attributes(size)).on("n")])
+    });
+}
+
+/// Each alias was compared with all before it: 50,000 of them held the lock for two seconds.
+#[test]
+fn aliases_are_found_among_many() {
+    grows_evenly("aliases", |size| {
+        let named = |nth| create(NodeSpec::new("x")).named(format!("a{nth}"));
+        executes((0..size).map(named).collect())
+    });
+}
+
+/// The deep child was copied behind the leaf at each level: 30,000 levels took 22 seconds.
+#[test]
+fn a_leaf_beside_each_level_of_a_deep_tree_copies_no_level_again() {
+    for leaf_comes_first in [true, false] {
+        grows_evenly("a leaf beside each level", |size| {
+            move || {
+                let leaf = || NodeSpec::new("leaf");
+                let deep = (0..size).fold(leaf(), |deep, _| {
+                    let children = match leaf_comes_first {
+                        true => [leaf(), deep],
+                        false => [deep, leaf()],
+                    };
+                    NodeSpec::new("x").with_children(children)
+                });
+                assert_eq!(deep.len(), 2 * size + 1);
+            }
+        });
+    }
+}
+
+/// All text before a reference was counted for each reference that a link follows: a page of a megabyte took 1.8 seconds.
+#[cfg(feature = "markdown")]
+#[test]
+fn references_to_footnotes_before_links_are_spelled_out_at_once() {
+    grows_evenly("footnotes before links", |size| {
+        let page = format!("{}\n\n[^note]: text\n", "[^note]<http://a.b> ".repeat(size));
+        move || drop(crate::from_markdown(&page))
+    });
+}
