@@ -541,7 +541,7 @@ fn whole_subtree(nodes: &[Arc<Node>]) -> Result<(), EditError> {
             reason,
         })
     };
-    let mut seen = HashSet::with_capacity_and_hasher(nodes.len(), Secret::default());
+    let mut seen = HashSet::with_capacity_and_hasher(nodes.len(), Secret);
     // What document order demands next: children with their parents, the nearest last.
     let mut ahead: Vec<(&NodeId, &NodeId)> = Vec::new();
     for (nth, node) in nodes.iter().enumerate() {
