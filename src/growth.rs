@@ -72,6 +72,17 @@ fn a_leaf_beside_each_level_of_a_deep_tree_copies_no_level_again() {
     }
 }
 
+/// Only the matches count, and how far they have to be looked for.
+#[test]
+fn patterns_look_at_each_character_once_or_twice() {
+    grows_evenly("replacePattern", |size| {
+        let text = "longer than nine. ".repeat(size);
+        let node = create(text_node("x", text).with_id("n"));
+        let replace = replace_pattern("n(i|o)ne|longer", "x$1").on("n");
+        executes(vec![node, replace])
+    });
+}
+
 /// All text before a reference was counted for each reference that a link follows: a page of a megabyte took 1.8 seconds.
 #[cfg(feature = "markdown")]
 #[test]

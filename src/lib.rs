@@ -127,8 +127,8 @@ pub use time::{Clock, ManualClock};
 pub use transaction::{
     Alias, BeforeHook, Callback, Child, EditGroup, Editor, Extent, HistoryOptions, HookFailure,
     HookId, Hooks, IdempotencyKey, InHistory, IntoOperations, NodeOperation, NodeRef, Operation,
-    OperationError, PanicPayload, Refusal, ScriptError, TransactionError, TransactionManager,
-    TransactionResult, Transient, UndoError, dsl, parse_operations, retry,
+    OperationError, PanicPayload, Pattern, PatternError, Refusal, ScriptError, TransactionError,
+    TransactionManager, TransactionResult, Transient, UndoError, dsl, parse_operations, retry,
 };
 
 /// The pages whose examples are tests.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use smol_str::SmolStr;
 
-use super::HookId;
+use super::{HookId, PatternError};
 use crate::brief::Brief;
 use crate::caught::CaughtPanic;
 use crate::document::{EditError, Position};
@@ -101,14 +101,9 @@ pub enum OperationError {
         /// Where it was to end.
         end: Position,
     },
-    /// A pattern is no regular expression.
-    #[error("the pattern {pattern:?} is not a regular expression: {reason}", pattern = Brief(.pattern))]
-    BadPattern {
-        /// The pattern.
-        pattern: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    /// A pattern cannot be used, or not on this text.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// Characters do not stand between what was to be taken away around them.
     #[error("the characters of node {id} do not begin with {before:?} and end with {after:?}", id = Brief(.id), before = Brief(.before), after = Brief(.after))]
     NotWrapped {

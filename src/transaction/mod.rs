@@ -24,7 +24,8 @@ pub use hooks::{BeforeHook, HookFailure, HookId, Hooks, Refusal};
 pub use manager::TransactionManager;
 pub use once::IdempotencyKey;
 pub use operation::{
-    Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation,
+    Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
+    PatternError,
 };
 pub use result::TransactionResult;
 pub use retry::{Transient, retry};

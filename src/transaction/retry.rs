@@ -148,7 +148,7 @@ impl OperationError {
             Self::Failed(error) => is_transient(&**error),
             Self::Alias(_)
             | Self::RangeReversed { .. }
-            | Self::BadPattern { .. }
+            | Self::Pattern(_)
             | Self::NotWrapped { .. }
             | Self::MarkNotFound { .. }
             | Self::EmptyClipboard

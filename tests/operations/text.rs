@@ -1,7 +1,7 @@
 //! Operations: text within one node.
 
 use doclock::dsl::*;
-use doclock::{EditError, Editor, OperationError, Selection, View};
+use doclock::{EditError, Editor, OperationError, Pattern, PatternError, Selection, View};
 use proptest::prelude::*;
 use regex::Regex;
 use serde_json::json;
@@ -97,16 +97,99 @@ fn a_pattern_that_is_none_is_refused() {
     let editor = note("abc");
     let error = refused(&editor, replace_pattern("a(b", "").on("note"));
     assert!(
-        matches!(&error, OperationError::BadPattern { pattern, reason }
+        matches!(&error, OperationError::Pattern(PatternError::Invalid { pattern, reason })
         if pattern == "a(b" && reason == "unclosed group")
     );
     assert_eq!(
         error.to_string(),
         r#"the pattern "a(b" is not a regular expression: unclosed group"#
     );
-    let large = refused(&editor, replace_pattern(r"\w{1000}{1000}", "").on("note"));
-    assert!(matches!(large, OperationError::BadPattern { .. }));
     refused(&editor, replace_pattern("a", "").on("nowhere"));
+}
+
+/// The error of a pattern that is refused when it replaces matches in a text.
+fn refused_pattern(text: &str, pattern: &str, replacement: &str) -> PatternError {
+    let editor = note(text);
+    match refused(&editor, replace_pattern(pattern, replacement).on("note")) {
+        OperationError::Pattern(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A pattern of 12 characters took 330 ms to compile, with the lock held.
+#[test]
+fn a_pattern_that_is_too_long_or_too_large_is_refused_when_it_is_made() {
+    let large = Pattern::new(r"\w{1000}{1000}");
+    let limit = Pattern::MAX_PROGRAM;
+    let pattern = large.as_str().into();
+    let error = PatternError::TooLarge { pattern, limit };
+    assert_eq!(large.error(), Some(&error));
+    assert_eq!(refused_pattern("abc", r"\w{1000}{1000}", ""), error);
+    assert_eq!(
+        error.to_string(),
+        r#"the pattern "\\w{1000}{1000}" takes more than 262144 bytes when it is compiled"#
+    );
+    let longest = "a".repeat(Pattern::MAX_BYTES);
+    assert_eq!(Pattern::new(longest.as_str()).error(), None);
+    let long = Pattern::new(format!("{longest}a"));
+    assert!(
+        matches!(
+            long.error(),
+            Some(PatternError::TooLong {
+                bytes: 4097,
+                limit: 4096,
+                ..
+            })
+        ),
+        "{long:?}"
+    );
+}
+
+/// To find that there is no `c`, the whole text is looked at for each of its 25,000 matches: two seconds for 50 KB.
+#[test]
+fn a_search_that_looks_at_the_text_again_and_again_is_refused() {
+    let limit = Pattern::MAX_SEARCH;
+    for pattern in ["a(?:[ab ß]*c)?", r"\ba(?:[ab ß]*c)?"] {
+        let error = refused_pattern(&"ab ß ".repeat(20_000), pattern, "x");
+        let pattern = pattern.into();
+        assert_eq!(error, PatternError::SearchTooLong { pattern, limit });
+    }
+}
+
+/// Each of its states depends on the last 200 characters, so no two places of a random text have the same.
+#[test]
+fn a_search_with_too_many_states_is_refused() {
+    let mut seed = 1u64;
+    let mut next = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if seed >> 63 == 0 { 'a' } else { 'b' }
+    };
+    let text: String = (0..200_000).map(|_| next()).collect();
+    let error = refused_pattern(&text, "[ab]*a[ab]{1000}c", "x");
+    assert!(
+        matches!(error, PatternError::SearchTooLong { .. }),
+        "{error}"
+    );
+}
+
+/// 1,000 characters became 10 MB.
+#[test]
+fn a_replacement_that_is_too_long_is_refused() {
+    let limit = Pattern::MAX_OUTPUT;
+    let half = "x".repeat(limit / 2);
+    let text = "a".repeat(1_000);
+    for (pattern, replacement) in [
+        ("a", "x".repeat(2_000)),
+        (".*", "$0".repeat(2_000)),
+        ("aaa", half.clone()),
+    ] {
+        let error = refused_pattern(&text, pattern, &replacement);
+        let pattern = pattern.into();
+        assert_eq!(error, PatternError::OutputTooLong { pattern, limit });
+    }
+    let editor = note("aa");
+    run(&editor, replace_pattern("a", half).on("note"));
+    assert_eq!(read(&editor).len(), limit);
 }
 
 #[test]
@@ -133,7 +216,9 @@ proptest! {
     #[test]
     fn replacing_is_what_the_regex_crate_calls_replacing_all(
         text in "[ab🦀ß\n]{0,12}",
-        pattern in prop::sample::select(vec!["a", "a*", "(a)(b)?", "", r"\b", "[^a]+", "(?m)^", "🦀|ß", "$"]),
+        pattern in prop::sample::select(vec![
+            "a", "a*", "(a)(b)?", "", r"\b", "[^a]+", "(?m)^", "🦀|ß", "$", r"\B", "a|ab", "a??", "(?:a|b)*?ß", r"\bß|b\b", "b|",
+        ]),
         replacement in prop::sample::select(vec!["", "x", "$0$0", "${1}-$2", "ßß🦀", "$$"]),
     ) {
         let editor = note(&text);

@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds};
 
 use smol_str::SmolStr;
 
-use crate::transaction::{Extent, NodeOperation};
+use crate::transaction::{Extent, NodeOperation, Pattern};
 
 /// Replaces the whole text. Its marks go with the old text. The same text changes nothing, not even the marks.
 pub fn set_text(text: impl Into<SmolStr>) -> NodeOperation {
@@ -65,11 +65,11 @@ pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeO
     }
 }
 
-/// Replaces each match of a regular expression in the node's text, in the syntax of the regex crate. `$1` or `${name}` in
-/// the replacement stand for what a group matched, `$$` for a dollar. A pattern that is none is an error. Each match is
-/// replaced as by [`replace_text`], so marks around it stay.
+/// Replaces each match of a [`Pattern`] in the node's text. `$1` or `${name}` in the replacement stand for what a group
+/// matched, `$$` for a dollar. A pattern that cannot be used is an error, and so is one whose search or whose output is
+/// larger than its bounds. Each match is replaced as by [`replace_text`], so marks around it stay.
 pub fn replace_pattern(
-    pattern: impl Into<String>,
+    pattern: impl Into<Pattern>,
     replacement: impl Into<String>,
 ) -> NodeOperation {
     NodeOperation::ReplacePattern {

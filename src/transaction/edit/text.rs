@@ -2,58 +2,27 @@
 
 use std::ops::Range;
 
-use regex::Regex;
-use smol_str::SmolStr;
-
 use super::Edited;
 use super::range::reselect;
 use crate::document::{EditError, Position, View, plan};
 use crate::id::NodeId;
 use crate::store::Transaction;
+use crate::transaction::Pattern;
 use crate::transaction::error::OperationError;
 
 /// From the last match to the first, so that the places of those to come stay what they are.
 pub(super) fn replace_pattern(
     on: &mut Transaction,
     id: &NodeId,
-    pattern: &str,
+    pattern: &Pattern,
     replacement: &str,
 ) -> Edited {
-    let pattern = regex(pattern)?;
     let text = plan::find(on, id)?.text().to_string();
-    for (range, replaced) in replacements(&pattern, &text, replacement).into_iter().rev() {
+    let replacements = pattern.replacements(&text, replacement)?;
+    for (range, replaced) in replacements.into_iter().rev() {
         on.replace_text(id, range, replaced)?;
     }
     Ok(())
-}
-
-fn regex(pattern: &str) -> Result<Regex, OperationError> {
-    Regex::new(pattern).map_err(|error| {
-        // Above its last line, the crate draws the pattern with a pointer to the fault.
-        let message = error.to_string();
-        let reason = message.lines().last().unwrap_or_default();
-        OperationError::BadPattern {
-            pattern: pattern.to_owned(),
-            reason: reason.trim_start_matches("error: ").to_owned(),
-        }
-    })
-}
-
-/// Where the matches are, in characters, and what takes their places.
-fn replacements(pattern: &Regex, text: &str, replacement: &str) -> Vec<(Range<usize>, SmolStr)> {
-    // Characters are counted from one match to the next, not each time from the start.
-    let (mut byte, mut count) = (0, 0);
-    let mut found = Vec::new();
-    for captures in pattern.captures_iter(text) {
-        let whole = captures.get_match();
-        let start = count + text[byte..whole.start()].chars().count();
-        let end = start + whole.as_str().chars().count();
-        (byte, count) = (whole.end(), end);
-        let mut replaced = String::new();
-        captures.expand(replacement, &mut replaced);
-        found.push((start..end, replaced.into()));
-    }
-    found
 }
 
 /// The characters that are meant, if the text has them.

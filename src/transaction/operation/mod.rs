@@ -3,6 +3,7 @@
 mod callback;
 mod list;
 mod node;
+mod pattern;
 mod target;
 mod wire;
 
@@ -16,6 +17,7 @@ use smol_str::SmolStr;
 pub use callback::Callback;
 pub use list::IntoOperations;
 pub use node::NodeOperation;
+pub use pattern::{Pattern, PatternError};
 pub use target::{Alias, Child, Extent, NodeRef};
 pub(super) use wire::Malformed;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::{Child, NodeRef};
+use super::{Child, NodeRef, Pattern};
 use crate::document::{Attributes, Fragment, Mark, NodeSpec, value};
 
 /// Something to be done to a node that is named elsewhere: by [`on`](NodeOperation::on) or by
@@ -156,7 +156,7 @@ pub enum NodeOperation {
     /// See [`dsl::replace_pattern`](crate::dsl::replace_pattern).
     ReplacePattern {
         /// The regular expression.
-        pattern: String,
+        pattern: Pattern,
         /// What takes the place of each match.
         replacement: String,
     },

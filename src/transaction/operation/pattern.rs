@@ -1,0 +1,474 @@
+//! Regular expressions of clients: compiled when they are made, and bounded in all that they can cost.
+//!
+//! The search follows the crate regex-automata's lazy automata byte by byte, so that each byte it looks at is counted: finding
+//! the end of a match can look far beyond it, and would do so again for the next match.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::hybrid::{self, LazyStateID};
+use regex_automata::util::captures::Captures;
+use regex_automata::util::interpolate;
+use regex_automata::{Anchored, Input, MatchError, PatternID, meta, nfa::thompson};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smol_str::SmolStr;
+
+use crate::brief::Brief;
+use crate::steps::steps;
+
+/// A regular expression in the syntax of the regex crate. It is compiled when it is made, before any lock is requested.
+///
+/// A pattern that comes from a client cannot stop others: its length, its compiled size, the search and the replaced text are
+/// bounded. In JSON it is a string.
+///
+/// ```
+/// use doclock::{DataStore, Editor, Pattern, PatternError, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let year = Pattern::new("[0-9]{4}");
+/// assert_eq!(year.error(), None);
+/// transaction(&editor, [
+///     create(text_node("inline-text", "Since 1999").with_id("t")),
+///     replace_pattern(year, "2000").on("t"),
+/// ])
+/// .commit()?;
+///
+/// let large = Pattern::new("[a-z]{1000}{1000}");
+/// assert!(matches!(large.error(), Some(PatternError::TooLarge { .. })));
+/// # Ok::<(), doclock::TransactionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    source: SmolStr,
+    program: Result<Arc<Program>, PatternError>,
+}
+
+/// Why a pattern cannot be used, or is not used on a text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// It is no regular expression.
+    #[error("the pattern {pattern:?} is not a regular expression: {reason}", pattern = Brief(.pattern))]
+    Invalid {
+        /// The pattern.
+        pattern: SmolStr,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It has more bytes than [`Pattern::MAX_BYTES`].
+    #[error("the pattern {pattern:?} has {bytes} bytes: the limit is {limit}", pattern = Brief(.pattern))]
+    TooLong {
+        /// The pattern.
+        pattern: SmolStr,
+        /// How many it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
+    /// Compiled, it takes more memory than [`Pattern::MAX_PROGRAM`].
+    #[error("the pattern {pattern:?} takes more than {limit} bytes when it is compiled", pattern = Brief(.pattern))]
+    TooLarge {
+        /// The pattern.
+        pattern: SmolStr,
+        /// How many bytes it may take.
+        limit: usize,
+    },
+    /// The search looks at more bytes than [`Pattern::MAX_SEARCH`], those that it looks at again included, or needs more
+    /// memory than it has.
+    #[error("the search for the pattern {pattern:?} takes more than {limit} steps", pattern = Brief(.pattern))]
+    SearchTooLong {
+        /// The pattern.
+        pattern: SmolStr,
+        /// How many bytes it may look at.
+        limit: usize,
+    },
+    /// What takes the places of all matches together has more bytes than [`Pattern::MAX_OUTPUT`].
+    #[error("what replaces the matches of the pattern {pattern:?} has more than {limit} bytes", pattern = Brief(.pattern))]
+    OutputTooLong {
+        /// The pattern.
+        pattern: SmolStr,
+        /// How many it may have.
+        limit: usize,
+    },
+}
+
+#[derive(Debug)]
+struct Program {
+    /// Finds the groups of a match.
+    groups: meta::Regex,
+    /// Finds where matches end, and from there where they start.
+    ends: DFA,
+    starts: DFA,
+}
+
+impl Pattern {
+    /// How many bytes a pattern has at most.
+    pub const MAX_BYTES: usize = 4096;
+
+    /// How many bytes it takes at most when it is compiled. Compiling takes milliseconds then.
+    pub const MAX_PROGRAM: usize = 256 << 10;
+
+    /// How many bytes of text one operation looks at, at most; each as often as it is looked at.
+    pub const MAX_SEARCH: usize = 16 << 20;
+
+    /// How many bytes take the places of the matches of one operation, at most.
+    pub const MAX_OUTPUT: usize = 1 << 20;
+
+    /// The memory of a search. Where a pattern has so many states that they do not fit in, they are forgotten and found again.
+    const CACHE: usize = 1 << 20;
+
+    /// How often they may be forgotten.
+    const FORGOTTEN: usize = 16;
+
+    /// Compiles a regular expression. What is wrong with it is told by [`error`](Self::error), and by each operation
+    /// with it.
+    pub fn new(source: impl Into<SmolStr>) -> Self {
+        let source = source.into();
+        let program = Program::compile(&source).map(Arc::new);
+        Self { source, program }
+    }
+
+    /// The regular expression.
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// Why it cannot be used, if it cannot.
+    pub fn error(&self) -> Option<&PatternError> {
+        self.program.as_ref().err()
+    }
+
+    /// Where the matches are, in characters, and what takes their places.
+    pub(in crate::transaction) fn replacements(
+        &self,
+        text: &str,
+        replacement: &str,
+    ) -> Result<Vec<(Range<usize>, SmolStr)>, PatternError> {
+        let program = self.program.as_ref().map_err(PatternError::clone)?;
+        let mut search = Search::new(&self.source, program, text);
+        // Characters are counted from one match to the next, not each time from the start.
+        let (mut byte, mut count) = (0, 0);
+        let mut room = Self::MAX_OUTPUT;
+        let mut found = Vec::new();
+        while let Some(whole) = search.next_match()? {
+            let start = count + text[byte..whole.start].chars().count();
+            let end = start + text[whole.clone()].chars().count();
+            (byte, count) = (whole.end, end);
+            let replaced = match replacement.contains('$') {
+                true => search.expand(whole, replacement, room)?,
+                false => SmolStr::new(replacement),
+            };
+            let left = room.checked_sub(replaced.len());
+            room = left.ok_or_else(|| search.output_too_long())?;
+            found.push((start..end, replaced));
+        }
+        Ok(found)
+    }
+}
+
+impl Program {
+    fn compile(source: &SmolStr) -> Result<Self, PatternError> {
+        let pattern = || source.clone();
+        if source.len() > Pattern::MAX_BYTES {
+            return Err(PatternError::TooLong {
+                pattern: pattern(),
+                bytes: source.len(),
+                limit: Pattern::MAX_BYTES,
+            });
+        }
+        let config = meta::Config::new()
+            .nfa_size_limit(Some(Pattern::MAX_PROGRAM))
+            .onepass_size_limit(Some(Pattern::MAX_PROGRAM))
+            .hybrid_cache_capacity(Pattern::CACHE);
+        let groups = meta::Regex::builder().configure(config).build(source);
+        let groups = groups.map_err(|error| match error.syntax_error() {
+            Some(error) => {
+                // Above its last line, the crate draws the pattern with a pointer to the fault.
+                let message = error.to_string();
+                let reason = message.lines().last().unwrap_or_default();
+                PatternError::Invalid {
+                    pattern: pattern(),
+                    reason: reason.trim_start_matches("error: ").to_owned(),
+                }
+            }
+            None => Self::too_large(source),
+        })?;
+        let dfa = DFA::config()
+            .cache_capacity(Pattern::CACHE)
+            .skip_cache_capacity_check(true)
+            .minimum_cache_clear_count(Some(Pattern::FORGOTTEN))
+            .unicode_word_boundary(true);
+        let thompson = thompson::Config::new().nfa_size_limit(Some(Pattern::MAX_PROGRAM));
+        let both = hybrid::regex::Regex::builder()
+            .thompson(thompson)
+            .dfa(dfa)
+            .build(source)
+            .map_err(|_| Self::too_large(source))?;
+        Ok(Self {
+            groups,
+            ends: both.forward().clone(),
+            starts: both.reverse().clone(),
+        })
+    }
+
+    fn too_large(source: &SmolStr) -> PatternError {
+        PatternError::TooLarge {
+            pattern: source.clone(),
+            limit: Pattern::MAX_PROGRAM,
+        }
+    }
+}
+
+/// One search through a text, from match to match.
+struct Search<'a> {
+    source: &'a SmolStr,
+    program: &'a Program,
+    text: &'a str,
+    ends: Cache,
+    starts: Cache,
+    groups: Option<Captures>,
+    /// Where to go on, and where the last match ended.
+    at: usize,
+    last: Option<usize>,
+    /// How many bytes may still be looked at.
+    left: usize,
+}
+
+/// Why the automata found neither a match nor that there is none.
+enum Stop {
+    /// Too many steps, or too many states.
+    Effort,
+    /// A byte that is not of ASCII where the pattern asks for the edge of a word.
+    Foreign,
+}
+
+impl<'a> Search<'a> {
+    fn new(source: &'a SmolStr, program: &'a Program, text: &'a str) -> Self {
+        Self {
+            source,
+            program,
+            text,
+            ends: program.ends.create_cache(),
+            starts: program.starts.create_cache(),
+            groups: None,
+            at: 0,
+            last: None,
+            left: Pattern::MAX_SEARCH,
+        }
+    }
+
+    /// The next match, which may be empty, but not where the last one ended.
+    fn next_match(&mut self) -> Result<Option<Range<usize>>, PatternError> {
+        while self.at <= self.text.len() {
+            let Some(found) = self.find()? else {
+                break;
+            };
+            let splits = !self.text.is_char_boundary(found.start);
+            if found.is_empty() && (splits || self.last == Some(found.end)) {
+                // Nothing else can be matched there, unless it is longer.
+                self.at = found.end.max(self.at) + 1;
+                continue;
+            }
+            (self.at, self.last) = (found.end, Some(found.end));
+            return Ok(Some(found));
+        }
+        self.at = self.text.len() + 1;
+        Ok(None)
+    }
+
+    fn find(&mut self) -> Result<Option<Range<usize>>, PatternError> {
+        match self.find_by_automata() {
+            Ok(found) => Ok(found),
+            Err(Stop::Effort) => Err(self.search_too_long()),
+            Err(Stop::Foreign) => {
+                // How far the crate looks is not known, so it counts as looking at all that is left.
+                let spent = self.spend(self.text.len() - self.at + 1);
+                spent.map_err(|_| self.search_too_long())?;
+                let found = self
+                    .program
+                    .groups
+                    .search(&self.input(self.at..self.text.len()));
+                Ok(found.map(|found| found.range()))
+            }
+        }
+    }
+
+    fn find_by_automata(&mut self) -> Result<Option<Range<usize>>, Stop> {
+        let Some(end) = self.find_end()? else {
+            return Ok(None);
+        };
+        Ok(Some(self.find_start(end)?..end))
+    }
+
+    /// Where the first match ends, of which the syntax prefers one.
+    fn find_end(&mut self) -> Result<Option<usize>, Stop> {
+        let dfa = &self.program.ends;
+        let input = self.input(self.at..self.text.len());
+        let mut state = dfa.start_state_forward(&mut self.ends, &input)?;
+        let mut end = None;
+        for (place, byte) in (self.at..).zip(&self.text.as_bytes()[self.at..]) {
+            self.left = self.left.checked_sub(1).ok_or(Stop::Effort)?;
+            steps(1);
+            state = dfa.next_state(&mut self.ends, state, *byte)?;
+            match state.is_tagged().then(|| Tag::of(state)) {
+                Some(Tag::Match) => end = Some(place),
+                Some(Tag::Dead) => return Ok(end),
+                Some(Tag::Quit) => return Err(Stop::Foreign),
+                Some(Tag::Other) | None => {}
+            }
+        }
+        let state = dfa.next_eoi_state(&mut self.ends, state)?;
+        Ok(if state.is_match() {
+            Some(self.text.len())
+        } else {
+            end
+        })
+    }
+
+    /// Where the match starts that ends there: the first place from which that end is reached.
+    fn find_start(&mut self, end: usize) -> Result<usize, Stop> {
+        let dfa = &self.program.starts;
+        let input = self.input(self.at..end).anchored(Anchored::Yes);
+        let mut state = dfa.start_state_reverse(&mut self.starts, &input)?;
+        let mut start = end;
+        let bytes = self.text.as_bytes();
+        for place in (self.at..end).rev() {
+            self.left = self.left.checked_sub(1).ok_or(Stop::Effort)?;
+            steps(1);
+            state = dfa.next_state(&mut self.starts, state, bytes[place])?;
+            match state.is_tagged().then(|| Tag::of(state)) {
+                Some(Tag::Match) => start = place + 1,
+                Some(Tag::Dead) => return Ok(start),
+                Some(Tag::Quit) => return Err(Stop::Foreign),
+                Some(Tag::Other) | None => {}
+            }
+        }
+        // A state says one byte later that it matched.
+        let state = match self.at.checked_sub(1) {
+            Some(before) => dfa.next_state(&mut self.starts, state, bytes[before])?,
+            None => dfa.next_eoi_state(&mut self.starts, state)?,
+        };
+        match () {
+            () if state.is_match() => Ok(self.at),
+            () if state.is_quit() => Err(Stop::Foreign),
+            () => Ok(start),
+        }
+    }
+
+    /// What takes the place of a match, with its groups.
+    fn expand(
+        &mut self,
+        whole: Range<usize>,
+        replacement: &str,
+        room: usize,
+    ) -> Result<SmolStr, PatternError> {
+        let spent = self.spend(whole.len());
+        spent.map_err(|_| self.search_too_long())?;
+        let regex = &self.program.groups;
+        let input = self.input(whole).anchored(Anchored::Yes);
+        let groups = self.groups.get_or_insert_with(|| regex.create_captures());
+        regex.search_captures(&input, groups);
+        let (mut replaced, mut fits) = (String::new(), true);
+        let append = |group: usize, to: &mut String| {
+            let Some(span) = groups.get_group(group) else {
+                return;
+            };
+            fits &= to.len() + span.len() <= room;
+            if fits {
+                to.push_str(&self.text[span.range()]);
+            }
+        };
+        let index = |name: &str| groups.group_info().to_index(PatternID::ZERO, name);
+        interpolate::string(replacement, append, index, &mut replaced);
+        match fits {
+            true => Ok(replaced.into()),
+            false => Err(self.output_too_long()),
+        }
+    }
+
+    fn input(&self, range: Range<usize>) -> Input<'a> {
+        Input::new(self.text).range(range)
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
+        steps(bytes);
+        self.left = self.left.checked_sub(bytes).ok_or(Stop::Effort)?;
+        Ok(())
+    }
+
+    fn search_too_long(&self) -> PatternError {
+        PatternError::SearchTooLong {
+            pattern: self.source.clone(),
+            limit: Pattern::MAX_SEARCH,
+        }
+    }
+
+    fn output_too_long(&self) -> PatternError {
+        PatternError::OutputTooLong {
+            pattern: self.source.clone(),
+            limit: Pattern::MAX_OUTPUT,
+        }
+    }
+}
+
+/// What a state of an automaton says that is about more than the next state.
+enum Tag {
+    Match,
+    Dead,
+    Quit,
+    Other,
+}
+
+impl Tag {
+    fn of(state: LazyStateID) -> Self {
+        match () {
+            () if state.is_match() => Self::Match,
+            () if state.is_dead() => Self::Dead,
+            () if state.is_quit() => Self::Quit,
+            () => Self::Other,
+        }
+    }
+}
+
+impl From<hybrid::CacheError> for Stop {
+    fn from(_: hybrid::CacheError) -> Self {
+        Self::Effort
+    }
+}
+
+impl From<MatchError> for Stop {
+    /// Of a start state: it needs a byte before it that is not of ASCII, or there were too many states.
+    fn from(error: MatchError) -> Self {
+        match error.kind() {
+            regex_automata::MatchErrorKind::Quit { .. } => Self::Foreign,
+            _ => Self::Effort,
+        }
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+impl<S: Into<SmolStr>> From<S> for Pattern {
+    fn from(source: S) -> Self {
+        Self::new(source)
+    }
+}
+
+impl Serialize for Pattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.source)
+    }
+}
+
+impl<'de> Deserialize<'de> for Pattern {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SmolStr::deserialize(deserializer).map(Self::new)
+    }
+}
