@@ -396,7 +396,7 @@ impl DataStore {
         self.0.lock.dump()
     }
 
-    /// The lock's figures and state, all of one moment.
+    /// The lock's figures and state, all of one moment but for those who wait behind the first 32.
     pub fn lock_stats(&self) -> LockStats {
         self.0.lock.stats()
     }

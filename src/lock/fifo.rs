@@ -21,7 +21,7 @@ use super::{
     QueueEntry, ReleaseError,
 };
 use crate::id::{LockId, OwnerId, random_session};
-use crate::queue::Part;
+use crate::queue::{Cursor, Part};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 
@@ -289,18 +289,16 @@ impl FifoLock {
         self.0.state.lock().queue_length()
     }
 
-    /// Who waits, in order.
+    /// Who waits, in order: the first 32 of one moment, the others noted down a page at a time, as in a
+    /// [dump](LockDump).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        self.0.step(|state, now| state.entries(now.at).collect())
+        let first = self.0.step(|state, now| state.page(None, 0, now.at));
+        self.list_from(first)
     }
 
-    /// Who holds and who waits, for a person to read when something hangs. Unlike [`stats`](Self::stats) it lets others go on
-    /// while it is taken, however long the line is.
-    pub fn dump(&self) -> LockDump {
-        let (holder, (mut waiting, mut next)) = self.0.step(|state, now| {
-            let holder = state.current(now.at);
-            (holder, state.page(None, 0, now.at))
-        });
+    /// A page of the line and all behind it. Others go on between one page and the next.
+    fn list_from(&self, first: (Vec<QueueEntry>, Option<Cursor>)) -> Vec<QueueEntry> {
+        let (mut waiting, mut next) = first;
         while let Some(position) = next {
             let listed = waiting.len();
             let page = |state: &mut State, now: Moment| state.page(Some(position), listed, now.at);
@@ -308,12 +306,29 @@ impl FifoLock {
             waiting.extend(entries);
             next = after;
         }
+        waiting
+    }
+
+    /// Who holds and who waits, for a person to read when something hangs. Others go on while it is taken, however long the
+    /// line is.
+    pub fn dump(&self) -> LockDump {
+        let (holder, first) = self.0.step(|state, now| {
+            let holder = state.current(now.at);
+            (holder, state.page(None, 0, now.at))
+        });
+        let waiting = self.list_from(first);
         LockDump { holder, waiting }
     }
 
-    /// Figures and state of one moment.
+    /// Figures and state of one moment. Of those who wait the first 32 are of that moment too, and the others are noted
+    /// down a page at a time, as in a [dump](LockDump).
     pub fn stats(&self) -> LockStats {
-        self.0.step(|state, now| state.stats(now.at))
+        let (stats, first) = self.0.step(|state, now| {
+            let stats = state.stats(now.at);
+            (stats, state.page(None, 0, now.at))
+        });
+        let queue = self.list_from(first);
+        LockStats { queue, ..stats }
     }
 
     /// Sets all figures to zero. Holder and line stay; a hold that began before counts whole when it ends.

@@ -459,9 +459,10 @@ impl State {
         self.tempo.calm();
     }
 
+    /// Figures and state, without the list of those who wait.
     pub(super) fn stats(&self, now: Timestamp) -> LockStats {
         let current = self.current(now);
-        self.figures.stats(current, self.entries(now).collect())
+        self.figures.stats(current, self.queue_length())
     }
 }
 

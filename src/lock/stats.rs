@@ -53,7 +53,7 @@ pub struct DurationSummary {
     pub max: Duration,
 }
 
-/// The figures of a lock and its state, all of one moment.
+/// The figures of a lock and its state, all of one moment but for a long [`queue`](Self::queue).
 ///
 /// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -90,7 +90,8 @@ pub struct LockStats {
     pub is_locked: bool,
     /// Who holds now.
     pub current_lock: Option<LockInfo>,
-    /// Who waits now, in order.
+    /// Who waits, in order. The first 32 are of the same moment as all else; who comes after them is noted down a
+    /// little later, when some may have left and others joined.
     pub queue: Vec<QueueEntry>,
 }
 
@@ -106,11 +107,7 @@ impl Recorder {
         self.hold.summary(self.releases + self.revocations, 0)
     }
 
-    pub(super) fn stats(
-        &self,
-        current_lock: Option<LockInfo>,
-        queue: Vec<QueueEntry>,
-    ) -> LockStats {
+    pub(super) fn stats(&self, current_lock: Option<LockInfo>, queue_length: usize) -> LockStats {
         let wait = self.wait_summary();
         LockStats {
             total_acquisitions: self.acquisitions,
@@ -123,10 +120,10 @@ impl Recorder {
             average_wait_time: wait.mean,
             wait,
             hold: self.hold_summary(),
-            queue_length: queue.len(),
+            queue_length,
             is_locked: current_lock.is_some(),
             current_lock,
-            queue,
+            queue: Vec::new(),
         }
     }
 }

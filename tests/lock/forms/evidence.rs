@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CallSite, CancelToken, DataStore, Editor, LockDump, LockId, Operation,
-    QueueEntry, TransactionManager, dsl,
+    AcquireOptions, CallSite, CancelToken, DataStore, Editor, LockId, Operation, QueueEntry,
+    TransactionManager, dsl,
 };
 
 use super::waits::timeout_of;
@@ -16,7 +16,7 @@ use crate::{patient, until_waiting};
 
 in_both_forms!(
     lock_05_a_list_names_the_list_that_keeps_it_waiting,
-    lock_08_a_dump_lists_a_long_line_of_lists_while_others_come_and_go,
+    lock_08_a_long_line_of_lists_is_listed_while_others_come_and_go,
 );
 
 const MS: Duration = Duration::from_millis(1);
@@ -148,7 +148,7 @@ fn lock_08_the_line_names_the_call_site_of_each_way_to_ask() {
     }
 }
 
-fn lock_08_a_dump_lists_a_long_line_of_lists_while_others_come_and_go(form: Form) {
+fn lock_08_a_long_line_of_lists_is_listed_while_others_come_and_go(form: Form) {
     const STAY: usize = 100;
     let scene = Scene::new(form);
     let token = CancelToken::new();
@@ -186,21 +186,23 @@ fn lock_08_a_dump_lists_a_long_line_of_lists_while_others_come_and_go(form: Form
             });
         }
     });
-    let dumps: Vec<LockDump> = (0..200)
-        .map(|nth| {
+    let listed: Vec<_> = (0..200)
+        .flat_map(|nth| {
             if nth == 100 {
                 token.cancel();
             }
-            scene.store.lock_dump()
+            let (dump, stats) = (scene.store.lock_dump(), scene.store.lock_stats());
+            assert_eq!(dump.holder.unwrap().owner_id.as_str(), "holder");
+            assert_eq!(stats.current_lock.unwrap().owner_id.as_str(), "holder");
+            [dump.waiting, stats.queue, scene.store.queue_info()]
         })
         .collect();
     done.store(true, Ordering::SeqCst);
     coming.join().unwrap();
-    for dump in dumps {
-        assert_eq!(dump.holder.unwrap().owner_id.as_str(), "holder");
-        let places: Vec<_> = dump.waiting.iter().map(|entry| entry.place).collect();
+    for waiting in listed {
+        let places: Vec<_> = waiting.iter().map(|entry| entry.place).collect();
         assert_eq!(places, (1..=places.len()).collect::<Vec<_>>());
-        assert_eq!(ids(dump.waiting), all);
+        assert_eq!(ids(waiting), all);
     }
     scene.go_on();
     for waiter in staying {
