@@ -2,10 +2,11 @@
 //! process allocates is counted.
 
 use std::alloc::System;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use doclock::{
-    Call, DataStore, FifoLock, InFlightLimiter, KeyedLock, KeyedOptions, LimiterOptions,
+    Call, DataStore, FifoLock, InFlightLimiter, Inbox, KeyedLock, KeyedOptions, LimiterOptions,
     ManualClock, NodeSpec, Scope, Snapshot, StoreOptions,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -18,6 +19,9 @@ const LOCK: usize = 1024;
 
 /// The most that a store keeps beyond its document.
 const STORE: usize = 2048;
+
+/// What other tests allocate meanwhile would be counted.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// How often each object is used.
 const USES: u64 = 1_000;
@@ -66,6 +70,7 @@ fn store(clock: &ManualClock) -> DataStore {
 /// Once each histogram took 37 kB from the beginning, so an idle lock took 75 kB and ten thousand idle stores 780 MB.
 #[test]
 fn idle_objects_are_small_also_after_uncontended_use() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let clock = ManualClock::new();
     within(LOCK, "a lock", kept(FifoLock::new));
     let used = kept(|| {
@@ -148,4 +153,27 @@ fn idle_objects_are_small_also_after_uncontended_use() {
         keyed
     });
     within(LOCK, "a keyed lock that was used", used);
+}
+
+/// Once an inbox kept 43 MB of a million events that were pruned: the room of the list by which they are pruned.
+#[test]
+fn an_inbox_keeps_nothing_of_pruned_events() {
+    let clock = ManualClock::new();
+    let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
+    let inbox = |events: u64| {
+        let store = store(&clock);
+        let inbox = Inbox::new(&store, "orders");
+        for nth in 0..events {
+            let event = (format!("evt-{nth}"), day(1), ());
+            inbox.process(&event, |_, _| Ok(())).unwrap();
+        }
+        assert_eq!(inbox.prune(day(2)) as u64, events);
+        inbox
+    };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let idle = kept(|| inbox(1));
+    let pruned = kept(|| inbox(20_000));
+    println!("an inbox: {idle} bytes, {pruned} after events that were pruned");
+    // Room for a few events stays.
+    assert!(pruned <= idle + 4 * LOCK, "{idle} bytes, then {pruned}");
 }

@@ -389,6 +389,17 @@ impl Claims {
     /// Forgets up to `most` of what is done or dead and was sent before a moment, the oldest first. Returns how many it forgot,
     /// and whether it came to an end.
     pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
+        let pruned = self.prune_some(sent_before, most);
+        if self.by_age.capacity() > 4 * self.by_age.len().max(16) {
+            self.by_age.shrink_to(2 * self.by_age.len());
+        }
+        if self.open.capacity() > 4 * self.open.len().max(16) {
+            self.open.shrink_to(2 * self.open.len());
+        }
+        pruned
+    }
+
+    fn prune_some(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
         let mut forgotten = 0;
         for _ in 0..most {
             let oldest = self.by_age.peek();

@@ -60,7 +60,9 @@ impl Marks {
             return false;
         };
         found.remove();
-        if table.capacity() > 4 * table.len().max(16) {
+        if table.is_empty() {
+            *table = HashTable::new();
+        } else if table.capacity() > 4 * table.len().max(16) {
             let room = 2 * table.len();
             table.shrink_to(room, |(id, _)| Secret.hash_one(id.as_str()));
         }
