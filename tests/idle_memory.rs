@@ -5,9 +5,10 @@ use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use doclock::dsl::{delete_text_range, insert_text};
 use doclock::{
-    Call, DataStore, FifoLock, InFlightLimiter, Inbox, KeyedLock, KeyedOptions, LimiterOptions,
-    ManualClock, NodeSpec, Scope, Snapshot, StoreOptions,
+    Call, DataStore, Editor, FifoLock, InFlightLimiter, Inbox, KeyedLock, KeyedOptions,
+    LimiterOptions, ManualClock, Mark, NodeSpec, Scope, Snapshot, StoreOptions,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
@@ -176,4 +177,43 @@ fn an_inbox_keeps_nothing_of_pruned_events() {
     println!("an inbox: {idle} bytes, {pruned} after events that were pruned");
     // Room for a few events stays.
     assert!(pruned <= idle + 4 * LOCK, "{idle} bytes, then {pruned}");
+}
+
+/// Each keystroke kept two full lists of marks: a thousand beside ten thousand marks took 560 MB of history.
+#[test]
+fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
+    const KEYSTROKES: usize = 500;
+    const MARKS: usize = 2_000;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let history = |typed: bool| {
+        let store = DataStore::new();
+        let mut transaction = store.begin("setup").unwrap();
+        let marks = (0..MARKS).map(|nth| Mark::new("bold", 3 * nth..3 * nth + 2));
+        let text = NodeSpec::new("text")
+            .with_id("t")
+            .with_text("abc".repeat(MARKS));
+        transaction.create(text.with_marks(marks)).unwrap();
+        transaction.commit().unwrap();
+        let editor = Editor::new(store, "ann");
+        for nth in 0..KEYSTROKES {
+            // Within a mark, now here, now there, so that no keystroke is combined with the last.
+            let at = 3 * (nth * 7_919 % MARKS) + 1;
+            let keystroke = match nth % 2 {
+                0 => insert_text(at, "x"),
+                _ => delete_text_range(at, at + 1),
+            };
+            let result = editor.execute([keystroke.on("t")]).unwrap();
+            assert!(!typed || result.version as usize == nth + 2);
+            if !typed {
+                editor.clear_history();
+            }
+        }
+        editor
+    };
+    let kept = kept(|| history(true)) - kept(|| history(false));
+    within(
+        KEYSTROKES * 1024,
+        "a thousand keystrokes beside marks",
+        kept,
+    );
 }

@@ -64,15 +64,13 @@ impl Attributes {
         pairs.map(|(key, value)| (key, value))
     }
 
-    /// Some order, the same for equal attributes: that of their JSON.
+    /// Some order, the same for equal attributes.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
-        let json = |attributes: &Self| {
-            let pairs = attributes.iter();
-            pairs
-                .map(|(key, value)| (key.clone(), value.to_string()))
-                .collect::<Vec<_>>()
+        let by_pair = |(key, value): (&SmolStr, &Value), (other_key, other): (&SmolStr, &Value)| {
+            key.cmp(other_key)
+                .then_with(|| value::compare(value, other))
         };
-        json(self).cmp(&json(other))
+        value::compare_lists(self.iter(), other.iter(), by_pair)
     }
 
     /// Sets or removes attributes, in about the time that it takes to look at each of them and of the present ones.

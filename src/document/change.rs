@@ -69,15 +69,18 @@ pub enum Change {
         /// The characters that come.
         #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
         inserted: SmolStr,
-        /// The marks, where they change.
+        /// The marks that do not follow from the splice; `None` where all do.
+        ///
+        /// A mark before the characters, behind them or around all of them follows: it stays, is shifted, grows or
+        /// shrinks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         marks: Option<MarksChange>,
     },
-    /// Replaces the marks of a node's text.
+    /// Removes marks of a node's text and adds others.
     SetMarks {
         /// The node.
         id: NodeId,
-        /// Before and after.
+        /// What is removed and what is added. All other marks stay.
         #[serde(flatten)]
         marks: MarksChange,
     },
@@ -162,13 +165,16 @@ pub struct Half {
     pub attributes: Attributes,
 }
 
-/// The marks of a text before and after a change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The marks of a text that are different after a change. It tells nothing of the others, so its size does not depend on how
+/// many there are.
+///
+/// In JSON: `{"removed": […], "added": […]}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarksChange {
-    /// The marks so far.
-    pub before: Marks,
-    /// The marks then.
-    pub after: Marks,
+    /// Marks that go, as they are before the change. Each of them has to be there, with this range and these attributes.
+    pub removed: Marks,
+    /// Marks that come, as they are after the change. They and those that stay are in normal form.
+    pub added: Marks,
 }
 
 /// One attribute before and after a change; `None` where it is absent.
@@ -291,11 +297,8 @@ impl Change {
                 inserted,
                 marks,
                 ..
-            } => {
-                let same = |marks: &MarksChange| marks.before == marks.after;
-                removed == inserted && marks.as_ref().is_none_or(same)
-            }
-            Self::SetMarks { marks, .. } => marks.before == marks.after,
+            } => removed == inserted && marks.as_ref().is_none_or(MarksChange::changes_nothing),
+            Self::SetMarks { marks, .. } => marks.changes_nothing(),
             Self::PatchAttrs { patches, .. } => {
                 patches.iter().all(|patch| patch.before == patch.after)
             }
@@ -335,9 +338,13 @@ impl Change {
 impl MarksChange {
     fn inverse(self) -> Self {
         Self {
-            before: self.after,
-            after: self.before,
+            removed: self.added,
+            added: self.removed,
         }
+    }
+
+    fn changes_nothing(&self) -> bool {
+        self.removed == self.added
     }
 }
 

@@ -1,7 +1,7 @@
 //! Marks: formatting over ranges of a node's text.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,6 +11,10 @@ use smol_str::SmolStr;
 
 use super::Attributes;
 use crate::hashing::Secret;
+
+mod splice;
+
+pub(super) use splice::Splice;
 
 /// One kind of formatting over one half-open range of characters.
 ///
@@ -88,9 +92,14 @@ impl Mark {
             .then_with(|| one.attributes.compare(&other.attributes))
     }
 
+    /// All but its range.
+    fn says(&self) -> (&SmolStr, &Attributes) {
+        (&self.kind, &self.attributes)
+    }
+
     /// Whether the two differ in nothing but their ranges.
     pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.attributes == other.attributes
+        self.says() == other.says()
     }
 
     /// The same mark over another range.
@@ -100,6 +109,15 @@ impl Mark {
             ..self.clone()
         }
     }
+}
+
+/// Whether a mark of one list says the same as one of the other.
+fn some_say_the_same<'a>(
+    list: impl Iterator<Item = &'a Mark>,
+    mut other: impl Iterator<Item = &'a Mark>,
+) -> bool {
+    let said: HashSet<_, Secret> = list.map(Mark::says).collect();
+    !said.is_empty() && other.any(|mark| said.contains(&mark.says()))
 }
 
 /// The marks of one text, in normal form: each has a range that is not empty and lies within the text, they are
@@ -144,34 +162,16 @@ impl Marks {
             }
         }
         joined.sort_by(Mark::order);
-        Self((!joined.is_empty()).then(|| Arc::new(joined)))
+        Self::in_order(joined)
     }
 
-    /// The marks after `range` was replaced by `inserted` characters.
-    ///
-    /// A mark around the place grows or shrinks with it, a mark wholly inside is gone, one that overlaps an edge
-    /// keeps the part outside. What is inserted at an edge of a mark stays outside of it.
-    pub(super) fn after_splice(&self, range: &Range<usize>, inserted: usize) -> Self {
-        let shift = |at: usize| at - range.len() + inserted;
-        let mapped = self.iter().filter_map(|mark| {
-            let Range { start, end } = mark.bounds();
-            let bounds = if end <= range.start {
-                start..end
-            } else if start >= range.end {
-                shift(start)..shift(end)
-            } else {
-                match (start < range.start, end > range.end) {
-                    (true, true) => start..shift(end),
-                    (true, false) => start..range.start,
-                    (false, true) => range.start + inserted..shift(end),
-                    (false, false) => return None,
-                }
-            };
-            let mut mark = mark.clone();
-            mark.range = Some(bounds);
-            Some(mark)
-        });
-        Self::sorted(mapped.collect())
+    /// Marks that are in normal form already.
+    fn in_order(marks: Vec<Mark>) -> Self {
+        Self((!marks.is_empty()).then(|| Arc::new(marks)))
+    }
+
+    fn as_slice(&self) -> &[Mark] {
+        self.0.as_ref().map_or(&[], |marks| marks.as_slice())
     }
 
     /// Cuts off the marks of the characters from `at` on, counted from there. Looks at the marks so far and copies only
@@ -202,7 +202,7 @@ impl Marks {
         if marks.is_empty() {
             self.0 = None;
         }
-        Self((!right.is_empty()).then(|| Arc::new(right)))
+        Self::in_order(right)
     }
 
     /// Adds the marks of a text that follows this one of `len` characters. Looks at the marks so far and copies them only
@@ -214,11 +214,8 @@ impl Marks {
         });
         let mut shifted: Vec<Mark> = shifted.collect();
         let at_seam = shifted.partition_point(|mark| mark.bounds().start == len);
-        let meets = |mark: &Mark| {
-            let behind = shifted.iter().take(at_seam);
-            mark.bounds().end == len && behind.into_iter().any(|next| next.says_the_same_as(mark))
-        };
-        if self.iter().any(meets) {
+        let ending = self.iter().filter(|mark| mark.bounds().end == len);
+        if some_say_the_same(ending, shifted.iter().take(at_seam)) {
             shifted.extend(self.iter().cloned());
             *self = Self::sorted(shifted);
         } else if !shifted.is_empty() {
@@ -278,17 +275,27 @@ impl Marks {
 
     /// Those parts of the marks that are not in `other`.
     pub(super) fn minus(&self, other: &Self) -> Vec<Mark> {
-        let rest = |mark: &Mark| {
-            let alone = Self(Some(Arc::new(vec![mark.clone()])));
-            let same = other.iter().filter(|theirs| theirs.says_the_same_as(mark));
-            let left = same.fold(alone, |left, theirs| {
-                Self(Some(Arc::new(
-                    left.change_within(&theirs.bounds(), |_| None),
-                )))
-            });
-            left.iter().cloned().collect::<Vec<_>>()
-        };
-        self.iter().flat_map(rest).collect()
+        let mut theirs: HashMap<_, Vec<_>, Secret> = HashMap::default();
+        for mark in other.iter() {
+            theirs.entry(mark.says()).or_default().push(mark.bounds());
+        }
+        let mut rest = Vec::new();
+        for mark in self.iter() {
+            let Range { mut start, end } = mark.bounds();
+            // In the order of their starts and without overlap, as marks that say the same are.
+            let same = theirs.get(&mark.says()).map_or(&[][..], Vec::as_slice);
+            let first = same.partition_point(|other| other.end <= start);
+            for other in same
+                .iter()
+                .skip(first)
+                .take_while(|other| other.start < end)
+            {
+                rest.extend((start < other.start).then(|| mark.over(start..other.start)));
+                start = other.end;
+            }
+            rest.extend((start < end).then(|| mark.over(start..end)));
+        }
+        rest
     }
 
     /// The marks in order.
@@ -308,11 +315,11 @@ impl Marks {
 
     /// Whether these are in normal form for a text of `len` characters.
     pub(super) fn are_normal(&self, len: usize) -> bool {
-        let marks = self.0.as_ref().map_or(&[][..], |marks| marks.as_slice());
+        let marks = self.as_slice();
         let mut ends: HashMap<_, usize, Secret> = HashMap::default();
         let alone = marks.iter().all(|mark| {
             let Range { start, end } = mark.bounds();
-            let before = ends.insert((&mark.kind, &mark.attributes), end);
+            let before = ends.insert(mark.says(), end);
             start < end && end <= len && before.is_none_or(|before| before < start)
         });
         alone && marks.is_sorted_by(|one, other| Mark::order(one, other).is_le())

@@ -5,9 +5,9 @@ mod savepoint;
 pub(crate) use savepoint::Savepoint;
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::Arc;
 
+use super::mark::{Marks, Splice};
 use super::plan::{find, follows, out_of_range, reserve};
 use super::touched::Touched;
 use super::{
@@ -132,21 +132,28 @@ impl Overlay {
                 inserted,
                 marks,
             } => {
-                let range = *at..at.saturating_add(removed.chars().count());
-                let check = |node: &Node| check_splice(node, &range, removed, inserted, marks);
-                let node = self.edit(id, check)?;
-                node.text.splice(range, inserted);
-                if let Some(MarksChange { after, .. }) = marks {
-                    node.marks = after.clone();
+                let splice = Splice {
+                    range: *at..at.saturating_add(removed.chars().count()),
+                    inserted: inserted.chars().count(),
+                };
+                let mut changed = None;
+                let node = self.edit(id, |node| {
+                    changed = check_splice(node, &splice, removed, marks.as_ref())?;
+                    Ok(())
+                })?;
+                match changed {
+                    Some(marks) => node.marks = marks,
+                    None => node.marks.follow(&splice),
                 }
+                node.text.splice(splice.range, inserted);
             }
             Change::SetMarks { id, marks } => {
+                let mut changed = None;
                 let node = self.edit(id, |node| {
-                    expect(node.marks == marks.before, id, "set of marks")?;
-                    let fit = marks.after.are_normal(node.text.len());
-                    expect(fit, id, "set of marks")
+                    changed = node.marks.changed(&Splice::NONE, marks, node.text.len());
+                    expect(changed.is_some(), id, "set of marks")
                 })?;
-                node.marks = marks.after.clone();
+                node.marks = changed.unwrap_or_default();
             }
             Change::PatchAttrs { id, patches } => {
                 let node = self.edit(id, |node| check_patches(node, patches))?;
@@ -501,25 +508,27 @@ fn unchecked(_: &Node) -> Result<(), EditError> {
     Ok(())
 }
 
+/// The marks then, where they do not all follow from the splice.
 fn check_splice(
     node: &Node,
-    range: &Range<usize>,
+    splice: &Splice,
     removed: &str,
-    inserted: &str,
-    marks: &Option<MarksChange>,
-) -> Result<(), EditError> {
+    marks: Option<&MarksChange>,
+) -> Result<Option<Marks>, EditError> {
+    let Splice { range, inserted } = splice;
     let found = node.text.slice(range.clone());
     let found = found.ok_or_else(|| out_of_range(node, range))?;
     expect(found == removed, &node.id, "text")?;
-    let fit = match marks {
-        Some(MarksChange { before, after }) => {
-            let len = node.text.len() - range.len() + inserted.chars().count();
-            node.marks == *before && after.are_normal(len)
-        }
-        None if node.marks.is_empty() => true,
-        None => node.marks == node.marks.after_splice(range, inserted.chars().count()),
+    let changed = marks.map(|marks| {
+        let len = node.text.len() - range.len() + inserted;
+        node.marks.changed(splice, marks, len)
+    });
+    let fit = match &changed {
+        Some(marks) => marks.is_some(),
+        None => node.marks.all_follow(splice),
     };
-    expect(fit, &node.id, "set of marks")
+    expect(fit, &node.id, "set of marks")?;
+    Ok(changed.flatten())
 }
 
 fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditError> {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::mark::{Mark, Marks};
-use super::{AttributePatch, Change, Cut, EditError, Half, MarksChange, Node, Place, View, value};
+use super::mark::{Mark, Marks, Splice};
+use super::{AttributePatch, Change, Cut, EditError, Half, Node, Place, View, value};
 use crate::id::{NodeId, NodeIds};
 use crate::steps::step;
 
@@ -71,16 +71,16 @@ pub(crate) fn splice_text<V: View>(
     if removed == inserted {
         return Ok(None);
     }
-    let marks = (!node.marks.is_empty()).then(|| MarksChange {
-        before: node.marks.clone(),
-        after: node.marks.after_splice(&range, inserted.chars().count()),
-    });
+    let splice = Splice {
+        range,
+        inserted: inserted.chars().count(),
+    };
     Ok(Some(Change::SpliceText {
         id: id.clone(),
-        at: range.start,
+        at: splice.range.start,
         removed,
         inserted,
-        marks: marks.filter(|marks| marks.before != marks.after),
+        marks: node.marks.change_by(&splice),
     }))
 }
 
@@ -96,10 +96,9 @@ pub(crate) fn out_of_range(node: &Node, range: &Range<usize>) -> EditError {
 pub(crate) fn set_marks<V: View>(view: &V, id: &NodeId, marks: Vec<Mark>) -> Planned {
     let node = find(view, id)?;
     let after = marks_for(id, marks, node.text.len())?;
-    let before = node.marks.clone();
-    Ok((before != after).then(|| Change::SetMarks {
+    Ok((node.marks != after).then(|| Change::SetMarks {
         id: id.clone(),
-        marks: MarksChange { before, after },
+        marks: node.marks.change_to(&after),
     }))
 }
 

@@ -293,9 +293,9 @@ impl Overlay {
             self.replace(id, piece, "", ids)?;
         }
         self.replace(id, first, inserted, ids)?;
-        if let Some(MarksChange { after, .. }) = marks {
+        if let Some(MarksChange { added, .. }) = marks {
             let came = inserted.chars().count();
-            self.restore_marks(id, after, *at..at + came, place, ids)?;
+            self.restore_marks(id, added, *at..at + came, place, ids)?;
         }
         Ok(())
     }
@@ -313,22 +313,22 @@ impl Overlay {
         }
     }
 
-    /// Gives the characters at `place` the marks that those of `range` have in `then`.
+    /// Gives the characters at `place` the marks that come back with those of `range`. They have the marks around them
+    /// already.
     fn restore_marks(
         &mut self,
         id: &NodeId,
-        then: &Marks,
+        back: &Marks,
         range: Range<usize>,
         place: usize,
         ids: &NodeIds,
     ) -> Result<(), Conflict> {
-        let now = place..place + range.len();
-        let outside = find(self, id)?.marks.change_within(&now, |_| None);
-        let inside = then.within(&range).into_iter().map(|mark| {
+        let mut marks: Vec<Mark> = find(self, id)?.marks.iter().cloned().collect();
+        marks.extend(back.within(&range).into_iter().map(|mark| {
             let Range { start, end } = mark.bounds();
             mark.over(start + place..end + place)
-        });
-        self.mark(id, outside.into_iter().chain(inside).collect(), ids)
+        }));
+        self.mark(id, marks, ids)
     }
 
     /// Takes away the marks that came and brings back those that went, where their characters still are.
@@ -341,9 +341,9 @@ impl Overlay {
     ) -> Result<(), Conflict> {
         let kept = Delta::default();
         let delta = since.text(id).unwrap_or(&kept);
-        let MarksChange { before, after } = marks;
+        let MarksChange { removed, added } = marks;
         let mut now = find(self, id)?.marks.clone();
-        for gone in before.minus(after) {
+        for gone in removed.minus(added) {
             expect_whole(id, delta, &gone.bounds())?;
             for range in delta.remains(gone.bounds()) {
                 let other = |mark: Mark| (!mark.says_the_same_as(&gone)).then_some(mark);
@@ -351,7 +351,7 @@ impl Overlay {
             }
         }
         let mut now: Vec<Mark> = now.iter().cloned().collect();
-        for back in after.minus(before) {
+        for back in added.minus(removed) {
             expect_whole(id, delta, &back.bounds())?;
             let ranges = delta.remains(back.bounds()).into_iter();
             now.extend(ranges.map(|range| back.over(range)));

@@ -10,6 +10,7 @@
 //! that is pasted within a `control`. A commit has 8. With 100 levels for the value, 15 are left
 //! for the envelope of a log or a message.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -92,13 +93,13 @@ pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
         }
         Change::SetMarks {
             id,
-            marks: MarksChange { after, .. },
+            marks: MarksChange { added, .. },
         }
         | Change::SpliceText {
             id,
-            marks: Some(MarksChange { after, .. }),
+            marks: Some(MarksChange { added, .. }),
             ..
-        } => check_marks(id, after.iter()),
+        } => check_marks(id, added.iter()),
         Change::SplitNode { right, .. } => check_node(&right.id, &right.attributes),
         Change::SpliceText { marks: None, .. }
         | Change::RemoveSubtree { .. }
@@ -107,6 +108,59 @@ pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
         | Change::JoinNodes { .. }
         | Change::SetRoot { .. }
         | Change::SetSelection { .. } => Ok(()),
+    }
+}
+
+/// Some order of values, the same for equal ones; the first difference decides. Recurses as deep as they are.
+pub(crate) fn compare(one: &Value, other: &Value) -> Ordering {
+    let kind = |value: &Value| match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Number(_) => 2,
+        Value::String(_) => 3,
+        Value::Array(_) => 4,
+        Value::Object(_) => 5,
+    };
+    match (one, other) {
+        (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
+        (Value::Number(one), Value::Number(other)) => one.to_string().cmp(&other.to_string()),
+        (Value::String(one), Value::String(other)) => one.cmp(other),
+        (Value::Array(one), Value::Array(other)) => {
+            compare_lists(one.iter(), other.iter(), compare)
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            // Equal objects may have been written in different orders.
+            let [one, other] = [one, other].map(|object| {
+                let mut fields: Vec<_> = object.iter().collect();
+                fields.sort_by_key(|(key, _)| *key);
+                fields
+            });
+            compare_lists(
+                one.into_iter(),
+                other.into_iter(),
+                |(key, value), (other_key, other)| {
+                    key.cmp(other_key).then_with(|| compare(value, other))
+                },
+            )
+        }
+        _ => kind(one).cmp(&kind(other)),
+    }
+}
+
+/// The order of the first items that differ; a list comes before one that it begins.
+pub(crate) fn compare_lists<T>(
+    mut one: impl Iterator<Item = T>,
+    mut other: impl Iterator<Item = T>,
+    compare: impl Fn(T, T) -> Ordering,
+) -> Ordering {
+    loop {
+        match (one.next(), other.next()) {
+            (Some(one), Some(other)) => match compare(one, other) {
+                Ordering::Equal => {}
+                different => return different,
+            },
+            (one, other) => return one.is_some().cmp(&other.is_some()),
+        }
     }
 }
 

@@ -159,8 +159,8 @@ fn text_05_a_change_that_changes_nothing_emits_nothing() {
     let store = settled();
     let node = store.snapshot().node(&id("t")).unwrap().clone();
     let same = |marks: &Marks| MarksChange {
-        before: marks.clone(),
-        after: marks.clone(),
+        removed: marks.clone(),
+        added: marks.clone(),
     };
     let place = || {
         Some(Place {

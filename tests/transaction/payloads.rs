@@ -208,9 +208,11 @@ fn a_field_that_is_there_twice_is_refused_in_every_type() {
         r#"{"type": "patchAttrs", "id": "a", "patches": [{"key": "a", "after": {"a": 1, "a": 1}}]}"#,
     );
     refused::<Change>(r#"{"type": "setType", "id": "a", "before": "a", "after": "b", "id": "b"}"#);
-    refused::<Change>(r#"{"type": "setMarks", "id": "a", "before": [], "after": [], "after": []}"#);
     refused::<Change>(
-        r#"{"type": "setMarks", "id": "a", "before": [], "after": [{"type": "m", "range": [0, 1], "attributes": {"a": 1, "a": 1}}]}"#,
+        r#"{"type": "setMarks", "id": "a", "removed": [], "added": [], "added": []}"#,
+    );
+    refused::<Change>(
+        r#"{"type": "setMarks", "id": "a", "removed": [], "added": [{"type": "m", "range": [0, 1], "attributes": {"a": 1, "a": 1}}]}"#,
     );
     refused::<Commit>(
         r#"{"version": 1, "transactionId": "tx-1-1", "owner": "a", "fencingToken": 1, "operations": [], "changes": [

@@ -5,9 +5,30 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::document::MarksChange;
 
 fn bold(range: Range<usize>) -> Mark {
     Mark::new("bold", range)
+}
+
+/// What the document comes to by the change that is planned for a splice.
+fn after_splice(marks: &Marks, range: &Range<usize>, inserted: usize) -> Marks {
+    let splice = Splice {
+        range: range.clone(),
+        inserted,
+    };
+    let mut after = marks.clone();
+    match marks.change_by(&splice) {
+        Some(change) => {
+            let len = 100 - range.len() + inserted;
+            marks.changed(&splice, &change, len).unwrap()
+        }
+        None => {
+            assert!(marks.all_follow(&splice));
+            after.follow(&splice);
+            after
+        }
+    }
 }
 
 fn ranges(marks: &Marks) -> Vec<Range<usize>> {
@@ -46,7 +67,7 @@ fn a_mark_without_a_range_covers_the_text() {
 fn a_splice_grows_shrinks_trims_drops_and_shifts() {
     let after = |mark: Range<usize>, cut: Range<usize>, inserted| {
         let marks = Marks::normal(vec![bold(mark)], 100).unwrap();
-        ranges(&marks.after_splice(&cut, inserted)).pop()
+        ranges(&after_splice(&marks, &cut, inserted)).pop()
     };
     assert_eq!(after(10..20, 15..15, 3), Some(10..23), "inside: grows");
     assert_eq!(
@@ -123,6 +144,73 @@ proptest! {
         prop_assert!(left.are_normal(at) && right.are_normal(18));
         left.append(at, &right);
         prop_assert_eq!(left, marks);
+    }
+
+    #[test]
+    fn after_a_splice_each_character_has_the_marks_that_it_had(
+        marks in any_marks(),
+        (start, removed, inserted) in (0..19usize, 0..6usize, 0..4usize),
+    ) {
+        let marks = Marks::sorted(marks);
+        let range = start..start + removed;
+        let after = after_splice(&marks, &range, inserted);
+        prop_assert!(after.are_normal(100));
+        // Mark by mark, as if each were alone.
+        let alone = marks.iter().filter_map(|mark| {
+            let Range { start, end } = mark.bounds();
+            let shift = |at: usize| at - removed + inserted;
+            let bounds = match (start < range.start, end > range.end) {
+                _ if end <= range.start => start..end,
+                _ if start >= range.end => shift(start)..shift(end),
+                (true, true) => start..shift(end),
+                (true, false) => start..range.start,
+                (false, true) => range.start + inserted..shift(end),
+                (false, false) => return None,
+            };
+            Some(mark.over(bounds))
+        });
+        prop_assert_eq!(after, Marks::sorted(alone.collect()));
+    }
+
+    #[test]
+    fn the_change_of_a_splice_leads_back(
+        marks in any_marks(),
+        (start, removed, inserted) in (0..19usize, 0..6usize, 0..4usize),
+    ) {
+        let marks = Marks::sorted(marks);
+        let range = start..start + removed;
+        let after = after_splice(&marks, &range, inserted);
+        let splice = Splice { range, inserted };
+        let back = Splice { range: start..start + inserted, inserted: removed };
+        let change = marks.change_by(&splice).unwrap_or_default();
+        let MarksChange { removed, added } = change;
+        let inverse = MarksChange { removed: added, added: removed };
+        prop_assert_eq!(after.changed(&back, &inverse, 100), Some(marks));
+    }
+
+    #[test]
+    fn what_two_lists_do_not_share_leads_from_one_to_the_other(one in any_marks(), other in any_marks()) {
+        let [one, other] = [one, other].map(Marks::sorted);
+        let change = one.change_to(&other);
+        let shared = |marks: &Marks| marks.iter().any(|mark| other.iter().any(|other| mark == other));
+        prop_assert!(!shared(&change.removed));
+        prop_assert_eq!(one.changed(&Splice::NONE, &change, 100), Some(other.clone()));
+        let inverse = MarksChange { removed: change.added, added: change.removed };
+        prop_assert_eq!(other.changed(&Splice::NONE, &inverse, 100), Some(one));
+    }
+
+    #[test]
+    fn what_is_left_of_marks_without_others_are_the_characters_that_those_lack(
+        one in any_marks(),
+        other in any_marks(),
+    ) {
+        let [one, other] = [one, other].map(Marks::sorted);
+        let characters = |marks: &[Mark]| -> BTreeSet<_> {
+            covered(marks).into_iter().filter(|(.., place)| place % 2 == 1).collect()
+        };
+        let lists = [&one, &other].map(|marks| marks.iter().cloned().collect::<Vec<_>>());
+        let [ours, theirs] = lists.map(|marks| characters(&marks));
+        prop_assert_eq!(characters(&one.minus(&other)), &ours - &theirs);
     }
 
     #[test]

@@ -182,7 +182,12 @@ impl Schema {
             }),
             Change::SetType { id, after, .. } => known(id, after),
             Change::SplitNode { right, .. } => known(&right.id, &right.kind),
-            Change::SetMarks { id, marks } => marks_known(id, &marks.after),
+            Change::SetMarks { id, marks }
+            | Change::SpliceText {
+                id,
+                marks: Some(marks),
+                ..
+            } => marks_known(id, &marks.added),
             _ => Ok(()),
         }
     }

@@ -1,0 +1,174 @@
+//! What becomes of marks when characters of their text are replaced, and what a change has to tell of it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Mark, Marks, some_say_the_same};
+use crate::document::MarksChange;
+use crate::steps::steps;
+
+/// A replacement of characters, without the characters.
+///
+/// A mark before the place, behind it or around it *follows*: it stays, is shifted, grows or shrinks, and the splice back
+/// makes it what it was. So a change tells nothing of it. A mark that begins or ends among the characters that go is
+/// trimmed or goes. What is inserted at an edge of a mark stays outside of it.
+#[derive(Clone, Debug)]
+pub(in crate::document) struct Splice {
+    /// The characters that go.
+    pub(in crate::document) range: Range<usize>,
+    /// How many come.
+    pub(in crate::document) inserted: usize,
+}
+
+impl Splice {
+    /// One that leaves the text as it is.
+    pub(in crate::document) const NONE: Self = Self {
+        range: 0..0,
+        inserted: 0,
+    };
+
+    fn back(&self) -> Self {
+        let Range { start, end } = self.range;
+        Self {
+            range: start..start + self.inserted,
+            inserted: end - start,
+        }
+    }
+
+    fn shift(&self, at: usize) -> usize {
+        at - self.range.len() + self.inserted
+    }
+
+    /// Whether a mark follows.
+    fn keeps(&self, mark: &Mark) -> bool {
+        let (mark, range) = (mark.bounds(), &self.range);
+        let around = mark.start < range.start && mark.end > range.end;
+        mark.end <= range.start || mark.start >= range.end || around
+    }
+
+    /// Where a mark is that follows.
+    fn follow(&self, mark: &Mark) -> Range<usize> {
+        let Range { start, end } = mark.bounds();
+        if end <= self.range.start {
+            start..end
+        } else if start >= self.range.end {
+            self.shift(start)..self.shift(end)
+        } else {
+            start..self.shift(end)
+        }
+    }
+
+    /// What is left of a mark that does not follow.
+    fn trim(&self, mark: &Mark) -> Option<Mark> {
+        let Range { start, end } = mark.bounds();
+        if start < self.range.start {
+            Some(mark.over(start..self.range.start))
+        } else if end > self.range.end {
+            Some(mark.over(self.range.start + self.inserted..self.shift(end)))
+        } else {
+            None
+        }
+    }
+
+    /// Whether a mark ends where the text is closed, or begins there: it may become one with another.
+    fn closes_at(&self, mark: &Mark) -> bool {
+        let mark = mark.bounds();
+        self.inserted == 0 && (mark.end == self.range.start || mark.start == self.range.end)
+    }
+}
+
+impl Marks {
+    /// Whether all marks follow a splice, and stay in normal form.
+    pub(in crate::document) fn all_follow(&self, splice: &Splice) -> bool {
+        let Range { start, end } = splice.range;
+        let meet = || {
+            let before = self.iter().filter(|mark| mark.bounds().end == start);
+            let behind = self.iter().filter(|mark| mark.bounds().start == end);
+            splice.inserted == 0 && start < end && some_say_the_same(before, behind)
+        };
+        self.iter().all(|mark| splice.keeps(mark)) && !meet()
+    }
+
+    /// Has all marks follow a splice.
+    pub(in crate::document) fn follow(&mut self, splice: &Splice) {
+        // Those that end before the place stay, and are not copied for that.
+        if self
+            .iter()
+            .all(|mark| mark.bounds().end <= splice.range.start)
+        {
+            return;
+        }
+        let marks = self.0.as_mut().map(Arc::make_mut);
+        for mark in marks.into_iter().flatten() {
+            mark.range = Some(splice.follow(mark));
+        }
+    }
+
+    /// What a splice makes of these marks beside those that follow.
+    pub(in crate::document) fn change_by(&self, splice: &Splice) -> Option<MarksChange> {
+        steps(self.len());
+        let concerned = |mark: &&Mark| !splice.keeps(mark) || splice.closes_at(mark);
+        let concerned = self.iter().filter(concerned).cloned();
+        let (kept, mut gone): (Vec<Mark>, Vec<Mark>) =
+            concerned.partition(|mark| splice.keeps(mark));
+        let kept: Vec<Mark> = kept
+            .iter()
+            .map(|mark| mark.over(splice.follow(mark)))
+            .collect();
+        let trimmed = gone.iter().filter_map(|mark| splice.trim(mark));
+        let after = Self::sorted(kept.iter().cloned().chain(trimmed).collect());
+        let MarksChange { removed, added } = Self::in_order(kept).change_to(&after);
+        if gone.is_empty() && removed.is_empty() {
+            return None;
+        }
+        let back = splice.back();
+        gone.extend(removed.iter().map(|mark| mark.over(back.follow(mark))));
+        gone.sort_by(Mark::order);
+        Some(MarksChange {
+            removed: Self::in_order(gone),
+            added,
+        })
+    }
+
+    /// What these marks and others do not have in common.
+    pub(in crate::document) fn change_to(&self, other: &Self) -> MarksChange {
+        let (mut removed, mut added) = (Vec::new(), Vec::new());
+        let mut added_or_kept = other.iter().peekable();
+        for mark in self.iter() {
+            while let Some(new) = added_or_kept.next_if(|new| Mark::order(new, mark).is_lt()) {
+                added.push(new.clone());
+            }
+            if added_or_kept.next_if(|new| *new == mark).is_none() {
+                removed.push(mark.clone());
+            }
+        }
+        added.extend(added_or_kept.cloned());
+        MarksChange {
+            removed: Self::in_order(removed),
+            added: Self::in_order(added),
+        }
+    }
+
+    /// The marks after a splice and a change of marks, for a text that has `len` characters then. `None` where what the
+    /// change removes is not there, another mark does not follow, or the result is not in normal form.
+    pub(in crate::document) fn changed(
+        &self,
+        splice: &Splice,
+        change: &MarksChange,
+        len: usize,
+    ) -> Option<Self> {
+        let mut marks = Vec::with_capacity(self.len() + change.added.len());
+        let mut removed = change.removed.iter().peekable();
+        for mark in self.iter() {
+            if removed.next_if(|gone| *gone == mark).is_none() {
+                let follows = splice.keeps(mark).then(|| mark.over(splice.follow(mark)));
+                marks.push(follows?);
+            }
+        }
+        marks.extend(change.added.iter().cloned());
+        // Two lists in order, one behind the other.
+        marks.sort_by(Mark::order);
+        let marks = Self::in_order(marks);
+        (removed.next().is_none() && marks.are_normal(len)).then_some(marks)
+    }
+}
