@@ -285,6 +285,14 @@ impl NodeId {
     pub fn is_generated(&self) -> bool {
         matches!(self.0, Repr::Generated { .. })
     }
+
+    /// How many bytes it takes: two numbers, or a text.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.0 {
+            Repr::Generated { session, counter } => size_of_val(session) + size_of_val(counter),
+            Repr::Named(name) => name.len(),
+        }
+    }
 }
 
 impl From<&str> for NodeId {

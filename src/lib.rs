@@ -96,9 +96,9 @@ pub use bare::Bare;
 pub use document::{
     AttributeFault, AttributePatch, AttributeSpec, Attributes, Change, Children, Conflict, Cut,
     Descendants, EditError, ExpressionError, Fault, Fragment, Half, JsonError, LeaseTarget,
-    LeaseTargets, Mark, MarkType, Marks, MarksChange, Node, NodeSelection, NodeSpec, NodeType,
-    Place, Position, Schema, SchemaBuilder, SchemaError, SchemaViolation, Selection, Snapshot,
-    Text, TextSelection, ValueType, View, check,
+    LeaseTargets, Limit, LimitExceeded, Limits, Mark, MarkType, Marks, MarksChange, Node,
+    NodeSelection, NodeSpec, NodeType, Place, Position, Schema, SchemaBuilder, SchemaError,
+    SchemaViolation, Selection, Snapshot, Text, TextSelection, ValueType, View, check,
 };
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use inbox::{
@@ -154,6 +154,8 @@ mod pages {
     struct NodeLocks;
     #[doc = include_str!("../docs/schema.md")]
     struct Schema;
+    #[doc = include_str!("../docs/untrusted-scripts.md")]
+    struct UntrustedScripts;
     #[cfg(feature = "markdown")]
     #[doc = include_str!("../docs/queries.md")]
     struct Queries;

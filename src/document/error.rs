@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::SchemaViolation;
+use super::{LimitExceeded, SchemaViolation};
 use crate::brief::Brief;
 use crate::id::NodeId;
 
@@ -48,6 +48,9 @@ pub enum EditError {
         /// The version in which it is different.
         version: u64,
     },
+    /// The transaction has limits, and this goes beyond one of them.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
     /// A new node would take the id of another.
     #[error("node {id} exists already", id = Brief(.id))]
     IdTaken {

@@ -169,6 +169,17 @@ impl NodeSpec {
         self.nodes.len()
     }
 
+    /// How many levels it has: one without children.
+    pub(crate) fn height(&self) -> usize {
+        // What is below a node is complete when the node comes.
+        let mut tops: Vec<usize> = Vec::new();
+        for spec in &self.nodes {
+            let below = tops.drain(tops.len() - spec.children..).max();
+            tops.push(1 + below.unwrap_or(0));
+        }
+        tops.pop().unwrap_or(0)
+    }
+
     /// The ids that were given to nodes.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.iter().filter_map(|spec| spec.id.as_ref())

@@ -284,6 +284,7 @@ impl Transaction {
 
     /// Makes a change for which all is locked that it needs.
     fn make(&mut self, change: Change) -> Result<(), EditError> {
+        self.admit(&change)?;
         self.overlay.apply(change, &self.held.store.0.ids)
     }
 }

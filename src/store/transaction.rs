@@ -20,7 +20,9 @@ use super::{
     BatchDigest, Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt,
     Term, Witnessed,
 };
-use crate::document::{Change, EditError, Fragment, Node, Overlay, Selection, Snapshot, View};
+use crate::document::{
+    Budget, Change, EditError, Fragment, Limit, Limits, Node, Overlay, Selection, Snapshot, View,
+};
 use crate::id::{LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
 use crate::time::MonotonicTime;
@@ -107,6 +109,8 @@ struct Aside {
     /// to meanwhile.
     out_of_reach: usize,
     terms: Terms,
+    /// Of a transaction with limits.
+    budget: Option<Budget>,
 }
 
 /// The grant under which a transaction is open.
@@ -269,6 +273,55 @@ impl Transaction {
     /// Has it published only if this holds, and together with what this brings along.
     pub(crate) fn on_terms(&mut self, term: Box<dyn Term>) {
         self.aside_mut().terms.push(term);
+    }
+
+    /// Bounds what it makes large from here on, in the place of the limits that it has. What would go beyond a limit is not done
+    /// and is an [`EditError::Limit`].
+    ///
+    /// Sums over the transaction, as that of its nodes, also count what was taken back by [`rollback_to`](Self::rollback_to).
+    ///
+    /// ```
+    /// use doclock::{DataStore, EditError, Limit, Limits, NodeSpec};
+    ///
+    /// let mut transaction = DataStore::new().begin("ann")?;
+    /// transaction.set_limits(Limits::new().with(Limit::Nodes, 1));
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let error = transaction.create(NodeSpec::new("paragraph")).unwrap_err();
+    /// assert_eq!(error.to_string(), "the transaction brings in 2 nodes: the limit `nodes` is 1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.aside_mut().budget = Some(Budget::new(limits));
+    }
+
+    fn budget(&mut self) -> Option<&mut Budget> {
+        self.aside.as_mut()?.budget.as_mut()
+    }
+
+    /// Uses so much of a limit, if there is one, as is found by looking.
+    pub(crate) fn spend(
+        &mut self,
+        limit: Limit,
+        count: impl FnOnce(&Self) -> usize,
+    ) -> Result<(), EditError> {
+        if self.budget().is_none() {
+            return Ok(());
+        }
+        let count = count(self);
+        let budget = self.budget();
+        Ok(budget.map_or(Ok(()), |budget| budget.spend(limit, count))?)
+    }
+
+    /// The limits that it has.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        Some(self.aside.as_ref()?.budget.as_ref()?.limits())
+    }
+
+    /// Checks a change that is to be made against the limits, and counts it.
+    pub(super) fn admit(&mut self, change: &Change) -> Result<(), EditError> {
+        let Self { aside, overlay, .. } = self;
+        let budget = aside.as_mut().and_then(|aside| aside.budget.as_mut());
+        Ok(budget.map_or(Ok(()), |budget| budget.change(change, overlay))?)
     }
 
     fn aside_mut(&mut self) -> &mut Aside {

@@ -12,7 +12,7 @@ use super::{
     HistoryOptions, Hooks, IntoOperations, TransactionError, TransactionManager, TransactionResult,
     UndoError,
 };
-use crate::document::{EditError, Fragment, Selection};
+use crate::document::{EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker};
 use crate::store::{DataStore, EndedBy, ExecutedOperation};
@@ -59,6 +59,16 @@ impl Editor {
     pub fn with_hooks(self, hooks: Hooks) -> Self {
         Self {
             manager: self.manager.with_hooks(hooks),
+            ..self
+        }
+    }
+
+    /// The same with limits for what each transaction makes large: see [`TransactionManager::with_limits`]. Undo and redo have
+    /// none.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self {
+            manager: self.manager.with_limits(limits),
             ..self
         }
     }

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::{HookId, PatternError};
 use crate::brief::Brief;
 use crate::caught::CaughtPanic;
-use crate::document::{EditError, Position};
+use crate::document::{EditError, LimitExceeded, Position};
 use crate::id::{NodeId, TransactionId};
 use crate::lock::{JoinError, LockError};
 use crate::store::{AliasError, CommitError, LeaseError, TakenOut};
@@ -64,6 +64,9 @@ pub enum TransactionError {
         /// The document's version after that transaction.
         version: u64,
     },
+    /// The idempotency key goes beyond a limit of the manager.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
     /// The changes were not published.
     #[error(transparent)]
     Commit(#[from] CommitError),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
+use super::admission::admit;
 use super::desk::{Prepared, Seat};
 use super::hooks::BeforeHooks;
 use super::once::Once;
@@ -14,6 +15,7 @@ use super::{
     Callback, Hooks, IdempotencyKey, InHistory, IntoOperations, Operation, TransactionError,
     TransactionResult, declare, retry,
 };
+use crate::document::{Limit, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
@@ -47,6 +49,7 @@ struct Manager {
     hooks: Option<Hooks>,
     /// How often a list is tried that locks nodes only; `None` if lists lock the whole document.
     attempts_on_nodes: Option<u32>,
+    limits: Option<Limits>,
 }
 
 /// A list of operations on its way to the store, and what is to become of it.
@@ -137,6 +140,7 @@ impl TransactionManager {
             owner: owner.into(),
             hooks: None,
             attempts_on_nodes: None,
+            limits: None,
         })))
     }
 
@@ -144,6 +148,30 @@ impl TransactionManager {
     #[must_use]
     pub fn with_hooks(mut self, hooks: Hooks) -> Self {
         Arc::make_mut(&mut self.0).hooks = Some(hooks);
+        self
+    }
+
+    /// The same with limits for what each list makes large, for operations of clients that are not trusted.
+    ///
+    /// What a list holds itself is checked before the lock is requested. What it makes of the document, which it may copy, is
+    /// checked by each change before it is made. Code of hooks and of [`op`](crate::dsl::op) is bounded as well, in what it
+    /// does to the document.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Limits, TransactionManager, dsl::*};
+    ///
+    /// let manager = TransactionManager::new(DataStore::new());
+    /// let for_clients = manager.clone().with_limits(Limits::new());
+    /// manager.execute([create(text_node("paragraph", "x").with_id("p"))])?;
+    /// // Twice as much text with each operation, forty times.
+    /// let twice = [copy_range(..).on("p"), paste(0).on("p")];
+    /// let error = for_clients.execute((0..40).flat_map(|_| twice.clone()).collect::<Vec<_>>());
+    /// assert!(error.unwrap_err().to_string().ends_with("the limit `text` is 1048576"));
+    /// # Ok::<(), doclock::TransactionError>(())
+    /// ```
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        Arc::make_mut(&mut self.0).limits = Some(limits);
         self
     }
 
@@ -283,8 +311,9 @@ impl TransactionManager {
         lock: LockId,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        let mut transaction = self.0.store.begin_with(lock)?;
         let operations = operations.into_operations();
+        self.admit(None, &operations)?;
+        let mut transaction = self.0.store.begin_with(lock)?;
         if first(&operations).is_none() {
             let published = transaction.publish_and(|_, _| ())?;
             return Ok(TransactionResult::new(
@@ -311,6 +340,7 @@ impl TransactionManager {
         seat: Option<&Seat>,
     ) -> Result<TransactionResult, TransactionError> {
         let Manager { store, owner, .. } = &**self.0;
+        self.admit(submission.once.as_deref(), &submission.operations)?;
         // What is done already need not wait.
         if let Some(outcome) = self.repeated(submission.once.as_deref()) {
             return outcome;
@@ -363,6 +393,17 @@ impl TransactionManager {
                 self.take_turn(turn(grant), seat, &mut job.submission)
             }
         }
+    }
+
+    /// Checks what came from a client against the limits, with no lock held.
+    fn admit(&self, once: Option<&Once>, operations: &[Operation]) -> Result<(), TransactionError> {
+        let Some(limits) = &self.0.limits else {
+            return Ok(());
+        };
+        if let Some(once) = once {
+            limits.check(Limit::NameBytes, once.key.len())?;
+        }
+        admit(limits, operations)
     }
 
     /// Has a list carried out by the thread that submitted it.
@@ -468,6 +509,9 @@ impl TransactionManager {
             in_history,
             ..
         } = submission;
+        if let Some(limits) = &self.0.limits {
+            transaction.set_limits(limits.clone());
+        }
         if !before.is_empty() {
             let list = std::mem::take(operations).into_vec();
             *operations = before.run(transaction, list)?.into();

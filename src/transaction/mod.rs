@@ -1,5 +1,6 @@
 //! Transactions as lists of operations: data that is run in one go, whole or not at all.
 
+mod admission;
 mod declare;
 mod desk;
 pub mod dsl;

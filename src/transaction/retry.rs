@@ -134,6 +134,7 @@ impl TransactionError {
             Self::Join(_)
             | Self::Refused { .. }
             | Self::HookPanicked { .. }
+            | Self::Limit(_)
             | Self::IdempotencyMismatch { .. } => false,
         }
     }

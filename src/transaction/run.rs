@@ -3,11 +3,12 @@
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
+use super::admission::{admit, steps_to_look};
 use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
 use super::{TransactionError, declare, edit};
 use crate::caught::catch;
-use crate::document::{Change, Node, View};
+use crate::document::{Change, EditError, Limit, Node, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, ExecutedOperation, Transaction};
 
@@ -42,6 +43,9 @@ impl Transaction {
     /// [`TransactionError::Operation`], with the index in this list.
     pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
         let operations = operations.into_operations();
+        if let Some(limits) = self.limits() {
+            admit(limits, &operations)?;
+        }
         self.make_room_for(&operations);
         let mut index = 0;
         operations.into_iter().try_for_each(|operation| {
@@ -146,6 +150,10 @@ impl Runner<'_> {
         {
             return Err(self.failed(name, Some(id), cause.into()));
         }
+        let steps = |on: &Transaction| steps_to_look(on, &id, &operation);
+        if let Err(cause) = self.count_one(steps) {
+            return Err(self.failed(name, Some(id), cause.into()));
+        }
         match edit::apply(self.transaction, &id, operation) {
             Ok(()) => {
                 self.done(name, Some(id), before);
@@ -187,6 +195,9 @@ impl Runner<'_> {
         name: &'static str,
         step: impl FnOnce(&mut Transaction) -> Result<(), OperationError>,
     ) -> Result<(), TransactionError> {
+        if let Err(cause) = self.count_one(|_| 1) {
+            return Err(self.failed(name, None, cause.into()));
+        }
         let before = self.transaction.changes().len();
         match step(self.transaction) {
             Ok(()) => {
@@ -195,6 +206,12 @@ impl Runner<'_> {
             }
             Err(cause) => Err(self.failed(name, None, cause)),
         }
+    }
+
+    /// Counts an operation, and what it looks at, against the limits.
+    fn count_one(&mut self, steps: impl FnOnce(&Transaction) -> usize) -> Result<(), EditError> {
+        self.transaction.spend(Limit::Operations, |_| 1)?;
+        self.transaction.spend(Limit::Steps, steps)
     }
 
     /// Keeps what was done, which are the changes from the given one on.

@@ -3,7 +3,7 @@
 use super::Edited;
 use super::range::{Over, are_alike, is_text_block, place_of, reselect};
 use crate::document::{
-    Cut, EditError, Fragment, Mark, Node, NodeSpec, Place, Position, Text, View, plan,
+    Cut, EditError, Fragment, Limit, Mark, Node, NodeSpec, Place, Position, Text, View, plan,
 };
 use crate::id::NodeId;
 use crate::store::Transaction;
@@ -11,6 +11,9 @@ use crate::transaction::error::OperationError;
 
 pub(super) fn copy(on: &mut Transaction, over: &Over) -> Edited {
     let fragment = Fragment::clipped(on, &over.start, &over.end);
+    on.spend(Limit::Steps, |_| {
+        fragment.nodes.iter().map(NodeSpec::len).sum()
+    })?;
     if !fragment.nodes.is_empty() {
         on.set_clipboard(Some(fragment));
     }

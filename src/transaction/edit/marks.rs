@@ -17,7 +17,7 @@ fn change(
     over: &Over,
     change: impl Fn(&Marks, &Range<usize>) -> Vec<Mark>,
 ) -> Edited {
-    for (id, range) in over.pieces(on) {
+    for (id, range) in over.pieces(on)? {
         let marks = change(plan::find(on, &id)?.marks(), &range);
         on.set_marks(&id, marks)?;
     }
@@ -51,7 +51,7 @@ pub(super) fn toggle_mark(
     kind: &str,
     attributes: &Attributes,
 ) -> Edited {
-    for (id, range) in over.pieces(on) {
+    for (id, range) in over.pieces(on)? {
         if !plan::find(on, &id)?.marks().cover(&range, kind) {
             return apply_mark(on, over, kind, attributes);
         }
@@ -66,7 +66,7 @@ pub(super) fn update_mark(
     attributes: &Map<String, Value>,
 ) -> Edited {
     let mut found = false;
-    for (id, range) in over.pieces(on) {
+    for (id, range) in over.pieces(on)? {
         let mut marks = plan::find(on, &id)?.marks().iter();
         found |= marks.any(|mark| mark.kind == kind && touches(mark, &range));
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Edited;
 use crate::document::{
-    EditError, Node, Place, Position, Selection, TextSelection, View, plan, walk,
+    EditError, Limit, Node, Place, Position, Selection, TextSelection, View, plan, walk,
 };
 use crate::id::NodeId;
 use crate::store::Transaction;
@@ -23,15 +23,22 @@ pub(super) struct Over {
 
 impl Over {
     /// Which characters of which nodes these are, in document order. Nodes without any are left out.
-    pub(super) fn pieces(&self, view: &impl View) -> Vec<(NodeId, Range<usize>)> {
+    pub(super) fn pieces(
+        &self,
+        on: &mut Transaction,
+    ) -> Result<Vec<(NodeId, Range<usize>)>, EditError> {
         let (start, end) = (&self.start, &self.end);
         // No need to know where in the document that is.
         if start.node_id == end.node_id {
             let piece = (start.node_id.clone(), start.offset..end.offset);
-            return Vec::from_iter((start.offset < end.offset).then_some(piece));
+            let marks = |on: &Transaction| on.node(&piece.0).map_or(0, |node| node.marks().len());
+            on.spend(Limit::Steps, marks)?;
+            return Ok(Vec::from_iter((start.offset < end.offset).then_some(piece)));
         }
-        let nodes = walk::between(view, &self.start.node_id, &self.end.node_id);
+        let mut steps = 0;
+        let nodes = walk::between(on, &self.start.node_id, &self.end.node_id);
         let pieces = nodes.map(|node| {
+            steps += 1 + node.marks().len();
             let id = node.id();
             let start = match *id == self.start.node_id {
                 true => self.start.offset,
@@ -43,7 +50,9 @@ impl Over {
             };
             (id.clone(), start..end)
         });
-        pieces.filter(|(_, range)| !range.is_empty()).collect()
+        let pieces = pieces.filter(|(_, range)| !range.is_empty()).collect();
+        on.spend(Limit::Steps, |_| steps)?;
+        Ok(pieces)
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Edited;
 use super::range::reselect;
-use crate::document::{EditError, Position, View, plan};
+use crate::document::{BYTES, EditError, Limit, Position, View, plan};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::Pattern;
@@ -18,7 +18,8 @@ pub(super) fn replace_pattern(
     replacement: &str,
 ) -> Edited {
     let text = plan::find(on, id)?.text().to_string();
-    let replacements = pattern.replacements(&text, replacement)?;
+    let (replacements, looked_at) = pattern.replacements(&text, replacement)?;
+    on.spend(Limit::Steps, |_| looked_at / BYTES)?;
     for (range, replaced) in replacements.into_iter().rev() {
         on.replace_text(id, range, replaced)?;
     }

@@ -93,6 +93,9 @@ pub enum PatternError {
     },
 }
 
+/// Some characters, and what takes their place.
+type Replacement = (Range<usize>, SmolStr);
+
 #[derive(Debug)]
 struct Program {
     /// Finds the groups of a match.
@@ -139,12 +142,12 @@ impl Pattern {
         self.program.as_ref().err()
     }
 
-    /// Where the matches are, in characters, and what takes their places.
+    /// Where the matches are, in characters, and what takes their places; and how many bytes were looked at.
     pub(in crate::transaction) fn replacements(
         &self,
         text: &str,
         replacement: &str,
-    ) -> Result<Vec<(Range<usize>, SmolStr)>, PatternError> {
+    ) -> Result<(Vec<Replacement>, usize), PatternError> {
         let program = self.program.as_ref().map_err(PatternError::clone)?;
         let mut search = Search::new(&self.source, program, text);
         // Characters are counted from one match to the next, not each time from the start.
@@ -163,7 +166,7 @@ impl Pattern {
             room = left.ok_or_else(|| search.output_too_long())?;
             found.push((start..end, replaced));
         }
-        Ok(found)
+        Ok((found, Self::MAX_SEARCH - search.left))
     }
 }
 

@@ -1,0 +1,438 @@
+//! Bounds for what a transaction of an untrusted client makes large.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Attributes, Change, Mark, Node, NodeSpec, Text, View};
+use crate::id::NodeId;
+
+/// Something that a script can make large. See [`Limits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "camelCase")]
+#[strum(serialize_all = "camelCase")]
+#[non_exhaustive]
+pub enum Limit {
+    /// Operations of a transaction. Those in a `control` and those that code runs count one by one.
+    Operations,
+    /// Nodes that a transaction brings in: created, copied, pasted and split off.
+    Nodes,
+    /// Levels of a document: a node without a parent lies on the first.
+    Depth,
+    /// Bytes of an id.
+    IdBytes,
+    /// Bytes of a name: of a type, an attribute, a mark, an alias, and of an idempotency key.
+    NameBytes,
+    /// Attributes of a node or of a mark.
+    Attributes,
+    /// Marks of a text.
+    Marks,
+    /// Characters of a node's text.
+    Text,
+    /// Bytes that a transaction brings in: texts, ids, names and the values of attributes.
+    Output,
+    /// Steps of a transaction. One is an operation, a node, a mark or an attribute that is looked at or copied, eight bytes
+    /// of text that are searched or copied, or 32 siblings of a node that is attached.
+    Steps,
+}
+
+impl Limit {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Operations,
+        Self::Nodes,
+        Self::Depth,
+        Self::IdBytes,
+        Self::NameBytes,
+        Self::Attributes,
+        Self::Marks,
+        Self::Text,
+        Self::Output,
+        Self::Steps,
+    ];
+
+    /// The name in JSON and in errors.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    const fn of_untrusted(self) -> usize {
+        match self {
+            Self::Operations | Self::Nodes | Self::Marks => 10_000,
+            Self::Depth | Self::NameBytes | Self::Attributes => 256,
+            Self::IdBytes => 128,
+            Self::Text => 1 << 20,
+            Self::Output => 4 << 20,
+            Self::Steps => 2 << 20,
+        }
+    }
+}
+
+/// How large a script of an untrusted client may make what it touches: one number for each [`Limit`].
+///
+/// The defaults are for such clients. Without limits, a manager, an editor or a transaction has none. What a script holds of
+/// these itself is checked before the lock is requested; what it makes of the document, which it may copy, is checked by
+/// each change before it is made. The page `docs/untrusted-scripts.md` tells what each limit protects.
+///
+/// | limit | default |
+/// |---|---|
+/// | [`Operations`](Limit::Operations) | 10,000 |
+/// | [`Nodes`](Limit::Nodes) | 10,000 |
+/// | [`Depth`](Limit::Depth) | 256 |
+/// | [`IdBytes`](Limit::IdBytes) | 128 |
+/// | [`NameBytes`](Limit::NameBytes) | 256 |
+/// | [`Attributes`](Limit::Attributes) | 256 |
+/// | [`Marks`](Limit::Marks) | 10,000 |
+/// | [`Text`](Limit::Text) | 1,048,576 |
+/// | [`Output`](Limit::Output) | 4,194,304 |
+/// | [`Steps`](Limit::Steps) | 2,097,152 |
+///
+/// ```
+/// use doclock::{DataStore, Limit, Limits, TransactionManager, dsl::*};
+///
+/// let limits = Limits::new().with(Limit::Text, 10);
+/// let manager = TransactionManager::new(DataStore::new()).with_limits(limits);
+/// let error = manager.execute([create(text_node("paragraph", "hello world"))]).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "operation 0 (create): a text has 11 characters: the limit `text` is 10",
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Limits([usize; Limit::ALL.len()]);
+
+impl Limits {
+    /// Those for untrusted clients.
+    pub fn new() -> Self {
+        Self(Limit::ALL.map(Limit::of_untrusted))
+    }
+
+    /// The same with another number for a limit.
+    pub fn with(mut self, limit: Limit, most: usize) -> Self {
+        self.0[limit as usize] = most;
+        self
+    }
+
+    /// The most that is allowed.
+    #[must_use]
+    pub fn most(&self, limit: Limit) -> usize {
+        self.0[limit as usize]
+    }
+
+    /// # Errors
+    ///
+    /// More than the limit was found.
+    pub(crate) fn check(&self, limit: Limit, found: usize) -> Result<(), LimitExceeded> {
+        let most = self.most(limit);
+        match found <= most {
+            true => Ok(()),
+            false => Err(LimitExceeded { limit, most, found }),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A script makes something larger than a limit allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+#[error("{}: the limit `{}` is {most}", self.excess(), .limit.name())]
+#[non_exhaustive]
+pub struct LimitExceeded {
+    /// Which limit.
+    pub limit: Limit,
+    /// The most that it allows.
+    pub most: usize,
+    /// How much there is. Where a sum grows over the transaction, how much there was when it was found out.
+    pub found: usize,
+}
+
+impl LimitExceeded {
+    fn excess(&self) -> String {
+        let found = self.found;
+        match self.limit {
+            Limit::Operations => format!("the transaction has {found} operations"),
+            Limit::Nodes => format!("the transaction brings in {found} nodes"),
+            Limit::Depth => format!("a node lies {found} levels deep"),
+            Limit::IdBytes => format!("an id has {found} bytes"),
+            Limit::NameBytes => format!("a name has {found} bytes"),
+            Limit::Attributes => format!("a node or a mark has {found} attributes"),
+            Limit::Marks => format!("a text has {found} marks"),
+            Limit::Text => format!("a text has {found} characters"),
+            Limit::Output => format!("the transaction brings in {found} bytes"),
+            Limit::Steps => format!("the transaction takes {found} steps"),
+        }
+    }
+}
+
+type Within = Result<(), LimitExceeded>;
+
+/// The limits of a transaction, and what it has used of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    limits: Limits,
+    used: [usize; Limit::ALL.len()],
+}
+
+/// How many siblings are moved in a step.
+const SIBLINGS: usize = 32;
+
+/// How many bytes of text are searched or copied in a step.
+pub(crate) const BYTES: usize = 8;
+
+impl Budget {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            used: [0; Limit::ALL.len()],
+        }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Uses so much of a limit of the whole transaction.
+    pub(crate) fn spend(&mut self, limit: Limit, count: usize) -> Within {
+        let used = &mut self.used[limit as usize];
+        *used = used.saturating_add(count);
+        self.limits.check(limit, *used)
+    }
+
+    pub(crate) fn id(&mut self, id: &NodeId) -> Within {
+        self.limits.check(Limit::IdBytes, id.bytes())?;
+        self.bytes(id.bytes())
+    }
+
+    pub(crate) fn name(&mut self, name: &str) -> Within {
+        self.limits.check(Limit::NameBytes, name.len())?;
+        self.bytes(name.len())
+    }
+
+    /// Characters that come to stand in a text, which then has so many in all.
+    pub(crate) fn text(&mut self, bytes: usize, characters: usize) -> Within {
+        self.limits.check(Limit::Text, characters)?;
+        self.bytes(bytes)
+    }
+
+    fn value(&mut self, name: &str, value: &Value) -> Within {
+        self.name(name)?;
+        // Without recursion, because nothing bounds the depth of a value that a program makes.
+        let mut ahead = vec![value];
+        while let Some(value) = ahead.pop() {
+            self.bytes(1)?;
+            match value {
+                Value::String(string) => self.bytes(string.len())?,
+                Value::Array(values) => ahead.extend(values),
+                Value::Object(fields) => {
+                    for (key, value) in fields {
+                        self.bytes(key.len())?;
+                        ahead.push(value);
+                    }
+                }
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn values<'a>(&mut self, values: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Within {
+        let mut values = values.into_iter();
+        values.try_for_each(|(name, value)| self.value(name, value))
+    }
+
+    /// Values that are set or, where they are `null`, removed.
+    pub(crate) fn patch(&mut self, values: &Map<String, Value>) -> Within {
+        let set = values.values().filter(|value| !value.is_null()).count();
+        self.limits.check(Limit::Attributes, set)?;
+        self.values(values.iter().map(|(key, value)| (key.as_str(), value)))
+    }
+
+    pub(crate) fn attributes(&mut self, attributes: &Attributes) -> Within {
+        self.limits.check(Limit::Attributes, attributes.len())?;
+        self.values(
+            attributes
+                .iter()
+                .map(|(name, value)| (name.as_str(), value)),
+        )
+    }
+
+    pub(crate) fn marks<'a>(&mut self, marks: impl IntoIterator<Item = &'a Mark>) -> Within {
+        let mut count = 0;
+        for mark in marks {
+            count += 1;
+            self.limits.check(Limit::Marks, count)?;
+            self.name(&mark.kind)?;
+            self.attributes(&mark.attributes)?;
+        }
+        self.spend(Limit::Steps, count)
+    }
+
+    /// Nodes that do not exist yet.
+    pub(crate) fn spec(&mut self, spec: &NodeSpec) -> Within {
+        self.spend(Limit::Nodes, spec.len())?;
+        self.limits.check(Limit::Depth, spec.height())?;
+        spec.nodes.iter().try_for_each(|node| {
+            node.id.iter().try_for_each(|id| self.id(id))?;
+            self.name(&node.kind)?;
+            self.attributes(&node.attributes)?;
+            self.text(bytes(&node.text), node.text.len())?;
+            self.marks(&node.marks)
+        })
+    }
+
+    /// A change that is to be made to a document.
+    pub(crate) fn change(&mut self, change: &Change, on: &impl View) -> Within {
+        self.spend(Limit::Steps, 1)?;
+        match change {
+            Change::InsertSubtree { at, nodes } => {
+                let above = at.as_ref().map(|at| &at.parent);
+                self.spend(Limit::Nodes, nodes.len())?;
+                self.siblings(above, on)?;
+                self.below(above, levels(nodes.iter().map(|node| &**node)), on)?;
+                nodes.iter().try_for_each(|node| self.node(node))
+            }
+            Change::RemoveSubtree { at, nodes } => {
+                self.siblings(at.as_ref().map(|at| &at.parent), on)?;
+                self.spend(Limit::Steps, nodes.len())
+            }
+            Change::MoveNode { id, from, to } => {
+                let [from, to] = [from, to].map(|at| at.as_ref().map(|at| &at.parent));
+                self.siblings(from, on)?;
+                self.siblings(to, on)?;
+                // What stays under its parent stays as deep as it is.
+                match from == to {
+                    true => Ok(()),
+                    false => {
+                        let subtree = on.descendants(id);
+                        let mut looked_at = 0;
+                        let levels = levels(subtree.inspect(|_| looked_at += 1));
+                        self.spend(Limit::Steps, looked_at)?;
+                        self.below(to, levels, on)
+                    }
+                }
+            }
+            Change::SpliceText {
+                id,
+                removed,
+                inserted,
+                marks,
+                ..
+            } => {
+                let text = on.node(id).map_or(0, |node| node.text.len());
+                let gone = removed.chars().count();
+                let characters = text.saturating_sub(gone) + inserted.chars().count();
+                self.text(inserted.len(), characters)?;
+                self.spend(Limit::Steps, removed.len() / BYTES + inserted.len() / BYTES)?;
+                let added = marks.as_ref().map(|marks| &marks.added);
+                added.map_or(Ok(()), |added| self.marks(added.iter()))
+            }
+            Change::SetMarks { id, marks } => {
+                let so_far = on.node(id).map_or(0, |node| node.marks.len());
+                let marks_then = (so_far + marks.added.len()).saturating_sub(marks.removed.len());
+                self.limits.check(Limit::Marks, marks_then)?;
+                self.marks(marks.added.iter())
+            }
+            Change::PatchAttrs { id, patches } => {
+                let attributes = on.node(id).map(|node| &node.attributes);
+                let so_far = attributes.map_or(0, Attributes::len);
+                let came = patches
+                    .iter()
+                    .filter(|patch| patch.before.is_none())
+                    .count();
+                let went = patches.iter().filter(|patch| patch.after.is_none()).count();
+                self.limits
+                    .check(Limit::Attributes, (so_far + came).saturating_sub(went))?;
+                self.spend(Limit::Steps, so_far / SIBLINGS + patches.len())?;
+                let after = patches.iter().filter_map(|patch| {
+                    let after = patch.after.as_ref()?;
+                    Some((patch.key.as_str(), after))
+                });
+                self.values(after)
+            }
+            Change::SetType { after, .. } => self.name(after),
+            Change::SplitNode {
+                id, right, place, ..
+            } => {
+                let marks = on.node(id).map_or(0, |node| node.marks.len());
+                self.siblings(Some(&place.parent), on)?;
+                self.spend(Limit::Nodes, 1)?;
+                self.spend(Limit::Steps, marks)?;
+                self.id(&right.id)?;
+                self.name(&right.kind)?;
+                self.attributes(&right.attributes)
+            }
+            Change::JoinNodes {
+                id, right, place, ..
+            } => {
+                let nodes = [id, &right.id].map(|id| on.node(id));
+                let sum =
+                    |part: fn(&Node) -> usize| nodes.iter().flatten().map(|node| part(node)).sum();
+                self.siblings(Some(&place.parent), on)?;
+                self.limits
+                    .check(Limit::Text, sum(|node| node.text.len()))?;
+                self.limits
+                    .check(Limit::Marks, sum(|node| node.marks.len()))?;
+                self.spend(Limit::Steps, sum(|node| node.marks.len()))?;
+                // Each child of the node that goes gets another parent.
+                let moved = nodes[1].map_or(0, |node| node.children.len());
+                self.spend(Limit::Steps, moved)
+            }
+            Change::SetRoot { .. } | Change::SetSelection { .. } => Ok(()),
+        }
+    }
+
+    fn node(&mut self, node: &Node) -> Within {
+        self.spend(Limit::Steps, 1)?;
+        self.id(&node.id)?;
+        self.name(&node.kind)?;
+        self.attributes(&node.attributes)?;
+        self.text(bytes(&node.text), node.text.len())?;
+        self.marks(node.marks.iter())
+    }
+
+    /// Siblings of a node that is attached or detached.
+    fn siblings(&mut self, parent: Option<&NodeId>, on: &impl View) -> Within {
+        let siblings = parent.and_then(|parent| on.node(parent));
+        let siblings = siblings.map_or(0, |parent| parent.children.len());
+        self.spend(Limit::Steps, siblings / SIBLINGS)
+    }
+
+    /// A subtree of so many levels under a parent.
+    fn below(&mut self, parent: Option<&NodeId>, levels: usize, on: &impl View) -> Within {
+        let above = parent.map_or(0, |parent| {
+            let most = self.limits.most(Limit::Depth);
+            1 + on.ancestors(parent).take(most).count()
+        });
+        self.spend(Limit::Steps, above)?;
+        self.limits.check(Limit::Depth, above + levels)
+    }
+
+    fn bytes(&mut self, count: usize) -> Within {
+        self.spend(Limit::Output, count)
+    }
+}
+
+/// How many levels a subtree in document order has.
+fn levels<'a>(nodes: impl Iterator<Item = &'a Node>) -> usize {
+    // How many children of each node around the next one are still to come.
+    let mut ahead: Vec<usize> = Vec::new();
+    let mut deepest = 0;
+    for node in nodes {
+        while ahead.pop_if(|left| *left == 0).is_some() {}
+        if let Some(left) = ahead.last_mut() {
+            *left -= 1;
+        }
+        ahead.push(node.children.len());
+        deepest = deepest.max(ahead.len());
+    }
+    deepest
+}
+
+fn bytes(text: &Text) -> usize {
+    text.chunks().map(str::len).sum()
+}

@@ -1,0 +1,231 @@
+//! What a list of operations may cost, where it has limits: what it holds itself, before the lock is requested, and what its
+//! operations look at, before each is carried out.
+
+use super::operation::{Child, NodeOperation, NodeRef, Operation};
+use super::{OperationError, TransactionError};
+use crate::document::{BYTES, Budget, Fragment, Limit, LimitExceeded, Limits, View};
+use crate::id::NodeId;
+
+/// Checks what operations hold themselves: how many there are, and the nodes, names, values and texts in them.
+///
+/// # Errors
+///
+/// [`TransactionError::Operation`], with the first operation that goes beyond a limit.
+pub(super) fn admit(limits: &Limits, operations: &[Operation]) -> Result<(), TransactionError> {
+    let mut budget = Budget::new(limits.clone());
+    let mut index = 0;
+    for operation in operations {
+        admit_one(&mut budget, &mut index, operation)?;
+    }
+    Ok(())
+}
+
+fn admit_one(
+    budget: &mut Budget,
+    index: &mut usize,
+    operation: &Operation,
+) -> Result<(), TransactionError> {
+    let name = operation.name();
+    let mut node_id = None;
+    let admitted = match operation {
+        Operation::Named { alias, operation } => {
+            admit_one(budget, index, operation)?;
+            *index -= 1;
+            budget.name(alias)
+        }
+        Operation::Control {
+            node_id,
+            operations,
+        } => {
+            return operations.iter().try_for_each(|operation| {
+                let admitted = one_more(budget).and_then(|()| on_node(budget, operation));
+                told(admitted, index, operation.name(), Some(node_id))
+            });
+        }
+        Operation::Create { node } => one_more(budget).and_then(|()| budget.spec(node)),
+        Operation::On {
+            node_id: id,
+            operation,
+        } => {
+            node_id = Some(id);
+            one_more(budget).and_then(|()| on_node(budget, operation))
+        }
+        Operation::SetSelection { .. }
+        | Operation::ClearSelection
+        | Operation::IfUnchanged { .. }
+        | Operation::RequireLease { .. }
+        | Operation::Call(_) => one_more(budget),
+    };
+    told(admitted, index, name, node_id)
+}
+
+fn one_more(budget: &mut Budget) -> Result<(), LimitExceeded> {
+    budget.spend(Limit::Operations, 1)
+}
+
+/// Says of which operation it is, and counts it.
+fn told(
+    admitted: Result<(), LimitExceeded>,
+    index: &mut usize,
+    name: &'static str,
+    node: Option<&NodeRef>,
+) -> Result<(), TransactionError> {
+    let at = *index;
+    *index += 1;
+    admitted.map_err(|exceeded| TransactionError::Operation {
+        index: at,
+        name,
+        node_id: match node {
+            Some(NodeRef::Id(id)) => Some(id.clone()),
+            _ => None,
+        },
+        cause: OperationError::Edit(exceeded.into()),
+    })
+}
+
+fn on_node(budget: &mut Budget, operation: &NodeOperation) -> Result<(), LimitExceeded> {
+    use NodeOperation as Do;
+    let mut text = |text: &str| budget.text(text.len(), text.chars().count());
+    match operation {
+        Do::SetText { text: inserted }
+        | Do::InsertText { text: inserted, .. }
+        | Do::ReplaceText { text: inserted, .. } => text(inserted),
+        Do::ReplacePattern { replacement, .. } => text(replacement),
+        Do::IndentText { indent, .. } | Do::OutdentText { indent, .. } => text(indent),
+        Do::Wrap { before, after, .. } | Do::Unwrap { before, after, .. } => {
+            text(before)?;
+            text(after)
+        }
+
+        Do::AddChild {
+            child: Child::New(node),
+            ..
+        }
+        | Do::WrapNode { node } => budget.spec(node),
+        Do::IndentNode { container } => container.iter().try_for_each(|node| budget.spec(node)),
+        Do::WrapInList { list, item, .. } => {
+            budget.spec(list)?;
+            budget.spec(item)
+        }
+        Do::Paste {
+            fragment: Some(Fragment { nodes, .. }),
+            ..
+        } => nodes.iter().try_for_each(|node| budget.spec(node)),
+
+        Do::InsertParagraph { kind, .. } => kind.iter().try_for_each(|kind| budget.name(kind)),
+        Do::SplitListItem { item_type, .. } => budget.name(item_type),
+
+        Do::ApplyMark {
+            mark, attributes, ..
+        }
+        | Do::ToggleMark {
+            mark, attributes, ..
+        } => {
+            budget.name(mark)?;
+            budget.attributes(attributes)
+        }
+        Do::UpdateMark {
+            mark, attributes, ..
+        } => {
+            budget.name(mark)?;
+            budget.patch(attributes)
+        }
+        Do::SetMarks { marks } => budget.marks(marks),
+
+        Do::SetAttrs { attrs } => budget.patch(attrs),
+        Do::RemoveAttrs { keys } => keys.iter().try_for_each(|key| budget.name(key)),
+        Do::Update {
+            attrs,
+            text: inserted,
+            marks,
+        } => {
+            inserted.iter().try_for_each(|inserted| text(inserted))?;
+            budget.patch(attrs)?;
+            marks.iter().try_for_each(|marks| budget.marks(marks))
+        }
+        Do::TransformNode { kind, attrs } => {
+            budget.name(kind)?;
+            budget.patch(attrs)
+        }
+
+        Do::RemoveChildren { child_ids }
+        | Do::MoveChildren { child_ids, .. }
+        | Do::ReorderChildren { child_ids } => budget.spend(Limit::Steps, child_ids.len()),
+
+        Do::Named { alias, operation } => {
+            budget.name(alias)?;
+            on_node(budget, operation)
+        }
+
+        Do::Delete {}
+        | Do::AddChild { .. }
+        | Do::RemoveChild { .. }
+        | Do::MoveNode { .. }
+        | Do::MoveBlockUp {}
+        | Do::MoveBlockDown {}
+        | Do::CopyNode { .. }
+        | Do::CloneNodeWithChildren { .. }
+        | Do::LiftNode {}
+        | Do::OutdentNode {}
+        | Do::DeleteTextRange { .. }
+        | Do::DeleteRange { .. }
+        | Do::SplitTextNode { .. }
+        | Do::MergeTextNodes { .. }
+        | Do::SplitBlockNode { .. }
+        | Do::MergeBlockNodes { .. }
+        | Do::AutoMergeTextNodes {}
+        | Do::RemoveMark { .. }
+        | Do::ClearFormatting { .. }
+        | Do::SetRoot {}
+        | Do::Copy { .. }
+        | Do::Cut { .. }
+        | Do::Paste { .. }
+        | Do::SelectNode {}
+        | Do::SelectRange { .. } => Ok(()),
+    }
+}
+
+/// How many steps an operation takes to look at what it is about, beside those of the changes that it makes and of the nodes
+/// in its range.
+pub(super) fn steps_to_look(on: &impl View, id: &NodeId, operation: &NodeOperation) -> usize {
+    use NodeOperation as Do;
+    let node = on.node(id);
+    let text = || node.map_or(0, |node| node.text().len()) / BYTES;
+    let marks = || node.map_or(0, |node| node.marks().len());
+    let children = || node.map_or(0, |node| node.children().len());
+    let parent = node.and_then(|node| on.node(node.parent()?));
+    let siblings = || parent.map_or(0, |parent| parent.children().len());
+    let looked_at = match operation {
+        Do::ReplacePattern { .. } | Do::IndentText { .. } | Do::OutdentText { .. } => {
+            text() + marks()
+        }
+        Do::SetText { .. }
+        | Do::InsertText { .. }
+        | Do::DeleteTextRange { .. }
+        | Do::ReplaceText { .. }
+        | Do::Wrap { .. }
+        | Do::Unwrap { .. }
+        | Do::SetMarks { .. }
+        | Do::Update { .. }
+        | Do::SplitTextNode { .. }
+        | Do::MergeTextNodes { .. } => marks(),
+        Do::RemoveChildren { child_ids }
+        | Do::MoveChildren { child_ids, .. }
+        | Do::ReorderChildren { child_ids } => children() + child_ids.len(),
+        Do::AutoMergeTextNodes {} => children(),
+        Do::DeleteRange { .. } | Do::Cut { .. } | Do::Paste { .. } => siblings() + marks(),
+        Do::MoveBlockUp {}
+        | Do::MoveBlockDown {}
+        | Do::MoveNode { .. }
+        | Do::AddChild { .. }
+        | Do::LiftNode {}
+        | Do::IndentNode { .. }
+        | Do::OutdentNode {}
+        | Do::WrapInList { .. }
+        | Do::InsertParagraph { .. }
+        | Do::SplitListItem { .. } => siblings() / BYTES,
+        Do::Named { operation, .. } => return steps_to_look(on, id, operation),
+        _ => 0,
+    };
+    1 + looked_at
+}

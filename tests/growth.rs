@@ -1,0 +1,287 @@
+//! Ten times the input takes about ten times the memory on its way, whatever a script makes large. Steps are counted by the
+//! unit tests of `src/growth.rs`; here allocations are, also those of other crates. By itself, because all that the process
+//! allocates is counted.
+
+use std::alloc::System;
+use std::sync::{Mutex, PoisonError};
+
+use doclock::dsl::*;
+use doclock::{
+    Attributes, DataStore, Editor, Fragment, Mark, NodeSpec, Operation, parse_operations,
+};
+use serde_json::{Value, json};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// What other tests allocate meanwhile would be counted.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// The smaller size of an input.
+const SIZE: usize = 400;
+
+/// What ten times the input may take, as a multiple. A logarithm is allowed, a square is a hundred.
+const MOST: usize = 20;
+
+/// How often, and how much, a call allocates.
+fn allocated<R>(call: impl FnOnce() -> R) -> [usize; 2] {
+    let before = ALLOCATOR.stats();
+    let result = call();
+    let after = ALLOCATOR.stats();
+    drop(result);
+    let moved = |stats: stats_alloc::Stats| stats.bytes_allocated;
+    [
+        after.allocations - before.allocations + after.reallocations - before.reallocations,
+        moved(after) - moved(before),
+    ]
+}
+
+/// Checks what `work` allocates, which makes its input first.
+fn grows_evenly<W: FnOnce() -> R, R>(what: &str, work: impl Fn(usize) -> W) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let [small, large] = [SIZE, 10 * SIZE].map(|size| allocated(work(size)));
+    println!("{what}: {small:?} allocations and bytes, {large:?} for ten times the input");
+    for (small, large) in small.into_iter().zip(large) {
+        // What does not depend on the input may be all that there is.
+        let small = small.max(SIZE);
+        assert!(large <= MOST * small, "{what}: {small}, then {large}");
+    }
+}
+
+fn paragraph(text: &str) -> Operation {
+    create(element("root", [text_node("x", text).with_id("t")]).with_id("p"))
+}
+
+fn values(count: usize) -> Vec<(String, Value)> {
+    (0..count)
+        .map(|nth| (format!("k{}", nth * 7_919 % count), json!(nth)))
+        .collect()
+}
+
+fn marks(count: usize) -> Vec<Mark> {
+    (0..count)
+        .map(|nth| Mark::new("m", 3 * nth..3 * nth + 2))
+        .collect()
+}
+
+/// A text in the midst of so many siblings that a few more make no difference: what comes there takes a logarithm of how many
+/// there are.
+fn among_others(id: &str) -> Operation {
+    let other = || NodeSpec::new("other");
+    let before = std::iter::repeat_with(other).take(4_000);
+    let behind = std::iter::repeat_with(other).take(4_000);
+    let text = text_node("x", "abc").with_id(id);
+    create(element("others", before.chain([text]).chain(behind)).with_id("others"))
+}
+
+/// The scripts whose size is one thing each.
+fn scripts() -> Vec<(&'static str, fn(usize) -> Vec<Operation>)> {
+    vec![
+        ("operations", |n| vec![insert_text(0, "x").on("t"); n]),
+        ("operations at the end", |n| {
+            (0..n).map(|at| insert_text(at, "x").on("t")).collect()
+        }),
+        ("operations of a control", |n| {
+            vec![control("t", vec![insert_text(0, "x"); n])]
+        }),
+        ("nodes", |n| {
+            vec![create(element("x", vec![NodeSpec::new("x"); n]))]
+        }),
+        ("nodes one by one", |n| {
+            vec![add_child(NodeSpec::new("x"), 0).on("p"); n]
+        }),
+        ("nodes that are deleted", |n| {
+            let child = |nth| NodeSpec::new("x").with_id(format!("n{nth}"));
+            let all = add_child(element("x", (0..n).map(child)), None).on("p");
+            let delete = |nth| delete_node().on(format!("n{nth}").as_str());
+            std::iter::once(all).chain((0..n).map(delete)).collect()
+        }),
+        ("depth", |n| {
+            (0..n)
+                .map(|_| wrap_node(NodeSpec::new("x")).on("t"))
+                .collect()
+        }),
+        ("ids", |n| {
+            vec![create(NodeSpec::new("x").with_id("i".repeat(n)))]
+        }),
+        ("attributes", |n| vec![set_attrs(values(n)).on("t")]),
+        ("removed attributes", |n| {
+            let keys = values(n).into_iter().map(|(key, _)| key);
+            vec![set_attrs(values(n)).on("t"), remove_attrs(keys).on("t")]
+        }),
+        ("attributes of a mark", |n| {
+            vec![apply_mark_with("m", Attributes::from_iter(values(n)), ..).on("t")]
+        }),
+        ("names", |n| {
+            vec![transform_node("k".repeat(n), values(0)).on("t")]
+        }),
+        ("text", |n| vec![set_text("x".repeat(100 * n)).on("t")]),
+        ("lines", |n| {
+            let text = set_text("x\n".repeat(n)).on("t");
+            vec![
+                text,
+                indent_text("  ", ..).on("t"),
+                outdent_text("  ", ..).on("t"),
+            ]
+        }),
+        ("marks", |n| {
+            let text = set_text("x".repeat(3 * n)).on("t");
+            vec![
+                text,
+                set_marks(marks(n)).on("t"),
+                clear_formatting(..).on("t"),
+            ]
+        }),
+        ("marks one by one", |n| {
+            let text = set_text("x".repeat(3 * 40)).on("t");
+            let mark = |nth| apply_mark("m", 3 * (nth % 40)..3 * (nth % 40) + 2).on("t");
+            std::iter::once(text).chain((0..n).map(mark)).collect()
+        }),
+        ("pattern", |n| {
+            let text = set_text("longer than nine. ".repeat(n)).on("t");
+            vec![text, replace_pattern("n(i|o)ne|longer", "x$1").on("t")]
+        }),
+        ("output", |n| {
+            let text = set_text("x".repeat(100 * n)).on("t");
+            vec![
+                text,
+                copy_range(..).on("t"),
+                paste(0).on("t"),
+                copy_node().on("t"),
+            ]
+        }),
+        ("fragment", |n| {
+            let fragment = Fragment {
+                nodes: vec![text_node("x", "abc"); n],
+                ..Fragment::default()
+            };
+            vec![among_others("at"), paste_fragment(1, fragment).on("at")]
+        }),
+        ("aliases", |n| {
+            let named = |nth| create(NodeSpec::new("x")).named(format!("a{nth}"));
+            (0..n).map(named).collect()
+        }),
+        ("splits and joins", |n| {
+            let text = insert_text(0, "x".repeat(n)).on("at");
+            let split = (1..n).rev().map(|at| split_text_node(at).on("at"));
+            let join = auto_merge_text_nodes().on("others");
+            [among_others("at"), text]
+                .into_iter()
+                .chain(split)
+                .chain([join])
+                .collect()
+        }),
+        ("items of a list", |n| {
+            let item = |nth| text_node("x", "a").with_id(format!("n{nth}"));
+            let all = add_child(element("x", (0..n).map(item)), None).on("p");
+            let last = format!("n{}", n - 1);
+            let list = wrap_in_list_up_to(last, element("list", []), element("item", []));
+            vec![all, list.on("n0")]
+        }),
+        ("reordered children", |n| {
+            let item = |nth| text_node("x", "a").with_id(format!("n{nth}"));
+            let all = create(element("x", (0..n).map(item)).with_id("all"));
+            let order = (0..n).rev().map(|nth| format!("n{nth}"));
+            let order: Vec<String> = order.collect();
+            vec![
+                all,
+                reorder_children(order.iter().map(String::as_str)).on("all"),
+            ]
+        }),
+    ]
+}
+
+#[test]
+fn scripts_allocate_as_much_as_they_are_large() {
+    for (what, script) in scripts() {
+        grows_evenly(what, |size| {
+            let editor = Editor::new(DataStore::new(), "ann");
+            editor.execute([paragraph("abc")]).unwrap();
+            let json = serde_json::to_string(&script(size)).unwrap();
+            move || {
+                editor.execute(parse_operations(&json).unwrap()).unwrap();
+                editor.undo().unwrap();
+                editor
+            }
+        });
+    }
+}
+
+/// Each attempt and each savepoint copied all nodes that the transaction had touched.
+#[test]
+fn attempts_and_savepoints_allocate_nothing_of_what_was_done() {
+    grows_evenly("attempts", |size| {
+        let store = DataStore::new();
+        move || {
+            let mut transaction = store.begin("ann").unwrap();
+            for _ in 0..size {
+                transaction
+                    .attempt(|transaction| transaction.create(NodeSpec::new("x")).map(drop))
+                    .unwrap();
+            }
+            transaction.commit().unwrap();
+        }
+    });
+    grows_evenly("savepoints", |size| {
+        let store = DataStore::new();
+        move || {
+            let mut transaction = store.begin("ann").unwrap();
+            let mut first = None;
+            for _ in 0..size {
+                first.get_or_insert(transaction.savepoint());
+                transaction.create(NodeSpec::new("x")).unwrap();
+            }
+            transaction.rollback_to(first.unwrap()).unwrap();
+            transaction.commit().unwrap();
+        }
+    });
+}
+
+/// Each keystroke kept all marks of its text.
+#[test]
+fn a_keystroke_beside_marks_copies_them_once() {
+    grows_evenly("marks around a keystroke", |size| {
+        let editor = Editor::new(DataStore::new(), "ann");
+        let text = text_node("x", "x".repeat(3 * size)).with_marks(marks(size));
+        editor.execute([create(text.with_id("t"))]).unwrap();
+        move || {
+            editor.execute([insert_text(1, "x").on("t")]).unwrap();
+            editor.undo().unwrap();
+            editor
+        }
+    });
+}
+
+/// A page of so many of the same things.
+#[cfg(feature = "markdown")]
+#[test]
+fn markdown_allocates_as_much_as_it_is_long() {
+    let constructs = [
+        "word ",
+        "**bold** ",
+        "[^note]<http://a.b> ",
+        "[a](b) ",
+        "![a](b) ",
+        "`code` ",
+        "> quote\n",
+        "- item\n",
+        "# title\n\n",
+        "<b>html</b> ",
+        "| a | b |\n",
+        "[",
+        "](",
+        "**",
+        "*a ",
+        "`",
+        "&amp; ",
+        "[^note] ",
+        "\\*",
+    ];
+    for construct in constructs {
+        grows_evenly(construct, |size| {
+            let page = format!("{}\n\n[^note]: text\n", construct.repeat(size));
+            move || doclock::from_markdown(&page)
+        });
+    }
+}

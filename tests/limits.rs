@@ -1,0 +1,381 @@
+//! What the script of an untrusted client can make large is bounded: by itself before the lock is requested, and by what it
+//! makes of the document.
+
+use doclock::dsl::*;
+use doclock::{
+    AcquireOptions, Attributes, DataStore, EditError, Editor, Fragment, Limit, LimitExceeded,
+    Limits, Mark, NodeSpec, Operation, OperationError, TransactionError, TransactionManager,
+};
+use serde_json::{Value, json};
+
+/// Far more than any test needs.
+const ENOUGH: usize = 1 << 30;
+
+/// Bounds nothing but one thing.
+fn only(limit: Limit, most: usize) -> Limits {
+    let all = Limit::ALL.into_iter();
+    let limits = all.fold(Limits::new(), |limits, limit| limits.with(limit, ENOUGH));
+    limits.with(limit, most)
+}
+
+fn exceeded(error: &TransactionError) -> LimitExceeded {
+    match error {
+        TransactionError::Operation {
+            cause: OperationError::Edit(EditError::Limit(exceeded)),
+            ..
+        }
+        | TransactionError::Limit(exceeded) => *exceeded,
+        error => panic!("{error}"),
+    }
+}
+
+fn paragraph() -> NodeSpec {
+    text_node("paragraph", "abc").with_id("p")
+}
+
+/// A store with a paragraph below the root.
+fn store() -> DataStore {
+    let store = DataStore::new();
+    let setup = TransactionManager::new(store.clone());
+    let root = element("root", [paragraph()]).with_id("root");
+    setup.execute([create(root)]).unwrap();
+    store
+}
+
+fn long(len: usize) -> String {
+    "x".repeat(len)
+}
+
+fn deep(levels: usize) -> NodeSpec {
+    (1..levels).fold(NodeSpec::new("x"), |below, _| {
+        NodeSpec::new("x").with_children([below])
+    })
+}
+
+fn values(count: usize) -> Vec<(String, Value)> {
+    (0..count)
+        .map(|nth| (format!("k{nth}"), json!(nth)))
+        .collect()
+}
+
+fn attributes(count: usize) -> Attributes {
+    Attributes::from_iter(values(count))
+}
+
+fn marks(count: usize) -> Vec<Mark> {
+    let kinds = 0..count;
+    kinds
+        .map(|nth| Mark::new(format!("m{nth}"), 0..1))
+        .collect()
+}
+
+fn on_p(operation: impl Into<doclock::NodeOperation>) -> Vec<Operation> {
+    vec![operation.into().on("p")]
+}
+
+/// Lists that hold so much of one thing themselves.
+type Holding = fn(usize) -> Vec<Operation>;
+
+#[test]
+fn transaction_04_what_a_list_holds_is_refused_before_the_lock_is_requested() {
+    let lists: &[(Limit, Holding)] = &[
+        (Limit::Operations, |n| vec![create(NodeSpec::new("x")); n]),
+        (Limit::Operations, |n| {
+            vec![control("p", vec![insert_text(0, "x"); n])]
+        }),
+        (Limit::Operations, |n| {
+            let named = |nth| create(NodeSpec::new("x")).named(format!("a{nth}"));
+            (0..n).map(named).collect()
+        }),
+        (Limit::Nodes, |n| {
+            vec![create(element("x", vec![NodeSpec::new("x"); n - 1]))]
+        }),
+        (Limit::Nodes, |n| vec![create(NodeSpec::new("x")); n]),
+        (Limit::Nodes, |n| {
+            on_p(add_child(
+                element("x", vec![NodeSpec::new("x"); n - 1]),
+                None,
+            ))
+        }),
+        (Limit::Nodes, |n| {
+            on_p(wrap_node(element("x", vec![NodeSpec::new("x"); n - 1])))
+        }),
+        (Limit::Nodes, |n| {
+            let nodes = vec![NodeSpec::new("x"); n];
+            let fragment = Fragment {
+                nodes,
+                ..Fragment::default()
+            };
+            on_p(paste_fragment(0, fragment))
+        }),
+        (Limit::Depth, |n| vec![create(deep(n))]),
+        (Limit::IdBytes, |n| {
+            vec![create(NodeSpec::new("x").with_id(long(n)))]
+        }),
+        (Limit::NameBytes, |n| vec![create(NodeSpec::new(long(n)))]),
+        (Limit::NameBytes, |n| on_p(set_attrs([(long(n), json!(1))]))),
+        (Limit::NameBytes, |n| {
+            on_p(transform_node(long(n), values(0)))
+        }),
+        (Limit::NameBytes, |n| on_p(apply_mark(long(n), ..))),
+        (Limit::NameBytes, |n| {
+            vec![create(NodeSpec::new("x")).named(long(n))]
+        }),
+        (Limit::Attributes, |n| {
+            vec![create(NodeSpec::new("x").with_attributes(attributes(n)))]
+        }),
+        (Limit::Attributes, |n| {
+            on_p(apply_mark_with("m", attributes(n), ..))
+        }),
+        (Limit::Attributes, |n| on_p(set_attrs(values(n)))),
+        (Limit::Attributes, |n| {
+            on_p(update_node(values(n), None, None))
+        }),
+        (Limit::Attributes, |n| on_p(transform_node("x", values(n)))),
+        (Limit::Marks, |n| on_p(set_marks(marks(n)))),
+        (Limit::Marks, |n| {
+            vec![create(text_node("x", "abc").with_marks(marks(n)))]
+        }),
+        (Limit::Text, |n| vec![create(text_node("x", long(n)))]),
+        (Limit::Text, |n| on_p(set_text(long(n)))),
+        (Limit::Output, |n| on_p(set_text(long(n)))),
+        (Limit::Output, |n| {
+            let value = json!([[long(n - 4)]]);
+            on_p(set_attrs([("k", value)]))
+        }),
+    ];
+    const MOST: usize = 40;
+    for (nth, &(limit, list)) in lists.iter().enumerate() {
+        let store = store();
+        let manager = TransactionManager::new(store.clone()).with_limits(only(limit, MOST));
+        let all = manager.execute(list(MOST));
+        assert!(all.is_ok(), "list {nth} {limit:?}: {all:?}");
+
+        let held = store.lock("other").unwrap();
+        let refused = manager
+            .execute_with(list(MOST + 1), AcquireOptions::new().no_wait())
+            .unwrap_err();
+        let found = exceeded(&refused);
+        assert_eq!((found.limit, found.most), (limit, MOST), "list {nth}");
+        assert_eq!(found.found, MOST + 1, "list {nth}");
+        drop(held);
+    }
+    let held = store();
+    let guard = held.lock("other").unwrap();
+    let manager = TransactionManager::new(held.clone()).with_limits(Limits::new());
+    let waits = manager.execute_with(on_p(insert_text(0, "x")), AcquireOptions::new().no_wait());
+    let error = waits.unwrap_err();
+    assert!(matches!(error, TransactionError::Lock(_)), "{error}");
+    drop(guard);
+}
+
+/// Lists that make so much of the document, of little that they hold.
+#[test]
+fn transaction_04_what_a_list_makes_of_the_document_is_refused_before_it_is_made() {
+    let lists: &[(Limit, Holding)] = &[
+        (Limit::Nodes, |n| vec![copy_node().on("p"); n]),
+        (Limit::Nodes, |n| vec![split_text_node(0).on("p"); n]),
+        // The paragraph is on the second level.
+        (Limit::Depth, |n| {
+            vec![wrap_node(NodeSpec::new("x")).on("p"); n - 2]
+        }),
+        (Limit::Depth, |n| {
+            let below = create(deep(n - 2).with_id("below"));
+            vec![below, move_node("p", None).on("below")]
+        }),
+        (Limit::Depth, |n| {
+            let above = create(deep(n - 2).with_id("above"));
+            let child = add_child(NodeSpec::new("x").with_children([NodeSpec::new("x")]), None);
+            vec![above, child.on("above"), move_node("p", None).on("above")]
+        }),
+        (Limit::Attributes, |n| {
+            let set = |nth| set_attrs([(format!("k{nth}"), json!(1))]).on("p");
+            (0..n).map(set).collect()
+        }),
+        (Limit::Attributes, |n| {
+            let remove = remove_attrs(["k0"]).on("p");
+            let two = [("k0", json!(1)), ("last", json!(1))];
+            let all = update_node(values(n - 1), None, None).on("p");
+            vec![all, remove, set_attrs(two).on("p")]
+        }),
+        (Limit::Marks, |n| {
+            let apply = |nth| apply_mark(format!("m{nth}"), ..).on("p");
+            (0..n).map(apply).collect()
+        }),
+        // There are three characters.
+        (Limit::Text, |n| vec![insert_text(0, "x").on("p"); n - 3]),
+        (Limit::Text, |n| {
+            let other = copy_node().on("p").named("other");
+            let all = set_text(long(n - 3)).on("p");
+            vec![other, all, merge_text_nodes(alias("other")).on("p")]
+        }),
+    ];
+    const MOST: usize = 40;
+    for (nth, &(limit, list)) in lists.iter().enumerate() {
+        let store = store();
+        let manager = TransactionManager::new(store.clone()).with_limits(only(limit, MOST));
+        let error = manager.execute(list(MOST + 1)).unwrap_err();
+        let found = exceeded(&error);
+        assert_eq!((found.limit, found.most), (limit, MOST), "list {nth}");
+        assert_eq!(found.found, MOST + 1, "list {nth}");
+        assert_eq!(store.version(), 1, "list {nth}");
+        assert!(!store.is_locked());
+        let all = manager.execute(list(MOST));
+        assert!(all.is_ok(), "list {nth} {limit:?}: {all:?}");
+    }
+}
+
+fn refused(limits: Limits, list: Vec<Operation>) -> Limit {
+    let store = store();
+    let manager = TransactionManager::new(store.clone()).with_limits(limits);
+    let error = manager.execute(list).unwrap_err();
+    assert_eq!(store.version(), 1);
+    exceeded(&error).limit
+}
+
+/// Forty pairs of operations made a terabyte of text of three characters.
+#[test]
+fn transaction_04_text_that_doubles_stops_at_the_limit() {
+    let twice = [copy_range(..).on("p"), paste(0).on("p")];
+    let list: Vec<Operation> = (0..40).flat_map(|_| twice.clone()).collect();
+    assert_eq!(refused(Limits::new(), list.clone()), Limit::Text);
+    assert_eq!(refused(only(Limit::Output, 1_000), list), Limit::Output);
+}
+
+/// Forty operations made a trillion nodes of two.
+#[test]
+fn transaction_04_subtrees_that_double_stop_at_the_limit() {
+    let into_itself = clone_node_with_children_to("root", None).on("root");
+    let list = vec![into_itself; 40];
+    assert_eq!(refused(Limits::new(), list.clone()), Limit::Nodes);
+    assert_eq!(refused(only(Limit::Depth, 20), list.clone()), Limit::Depth);
+    assert_eq!(refused(only(Limit::Steps, 1_000), list), Limit::Steps);
+}
+
+/// A thousand operations of forty bytes each looked at a text of 100,000 characters.
+#[test]
+fn transaction_04_looking_again_and_again_stops_at_the_limit() {
+    let list = |look: doclock::NodeOperation| {
+        let text = insert_text(0, long(100_000)).on("p");
+        let look = look.on("p");
+        std::iter::once(text)
+            .chain(std::iter::repeat_n(look, 1_000))
+            .collect::<Vec<_>>()
+    };
+    let nothing_found = replace_pattern("z", "");
+    assert_eq!(refused(Limits::new(), list(nothing_found)), Limit::Steps);
+    let no_line = outdent_text("z", ..);
+    assert_eq!(refused(Limits::new(), list(no_line)), Limit::Steps);
+
+    let marked = vec![text_node("x", long(20_000)).with_id("m"); 1]
+        .into_iter()
+        .map(|node| {
+            create(node.with_marks((0..5_000).map(|nth| Mark::new("m", 4 * nth..4 * nth + 2))))
+        });
+    let same = apply_mark("m", 0..1).on("m");
+    let list = marked.chain(std::iter::repeat_n(same, 1_000)).collect();
+    assert_eq!(refused(Limits::new(), list), Limit::Steps);
+}
+
+#[test]
+fn transaction_04_code_makes_no_more_than_the_limit() {
+    let store = store();
+    let limits = only(Limit::Nodes, 10);
+    let manager = TransactionManager::new(store.clone()).with_limits(limits);
+    let code = op(|transaction| {
+        let created = (0..100).filter(|_| transaction.create(NodeSpec::new("x")).is_ok());
+        assert_eq!(created.count(), 10);
+        Ok::<(), EditError>(())
+    });
+    manager.execute([code]).unwrap();
+    assert_eq!(store.snapshot().len(), 2 + 10);
+}
+
+#[test]
+fn transaction_04_undo_has_no_limits() {
+    let store = store();
+    let setup = TransactionManager::new(store.clone());
+    let large = element("x", vec![NodeSpec::new("x"); 100]).with_id("large");
+    setup.execute([create(large)]).unwrap();
+    let editor = Editor::new(store.clone(), "ann").with_limits(only(Limit::Nodes, 10));
+    editor.execute([delete_node().on("large")]).unwrap();
+    editor.undo().unwrap();
+    assert_eq!(store.snapshot().len(), 2 + 101);
+    let error = editor
+        .execute([clone_node_with_children().on("large")])
+        .unwrap_err();
+    assert_eq!(exceeded(&error).limit, Limit::Nodes);
+}
+
+/// A receipt keeps its key, however long: a thousand keys of ten megabytes were ten gigabytes.
+#[test]
+fn transaction_07_a_key_that_is_too_long_is_refused() {
+    let manager = TransactionManager::new(store()).with_limits(only(Limit::NameBytes, 40));
+    let once =
+        |len| manager.execute_once(long(len), on_p(insert_text(0, "x")), AcquireOptions::new());
+    assert_eq!(
+        once(41).unwrap_err().to_string(),
+        "a name has 41 bytes: the limit `nameBytes` is 40"
+    );
+    once(40).unwrap();
+}
+
+#[test]
+fn transaction_04_a_transaction_by_hand_has_the_limits_that_it_is_given() {
+    let store = store();
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.set_limits(only(Limit::Nodes, 2).with(Limit::NameBytes, 20));
+    let savepoint = transaction.savepoint();
+    transaction.create(NodeSpec::new("x")).unwrap();
+    transaction.rollback_to(savepoint).unwrap();
+    transaction.create(NodeSpec::new("x")).unwrap();
+    let third = transaction.create(NodeSpec::new("x")).unwrap_err();
+    assert_eq!(
+        third.to_string(),
+        "the transaction brings in 3 nodes: the limit `nodes` is 2"
+    );
+    let named = copy_node().on("p").named(long(21));
+    let error = transaction.run([named]).unwrap_err();
+    assert_eq!(exceeded(&error).limit, Limit::NameBytes);
+    transaction.commit().unwrap();
+    assert_eq!(store.snapshot().len(), 2 + 1);
+}
+
+#[test]
+fn transaction_04_lists_on_nodes_and_under_a_lock_have_limits() {
+    let store = store();
+    let manager = TransactionManager::new(store.clone()).with_limits(only(Limit::Nodes, 2));
+    let error = manager
+        .clone()
+        .with_node_locks(1)
+        .execute(vec![copy_node().on("p"); 3])
+        .unwrap_err();
+    assert_eq!(exceeded(&error).limit, Limit::Nodes);
+    let lock = store.acquire_lock("ann").unwrap();
+    let error = manager
+        .execute_under(lock, vec![copy_node().on("p"); 3])
+        .unwrap_err();
+    assert_eq!(exceeded(&error).limit, Limit::Nodes);
+    store.release_lock(lock).unwrap();
+    assert_eq!(store.version(), 1);
+}
+
+#[test]
+fn transaction_04_an_excess_is_data() {
+    let manager = TransactionManager::new(store()).with_limits(only(Limit::Operations, 1));
+    let error = manager.execute(vec![copy_node().on("p"); 3]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "operation 1 (copyNode on node p): the transaction has 2 operations: the limit `operations` is 1",
+    );
+    let exceeded = exceeded(&error);
+    let data = serde_json::to_value(exceeded).unwrap();
+    assert_eq!(data, json!({"limit": "operations", "most": 1, "found": 2}));
+    assert_eq!(
+        serde_json::from_value::<LimitExceeded>(data).unwrap(),
+        exceeded
+    );
+    for limit in Limit::ALL {
+        assert_eq!(serde_json::to_value(limit).unwrap(), limit.name());
+    }
+}
