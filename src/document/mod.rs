@@ -7,6 +7,7 @@
 mod attributes;
 mod change;
 mod check;
+mod children;
 mod delta;
 mod error;
 mod fragment;
@@ -33,12 +34,13 @@ pub(crate) mod walk;
 pub use attributes::Attributes;
 pub use change::{AttributePatch, Change, Cut, Half, MarksChange, Place};
 pub use check::{Fault, check};
+pub use children::Children;
 pub use error::EditError;
 pub use fragment::Fragment;
 pub use lease::{LeaseTarget, LeaseTargets};
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use mark::{Mark, Marks};
-pub use node::{Children, Node};
+pub use node::Node;
 pub use rebase::Conflict;
 pub use schema::{
     AttributeFault, AttributeSpec, ExpressionError, MarkType, NodeType, Schema, SchemaBuilder,

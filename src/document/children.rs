@@ -1,0 +1,367 @@
+//! The children of a node, in order.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smallvec::SmallVec;
+
+use crate::id::NodeId;
+
+/// The most ids of a leaf. Few in the unit tests, so that short lists have many leaves there.
+const MOST: usize = if cfg!(test) { 8 } else { 64 };
+
+/// The ids of a node's children, in order.
+///
+/// A persistent list of leaves of up to 64 ids. To add or remove a child copies its leaf, and of the way to it a logarithm of
+/// the number of leaves. To find a child by its index looks at the length of each leaf before it.
+#[derive(Clone, Default)]
+pub struct Children(Option<Arc<List>>);
+
+/// Ids, at least one.
+#[derive(Clone)]
+enum List {
+    /// Up to [`MOST`].
+    Few(SmallVec<[NodeId; 3]>),
+    /// At least two leaves, none of them empty.
+    Many {
+        leaves: im::Vector<Leaf>,
+        len: usize,
+    },
+}
+
+#[derive(Clone)]
+struct Leaf {
+    /// Beside the pointer, so that to add up lengths reads no other memory.
+    len: usize,
+    ids: Arc<Vec<NodeId>>,
+}
+
+impl Leaf {
+    fn new(ids: Vec<NodeId>) -> Self {
+        Self {
+            len: ids.len(),
+            ids: Arc::new(ids),
+        }
+    }
+
+    fn edit<R>(&mut self, edit: impl FnOnce(&mut Vec<NodeId>) -> R) -> R {
+        let ids = Arc::make_mut(&mut self.ids);
+        let result = edit(ids);
+        self.len = ids.len();
+        result
+    }
+}
+
+/// Where an index lies: in which leaf, and where in that. Behind the last id it is the end of the last leaf.
+fn find(leaves: &im::Vector<Leaf>, len: usize, index: usize) -> (usize, usize) {
+    // Most come at an end.
+    if let Some(last) = leaves.last()
+        && index >= len - last.len
+    {
+        return (leaves.len() - 1, index - (len - last.len));
+    }
+    let (mut nth, mut before) = (0, 0);
+    for chunk in leaves.leaves() {
+        for leaf in chunk {
+            if index < before + leaf.len {
+                return (nth, index - before);
+            }
+            nth += 1;
+            before += leaf.len;
+        }
+    }
+    (nth, 0)
+}
+
+impl List {
+    /// So many ids, if there are any.
+    fn of(ids: Vec<NodeId>) -> Option<Self> {
+        match ids.len() {
+            0 => None,
+            few if few <= MOST => Some(Self::Few(ids.into())),
+            len => {
+                let leaves = ids
+                    .chunks(MOST)
+                    .map(|ids| Leaf::new(ids.to_vec()))
+                    .collect();
+                Some(Self::Many { leaves, len })
+            }
+        }
+    }
+
+    /// These leaves, none of them empty.
+    fn of_leaves(leaves: im::Vector<Leaf>, len: usize) -> Option<Self> {
+        match leaves.len() {
+            0 | 1 => Self::of(
+                leaves
+                    .last()
+                    .map_or_else(Vec::new, |leaf| leaf.ids.to_vec()),
+            ),
+            _ => Some(Self::Many { leaves, len }),
+        }
+    }
+
+    fn into_leaves(self) -> (im::Vector<Leaf>, usize) {
+        match self {
+            Self::Few(ids) => {
+                let len = ids.len();
+                (im::Vector::unit(Leaf::new(ids.into_vec())), len)
+            }
+            Self::Many { leaves, len } => (leaves, len),
+        }
+    }
+
+    fn insert(&mut self, index: usize, child: NodeId) {
+        match self {
+            Self::Few(ids) if ids.len() < MOST => ids.insert(index, child),
+            Self::Few(ids) => {
+                let mut ids = std::mem::take(ids).into_vec();
+                ids.insert(index, child);
+                if let Some(list) = Self::of(ids) {
+                    *self = list;
+                }
+            }
+            Self::Many { leaves, len } => {
+                let (nth, at) = find(leaves, *len, index);
+                *len += 1;
+                let full = leaves.get(nth).is_none_or(|leaf| leaf.len == MOST);
+                if full && index == 0 {
+                    leaves.push_front(Leaf::new(vec![child]));
+                } else if full && index + 1 == *len {
+                    leaves.push_back(Leaf::new(vec![child]));
+                } else if let Some(leaf) = leaves.get_mut(nth) {
+                    let behind = leaf.edit(|ids| {
+                        ids.insert(at, child);
+                        full.then(|| ids.split_off(ids.len() / 2))
+                    });
+                    if let Some(behind) = behind {
+                        leaves.insert(nth + 1, Leaf::new(behind));
+                    }
+                }
+            }
+        }
+    }
+
+    /// May leave none.
+    fn remove(&mut self, index: usize) {
+        match self {
+            Self::Few(ids) => drop(ids.remove(index)),
+            Self::Many { leaves, len } => {
+                let (nth, at) = find(leaves, *len, index);
+                *len -= 1;
+                let left = leaves.get_mut(nth).map_or(0, |leaf| {
+                    leaf.edit(|ids| drop(ids.remove(at)));
+                    leaf.len
+                });
+                if left < MOST / 4 {
+                    // Two small neighbours become one, so that there are no more leaves than a fraction of the ids.
+                    let [before, behind] = [nth.checked_sub(1), Some(nth + 1)].map(|at| {
+                        let at = at?;
+                        let len = leaves.get(at)?.len;
+                        (left + len <= MOST / 2).then_some(at)
+                    });
+                    let first = before.or(behind.map(|_| nth));
+                    if let Some(first) = first {
+                        let second = leaves.remove(first + 1);
+                        if let Some(leaf) = leaves.get_mut(first) {
+                            leaf.edit(|ids| ids.extend_from_slice(&second.ids));
+                        }
+                    } else if left == 0 {
+                        leaves.remove(nth);
+                    }
+                }
+                if leaves.len() == 1
+                    && let Some(list) = Self::of_leaves(std::mem::take(leaves), *len)
+                {
+                    *self = list;
+                }
+            }
+        }
+    }
+
+    /// What lies before an index, and what lies behind it.
+    fn split(self, index: usize) -> [Option<Self>; 2] {
+        let (mut leaves, len) = match self {
+            Self::Few(ids) => {
+                let mut ids = ids.into_vec();
+                let behind = ids.split_off(index);
+                return [Self::of(ids), Self::of(behind)];
+            }
+            Self::Many { leaves, len } => (leaves, len),
+        };
+        let (nth, at) = find(&leaves, len, index);
+        let mut tail = leaves.split_off(nth);
+        if at > 0
+            && let Some(mut first) = tail.pop_front()
+        {
+            let behind = first.edit(|ids| ids.split_off(at));
+            leaves.push_back(first);
+            if !behind.is_empty() {
+                tail.push_front(Leaf::new(behind));
+            }
+        }
+        [
+            Self::of_leaves(leaves, index),
+            Self::of_leaves(tail, len - index),
+        ]
+    }
+
+    fn append(self, other: Self) -> Option<Self> {
+        let (mut leaves, len) = self.into_leaves();
+        let (mut others, more) = other.into_leaves();
+        if let (Some(last), Some(first)) = (leaves.last(), others.front())
+            && last.len + first.len <= MOST
+        {
+            let mut ids = last.ids.to_vec();
+            ids.extend_from_slice(&first.ids);
+            leaves.pop_back();
+            others.pop_front();
+            leaves.push_back(Leaf::new(ids));
+        }
+        leaves.append(others);
+        Self::of_leaves(leaves, len + more)
+    }
+}
+
+impl Children {
+    fn new(list: Option<List>) -> Self {
+        Self(list.map(Arc::new))
+    }
+
+    /// The list, to be changed. It is copied if others have it as well.
+    fn take(&mut self) -> Option<List> {
+        self.0.take().map(Arc::unwrap_or_clone)
+    }
+
+    /// How many children.
+    pub fn len(&self) -> usize {
+        match self.0.as_deref() {
+            None => 0,
+            Some(List::Few(ids)) => ids.len(),
+            Some(List::Many { len, .. }) => *len,
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// The child at an index.
+    pub fn get(&self, index: usize) -> Option<&NodeId> {
+        match self.0.as_deref()? {
+            List::Few(ids) => ids.get(index),
+            List::Many { leaves, len } => {
+                let (nth, at) = find(leaves, *len, index);
+                leaves.get(nth)?.ids.get(at)
+            }
+        }
+    }
+
+    /// The leaves, as far as there are any, from first to last.
+    fn leaves(&self) -> impl DoubleEndedIterator<Item = &[NodeId]> {
+        let (few, many) = match self.0.as_deref() {
+            None => (None, None),
+            Some(List::Few(ids)) => (Some(ids.as_slice()), None),
+            Some(List::Many { leaves, .. }) => (None, Some(leaves)),
+        };
+        let many = many.into_iter().flat_map(|leaves| leaves.iter());
+        few.into_iter().chain(many.map(|leaf| leaf.ids.as_slice()))
+    }
+
+    /// The children from first to last.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NodeId> {
+        self.leaves().flatten()
+    }
+
+    /// The index of a child. Looks at one after the other.
+    pub fn position(&self, child: &NodeId) -> Option<usize> {
+        let mut before = 0;
+        // Leaf by leaf: a step from one slice to the next costs more than one within it.
+        for leaf in self.leaves() {
+            match leaf.iter().position(|one| one == child) {
+                Some(at) => return Some(before + at),
+                None => before += leaf.len(),
+            }
+        }
+        None
+    }
+
+    /// The caller has found the index to be within the list, or its end.
+    pub(super) fn insert(&mut self, index: usize, child: NodeId) {
+        match &mut self.0 {
+            Some(list) => Arc::make_mut(list).insert(index, child),
+            None => *self = Self::new(List::of(vec![child])),
+        }
+    }
+
+    /// Cuts off the children from `index` on, which the caller has found to be within the list.
+    pub(super) fn split_off(&mut self, index: usize) -> Self {
+        let Some(list) = self.take() else {
+            return Self::default();
+        };
+        let [before, behind] = list.split(index).map(Self::new);
+        *self = before;
+        behind
+    }
+
+    /// Adds other children at the end.
+    pub(super) fn append(&mut self, other: &Self) {
+        let Some(others) = other.0.as_deref() else {
+            return;
+        };
+        *self = match self.take() {
+            Some(list) => Self::new(list.append(others.clone())),
+            None => other.clone(),
+        };
+    }
+
+    /// The caller has found the index to be within the list.
+    pub(super) fn remove(&mut self, index: usize) {
+        if let Some(list) = &mut self.0 {
+            Arc::make_mut(list).remove(index);
+            if self.len() == 0 {
+                self.0 = None;
+            }
+        }
+    }
+}
+
+impl PartialEq for Children {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) if Arc::ptr_eq(one, other) => true,
+            _ => self.len() == other.len() && self.iter().eq(other.iter()),
+        }
+    }
+}
+
+impl Eq for Children {}
+
+impl FromIterator<NodeId> for Children {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(ids: I) -> Self {
+        Self::new(List::of(ids.into_iter().collect()))
+    }
+}
+
+impl fmt::Debug for Children {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Children {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for Children {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<NodeId>::deserialize(deserializer).map(Self::from_iter)
+    }
+}
+
+#[cfg(test)]
+mod tests;

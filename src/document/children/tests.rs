@@ -1,0 +1,134 @@
+//! A list of children does what a vector does, and keeps its form.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Edit {
+    Insert(usize),
+    Remove(usize),
+    /// Cut in two and joined again, or the other way round.
+    Turn(usize),
+    /// What is behind the place goes.
+    Cut(usize),
+    /// The list and a copy of its end.
+    Append(usize),
+}
+
+fn edits() -> impl Strategy<Value = Vec<Edit>> {
+    let edit = prop_oneof![
+        6 => any::<usize>().prop_map(Edit::Insert),
+        2 => any::<usize>().prop_map(Edit::Remove),
+        1 => any::<usize>().prop_map(Edit::Turn),
+        1 => any::<usize>().prop_map(Edit::Cut),
+        1 => any::<usize>().prop_map(Edit::Append),
+    ];
+    prop::collection::vec(edit, 0..80)
+}
+
+fn assert_well_formed(children: &Children) {
+    let Some(list) = children.0.as_deref() else {
+        return;
+    };
+    match list {
+        List::Few(ids) => assert!(!ids.is_empty() && ids.len() <= MOST),
+        List::Many { leaves, len } => {
+            assert!(leaves.len() > 1);
+            assert!(leaves.iter().all(|leaf| leaf.len == leaf.ids.len()));
+            assert!(leaves.iter().all(|leaf| (1..=MOST).contains(&leaf.len)));
+            assert_eq!(leaves.iter().map(|leaf| leaf.len).sum::<usize>(), *len);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn edits_as_a_vector_would(edits in edits()) {
+        let mut expected: Vec<NodeId> = Vec::new();
+        let mut children = Children::default();
+        let mut versions = Vec::new();
+        for (nth, edit) in edits.iter().enumerate() {
+            let place = |at: usize| at % (expected.len() + 1);
+            match *edit {
+                Edit::Insert(at) => {
+                    let (at, id) = (place(at), NodeId::generated(1, nth as u64));
+                    expected.insert(at, id.clone());
+                    children.insert(at, id);
+                }
+                Edit::Remove(_) if expected.is_empty() => {}
+                Edit::Remove(at) => {
+                    let at = at % expected.len();
+                    expected.remove(at);
+                    children.remove(at);
+                }
+                Edit::Turn(at) => {
+                    let at = place(at);
+                    expected.rotate_left(at);
+                    let mut behind = children.split_off(at);
+                    assert_well_formed(&children);
+                    assert_well_formed(&behind);
+                    behind.append(&children);
+                    children = behind;
+                }
+                Edit::Cut(at) => {
+                    let at = place(at);
+                    expected.truncate(at);
+                    children.split_off(at);
+                }
+                Edit::Append(at) if expected.len() < 100 => {
+                    let at = place(at);
+                    expected.extend_from_within(at..);
+                    let tail = children.clone().split_off(at);
+                    children.append(&tail);
+                }
+                Edit::Append(_) => {}
+            }
+            assert_well_formed(&children);
+            prop_assert_eq!(children.len(), expected.len());
+            prop_assert!(children.iter().eq(&expected));
+            prop_assert!(children.iter().rev().eq(expected.iter().rev()));
+            for (at, id) in expected.iter().enumerate() {
+                prop_assert_eq!(children.get(at), Some(id));
+            }
+            prop_assert_eq!(children.get(expected.len()), None);
+            let first = |id| expected.iter().position(|one| one == id);
+            for id in &expected {
+                prop_assert_eq!(children.position(id), first(id));
+            }
+            let collected: Children = expected.iter().cloned().collect();
+            prop_assert_eq!(&children, &collected);
+            versions.push((children.clone(), expected.clone()));
+        }
+        // Nothing that was changed later was changed in an earlier version.
+        for (children, expected) in versions {
+            prop_assert!(children.iter().eq(&expected));
+        }
+    }
+}
+
+#[test]
+fn lists_of_the_same_length_with_other_ids_are_different() {
+    let list =
+        |ids: &[u64]| -> Children { ids.iter().map(|id| NodeId::generated(1, *id)).collect() };
+    assert_ne!(list(&[1, 2]), list(&[1, 3]));
+    assert_ne!(list(&[1, 2]), list(&[1]));
+    assert_eq!(list(&[1, 2, 3, 4, 5, 6]), list(&[1, 2, 3, 4, 5, 6]));
+}
+
+#[test]
+fn what_is_left_of_many_lies_in_few_leaves() {
+    let mut children: Children = (0..400).map(|id| NodeId::generated(1, id)).collect();
+    for nth in 0..300 {
+        let at = nth * 7 % children.len();
+        children.remove(at);
+        assert_well_formed(&children);
+    }
+    if let Some(List::Many { leaves, len }) = children.0.as_deref() {
+        assert!(
+            leaves.len() <= *len,
+            "{} leaves for {len} ids",
+            leaves.len()
+        );
+    }
+}
