@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use doclock::Operation;
+use doclock::{Limit, Limits, Operation};
 
 #[test]
 fn the_table_of_operations_has_every_operation_and_no_other() {
@@ -20,4 +20,18 @@ fn the_table_of_operations_has_every_operation_and_no_other() {
         .filter(|name| *name != "alias")
         .collect();
     assert_eq!(named, Operation::names().collect());
+}
+
+#[test]
+fn the_table_of_limits_has_every_limit_and_its_default() {
+    let page = include_str!("../docs/untrusted-scripts.md");
+    let rows = page.lines().filter_map(|row| {
+        let mut cells = row.split('|').map(str::trim).skip(1);
+        let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
+        let default: usize = cells.next()?.replace(',', "").parse().ok()?;
+        Some((name.to_owned(), default))
+    });
+    let limits = Limits::new();
+    let known = Limit::ALL.map(|limit| (limit.name().to_owned(), limits.most(limit)));
+    assert_eq!(rows.collect::<BTreeSet<_>>(), BTreeSet::from(known));
 }

@@ -30,8 +30,7 @@ pub enum Limit {
     Text,
     /// Bytes that a transaction brings in: texts, ids, names and the values of attributes.
     Output,
-    /// Steps of a transaction. One is an operation, a node, a mark or an attribute that is looked at or copied, eight bytes
-    /// of text that are searched or copied, or 32 siblings of a node that is attached.
+    /// Steps of a transaction, of some forty nanoseconds each: see [`Limits`].
     Steps,
 }
 
@@ -85,6 +84,17 @@ impl Limit {
 /// | [`Text`](Limit::Text) | 1,048,576 |
 /// | [`Output`](Limit::Output) | 4,194,304 |
 /// | [`Steps`](Limit::Steps) | 2,097,152 |
+///
+/// Steps are a measure of the time for which a transaction holds the lock:
+///
+/// | what | steps |
+/// |---|---|
+/// | an operation, an attribute, a mark that a text brings along, eight bytes of text that are searched or copied | 1 |
+/// | a mark that an operation on marks looks at | 4 |
+/// | a node that is moved with the one above it, or deleted | 8 |
+/// | a primitive change | 16 |
+/// | a node in a range, or one that is copied | 64 |
+/// | eight siblings of a node that is looked for among them; 64 of a node that comes among them | 1 |
 ///
 /// ```
 /// use doclock::{DataStore, Limit, Limits, TransactionManager, dsl::*};
@@ -178,11 +188,29 @@ pub(crate) struct Budget {
     used: [usize; Limit::ALL.len()],
 }
 
-/// How many siblings are moved in a step.
-const SIBLINGS: usize = 32;
+/// What takes how many steps, or how much takes one.
+pub(crate) mod cost {
+    /// Bytes of text that are searched or copied in a step.
+    pub(crate) const BYTES: usize = 8;
 
-/// How many bytes of text are searched or copied in a step.
-pub(crate) const BYTES: usize = 8;
+    /// Siblings among which a node is looked for in a step.
+    pub(crate) const SIBLINGS: usize = 8;
+
+    /// Siblings among which an index is found in a step.
+    pub(super) const INDEXED: usize = 64;
+
+    /// Steps for a primitive change.
+    pub(super) const CHANGE: usize = 16;
+
+    /// Steps for a node that is moved with the one above it, or deleted.
+    pub(super) const MOVED: usize = 8;
+
+    /// Steps for a node in a range, or one that is copied.
+    pub(crate) const NODE: usize = 64;
+
+    /// Steps for a mark that an operation on marks looks at.
+    pub(crate) const MARK: usize = 4;
+}
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
@@ -287,23 +315,24 @@ impl Budget {
 
     /// A change that is to be made to a document.
     pub(crate) fn change(&mut self, change: &Change, on: &impl View) -> Within {
-        self.spend(Limit::Steps, 1)?;
+        self.spend(Limit::Steps, cost::CHANGE)?;
         match change {
             Change::InsertSubtree { at, nodes } => {
                 let above = at.as_ref().map(|at| &at.parent);
                 self.spend(Limit::Nodes, nodes.len())?;
-                self.siblings(above, on)?;
+                self.siblings(above, cost::INDEXED, on)?;
                 self.below(above, levels(nodes.iter().map(|node| &**node)), on)?;
                 nodes.iter().try_for_each(|node| self.node(node))
             }
             Change::RemoveSubtree { at, nodes } => {
-                self.siblings(at.as_ref().map(|at| &at.parent), on)?;
-                self.spend(Limit::Steps, nodes.len())
+                let above = at.as_ref().map(|at| &at.parent);
+                self.siblings(above, cost::SIBLINGS, on)?;
+                self.spend(Limit::Steps, cost::MOVED * nodes.len())
             }
             Change::MoveNode { id, from, to } => {
                 let [from, to] = [from, to].map(|at| at.as_ref().map(|at| &at.parent));
-                self.siblings(from, on)?;
-                self.siblings(to, on)?;
+                self.siblings(from, cost::SIBLINGS, on)?;
+                self.siblings(to, cost::INDEXED, on)?;
                 // What stays under its parent stays as deep as it is.
                 match from == to {
                     true => Ok(()),
@@ -311,7 +340,7 @@ impl Budget {
                         let subtree = on.descendants(id);
                         let mut looked_at = 0;
                         let levels = levels(subtree.inspect(|_| looked_at += 1));
-                        self.spend(Limit::Steps, looked_at)?;
+                        self.spend(Limit::Steps, cost::MOVED * looked_at)?;
                         self.below(to, levels, on)
                     }
                 }
@@ -327,7 +356,7 @@ impl Budget {
                 let gone = removed.chars().count();
                 let characters = text.saturating_sub(gone) + inserted.chars().count();
                 self.text(inserted.len(), characters)?;
-                self.spend(Limit::Steps, removed.len() / BYTES + inserted.len() / BYTES)?;
+                self.spend(Limit::Steps, (removed.len() + inserted.len()) / cost::BYTES)?;
                 let added = marks.as_ref().map(|marks| &marks.added);
                 added.map_or(Ok(()), |added| self.marks(added.iter()))
             }
@@ -347,7 +376,7 @@ impl Budget {
                 let went = patches.iter().filter(|patch| patch.after.is_none()).count();
                 self.limits
                     .check(Limit::Attributes, (so_far + came).saturating_sub(went))?;
-                self.spend(Limit::Steps, so_far / SIBLINGS + patches.len())?;
+                self.spend(Limit::Steps, so_far / cost::BYTES + patches.len())?;
                 let after = patches.iter().filter_map(|patch| {
                     let after = patch.after.as_ref()?;
                     Some((patch.key.as_str(), after))
@@ -359,7 +388,7 @@ impl Budget {
                 id, right, place, ..
             } => {
                 let marks = on.node(id).map_or(0, |node| node.marks.len());
-                self.siblings(Some(&place.parent), on)?;
+                self.siblings(Some(&place.parent), cost::SIBLINGS, on)?;
                 self.spend(Limit::Nodes, 1)?;
                 self.spend(Limit::Steps, marks)?;
                 self.id(&right.id)?;
@@ -372,7 +401,7 @@ impl Budget {
                 let nodes = [id, &right.id].map(|id| on.node(id));
                 let sum =
                     |part: fn(&Node) -> usize| nodes.iter().flatten().map(|node| part(node)).sum();
-                self.siblings(Some(&place.parent), on)?;
+                self.siblings(Some(&place.parent), cost::SIBLINGS, on)?;
                 self.limits
                     .check(Limit::Text, sum(|node| node.text.len()))?;
                 self.limits
@@ -380,7 +409,7 @@ impl Budget {
                 self.spend(Limit::Steps, sum(|node| node.marks.len()))?;
                 // Each child of the node that goes gets another parent.
                 let moved = nodes[1].map_or(0, |node| node.children.len());
-                self.spend(Limit::Steps, moved)
+                self.spend(Limit::Steps, cost::MOVED * moved)
             }
             Change::SetRoot { .. } | Change::SetSelection { .. } => Ok(()),
         }
@@ -395,11 +424,11 @@ impl Budget {
         self.marks(node.marks.iter())
     }
 
-    /// Siblings of a node that is attached or detached.
-    fn siblings(&mut self, parent: Option<&NodeId>, on: &impl View) -> Within {
+    /// Siblings of a node that is attached or detached, so many in a step.
+    fn siblings(&mut self, parent: Option<&NodeId>, in_a_step: usize, on: &impl View) -> Within {
         let siblings = parent.and_then(|parent| on.node(parent));
         let siblings = siblings.map_or(0, |parent| parent.children.len());
-        self.spend(Limit::Steps, siblings / SIBLINGS)
+        self.spend(Limit::Steps, siblings / in_a_step)
     }
 
     /// A subtree of so many levels under a parent.

@@ -53,6 +53,6 @@ pub use text::Text;
 pub use view::{Descendants, View};
 
 pub(crate) use lease::{Holding, InTheWay, Leases};
-pub(crate) use limits::{BYTES, Budget};
+pub(crate) use limits::{Budget, cost};
 pub(crate) use overlay::{Overlay, Savepoint, same};
 pub(crate) use since::{Since, Steps};

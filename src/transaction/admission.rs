@@ -3,7 +3,7 @@
 
 use super::operation::{Child, NodeOperation, NodeRef, Operation};
 use super::{OperationError, TransactionError};
-use crate::document::{BYTES, Budget, Fragment, Limit, LimitExceeded, Limits, View};
+use crate::document::{Budget, Fragment, Limit, LimitExceeded, Limits, View, cost};
 use crate::id::NodeId;
 
 /// Checks what operations hold themselves: how many there are, and the nodes, names, values and texts in them.
@@ -190,7 +190,7 @@ fn on_node(budget: &mut Budget, operation: &NodeOperation) -> Result<(), LimitEx
 pub(super) fn steps_to_look(on: &impl View, id: &NodeId, operation: &NodeOperation) -> usize {
     use NodeOperation as Do;
     let node = on.node(id);
-    let text = || node.map_or(0, |node| node.text().len()) / BYTES;
+    let text = || node.map_or(0, |node| node.text().len()) / cost::BYTES;
     let marks = || node.map_or(0, |node| node.marks().len());
     let children = || node.map_or(0, |node| node.children().len());
     let parent = node.and_then(|node| on.node(node.parent()?));
@@ -223,7 +223,7 @@ pub(super) fn steps_to_look(on: &impl View, id: &NodeId, operation: &NodeOperati
         | Do::OutdentNode {}
         | Do::WrapInList { .. }
         | Do::InsertParagraph { .. }
-        | Do::SplitListItem { .. } => siblings() / BYTES,
+        | Do::SplitListItem { .. } => siblings() / cost::SIBLINGS,
         Do::Named { operation, .. } => return steps_to_look(on, id, operation),
         _ => 0,
     };

@@ -3,7 +3,7 @@
 use super::Edited;
 use super::range::{Over, are_alike, is_text_block, place_of, reselect};
 use crate::document::{
-    Cut, EditError, Fragment, Limit, Mark, Node, NodeSpec, Place, Position, Text, View, plan,
+    Cut, EditError, Fragment, Limit, Mark, Node, NodeSpec, Place, Position, Text, View, cost, plan,
 };
 use crate::id::NodeId;
 use crate::store::Transaction;
@@ -12,7 +12,7 @@ use crate::transaction::error::OperationError;
 pub(super) fn copy(on: &mut Transaction, over: &Over) -> Edited {
     let fragment = Fragment::clipped(on, &over.start, &over.end);
     on.spend(Limit::Steps, |_| {
-        fragment.nodes.iter().map(NodeSpec::len).sum()
+        cost::NODE * fragment.nodes.iter().map(NodeSpec::len).sum::<usize>()
     })?;
     if !fragment.nodes.is_empty() {
         on.set_clipboard(Some(fragment));

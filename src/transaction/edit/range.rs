@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::Edited;
 use crate::document::{
-    EditError, Limit, Node, Place, Position, Selection, TextSelection, View, plan, walk,
+    EditError, Limit, Node, Place, Position, Selection, TextSelection, View, cost, plan, walk,
 };
 use crate::id::NodeId;
 use crate::store::Transaction;
@@ -31,14 +31,16 @@ impl Over {
         // No need to know where in the document that is.
         if start.node_id == end.node_id {
             let piece = (start.node_id.clone(), start.offset..end.offset);
-            let marks = |on: &Transaction| on.node(&piece.0).map_or(0, |node| node.marks().len());
+            let marks = |on: &Transaction| {
+                cost::MARK * on.node(&piece.0).map_or(0, |node| node.marks().len())
+            };
             on.spend(Limit::Steps, marks)?;
             return Ok(Vec::from_iter((start.offset < end.offset).then_some(piece)));
         }
-        let mut steps = 0;
+        let mut looked_at = 0;
         let nodes = walk::between(on, &self.start.node_id, &self.end.node_id);
         let pieces = nodes.map(|node| {
-            steps += 1 + node.marks().len();
+            looked_at += cost::NODE + cost::MARK * node.marks().len();
             let id = node.id();
             let start = match *id == self.start.node_id {
                 true => self.start.offset,
@@ -51,7 +53,7 @@ impl Over {
             (id.clone(), start..end)
         });
         let pieces = pieces.filter(|(_, range)| !range.is_empty()).collect();
-        on.spend(Limit::Steps, |_| steps)?;
+        on.spend(Limit::Steps, |_| looked_at)?;
         Ok(pieces)
     }
 }

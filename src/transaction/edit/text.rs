@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Edited;
 use super::range::reselect;
-use crate::document::{BYTES, EditError, Limit, Position, View, plan};
+use crate::document::{EditError, Limit, Position, View, cost, plan};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::Pattern;
@@ -19,7 +19,7 @@ pub(super) fn replace_pattern(
 ) -> Edited {
     let text = plan::find(on, id)?.text().to_string();
     let (replacements, looked_at) = pattern.replacements(&text, replacement)?;
-    on.spend(Limit::Steps, |_| looked_at / BYTES)?;
+    on.spend(Limit::Steps, |_| looked_at / cost::BYTES)?;
     for (range, replaced) in replacements.into_iter().rev() {
         on.replace_text(id, range, replaced)?;
     }
