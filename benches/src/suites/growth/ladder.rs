@@ -11,6 +11,9 @@ pub const SUITE: &str = "growth";
 /// Half a decade apart.
 pub const SIZES: &[usize] = &[100, 300, 1_000, 3_000, 10_000, 30_000, 100_000];
 
+/// The growth of a cost from one size to the next if it grows with the square of the size.
+const SQUARE: f64 = 10.0;
+
 /// The time that one size may take, in seconds.
 const TIME: f64 = 5.0;
 
@@ -96,7 +99,7 @@ impl Dimension {
             report(&self.row(size, median))?;
             let share = f64::max(took / TIME, bytes / BYTES);
             let growth = share_before.map_or(1.0, |before| share / before);
-            if share * growth > 1.0 {
+            if share * growth.min(SQUARE) > 1.0 {
                 break;
             }
             share_before = Some(share);

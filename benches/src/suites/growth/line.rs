@@ -1,6 +1,6 @@
 //! Calls to a lock while another thread lists its waiters.
 
-use std::hint::{black_box, spin_loop};
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::suites::lock::crowd::waiters::Waiters;
 
 pub const SIZES: &[usize] = &[100, 300, 1_000, 3_000, 8_000];
 
-const CALLS: u32 = 2_000;
+const CALLS: u32 = 1_000;
 
 /// From the end of one call to the next.
 const PACE: Duration = Duration::from_micros(200);
@@ -36,11 +36,12 @@ fn calls_beside(count: usize, list: fn(&DataStore)) -> Result<Sample> {
             while !over.load(Ordering::Relaxed) {
                 let start = Instant::now();
                 list(&store);
-                spin_until(Instant::now() + start.elapsed());
+                thread::sleep(start.elapsed());
             }
         });
         let call = |_| {
-            spin_until(Instant::now() + PACE);
+            // A thread that has just slept is not made to wait for a processor.
+            thread::sleep(PACE);
             let start = Instant::now();
             black_box(store.queue_length());
             start.elapsed().as_nanos() as f64
@@ -54,10 +55,4 @@ fn calls_beside(count: usize, list: fn(&DataStore)) -> Result<Sample> {
     let refused = (given < count).then(|| format!("the machine has {given} threads"));
     let sample = Sample::quantile(times, 0.99)?;
     Ok(Sample { refused, ..sample })
-}
-
-fn spin_until(moment: Instant) {
-    while Instant::now() < moment {
-        spin_loop();
-    }
 }
