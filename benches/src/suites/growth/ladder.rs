@@ -98,8 +98,8 @@ impl Dimension {
             };
             report(&self.row(size, median))?;
             let share = f64::max(took / TIME, bytes / BYTES);
-            let growth = share_before.map_or(1.0, |before| share / before);
-            if share * growth.min(SQUARE) > 1.0 {
+            let growth = share_before.map_or(1.0, |before| f64::min(share / before, SQUARE));
+            if share * growth > 1.0 {
                 break;
             }
             share_before = Some(share);
