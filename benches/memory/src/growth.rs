@@ -101,7 +101,7 @@ fn savepoints(count: usize) -> Result<Sample> {
 
 fn history(marks: usize) -> Result<Sample> {
     let text = Marked::new(marks)?;
-    kept(|| (0..KEYSTROKES).try_for_each(|_| text.keystroke()))
+    kept(|| (0..KEYSTROKES).try_for_each(|before| text.keystroke(before)))
 }
 
 fn unread(events: usize) -> Result<Sample> {

@@ -24,9 +24,9 @@ impl Marked {
         Ok(Self { editor, gap })
     }
 
-    /// Types a character in the gap between two marks.
-    pub fn keystroke(&self) -> Result {
-        let typed = insert_text(self.gap, "x").on("text");
+    /// Types a character in the gap between two marks, behind those typed before.
+    pub fn keystroke(&self, before: usize) -> Result {
+        let typed = insert_text(self.gap + before, "x").on("text");
         transaction(&self.editor, [typed]).commit()?;
         Ok(())
     }

@@ -10,9 +10,9 @@ const KEYSTROKES: usize = 31;
 
 pub fn keystroke(marks: usize) -> Result<Sample> {
     let text = Marked::new(marks)?;
-    let keystroke = |_| {
+    let keystroke = |before| {
         let start = Instant::now();
-        text.keystroke()?;
+        text.keystroke(before)?;
         Ok(start.elapsed().as_nanos() as f64)
     };
     let times: Result<_> = (0..KEYSTROKES).map(keystroke).collect();
