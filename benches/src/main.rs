@@ -15,21 +15,22 @@ mod suites;
 
 use std::process::ExitCode;
 
-use options::{Contended, Options};
+use options::{Contended, Growth, Options};
 use report::Report;
-use suites::{contended, document, faces, lock, node_locks, replay, text, transaction};
+use suites::{contended, document, faces, growth, lock, node_locks, replay, text, transaction};
 
 /// Errors only end the run, so any of them will do.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|node-locks|contended|faces|transaction|text|document|replay|all [--json] [--rounds N]
-       contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]";
+usage: doclock-bench lock|node-locks|contended|faces|transaction|text|document|replay|growth|all [--json] [--rounds N]
+       contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]
+       growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
 
 /// A suite measures all its subjects for some rounds and hands its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
-const SUITES: [(&str, Suite); 8] = [
+const SUITES: [(&str, Suite); 9] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
     ("node-locks", |options, report| {
         node_locks::run(rounds(options), report)
@@ -50,9 +51,13 @@ const SUITES: [(&str, Suite); 8] = [
     ("replay", |options, report| {
         replay::run(rounds(options), report)
     }),
+    (GROWTH, |options, report| {
+        growth::run(options.rounds, &options.growth, report)
+    }),
 ];
 
 const CONTENDED: &str = "contended";
+const GROWTH: &str = "growth";
 
 /// All suites, one after the other.
 const ALL: &str = "all";
@@ -95,8 +100,13 @@ fn asked(words: Vec<String>) -> std::result::Result<(Options, Vec<Suite>), Strin
     if suites.is_empty() {
         return Err(format!("no suite named {name:?}"));
     }
-    if options.contended != Contended::default() && name != CONTENDED && name != ALL {
-        return Err(format!("only the suite {CONTENDED} has those options"));
+    for (suite, unused) in [
+        (CONTENDED, options.contended == Contended::default()),
+        (GROWTH, options.growth == Growth::default()),
+    ] {
+        if !unused && name != suite && name != ALL {
+            return Err(format!("only the suite {suite} has those options"));
+        }
     }
     Ok((options, suites))
 }

@@ -9,6 +9,7 @@ pub struct Options {
     pub json: bool,
     pub rounds: Option<usize>,
     pub contended: Contended,
+    pub growth: Growth,
 }
 
 /// What only the suite `contended` is asked.
@@ -21,13 +22,24 @@ pub struct Contended {
     pub svg: Option<PathBuf>,
 }
 
+/// What only the suite `growth` is asked.
+#[derive(Default, PartialEq)]
+pub struct Growth {
+    /// The largest size.
+    pub most: Option<usize>,
+    /// The rows of two versions, of which charts are drawn instead of measuring.
+    pub before: Option<PathBuf>,
+    pub after: Option<PathBuf>,
+    pub svg_dir: Option<PathBuf>,
+}
+
 impl Options {
     pub fn parse(words: impl Iterator<Item = String>) -> Result<Self, String> {
         let mut options = Self::default();
         let mut words = words;
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
-            let contended = &mut options.contended;
+            let (contended, growth) = (&mut options.contended, &mut options.growth);
             match word.as_str() {
                 "--json" => options.json = true,
                 "--rounds" => options.rounds = Some(number(&word, &value()?)?),
@@ -35,6 +47,10 @@ impl Options {
                 "--lengths" => contended.lengths = Some(list(&word, &value()?)?),
                 "--millis" => contended.millis = Some(number(&word, &value()?)?),
                 "--svg" => contended.svg = Some(value()?.into()),
+                "--most" => growth.most = Some(number(&word, &value()?)?),
+                "--before" => growth.before = Some(value()?.into()),
+                "--after" => growth.after = Some(value()?.into()),
+                "--svg-dir" => growth.svg_dir = Some(value()?.into()),
                 name if options.suite.is_none() && !name.starts_with('-') => {
                     options.suite = Some(word);
                 }

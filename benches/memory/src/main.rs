@@ -2,12 +2,14 @@
 //!
 //! ```text
 //! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N] [--keys N]
+//! cargo run --release -p doclock-memory -- growth [--json] [--most SIZE]
 //! ```
 //!
 //! What counts are the bytes that were asked of the allocator and not given back. What the system's allocator adds to
 //! each piece is not among them; so the pieces are counted, and what the process grew by is shown beside, for which
 //! each case has a process of its own.
 
+mod growth;
 mod held;
 mod keys;
 mod waiting;
@@ -25,7 +27,9 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: doclock-memory [--json] [--nodes N] [--waiting N] [--keys N]";
+const USAGE: &str = "\
+usage: doclock-memory [--json] [--nodes N] [--waiting N] [--keys N]
+       doclock-memory growth [--json] [--most SIZE]";
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
 
@@ -129,6 +133,7 @@ fn main() -> ExitCode {
 fn run() -> Result {
     let (mut nodes, mut waiting, mut keys) = (1_000_000, 10_000, 1_000_000);
     let (mut json, mut only) = (false, None);
+    let (mut growth, mut most) = (false, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -136,11 +141,14 @@ fn run() -> Result {
             "--nodes" => nodes = words.next().ok_or(USAGE)?.parse()?,
             "--waiting" => waiting = words.next().ok_or(USAGE)?.parse()?,
             "--keys" => keys = words.next().ok_or(USAGE)?.parse()?,
+            "growth" => growth = true,
+            "--most" => most = Some(words.next().ok_or(USAGE)?.parse()?),
             "--only" => only = words.next(),
             _ => return Err(USAGE.into()),
         }
     }
     match only {
+        _ if growth => growth::run(most, json),
         Some(name) => alone(&name, nodes, waiting, keys),
         None => all(nodes, waiting, keys, json),
     }

@@ -5,7 +5,7 @@
 //!
 //! Beside that: how much of a whole edit the lock is, and what the line costs when it is long.
 
-mod crowd;
+pub mod crowd;
 mod doclock;
 mod limited;
 mod lockable;

@@ -4,6 +4,7 @@
 pub mod contended;
 pub mod document;
 pub mod faces;
+pub mod growth;
 pub mod lock;
 pub mod node_locks;
 pub mod replay;

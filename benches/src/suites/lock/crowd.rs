@@ -1,6 +1,6 @@
 //! What the line costs when it is long: joining it, leaving it, asking how long it is.
 
-mod waiters;
+pub mod waiters;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

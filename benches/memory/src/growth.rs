@@ -1,0 +1,152 @@
+//! The costs in bytes of the suite `growth`, of which doclock-bench measures the costs in time.
+
+use std::time::{Duration, SystemTime};
+
+use doclock::{DataStore, Inbox, NodeSpec};
+
+#[path = "../../src/suites/growth/inputs.rs"]
+mod inputs;
+#[path = "../../src/suites/growth/ladder.rs"]
+mod ladder;
+
+use inputs::Marked;
+use ladder::{Dimension, Measure, SIZES, SUITE, Sample, Unit};
+
+use crate::Result;
+
+const KEYSTROKES: usize = 1_000;
+
+/// In the order of docs/performance.md.
+const DIMENSIONS: [Dimension; 5] = [
+    bytes_of(
+        savepoints,
+        "savepoints-bytes",
+        "Savepoints that are kept, in bytes",
+        "savepoints",
+    ),
+    bytes_of(
+        history,
+        "marks-history",
+        "History of 1,000 keystrokes between marks",
+        "marks",
+    ),
+    bytes_of(
+        unread,
+        "unread-events",
+        "A store whose subscription is dropped unread",
+        "events",
+    ),
+    bytes_of(
+        inboxes,
+        "inboxes",
+        "Inboxes whose event is pruned",
+        "inboxes",
+    ),
+    bytes_of(
+        pruned,
+        "pruned-events",
+        "An inbox whose events are pruned",
+        "events",
+    ),
+];
+
+const fn bytes_of(
+    measure: Measure,
+    name: &'static str,
+    title: &'static str,
+    input: &'static str,
+) -> Dimension {
+    Dimension {
+        measure,
+        name,
+        title,
+        input,
+        unit: Unit::Bytes,
+        sizes: SIZES,
+    }
+}
+
+pub fn run(most: Option<usize>, json: bool) -> Result {
+    if !json {
+        println!("== {SUITE} ==\nBytes that stay allocated, with larger and larger inputs.");
+    }
+    for dimension in &DIMENSIONS {
+        if !json {
+            println!("{}", dimension.heading());
+        }
+        // What is allocated once for all does not count.
+        (dimension.measure)(1)?;
+        dimension.climb(1, most, |row| {
+            match json {
+                true => println!("{}", serde_json::to_string(row)?),
+                false => println!("{}", row.line()),
+            }
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The bytes that stay allocated while what `work` returns is there.
+fn kept<T>(work: impl FnOnce() -> Result<T>) -> Result<Sample> {
+    let before = crate::bytes();
+    let _kept = work()?;
+    Ok(Sample::new(crate::bytes() - before))
+}
+
+fn savepoints(count: usize) -> Result<Sample> {
+    let mut transaction = DataStore::new().begin("growth")?;
+    kept(|| inputs::savepoints(&mut transaction, count))
+}
+
+fn history(marks: usize) -> Result<Sample> {
+    let text = Marked::new(marks)?;
+    kept(|| (0..KEYSTROKES).try_for_each(|before| text.keystroke(before)))
+}
+
+fn unread(events: usize) -> Result<Sample> {
+    kept(|| {
+        let store = DataStore::new();
+        let mut transaction = store.begin("growth")?;
+        let text = transaction.create(NodeSpec::new("text"))?;
+        transaction.commit()?;
+        let subscription = store.subscribe(events);
+        for text_now in ["a", "b"].into_iter().cycle().take(events) {
+            let mut transaction = store.begin("growth")?;
+            transaction.set_text(&text, text_now)?;
+            transaction.commit()?;
+        }
+        drop(subscription);
+        Ok(store)
+    })
+}
+
+fn inboxes(count: usize) -> Result<Sample> {
+    kept(|| {
+        let store = DataStore::new();
+        for nth in 0..count {
+            take_in_and_prune(&Inbox::new(&store, format!("inbox {nth}")), 1)?;
+        }
+        Ok(store)
+    })
+}
+
+fn pruned(events: usize) -> Result<Sample> {
+    kept(|| {
+        let inbox = Inbox::new(&DataStore::new(), "inbox");
+        take_in_and_prune(&inbox, events)?;
+        Ok(inbox)
+    })
+}
+
+fn take_in_and_prune(inbox: &Inbox, events: usize) -> Result {
+    let day = |day| SystemTime::UNIX_EPOCH + day * Duration::from_secs(24 * 3600);
+    for nth in 0..events {
+        let event = (format!("event {nth}"), day(0), ());
+        inbox.process(&event, |_, _| Ok(()))?;
+    }
+    match inbox.prune(day(1)) {
+        all if all == events => Ok(()),
+        pruned => Err(format!("{pruned} of {events} events were pruned").into()),
+    }
+}

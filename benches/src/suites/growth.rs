@@ -1,0 +1,163 @@
+//! What the size of an input costs, for each input that a client can make large.
+//!
+//! A cost in proportion to its input is a line of slope 1 in a chart with two logarithmic axes, one
+//! that grows with the square of it a line of slope 2. The costs in bytes are measured by the
+//! package doclock-memory, which counts what is allocated; its rows have the same form.
+
+mod batches;
+mod ids;
+mod inputs;
+mod ladder;
+mod line;
+mod marks;
+mod patterns;
+mod plot;
+mod timed;
+
+use crate::Result;
+use crate::options::Growth;
+use crate::report::Report;
+use ladder::{Dimension, Measure, SIZES, SUITE, Unit};
+
+const ROUNDS: usize = 3;
+
+/// In the order of docs/performance.md.
+const DIMENSIONS: [Dimension; 14] = [
+    time(
+        ids::batch,
+        "colliding-ids",
+        "One batch creates nodes whose ids collide",
+        "ids",
+    ),
+    time(
+        ids::keystroke,
+        "colliding-ids-keystroke",
+        "A keystroke beside ids that collide",
+        "ids",
+    ),
+    time(
+        batches::attributes,
+        "attributes",
+        "setAttrs on one node",
+        "attributes",
+    ),
+    time(
+        batches::aliases,
+        "aliases",
+        "One batch names nodes by alias",
+        "aliases",
+    ),
+    time(
+        batches::deep_child,
+        "deep-child",
+        "with_children([leaf, deep]) at each level",
+        "levels",
+    ),
+    time(
+        batches::attempts,
+        "attempts",
+        "Attempts in one transaction",
+        "attempts",
+    ),
+    time(
+        batches::savepoints,
+        "savepoints",
+        "Savepoints in one transaction",
+        "savepoints",
+    ),
+    time(
+        batches::footnotes,
+        "footnotes",
+        "Markdown: footnote references before links",
+        "references",
+    ),
+    Dimension {
+        sizes: patterns::REPETITIONS,
+        ..time(
+            patterns::size,
+            "pattern-size",
+            r"replacePattern: the pattern \w{n}",
+            "repetitions",
+        )
+    },
+    time(
+        patterns::search,
+        "pattern-search",
+        "replacePattern: each match looks at all the text",
+        "characters",
+    ),
+    // With more, the output would have more than a hundred million characters.
+    Dimension {
+        sizes: SIZES.split_at(5).0,
+        ..time(
+            patterns::output,
+            "pattern-output",
+            "replacePattern: n characters by n times $0",
+            "characters",
+        )
+    },
+    time(
+        marks::keystroke,
+        "marks-keystroke",
+        "A keystroke between marks",
+        "marks",
+    ),
+    Dimension {
+        sizes: line::SIZES,
+        ..time(
+            line::queue_info,
+            "queue-info",
+            "A call beside queue_info, 99th percentile",
+            "waiters",
+        )
+    },
+    Dimension {
+        sizes: line::SIZES,
+        ..time(
+            line::lock_stats,
+            "lock-stats",
+            "A call beside lock_stats, 99th percentile",
+            "waiters",
+        )
+    },
+];
+
+const fn time(
+    measure: Measure,
+    name: &'static str,
+    title: &'static str,
+    input: &'static str,
+) -> Dimension {
+    Dimension {
+        measure,
+        name,
+        title,
+        input,
+        unit: Unit::Nanoseconds,
+        sizes: SIZES,
+    }
+}
+
+const ABOUT: &str = "\
+Median times of the same work with larger and larger inputs. No larger size is tried where it would
+presumably take more than five seconds. Work that was refused has the reason beside its time.";
+
+pub fn run(rounds: Option<usize>, options: &Growth, report: &Report) -> Result {
+    match (&options.before, &options.after, &options.svg_dir) {
+        (None, None, None) => measure(rounds.unwrap_or(ROUNDS), options.most, report),
+        (Some(before), Some(after), Some(folder)) => {
+            let charts = plot::draw(folder, before, after)?;
+            report.remark(&format!("{charts} charts drawn in {}", folder.display()))
+        }
+        _ => Err("--before, --after and --svg-dir go together".into()),
+    }
+}
+
+fn measure(rounds: usize, most: Option<usize>, report: &Report) -> Result {
+    report.text(&format!("== {SUITE} ==\n{ABOUT}"))?;
+    for dimension in &DIMENSIONS {
+        report.text(&dimension.heading())?;
+        dimension.climb(rounds, most, |row| report.row(row, &row.line()))?;
+    }
+    Ok(())
+}
