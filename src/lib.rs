@@ -74,6 +74,7 @@ mod bare;
 mod brief;
 mod caught;
 mod document;
+mod fit;
 #[cfg(all(test, not(loom)))]
 mod growth;
 mod hashing;
@@ -119,9 +120,9 @@ pub use markdown::{
 pub use queue::{LockMode, Priority};
 pub use store::{
     AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,
-    EventState, ExecutedOperation, Filter, InboxStats, Lease, LeaseError, LeaseHolder, LeaseInfo,
-    LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError, StoreOptions,
-    Subscription, TakenOut, Transaction,
+    EventState, ExecutedOperation, Filter, InboxInUse, InboxStats, Lease, LeaseError, LeaseHolder,
+    LeaseInfo, LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError,
+    StoreOptions, Subscription, TakenOut, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{
