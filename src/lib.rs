@@ -69,6 +69,10 @@
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
 //! `docs/performance.md` what it costs.
 
+// The generator of operations in `tests` names the crate.
+#[cfg(all(test, not(loom)))]
+extern crate self as doclock;
+
 #[cfg(feature = "bare")]
 mod bare;
 mod brief;
