@@ -1,10 +1,13 @@
 //! Ten times the input takes about ten times the steps: no input of a client has a cost that grows with its square.
 
+#[cfg(feature = "markdown")]
+mod fuzz;
+
 use serde_json::Value;
 
 use crate::dsl::*;
 use crate::steps::counted;
-use crate::{DataStore, NodeSpec, Operation, TransactionManager};
+use crate::{DataStore, Extent, NodeSpec, Operation, TransactionManager};
 
 /// The smaller size of an input.
 const SIZE: usize = 1_000;
@@ -14,10 +17,14 @@ const MOST: usize = 20;
 
 /// Checks the cost of `work`, which makes its input and returns what is to be counted.
 fn grows_evenly<W: FnOnce()>(what: &str, work: impl Fn(usize) -> W) {
-    let [small, large] = [SIZE, 10 * SIZE].map(|size| counted(work(size)).1);
+    grows_evenly_from(SIZE, what, work);
+}
+
+fn grows_evenly_from<W: FnOnce()>(size: usize, what: &str, work: impl Fn(usize) -> W) {
+    let [small, large] = [size, 10 * size].map(|size| counted(work(size)).1);
     println!("{what}: {small} steps, {large} for ten times the input");
     assert!(
-        small >= SIZE / 2,
+        small >= size / 2,
         "{what}: {small} steps are not all of them"
     );
     assert!(large <= MOST * small, "{what}: {small} steps, then {large}");
@@ -90,5 +97,62 @@ fn references_to_footnotes_before_links_are_spelled_out_at_once() {
     grows_evenly("footnotes before links", |size| {
         let page = format!("{}\n\n[^note]: text\n", "[^note]<http://a.b> ".repeat(size));
         move || drop(crate::from_markdown(&page))
+    });
+}
+
+/// Each sibling was looked for from the first one on: a range over the second half of many was deleted in the square of their number.
+#[test]
+fn operations_on_many_siblings_find_each_beside_the_one_before() {
+    let far = |nth: usize| format!("n{nth}");
+    let operations: [(&str, &dyn Fn(usize) -> Operation); 4] = [
+        ("deleteRange", &|size| {
+            delete_range(Extent::to(0, far(2 * size - 1), 0)).on(far(size))
+        }),
+        ("applyMark", &|size| {
+            apply_mark("em", Extent::to(0, far(2 * size - 1), 1)).on(far(size))
+        }),
+        ("autoMergeTextNodes", &|_| auto_merge_text_nodes().on("p")),
+        ("wrapInList", &|size| {
+            let (list, item) = (NodeSpec::new("list"), NodeSpec::new("item"));
+            wrap_in_list_up_to(far(2 * size - 1), list, item).on(far(size))
+        }),
+    ];
+    for (what, operation) in operations {
+        grows_evenly_from(SIZE / 5, what, |size| {
+            let manager = TransactionManager::new(DataStore::new());
+            let kind = |nth| if nth < size { ["x", "y"][nth % 2] } else { "x" };
+            let text = |nth| text_node(kind(nth), "a").with_id(far(nth));
+            let texts: Vec<_> = (0..2 * size).map(text).collect();
+            let page = create(element("page", [element("p", texts).with_id("p")]));
+            manager.execute([page]).unwrap();
+            let operation = operation(size);
+            move || drop(manager.execute([operation]).unwrap())
+        });
+    }
+}
+
+/// All open marks were looked at for each link in angle brackets.
+#[cfg(feature = "markdown")]
+#[test]
+fn links_in_many_open_marks_look_at_none_of_them() {
+    grows_evenly("links in marks", |size| {
+        let (open, close) = ("*a **b ".repeat(size / 10), " c** d*".repeat(size / 10));
+        let page = format!("{open}{}{close}\n", "[^note] <http://a.b> ".repeat(size));
+        let page = format!("{page}\n[^note]: text\n");
+        move || drop(crate::from_markdown(&page))
+    });
+}
+
+/// Each quote looked through all quotes around it for a paragraph that follows.
+#[cfg(feature = "markdown")]
+#[test]
+fn quotes_that_end_together_look_once_for_what_follows() {
+    grows_evenly("nested quotes", |size| {
+        let store = DataStore::new();
+        let mut on = store.begin("test").unwrap();
+        let text = NodeSpec::new("paragraph").with_text("a");
+        let quote = |inner| NodeSpec::new("block-quote").with_children([inner]);
+        let root = on.create((0..size).fold(text, |inner, _| quote(inner)));
+        move || drop(crate::to_markdown(&on, &root.unwrap()).unwrap())
     });
 }

@@ -6,7 +6,7 @@ mod message;
 mod options;
 
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use smol_str::SmolStr;
 
@@ -19,8 +19,8 @@ use crate::caught::catch;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::store::{
-    Claimant, Claims, CommitError, DataStore, DeadLetter, Delivery, EventState, Failed,
-    InboxNumber, InboxStats, Transaction, Verdict,
+    Claimant, Claims, CommitError, DataStore, DeadLetter, Delivery, EventState, Failed, InboxInUse,
+    InboxKey, InboxStats, Transaction, Verdict,
 };
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
@@ -33,7 +33,7 @@ use feed::Run;
 /// to an end goes stale and is taken over, with a larger fencing token; the old worker's commit is refused then.
 ///
 /// The records live in the store, beside the document, by the name of the inbox: inboxes of one name share them, and each name has its
-/// own. Clones are handles of the same inbox.
+/// own. Clones are handles of the same inbox. An inbox takes memory from its first message until it is [removed](Self::remove).
 ///
 /// # Order
 ///
@@ -75,9 +75,8 @@ use feed::Run;
 #[derive(Clone)]
 pub struct Inbox {
     store: DataStore,
-    number: InboxNumber,
+    key: InboxKey,
     owner: OwnerId,
-    name: SmolStr,
     options: InboxOptions,
 }
 
@@ -95,17 +94,16 @@ impl Inbox {
     ) -> Self {
         let name = name.into();
         Self {
-            number: store.inbox(&name),
             store: store.clone(),
             owner: name.as_str().into(),
-            name,
+            key: InboxKey::new(name),
             options,
         }
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.key.name()
     }
 
     /// The store that it is part of.
@@ -189,7 +187,9 @@ impl Inbox {
         if id.is_empty() {
             // Code of the user, and so before the mutex.
             let sent_at = message.sent_at();
-            let letter = self.with_claims(|claims, now| claims.nameless(sent_at, first, now));
+            let letter = self.store.with_new_claims(&self.key, |claims, now| {
+                claims.nameless(sent_at, first, now)
+            });
             return Err(Outcome::Dead(letter));
         }
         let delivery = Delivery {
@@ -202,7 +202,9 @@ impl Inbox {
             claim_time: self.options.claim_time,
             attempts: self.options.attempts,
         };
-        let verdict = self.with_claims(|claims, now| claims.claim(&delivery, &claimant, now));
+        let verdict = self.store.with_new_claims(&self.key, |claims, now| {
+            claims.claim(&delivery, &claimant, now)
+        });
         Err(match verdict {
             Verdict::Claimed { token, attempt } => {
                 return Ok(Claim::new(self, SmolStr::new(id), token, attempt));
@@ -256,7 +258,8 @@ impl Inbox {
     /// [`TooOld`](Outcome::TooOld) and never handled. The price: neither is one that comes for the first time and was
     /// sent that long ago. So forget what is older than any message that may still come for the first time.
     ///
-    /// Events that are claimed or wait are not forgotten, nor are those whose messages do not say when they were sent.
+    /// Events that are claimed or wait are not forgotten. Those whose messages do not say when they were sent are forgotten by
+    /// [`prune_untimed`](Self::prune_untimed).
     ///
     /// ```
     /// use doclock::{DataStore, Inbox, Outcome};
@@ -273,11 +276,93 @@ impl Inbox {
     /// # Ok::<(), doclock::LockError>(())
     /// ```
     pub fn prune(&self, sent_before: SystemTime) -> usize {
-        // A piece at a time, so that nobody waits for long.
+        self.in_pieces(|claims, piece, _| claims.prune(sent_before, piece))
+    }
+
+    /// Forgets all events whose messages do not say when they were [sent](Message::sent_at) and that have been done or dead for
+    /// at least this long, by the store's clock. Returns how many.
+    ///
+    /// A message of such an event that is delivered again is new: if the event was done, it has its effect a second time. So the time
+    /// has to be longer than the longest time after which a message may be delivered again. A message that says when it was sent
+    /// needs no such trust: see [`prune`](Self::prune).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Inbox, ManualClock, Outcome, StoreOptions};
+    /// use std::time::Duration;
+    ///
+    /// let clock = ManualClock::new();
+    /// let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+    /// let inbox = Inbox::new(&store, "payments");
+    /// let week = Duration::from_secs(7 * 24 * 3600);
+    /// inbox.process(&("evt-1", ()), |_, _| Ok(()))?;
+    /// assert_eq!(inbox.prune_untimed(week), 0);
+    /// clock.advance(week);
+    /// assert_eq!(inbox.process(&("evt-1", ()), |_, _| Ok(()))?, Outcome::Duplicate);
+    /// assert_eq!(inbox.prune_untimed(week), 1);
+    /// assert!(matches!(inbox.process(&("evt-1", ()), |_, _| Ok(()))?, Outcome::Done { .. }));
+    /// # Ok::<(), doclock::LockError>(())
+    /// ```
+    pub fn prune_untimed(&self, settled_for: Duration) -> usize {
+        self.in_pieces(|claims, piece, now| claims.prune_untimed(settled_for, piece, now))
+    }
+
+    /// Forgets a dead event, whether or not its message says when it was sent. Returns whether the event was dead.
+    ///
+    /// A dead event has had no effect, so no effect happens twice for that. A message of the event that is delivered again is
+    /// attempted as a new one.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Failure, Inbox};
+    ///
+    /// let inbox = Inbox::new(&DataStore::new(), "payments");
+    /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
+    /// for letter in inbox.dead_letters() {
+    ///     println!("{letter}");
+    ///     assert!(inbox.forget(&letter.event_id));
+    /// }
+    /// assert!(inbox.dead_letters().is_empty());
+    /// # Ok::<(), doclock::LockError>(())
+    /// ```
+    pub fn forget(&self, id: &str) -> bool {
+        self.with_claims(|claims, _| claims.forget(id))
+    }
+
+    /// Forgets all that the inbox knows, and gives its memory back: every record and dead letter, the time of the newest event that was
+    /// pruned, and the figures.
+    ///
+    /// After that no event is known to be done: a message that is delivered again has its effect again. So remove an inbox when its
+    /// messages cannot come any more.
+    ///
+    /// Handles of the inbox stay usable. The next message that one of them takes in makes the inbox anew, as does
+    /// [`Inbox::new`] with the same name. Stale claims end: a commit under one returns [`CommitError::Superseded`]. Fencing tokens
+    /// rise over a removal as they do without one.
+    ///
+    /// # Errors
+    ///
+    /// [`InboxInUse`]: a worker holds a claim that is not stale. Nothing was forgotten.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Inbox, Outcome};
+    ///
+    /// let inbox = Inbox::new(&DataStore::new(), "import of 4 May");
+    /// inbox.process(&("row 1", ()), |_, _| Ok(()))?;
+    /// inbox.remove()?;
+    /// assert_eq!(inbox.event("row 1"), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove(&self) -> Result<(), InboxInUse> {
+        self.store.remove_inbox(&self.key)
+    }
+
+    /// Forgets a piece at a time, so that readers do not wait for long. Returns how many events were forgotten.
+    fn in_pieces(
+        &self,
+        forget: impl Fn(&mut Claims, usize, MonotonicTime) -> (usize, bool),
+    ) -> usize {
         const PIECE: usize = 256;
         let mut forgotten = 0;
         loop {
-            let (more, over) = self.with_claims(|claims, _| claims.prune(sent_before, PIECE));
+            let (more, over) = self.with_claims(|claims, now| forget(claims, PIECE, now));
             forgotten += more;
             if over {
                 return forgotten;
@@ -291,14 +376,14 @@ impl Inbox {
     }
 
     fn with_claims<R>(&self, code: impl FnOnce(&mut Claims, MonotonicTime) -> R) -> R {
-        self.store.with_claims(self.number, code)
+        self.store.with_claims(&self.key, code)
     }
 }
 
 impl fmt::Debug for Inbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Inbox")
-            .field("name", &self.name)
+            .field("name", self.key.name())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }

@@ -69,11 +69,16 @@
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
 //! `docs/performance.md` what it costs.
 
+// The generator of operations in `tests` names the crate.
+#[cfg(all(test, not(loom)))]
+extern crate self as doclock;
+
 #[cfg(feature = "bare")]
 mod bare;
 mod brief;
 mod caught;
 mod document;
+mod fit;
 #[cfg(all(test, not(loom)))]
 mod growth;
 mod hashing;
@@ -119,9 +124,9 @@ pub use markdown::{
 pub use queue::{LockMode, Priority};
 pub use store::{
     AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,
-    EventState, ExecutedOperation, Filter, InboxStats, Lease, LeaseError, LeaseHolder, LeaseInfo,
-    LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError, StoreOptions,
-    Subscription, TakenOut, Transaction,
+    EventState, ExecutedOperation, Filter, InboxInUse, InboxStats, Lease, LeaseError, LeaseHolder,
+    LeaseInfo, LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError,
+    StoreOptions, Subscription, TakenOut, Transaction,
 };
 pub use time::{Clock, ManualClock};
 pub use transaction::{

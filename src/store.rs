@@ -20,9 +20,9 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 pub(crate) use claims::{
-    Aftermath, Claimant, Claims, Delivery, Failed, FailedKind, InboxNumber, Verdict,
+    Aftermath, Claimant, Claims, Delivery, Failed, FailedKind, InboxKey, Verdict,
 };
-pub use claims::{Cause, DeadLetter, EventState, InboxStats, ReasonCount};
+pub use claims::{Cause, DeadLetter, EventState, InboxInUse, InboxStats, ReasonCount};
 pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
 pub use events::{CommitEvent, Subscription};
 pub(crate) use events::{Observer, ObserverId, Witnessed};

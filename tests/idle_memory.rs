@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use doclock::dsl::{delete_text_range, insert_text};
 use doclock::{
-    Call, DataStore, Editor, FifoLock, InFlightLimiter, Inbox, KeyedLock, KeyedOptions,
+    Call, DataStore, Editor, Failure, FifoLock, InFlightLimiter, Inbox, KeyedLock, KeyedOptions,
     LimiterOptions, ManualClock, Mark, NodeSpec, Scope, Snapshot, StoreOptions,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -216,4 +216,63 @@ fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
         "a thousand keystrokes beside marks",
         kept,
     );
+}
+
+/// Once an inbox took 8 kB before its first event and 46 kB with a few hundred, and stayed as long as its store.
+#[test]
+fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
+    const INBOXES: usize = 1_000;
+    let clock = ManualClock::new();
+    let store = store(&clock);
+    let filled = |name: usize, events: u64| {
+        let inbox = Inbox::new(&store, name.to_string());
+        for nth in 0..events {
+            let event = (format!("evt-{nth}"), ());
+            inbox.process(&event, |_, _| Ok(())).unwrap();
+        }
+        inbox
+    };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Whatever the store itself keeps for the first of them.
+    filled(0, 1).remove().unwrap();
+    let before = bytes();
+    let unused: Vec<Inbox> = (0..INBOXES).map(|name| filled(name, 0)).collect();
+    let handles = unused.capacity() * size_of::<Inbox>();
+    assert_eq!(bytes() - before, handles, "inboxes without a message");
+    drop(unused);
+
+    for (events, bound) in [(1, 2 * LOCK), (300, 300 * 160)] {
+        let mut inboxes = Vec::with_capacity(INBOXES);
+        let before = bytes();
+        inboxes.extend((0..INBOXES).map(|name| filled(name, events)));
+        within(bound, "an inbox with events", (bytes() - before) / INBOXES);
+        inboxes.iter().for_each(|inbox| inbox.remove().unwrap());
+        // Room in the table of inboxes for a few.
+        let kept = bytes().saturating_sub(before);
+        within(2 * LOCK, "a thousand inboxes that were removed", kept);
+    }
+}
+
+/// Once dead events whose messages have no time could not be forgotten.
+#[test]
+fn an_inbox_keeps_nothing_of_events_without_a_time_that_are_forgotten() {
+    let clock = ManualClock::new();
+    let inbox = |events: u64| {
+        let inbox = Inbox::new(&store(&clock), "orders");
+        for nth in 0..events {
+            let event = (format!("evt-{nth}"), ());
+            inbox.process(&event, |_, _| Ok(())).unwrap();
+            let event = (format!("bad {nth}"), ());
+            inbox
+                .process(&event, |_, _| Err(Failure::poison("bad")))
+                .unwrap();
+        }
+        assert_eq!(inbox.prune_untimed(Duration::ZERO) as u64, 2 * events);
+        inbox
+    };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let idle = kept(|| inbox(1));
+    let pruned = kept(|| inbox(10_000));
+    println!("an inbox: {idle} bytes, {pruned} after events that were forgotten");
+    assert!(pruned <= idle + 4 * LOCK, "{idle} bytes, then {pruned}");
 }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use crate::id::NodeId;
+use crate::steps::{step, steps};
 
 /// The most ids of a leaf. Few in the unit tests, so that short lists have many leaves there.
 const MOST: usize = if cfg!(test) { 8 } else { 64 };
@@ -27,7 +29,30 @@ enum List {
     Many {
         leaves: im::Vector<Leaf>,
         len: usize,
+        found: Found,
     },
+}
+
+/// Where a child was found last. A hint, which decides nothing: an operation on many siblings asks for one after the other.
+#[derive(Default)]
+struct Found(AtomicUsize);
+
+impl Clone for Found {
+    fn clone(&self) -> Self {
+        Self(AtomicUsize::new(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+impl Found {
+    /// The index itself and those beside it.
+    fn near(&self) -> [usize; 3] {
+        let found = self.0.load(Ordering::Relaxed);
+        [found, found.saturating_add(1), found.saturating_sub(1)]
+    }
+
+    fn set(&self, index: usize) {
+        self.0.store(index, Ordering::Relaxed);
+    }
 }
 
 #[derive(Clone)]
@@ -85,9 +110,14 @@ impl List {
                     .chunks(MOST)
                     .map(|ids| Leaf::new(ids.to_vec()))
                     .collect();
-                Some(Self::Many { leaves, len })
+                Some(Self::many(leaves, len))
             }
         }
+    }
+
+    fn many(leaves: im::Vector<Leaf>, len: usize) -> Self {
+        let found = Found::default();
+        Self::Many { leaves, len, found }
     }
 
     /// These leaves, none of them empty.
@@ -98,7 +128,7 @@ impl List {
                     .last()
                     .map_or_else(Vec::new, |leaf| leaf.ids.to_vec()),
             ),
-            _ => Some(Self::Many { leaves, len }),
+            _ => Some(Self::many(leaves, len)),
         }
     }
 
@@ -108,7 +138,7 @@ impl List {
                 let len = ids.len();
                 (im::Vector::unit(Leaf::new(ids.into_vec())), len)
             }
-            Self::Many { leaves, len } => (leaves, len),
+            Self::Many { leaves, len, .. } => (leaves, len),
         }
     }
 
@@ -122,7 +152,7 @@ impl List {
                     *self = list;
                 }
             }
-            Self::Many { leaves, len } => {
+            Self::Many { leaves, len, .. } => {
                 let (nth, at) = find(leaves, *len, index);
                 *len += 1;
                 let full = leaves.get(nth).is_none_or(|leaf| leaf.len == MOST);
@@ -147,7 +177,7 @@ impl List {
     fn remove(&mut self, index: usize) {
         match self {
             Self::Few(ids) => drop(ids.remove(index)),
-            Self::Many { leaves, len } => {
+            Self::Many { leaves, len, .. } => {
                 let (nth, at) = find(leaves, *len, index);
                 *len -= 1;
                 let left = leaves.get_mut(nth).map_or(0, |leaf| {
@@ -188,7 +218,7 @@ impl List {
                 let behind = ids.split_off(index);
                 return [Self::of(ids), Self::of(behind)];
             }
-            Self::Many { leaves, len } => (leaves, len),
+            Self::Many { leaves, len, .. } => (leaves, len),
         };
         let (nth, at) = find(&leaves, len, index);
         let mut tail = leaves.split_off(nth);
@@ -252,7 +282,7 @@ impl Children {
     pub fn get(&self, index: usize) -> Option<&NodeId> {
         match self.0.as_deref()? {
             List::Few(ids) => ids.get(index),
-            List::Many { leaves, len } => {
+            List::Many { leaves, len, .. } => {
                 let (nth, at) = find(leaves, *len, index);
                 leaves.get(nth)?.ids.get(at)
             }
@@ -272,15 +302,29 @@ impl Children {
 
     /// The children from first to last.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NodeId> {
-        self.leaves().flatten()
+        self.leaves().flatten().inspect(|_| step())
     }
 
-    /// The index of a child. Looks at one after the other.
+    /// The index of a child. Looks at one after the other, but first where a child was found last, and beside that.
     pub fn position(&self, child: &NodeId) -> Option<usize> {
+        let found = match self.0.as_deref()? {
+            List::Few(_) => return self.search(child),
+            List::Many { found, .. } => found,
+        };
+        let mut near = found.near().into_iter().inspect(|_| step());
+        let index = near.find(|at| *at < self.len() && self.get(*at) == Some(child));
+        let index = index.or_else(|| self.search(child))?;
+        found.set(index);
+        Some(index)
+    }
+
+    fn search(&self, child: &NodeId) -> Option<usize> {
         let mut before = 0;
         // Leaf by leaf: a step from one slice to the next costs more than one within it.
         for leaf in self.leaves() {
-            match leaf.iter().position(|one| one == child) {
+            let found = leaf.iter().position(|one| one == child);
+            steps(found.map_or(leaf.len(), |at| at + 1));
+            match found {
                 Some(at) => return Some(before + at),
                 None => before += leaf.len(),
             }
@@ -341,7 +385,7 @@ impl Eq for Children {}
 
 impl FromIterator<NodeId> for Children {
     fn from_iter<I: IntoIterator<Item = NodeId>>(ids: I) -> Self {
-        Self::new(List::of(ids.into_iter().collect()))
+        Self::new(List::of(ids.into_iter().inspect(|_| step()).collect()))
     }
 }
 

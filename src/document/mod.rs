@@ -55,4 +55,6 @@ pub use view::{Descendants, View};
 pub(crate) use lease::{Holding, InTheWay, Leases};
 pub(crate) use limits::{Budget, cost};
 pub(crate) use overlay::{Overlay, Savepoint, same};
+#[cfg(all(test, not(loom)))]
+pub(crate) use schema::ENOUGH;
 pub(crate) use since::{Since, Steps};

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::Node;
 use crate::hashing::Secret;
 use crate::id::{NodeId, Repr};
+use crate::steps::step;
 
 /// Nodes by id. Cloning costs O(1), and clones share what they have in common.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,7 @@ impl Nodes {
     }
 
     pub(super) fn get(&self, id: &NodeId) -> Option<&Arc<Node>> {
+        step();
         match &id.0 {
             Repr::Generated { session, counter } => {
                 let (key, slot) = PageKey::locate(*session, *counter);

@@ -8,6 +8,8 @@ use ropey::Rope;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
+use crate::steps::steps;
+
 /// Characters, counted as Unicode scalar values.
 ///
 /// Short text is one small string; long text is a rope (the ropey crate), so an edit costs no copy of the whole
@@ -65,7 +67,8 @@ impl Text {
             Repr::Short(text) => (Some(text.as_str()), None),
             Repr::Long(rope) => (None, Some(rope.chunks())),
         };
-        short.into_iter().chain(long.into_iter().flatten())
+        let chunks = short.into_iter().chain(long.into_iter().flatten());
+        chunks.inspect(|chunk| steps(chunk.len()))
     }
 
     /// The characters of a half-open range; `None` where the range is not within the text.
@@ -78,9 +81,13 @@ impl Text {
             return (range.end <= self.len()).then(SmolStr::default);
         }
         match &self.0 {
-            Repr::Short(text) => bytes(text, &range).map(|bytes| SmolStr::new(&text[bytes])),
+            Repr::Short(text) => bytes(text, &range).map(|bytes| {
+                steps(bytes.len());
+                SmolStr::new(&text[bytes])
+            }),
             Repr::Long(rope) => {
                 let slice = rope.get_slice(range)?;
+                steps(slice.len_bytes());
                 Some(match slice.as_str() {
                     Some(text) => SmolStr::new(text),
                     None => slice.to_string().into(),
@@ -122,6 +129,7 @@ impl Text {
 
     /// Replaces the range, which the caller has found to be within the text.
     pub(super) fn splice(&mut self, range: Range<usize>, inserted: &str) {
+        steps(inserted.len() + 1);
         match &mut self.0 {
             Repr::Short(text) => {
                 let Some(bytes) = bytes(text, &range) else {
@@ -186,6 +194,7 @@ impl Default for Text {
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
+        steps(text.len());
         Self(if text.len() > LONG {
             Repr::Long(Rope::from_str(text))
         } else {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Node;
 use crate::hashing::Secret;
 use crate::id::NodeId;
+use crate::steps::{step, steps};
 
 /// Each node that was touched, as it is now; `None` for one that was deleted.
 ///
@@ -26,9 +27,11 @@ impl Touched {
     }
 
     fn position(&self, id: &NodeId) -> Option<usize> {
+        step();
         if self.entries.len() > Self::SCAN {
             return self.index.get(id).copied();
         }
+        steps(self.entries.len());
         self.entries.iter().position(|(touched, _)| touched == id)
     }
 

@@ -88,8 +88,8 @@ impl<'a> Claim<'a> {
         &mut self,
         mut transaction: Transaction,
     ) -> Result<Committed, CommitError> {
-        let Inbox { store, number, .. } = self.inbox;
-        transaction.marks(store, *number, self.event.clone(), self.token)?;
+        let Inbox { store, key, .. } = self.inbox;
+        transaction.marks(store, key.clone(), self.event.clone(), self.token)?;
         let committed = transaction.commit();
         match &committed {
             Ok(_) => self.ended = true,

@@ -40,7 +40,8 @@ pub trait Message {
     fn event_id(&self) -> &str;
 
     /// When it was sent the first time: the same in each delivery. From this an inbox that forgets its records can tell what is
-    /// too old to be new ([`Inbox::prune`](super::Inbox::prune)). Without it the event is never forgotten.
+    /// too old to be new ([`Inbox::prune`](super::Inbox::prune)). Without it the event is forgotten only by
+    /// [`Inbox::prune_untimed`](super::Inbox::prune_untimed) and [`Inbox::forget`](super::Inbox::forget).
     fn sent_at(&self) -> Option<SystemTime> {
         None
     }

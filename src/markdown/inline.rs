@@ -17,6 +17,7 @@ use spell::Speller;
 
 use super::{EXTENSIONS, TargetFilter};
 use crate::document::{Attributes, Mark, Node};
+use crate::steps::steps;
 
 /// Where a text stands, which decides what has to be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,7 @@ pub(super) fn written<'v>(
 fn begins_definition(text: &str) -> bool {
     let may = text.starts_with('[') && text.contains("]:");
     may && {
+        steps(text.len());
         let parser = Parser::new_ext(text, EXTENSIONS);
         parser.reference_definitions().iter().next().is_some()
     }
@@ -228,6 +230,7 @@ impl<'v> Run<'v> {
         let mut open: Vec<Span<'v>> = Vec::new();
         let mut raw: Vec<Span<'v>> = Vec::new();
         for (nth, &at) in edges.iter().enumerate() {
+            steps(open.len() + raw.len() + 1);
             let mut opening = Vec::new();
             while let Some(span) = starting.pop_if(|span| span.range.start == at) {
                 match span.style < Style::Code {

@@ -8,12 +8,15 @@ use serde_json::Value;
 
 use super::{EXTENSIONS, OBJECT, TargetFilter};
 use crate::document::{Attributes, Mark, Marks, NodeSpec};
-use crate::steps::steps;
+use crate::steps::{step, steps};
 
 pub(super) fn document(markdown: &str, filter: &TargetFilter) -> NodeSpec {
     let markdown = prepared(markdown);
     let mut outline = Outline::new(filter);
+    // What the parser does with them is not counted.
+    steps(markdown.len());
     for event in Parser::new_ext(&markdown, EXTENSIONS) {
+        step();
         outline.take(event);
     }
     outline.into_document()
@@ -39,6 +42,8 @@ struct Outline<'f> {
     around: Vec<Block>,
     /// The marks that are open in the innermost block, the outermost first.
     marks: Vec<OpenMark>,
+    /// How many of them are links.
+    links: usize,
 }
 
 struct Block {
@@ -68,6 +73,7 @@ impl<'f> Outline<'f> {
             block: Block::new("document", vec![]),
             around: Vec::new(),
             marks: Vec::new(),
+            links: 0,
         }
     }
 
@@ -93,7 +99,10 @@ impl<'f> Outline<'f> {
             Event::TaskListMarker(checked) => {
                 let mut outwards =
                     std::iter::once(&mut self.block).chain(self.around.iter_mut().rev());
-                if let Some(item) = outwards.find(|block| block.kind == "list-item") {
+                if let Some(item) = outwards.find(|block| {
+                    step();
+                    block.kind == "list-item"
+                }) {
                     item.attributes.push(("checked", checked.into()));
                 }
             }
@@ -114,22 +123,22 @@ impl<'f> Outline<'f> {
                 ..
             } => {
                 let automatic = matches!(link_type, LinkType::Autolink | LinkType::Email);
-                if automatic && self.marks.iter().any(|mark| mark.kind == Some("link")) {
+                if automatic && self.links > 0 {
                     // A link in a link is none, and only those without brackets are taken for one there.
-                    return self.marks.push(OpenMark::none());
+                    return self.marks.push(OpenMark::none(self.block.len));
                 }
                 let href = match link_type {
                     LinkType::Email => format!("mailto:{dest_url}").into(),
                     _ => dest_url,
                 };
                 if !self.filter.allows(&href) {
-                    return self.marks.push(OpenMark::none());
+                    return self.marks.push(OpenMark::none(self.block.len));
                 }
                 self.spell_out_footnote();
                 self.open_mark("link", [("href", given(&href)), ("title", given(&title))]);
             }
             Tag::Image { dest_url, .. } if !self.filter.allows(&dest_url) => {
-                self.marks.push(OpenMark::none());
+                self.marks.push(OpenMark::none(self.block.len));
             }
             Tag::Image {
                 dest_url, title, ..
@@ -149,7 +158,9 @@ impl<'f> Outline<'f> {
     fn spell_out_footnote(&mut self) {
         let here = self.block.len;
         self.block.spell_out_footnote();
-        let moved = self.marks.iter_mut().filter(|mark| mark.start == here);
+        // Those that were opened last: none begins before one that is around it.
+        let open = self.marks.iter_mut().rev().inspect(|_| step());
+        let moved = open.take_while(|mark| mark.start == here);
         moved.for_each(|mark| mark.start = self.block.len);
     }
 
@@ -178,6 +189,7 @@ impl<'f> Outline<'f> {
     }
 
     fn open_mark<const N: usize>(&mut self, kind: &'static str, attributes: [(&str, Value); N]) {
+        self.links += usize::from(kind == "link");
         self.marks.push(OpenMark {
             kind: Some(kind),
             attributes: attributes.into(),
@@ -189,6 +201,7 @@ impl<'f> Outline<'f> {
         let Some(open) = self.marks.pop() else {
             return;
         };
+        self.links -= usize::from(open.kind == Some("link"));
         if open.kind.is_some() && open.start == self.block.len {
             self.block.say(OBJECT.encode_utf8(&mut [0; 4]));
         }
@@ -218,11 +231,11 @@ impl<'f> Outline<'f> {
 }
 
 impl OpenMark {
-    fn none() -> Self {
+    fn none(start: usize) -> Self {
         Self {
             kind: None,
             attributes: Attributes::default(),
-            start: 0,
+            start,
         }
     }
 }
@@ -241,6 +254,7 @@ impl Block {
     }
 
     fn say(&mut self, text: &str) {
+        steps(text.len());
         self.text.push_str(text);
         self.len += text.chars().count();
     }
@@ -340,6 +354,7 @@ fn starts_at_once(mark: &Mark) -> bool {
 /// Whether a paragraph begins with HTML that would make a block of it but for a definition of a link, of which nothing
 /// is left. Nothing can be written in its place, so there the HTML is text like any other.
 fn begins_html_block(text: &str, marks: &[Mark]) -> bool {
+    steps(text.len() + marks.len());
     marks
         .iter()
         .any(|mark| mark.kind == "html" && starts_at_once(mark))

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::TargetFilter;
 use super::inline::{self, Place};
 use crate::document::{Node, View};
+use crate::steps;
 
 /// Writes blocks. What is still to be written is a stack, so blocks may nest as deep as they like.
 pub(super) struct Writer<'v, V> {
@@ -22,6 +23,8 @@ pub(super) struct Writer<'v, V> {
     gap: bool,
     /// The marker of the list that has just ended: one more with the same would go on with it.
     ended_list: Option<char>,
+    /// Which step comes next that is not [passed](Step::is_passed), if that was looked for since the last such step.
+    sought: Option<Option<usize>>,
 }
 
 /// An invisible link definition. No text refers to it, because brackets in a text are escaped.
@@ -36,6 +39,13 @@ enum Step<'v> {
     Gap(bool),
     /// The end of a block that holds others.
     Leave(Left),
+}
+
+impl Step<'_> {
+    /// Whether it writes nothing between two paragraphs.
+    fn is_passed(&self) -> bool {
+        matches!(self, Step::Gap(false) | Step::Leave(_))
+    }
 }
 
 enum Left {
@@ -56,6 +66,7 @@ impl<'v, V: View> Writer<'v, V> {
             in_paragraph: false,
             gap: false,
             ended_list: None,
+            sought: None,
         }
     }
 
@@ -65,6 +76,10 @@ impl<'v, V: View> Writer<'v, V> {
             _ => Step::Block(node),
         });
         while let Some(step) = self.ahead.pop() {
+            steps::step();
+            if !step.is_passed() {
+                self.sought = None;
+            }
             match step {
                 Step::Text(nodes) => self.paragraph(nodes),
                 Step::Block(node) => self.block(node),
@@ -168,10 +183,14 @@ impl<'v, V: View> Writer<'v, V> {
     }
 
     /// Whether a paragraph comes next, with no empty line before it.
-    fn text_follows(&self) -> bool {
-        let next = self.ahead.iter().rev();
-        let mut next = next.skip_while(|step| matches!(step, Step::Gap(false) | Step::Leave(_)));
-        matches!(next.next(), Some(Step::Text(_)))
+    fn text_follows(&mut self) -> bool {
+        // Blocks that end one after the other look for it once.
+        let next = self.sought.unwrap_or_else(|| {
+            let mut ahead = self.ahead.iter().inspect(|_| steps::step());
+            ahead.rposition(|step| !step.is_passed())
+        });
+        self.sought = Some(next);
+        next.is_some_and(|next| matches!(self.ahead[next], Step::Text(_)))
     }
 
     fn list(&mut self, list: &'v Node) {
@@ -332,6 +351,7 @@ impl<'v, V: View> Writer<'v, V> {
             self.empty_line();
         }
         if !std::mem::take(&mut self.begun) {
+            steps::steps(self.prefix.len());
             self.out.push_str(&self.prefix);
         }
     }
@@ -339,6 +359,7 @@ impl<'v, V: View> Writer<'v, V> {
     fn line(&mut self, line: &str) {
         self.begin();
         self.ended_list = None;
+        steps::steps(line.len());
         self.out.push_str(line);
         self.begun = line.is_empty();
         self.end_line();

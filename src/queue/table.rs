@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 
 use super::line::{Line, Ticket};
 use super::{Priority, Rights};
+use crate::fit::excess;
 use crate::hashing::Secret;
 
 /// Whoever holds and asks: numbered by its face, in the order in which it asks first.
@@ -123,8 +124,8 @@ const KEPT: usize = 64;
 
 /// Has a burst leave no more behind than what is in use now needs.
 fn fit<K: Eq + Hash, V>(map: &mut HashMap<K, V, Secret>) {
-    if map.capacity() > KEPT.max(4 * map.len()) {
-        map.shrink_to(2 * map.len());
+    if let Some(room) = excess(map.capacity(), map.len(), KEPT) {
+        map.shrink_to(room);
     }
 }
 

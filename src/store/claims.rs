@@ -1,12 +1,11 @@
 //! What an inbox knows of events: who works on them, which are done, which are dead. Time is an argument.
 
 mod figures;
+mod forget;
 mod inboxes;
 mod letters;
 mod marks;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::time::{Duration, SystemTime};
 
 use hashbrown::HashMap;
@@ -17,7 +16,9 @@ use crate::id::{FencingToken, OwnerId};
 use crate::time::MonotonicTime;
 use figures::Figures;
 pub use figures::{InboxStats, ReasonCount};
-pub(crate) use inboxes::InboxNumber;
+use forget::Settled;
+pub use inboxes::InboxInUse;
+pub(crate) use inboxes::InboxKey;
 pub(super) use inboxes::Inboxes;
 use letters::Nameless;
 pub use letters::{Cause, DeadLetter, EventState};
@@ -31,8 +32,8 @@ use marks::Marks;
 pub(crate) struct Claims {
     open: Table<Open>,
     done: Marks,
-    /// What is done or dead, by when it was sent: the oldest on top. Whoever looks finds out whether an entry still counts.
-    by_age: BinaryHeap<Reverse<(SystemTime, SmolStr)>>,
+    /// What is done or dead, in the orders in which it is forgotten.
+    settled: Settled,
     /// When the newest was sent of all that were forgotten. Whatever was sent until then and is in no table may have been done.
     watermark: Option<SystemTime>,
     last_token: u64,
@@ -153,6 +154,26 @@ pub(crate) enum Aftermath {
 }
 
 impl Claims {
+    /// Those of a new inbox whose tokens are larger than this.
+    fn after(last_token: u64) -> Self {
+        Self {
+            last_token,
+            ..Self::default()
+        }
+    }
+
+    /// How many claims are not stale, and how long until the last of them is.
+    fn held(&self, now: MonotonicTime) -> Option<(usize, Duration)> {
+        let left = self.open.values().filter_map(|open| match &open.state {
+            State::Claimed { span, .. } => span.left(now),
+            State::Waiting { .. } | State::Dead(_) => None,
+        });
+        left.fold(None, |held, left| {
+            let (count, longest) = held.unwrap_or_default();
+            Some((count + 1, left.max(longest)))
+        })
+    }
+
     /// Asks for an event.
     ///
     /// Who claims it has a token that is larger than all before it. An event that has had all its attempts, of which the last
@@ -238,9 +259,7 @@ impl Claims {
             return;
         };
         self.figures.finished(now - since);
-        if let Some(sent_at) = open.sent_at {
-            self.by_age.push(Reverse((sent_at, id.clone())));
-        }
+        self.settled.done(open.sent_at, id.clone());
         let done = Done {
             attempts: open.attempts,
             at: now,
@@ -343,9 +362,7 @@ impl Claims {
         };
         let letter = burial.letter(&id, open.attempts, open.sent_at, now);
         open.state = State::Dead(Box::new(burial));
-        if let Some(sent_at) = open.sent_at {
-            self.by_age.push(Reverse((sent_at, id)));
-        }
+        self.settled.buried(open.sent_at, self.burials, id);
         Some(letter)
     }
 
@@ -376,55 +393,17 @@ impl Claims {
 
     /// Gives a dead event all its attempts again. Returns whether it was dead.
     pub(crate) fn revive(&mut self, id: &str, now: MonotonicTime) -> bool {
-        let open = self.open.get_mut(id);
-        let Some(open) = open.filter(|open| matches!(open.state, State::Dead(_))) else {
+        let Some(open) = self.open.get_mut(id) else {
             return false;
         };
+        let Some(burial) = open.burial() else {
+            return false;
+        };
+        self.settled.exhumed(open.sent_at, burial.number);
         // It stays in the table: without a record it could be taken for an old one that is done.
         open.attempts = 0;
         open.state = State::due(now);
         true
-    }
-
-    /// Forgets up to `most` of what is done or dead and was sent before a moment, the oldest first. Returns how many it forgot,
-    /// and whether it came to an end.
-    pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
-        let pruned = self.prune_some(sent_before, most);
-        if self.by_age.capacity() > 4 * self.by_age.len().max(16) {
-            self.by_age.shrink_to(2 * self.by_age.len());
-        }
-        if self.open.capacity() > 4 * self.open.len().max(16) {
-            self.open.shrink_to(2 * self.open.len());
-        }
-        pruned
-    }
-
-    fn prune_some(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
-        let mut forgotten = 0;
-        for _ in 0..most {
-            let oldest = self.by_age.peek();
-            if oldest.is_none_or(|Reverse((sent_at, _))| *sent_at >= sent_before) {
-                return (forgotten + self.nameless.prune(sent_before), true);
-            }
-            let Some(Reverse((sent_at, id))) = self.by_age.pop() else {
-                return (forgotten, true);
-            };
-            if self.forget(&id) {
-                self.watermark = self.watermark.max(Some(sent_at));
-                forgotten += 1;
-            }
-        }
-        (forgotten, false)
-    }
-
-    /// Forgets an event if it is done or dead. One that was brought back to life is neither; it is entered anew when it ends.
-    fn forget(&mut self, id: &str) -> bool {
-        if self.done.remove(id) {
-            return true;
-        }
-        let open = self.open.get(id);
-        let dead = open.is_some_and(|open| matches!(open.state, State::Dead(_)));
-        dead && self.open.remove(id).is_some()
     }
 }
 
@@ -434,6 +413,16 @@ impl Claimant<'_> {
             owner: self.owner.clone(),
             token,
             span: Span::new(now, self.claim_time),
+        }
+    }
+}
+
+impl Open {
+    /// Why and when it died, if it is dead.
+    fn burial(&self) -> Option<&Burial> {
+        match &self.state {
+            State::Dead(burial) => Some(burial),
+            State::Claimed { .. } | State::Waiting { .. } => None,
         }
     }
 }

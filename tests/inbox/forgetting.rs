@@ -1,8 +1,10 @@
 //! Forgetting records does not let anything happen again (INBOX 5).
 
+use std::time::Duration;
+
 use doclock::{EventState, Failure, InboxOptions, Outcome};
 
-use crate::{Bank, CLAIM, at, credit, done};
+use crate::{Bank, CLAIM, MS, at, credit, done};
 
 #[test]
 fn inbox_05_what_was_forgotten_is_too_old_and_not_new() {
@@ -78,9 +80,96 @@ fn inbox_05_a_record_that_died_twice_is_forgotten_once() {
     assert_eq!(bank.process(&message, credit), Outcome::TooOld);
 }
 
+/// Once dead events whose messages have no time could not be forgotten, nor could those that are done.
+#[test]
+fn inbox_05_events_without_a_time_are_forgotten_by_how_long_they_are_settled() {
+    let bank = Bank::new(InboxOptions::new());
+    let poison = |id: &'static str| {
+        bank.process(&(id, ()), |_, _| Err(Failure::poison("bad")));
+    };
+    bank.process(&("done", ()), credit);
+    poison("dead");
+    poison("revived");
+    poison("");
+    bank.process(&("timed", at(1), ()), |_, _| Err(Failure::poison("bad")));
+    bank.process(&("", at(1), ()), |_, _| Ok(()));
+    bank.process(&("waiting", ()), |_, _| Err(Failure::transient("later")));
+    let claim = bank.inbox.claim(&("claimed", ())).unwrap();
+    assert!(bank.inbox.revive("revived"));
+    bank.clock.advance(CLAIM);
+    bank.process(&("late", ()), credit);
+    poison("late and dead");
+
+    assert_eq!(bank.inbox.prune(at(9)), 2, "those with a time");
+    assert_eq!(bank.inbox.prune_untimed(CLAIM + MS), 0);
+    assert_eq!(bank.inbox.prune_untimed(CLAIM), 3);
+    assert_eq!(bank.inbox.prune_untimed(CLAIM), 0);
+    let letters = bank.inbox.dead_letters();
+    let dead: Vec<_> = letters.iter().map(|letter| &*letter.event_id).collect();
+    assert_eq!(dead, ["late and dead"]);
+    for (id, known) in [
+        ("done", false),
+        ("dead", false),
+        ("revived", true),
+        ("waiting", true),
+        ("claimed", true),
+        ("late", true),
+    ] {
+        assert_eq!(bank.inbox.event(id).is_some(), known, "{id}");
+    }
+    bank.finish(claim).unwrap();
+    assert!(done(&bank.process(&("revived", ()), credit)));
+    assert!(done(&bank.process(&("dead", ()), credit)));
+    bank.clock.advance(CLAIM);
+    assert_eq!(bank.inbox.prune_untimed(CLAIM), 5);
+}
+
+#[test]
+fn inbox_05_a_dead_event_that_was_forgotten_is_attempted_as_a_new_one() {
+    let bank = Bank::new(InboxOptions::new());
+    for message in [("evt-1", at(5), ()), ("evt-2", at(1), ())] {
+        bank.process(&message, |_, _| Err(Failure::poison("bad")));
+        assert!(bank.inbox.forget(message.0));
+        assert!(!bank.inbox.forget(message.0), "it is forgotten already");
+        assert_eq!(bank.inbox.event(message.0), None);
+        assert!(done(&bank.process(&message, credit)));
+        assert!(!bank.inbox.forget(message.0), "it is done");
+        assert_eq!(bank.process(&message, credit), Outcome::Duplicate);
+    }
+    assert_eq!(bank.inbox.prune(at(9)), 2);
+    assert_eq!(bank.ledger(), ["evt-1", "evt-2"]);
+}
+
+/// The record of a dead event is the only thing that says when its message was sent.
+#[test]
+fn inbox_05_a_message_that_changes_its_time_is_forgotten_by_that_under_which_it_was_done() {
+    let bank = Bank::new(InboxOptions::new());
+    bank.process(&("evt-1", at(1), ()), |_, _| Err(Failure::poison("bad")));
+    assert!(bank.inbox.forget("evt-1"));
+    assert!(done(&bank.process(&("evt-1", at(8), ()), credit)));
+    assert_eq!(bank.inbox.prune(at(5)), 0);
+    assert_eq!(
+        bank.process(&("evt-1", at(8), ()), credit),
+        Outcome::Duplicate
+    );
+    assert_eq!(bank.inbox.prune(at(9)), 1);
+    assert_eq!(bank.process(&("evt-1", at(8), ()), credit), Outcome::TooOld);
+}
+
 #[test]
 fn inbox_05_many_are_forgotten_piece_by_piece() {
     let bank = Bank::new(InboxOptions::new());
+    for number in 0..2_000 {
+        bank.process(&(number.to_string(), ()), |_, _| Ok(()));
+        bank.process(&(format!("bad {number}"), ()), |_, _| {
+            Err(Failure::poison(""))
+        });
+    }
+    assert_eq!(bank.inbox.prune_untimed(Duration::ZERO), 4_000);
+    assert_eq!(
+        (bank.inbox.stats().remembered, bank.inbox.stats().dead),
+        (0, 0)
+    );
     for second in 0..2_000 {
         bank.process(&(second.to_string(), at(second), ()), |_, _| Ok(()));
     }

@@ -8,6 +8,7 @@ mod failures;
 mod figures;
 mod forgetting;
 mod random;
+mod removal;
 mod replay;
 mod takeover;
 mod workers;

@@ -1,15 +1,17 @@
-//! Random deliveries, failures, crashes, takeovers and prunes against a plain reference.
+//! Random deliveries, failures, crashes, takeovers, prunes and removals against a plain reference.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use doclock::{Claim, EventState, Failure, InboxOptions, Outcome};
+use doclock::{Claim, EventState, Failure, InboxOptions, Message, Outcome};
 use proptest::prelude::*;
 
 use crate::common::cases;
 use crate::{Bank, CLAIM, MS, at, credit};
 
-const EVENTS: u64 = 6;
+const EVENTS: u64 = 9;
+/// The messages of those from here on do not say when they were sent.
+const UNTIMED: u64 = 6;
 const ATTEMPTS: u32 = 3;
 const BACKOFF: Duration = Duration::from_secs(1);
 
@@ -22,7 +24,10 @@ enum Step {
     End(usize, Ending),
     Advance(u64),
     Prune(u64),
+    PruneUntimed(u64),
     Revive(u64),
+    Forget(u64),
+    Remove,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +67,11 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (0..EVENTS).prop_map(Step::Claim),
         3 => (0..4_usize, ending).prop_map(|(nth, ending)| Step::End(nth, ending)),
         3 => (1..20_u64).prop_map(Step::Advance),
-        1 => (0..=EVENTS).prop_map(Step::Prune),
+        1 => (0..=UNTIMED).prop_map(Step::Prune),
+        1 => (0..60_u64).prop_map(Step::PruneUntimed),
         1 => (0..EVENTS).prop_map(Step::Revive),
+        1 => (0..EVENTS).prop_map(Step::Forget),
+        1 => Just(Step::Remove),
     ]
 }
 
@@ -72,8 +80,27 @@ fn step() -> impl Strategy<Value = Step> {
 enum State {
     Claimed { number: u64, until: Duration },
     Waiting { until: Duration },
-    Done,
-    Dead,
+    Done { at: Duration },
+    Dead { at: Duration },
+}
+
+/// A message with or without a time.
+struct Sent(String, Option<SystemTime>);
+
+impl Sent {
+    fn new(event: u64) -> Self {
+        Self(event.to_string(), (event < UNTIMED).then(|| at(event)))
+    }
+}
+
+impl Message for Sent {
+    fn event_id(&self) -> &str {
+        &self.0
+    }
+
+    fn sent_at(&self) -> Option<SystemTime> {
+        self.1
+    }
 }
 
 #[derive(Default)]
@@ -83,18 +110,20 @@ struct Reference {
     claims: u64,
     watermark: Option<u64>,
     ledger: Vec<String>,
+    /// Events that were done and of which nothing is known any more.
+    repeatable: Vec<u64>,
 }
 
 impl Reference {
     /// The number of the claim, or what comes of the delivery instead.
     fn claim(&mut self, event: u64) -> Result<u64, Outcome> {
         let attempts = match self.events.get(&event) {
-            None if self.watermark.is_some_and(|mark| event <= mark) => {
+            None if event < UNTIMED && self.watermark.is_some_and(|mark| event <= mark) => {
                 return Err(Outcome::TooOld);
             }
             None => 0,
-            Some((State::Done, _)) => return Err(Outcome::Duplicate),
-            Some((State::Dead, _)) => return Err(Outcome::Buried),
+            Some((State::Done { .. }, _)) => return Err(Outcome::Duplicate),
+            Some((State::Dead { .. }, _)) => return Err(Outcome::Buried),
             Some((State::Claimed { until, .. } | State::Waiting { until }, _))
                 if *until > self.now =>
             {
@@ -104,7 +133,8 @@ impl Reference {
             Some((_, attempts)) => *attempts,
         };
         if attempts >= ATTEMPTS {
-            self.events.insert(event, (State::Dead, attempts));
+            let at = self.now;
+            self.events.insert(event, (State::Dead { at }, attempts));
             // Which letter it is does not matter.
             return Err(Outcome::Superseded);
         }
@@ -124,7 +154,7 @@ impl Reference {
         if holds {
             *found = state;
         }
-        if holds && state == State::Done {
+        if holds && matches!(state, State::Done { .. }) {
             self.ledger.push(event.to_string());
         }
         holds
@@ -134,7 +164,7 @@ impl Reference {
         let attempts = self.events.get(&event).map_or(0, |(_, attempts)| *attempts);
         let until = self.now + BACKOFF * 2_u32.pow(attempts.saturating_sub(1));
         let state = match attempts >= ATTEMPTS {
-            true => State::Dead,
+            true => self.dead(),
             false => State::Waiting { until },
         };
         self.end(event, claim, state)
@@ -145,13 +175,60 @@ impl Reference {
             .events
             .iter()
             .filter(|(event, (state, _))| {
-                **event < before && matches!(state, State::Done | State::Dead)
+                let is_timed = **event < before.min(UNTIMED);
+                is_timed && matches!(state, State::Done { .. } | State::Dead { .. })
             })
             .map(|(event, _)| *event)
             .collect();
         self.watermark = self.watermark.max(gone.iter().copied().max());
         self.events.retain(|event, _| !gone.contains(event));
         gone.len()
+    }
+
+    fn prune_untimed(&mut self, settled_for: Duration) -> usize {
+        let before = self.events.len();
+        let now = self.now;
+        let repeatable = &mut self.repeatable;
+        self.events.retain(|event, (state, _)| {
+            let (State::Done { at } | State::Dead { at }) = *state else {
+                return true;
+            };
+            let is_gone = *event >= UNTIMED && now - at >= settled_for;
+            if is_gone && matches!(state, State::Done { .. }) {
+                repeatable.push(*event);
+            }
+            !is_gone
+        });
+        before - self.events.len()
+    }
+
+    /// Removes all, unless a claim holds. Returns how many do.
+    fn remove(&mut self) -> usize {
+        let holds =
+            |state: &State| matches!(state, State::Claimed { until, .. } if *until > self.now);
+        let held = self
+            .events
+            .values()
+            .filter(|(state, _)| holds(state))
+            .count();
+        if held == 0 {
+            self.repeatable.extend(0..EVENTS);
+            self.events.clear();
+            self.watermark = None;
+        }
+        held
+    }
+
+    fn is_dead(&self, event: u64) -> bool {
+        matches!(self.events.get(&event), Some((State::Dead { .. }, _)))
+    }
+
+    fn done(&self) -> State {
+        State::Done { at: self.now }
+    }
+
+    fn dead(&self) -> State {
+        State::Dead { at: self.now }
     }
 }
 
@@ -173,8 +250,8 @@ fn compare(bank: &Bank, reference: &Reference) {
             let state = match state {
                 State::Claimed { .. } => "claimed",
                 State::Waiting { .. } => "waiting",
-                State::Done => "done",
-                State::Dead => "dead",
+                State::Done { .. } => "done",
+                State::Dead { .. } => "dead",
             };
             (state, *attempts)
         });
@@ -183,7 +260,8 @@ fn compare(bank: &Bank, reference: &Reference) {
 }
 
 fn deliver(bank: &Bank, reference: &mut Reference, event: u64, handler: Handler) {
-    let message = (event.to_string(), at(event), ());
+    let (done, dead) = (reference.done(), reference.dead());
+    let message = Sent::new(event);
     let outcome = bank.process(&message, |transaction, message| {
         credit(transaction, message)?;
         match handler {
@@ -197,7 +275,7 @@ fn deliver(bank: &Bank, reference: &mut Reference, event: u64, handler: Handler)
         (Err(Outcome::Superseded), _) => assert!(matches!(outcome, Outcome::Dead(_))),
         (Err(expected), _) => assert_eq!(outcome, expected),
         (Ok(claim), Handler::Done) => {
-            assert!(reference.end(event, claim, State::Done));
+            assert!(reference.end(event, claim, done));
             assert!(crate::done(&outcome));
         }
         (Ok(claim), Handler::Transient | Handler::Panic) => {
@@ -205,7 +283,7 @@ fn deliver(bank: &Bank, reference: &mut Reference, event: u64, handler: Handler)
             assert!(matches!(outcome, Outcome::Retry { .. } | Outcome::Dead(_)));
         }
         (Ok(claim), Handler::Poison) => {
-            assert!(reference.end(event, claim, State::Dead));
+            assert!(reference.end(event, claim, dead));
             assert!(matches!(outcome, Outcome::Dead(_)));
         }
     }
@@ -214,7 +292,7 @@ fn deliver(bank: &Bank, reference: &mut Reference, event: u64, handler: Handler)
 fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept<'_>, ending: Ending) {
     match ending {
         Ending::Commit => {
-            let holds = reference.end(event, number, State::Done);
+            let holds = reference.end(event, number, reference.done());
             assert_eq!(bank.finish(claim).is_ok(), holds);
         }
         Ending::Fail => {
@@ -223,7 +301,7 @@ fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept<'_>,
             assert_eq!(outcome != Outcome::Superseded, holds);
         }
         Ending::Poison => {
-            let holds = reference.end(event, number, State::Dead);
+            let holds = reference.end(event, number, reference.dead());
             let outcome = claim.fail(Failure::poison("bad"));
             assert_eq!(outcome != Outcome::Superseded, holds);
         }
@@ -250,7 +328,7 @@ fn check(steps: &[Step]) {
         match *step {
             Step::Deliver(event, handler) => deliver(&bank, &mut reference, event, handler),
             Step::Claim(event) => {
-                let claimed = bank.inbox.claim(&(event.to_string(), at(event), ()));
+                let claimed = bank.inbox.claim(&Sent::new(event));
                 match (reference.claim(event), claimed) {
                     (Ok(number), Ok(claim)) => {
                         assert_eq!(claim.token().get(), number);
@@ -274,8 +352,27 @@ fn check(steps: &[Step]) {
             Step::Prune(before) => {
                 assert_eq!(bank.inbox.prune(at(before)), reference.prune(before));
             }
+            Step::PruneUntimed(seconds) => {
+                let settled_for = Duration::from_secs(seconds);
+                let forgotten = bank.inbox.prune_untimed(settled_for);
+                assert_eq!(forgotten, reference.prune_untimed(settled_for));
+            }
+            Step::Forget(event) => {
+                let dead = reference.is_dead(event);
+                assert_eq!(bank.inbox.forget(&event.to_string()), dead);
+                if dead {
+                    reference.events.remove(&event);
+                }
+            }
+            Step::Remove => {
+                let held = bank
+                    .inbox
+                    .remove()
+                    .map_or_else(|error| error.claims, |()| 0);
+                assert_eq!(held, reference.remove());
+            }
             Step::Revive(event) => {
-                let dead = matches!(reference.events.get(&event), Some((State::Dead, _)));
+                let dead = reference.is_dead(event);
                 assert_eq!(bank.inbox.revive(&event.to_string()), dead);
                 if dead {
                     let until = reference.now;
@@ -288,6 +385,12 @@ fn check(steps: &[Step]) {
         compare(&bank, &reference);
     }
     let mut ledger = bank.ledger();
+    ledger.retain(|event| {
+        !reference
+            .repeatable
+            .iter()
+            .any(|gone| gone.to_string() == *event)
+    });
     ledger.sort_unstable();
     let effects = ledger.len();
     ledger.dedup();

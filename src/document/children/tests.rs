@@ -12,7 +12,7 @@ enum Edit {
     Turn(usize),
     /// What is behind the place goes.
     Cut(usize),
-    /// The list and a copy of its end.
+    /// The list, and others as many as there are behind the place.
     Append(usize),
 }
 
@@ -33,7 +33,7 @@ fn assert_well_formed(children: &Children) {
     };
     match list {
         List::Few(ids) => assert!(!ids.is_empty() && ids.len() <= MOST),
-        List::Many { leaves, len } => {
+        List::Many { leaves, len, .. } => {
             assert!(leaves.len() > 1);
             assert!(leaves.iter().all(|leaf| leaf.len == leaf.ids.len()));
             assert!(leaves.iter().all(|leaf| (1..=MOST).contains(&leaf.len)));
@@ -78,9 +78,11 @@ proptest! {
                 }
                 Edit::Append(at) if expected.len() < 100 => {
                     let at = place(at);
-                    expected.extend_from_within(at..);
-                    let tail = children.clone().split_off(at);
-                    children.append(&tail);
+                    // No child stands in a list twice.
+                    let other = |id| NodeId::generated(2 + nth as u32, id);
+                    let others: Vec<_> = (at..expected.len()).map(|id| other(id as u64)).collect();
+                    children.append(&others.iter().cloned().collect());
+                    expected.extend(others);
                 }
                 Edit::Append(_) => {}
             }
@@ -124,7 +126,7 @@ fn what_is_left_of_many_lies_in_few_leaves() {
         children.remove(at);
         assert_well_formed(&children);
     }
-    if let Some(List::Many { leaves, len }) = children.0.as_deref() {
+    if let Some(List::Many { leaves, len, .. }) = children.0.as_deref() {
         assert!(
             leaves.len() <= *len,
             "{} leaves for {len} ids",

@@ -35,6 +35,7 @@ impl Effort {
     }
 
     fn spend(&mut self, steps: usize) -> Result<(), ExpressionError> {
+        crate::steps::steps(steps);
         self.0 = self
             .0
             .checked_sub(steps)
@@ -87,6 +88,7 @@ impl Automaton {
 
     /// Where a child of this type leads; one of an unknown type leads nowhere.
     pub(super) fn step(&self, state: State, symbol: Option<Symbol>) -> State {
+        crate::steps::step();
         let class = symbol.and_then(|symbol| self.classes.get(usize::from(symbol)));
         match class {
             Some(&class) if class > 0 => {

@@ -10,6 +10,7 @@ use super::error::SchemaViolation;
 use super::touched::{Children, Touched};
 use super::{Schema, TypeRules};
 use crate::document::{Change, Mark, Marks, Node, View};
+use crate::steps::step;
 
 impl Schema {
     /// Checks what `changes` made of a document that was as the schema says: `base` before them, `after` behind them.
@@ -78,6 +79,7 @@ impl Schema {
         }
         node.marks
             .iter()
+            .inspect(|_| step())
             .try_for_each(|mark| self.check_mark(node, rules, mark))
     }
 

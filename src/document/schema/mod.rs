@@ -93,6 +93,10 @@ struct TypeRules {
     attributes: AttributeRules,
 }
 
+/// What may be spent on all expressions of one schema.
+#[cfg(all(test, not(loom)))]
+pub(crate) const ENOUGH: usize = Effort::ENOUGH;
+
 /// How many types, and how many marks, a schema may have.
 const MOST: usize = 1000;
 

@@ -1,6 +1,7 @@
 //! Delimiters that work wherever they stand.
 
 use super::{Delimiter, Piece};
+use crate::steps::step;
 
 /// Makes delimiters work. One opens only before, and closes only after, what is no space; beside punctuation, and an
 /// underscore always, only where on its other side there is space or punctuation. A character that is in the way is
@@ -9,6 +10,7 @@ pub(super) fn settle(pieces: &mut [Piece], text: &[char]) {
     part_emphasis_from_strong(pieces);
     let mut unsettled: Vec<usize> = (0..pieces.len()).rev().collect();
     while let Some(at) = unsettled.pop() {
+        step();
         let (delimiter, inner, outer) = match pieces[at] {
             Piece::Open(delimiter) => (delimiter, at.checked_add(1), at.checked_sub(1)),
             Piece::Close(delimiter) => (delimiter, at.checked_sub(1), at.checked_add(1)),

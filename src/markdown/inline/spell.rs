@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::super::OBJECT;
 use super::{Piece, Place, push_reference};
+use crate::steps::step;
 
 pub(super) struct Speller<'a> {
     text: &'a [char],
@@ -63,6 +64,7 @@ impl<'a> Speller<'a> {
     }
 
     fn spell(&mut self, place: usize, piece: usize, guarded: bool) {
+        step();
         let char = self.text[place];
         let begins_line = self.out.is_empty() || self.out.ends_with('\n');
         let next = self.text.get(place + 1);

@@ -1,44 +1,115 @@
 //! The inboxes of a store, and the mark that is published together with an effect.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
+use std::time::Duration;
 
+use hashbrown::HashTable;
 use smol_str::SmolStr;
 
 use super::Claims;
+use crate::brief::Brief;
+use crate::fit::excess;
+use crate::hashing::Secret;
 use crate::id::FencingToken;
 use crate::store::{CommitError, DataStore, Published, Term, Transaction};
 use crate::time::{Clock, MonotonicTime};
 
-/// Which inbox of its store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct InboxNumber(usize);
+/// The name of an inbox, with its hash.
+#[derive(Clone)]
+pub(crate) struct InboxKey {
+    name: SmolStr,
+    hash: u64,
+}
 
-/// All inboxes of one store. They stay as long as it does.
+impl InboxKey {
+    pub(crate) fn new(name: SmolStr) -> Self {
+        let hash = Secret.hash_one(name.as_str());
+        Self { name, hash }
+    }
+
+    pub(crate) fn name(&self) -> &SmolStr {
+        &self.name
+    }
+
+    fn is_of(&self, inbox: &Kept) -> bool {
+        self.name == inbox.0.name
+    }
+}
+
+/// An inbox was not removed, because workers hold claims on its events.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("inbox {name} was not removed: {claims} of its events are claimed, the last for another {remaining:.1?}", name = Brief(.name))]
+#[non_exhaustive]
+pub struct InboxInUse {
+    /// The inbox.
+    pub name: SmolStr,
+    /// How many claims are not stale.
+    pub claims: usize,
+    /// How long until the last of them is stale.
+    pub remaining: Duration,
+}
+
+/// The inboxes of one store that have taken in a message. An inbox that is not here is as an empty one.
 #[derive(Default)]
-pub(crate) struct Inboxes(Vec<(SmolStr, Claims)>);
+pub(crate) struct Inboxes {
+    table: HashTable<Kept>,
+    /// The largest token of all inboxes that were removed. An inbox of the same name goes on from there, so that no claim on what was
+    /// removed is taken for one on what came later.
+    last_token: u64,
+}
+
+type Kept = (InboxKey, Box<Claims>);
 
 impl Inboxes {
-    /// That of this name; a new one if there is none.
-    fn named(&mut self, name: &str) -> InboxNumber {
-        let known = self.0.iter().position(|(known, _)| known == name);
-        InboxNumber(known.unwrap_or_else(|| {
-            self.0.push((name.into(), Claims::default()));
-            self.0.len() - 1
-        }))
+    fn get(&self, key: &InboxKey) -> Option<&Claims> {
+        let found = self.table.find(key.hash, |inbox| key.is_of(inbox));
+        found.map(|(_, claims)| &**claims)
     }
 
-    fn get(&self, InboxNumber(number): InboxNumber) -> Option<&Claims> {
-        self.0.get(number).map(|(_, claims)| claims)
+    fn get_mut(&mut self, key: &InboxKey) -> Option<&mut Claims> {
+        let found = self.table.find_mut(key.hash, |inbox| key.is_of(inbox));
+        found.map(|(_, claims)| &mut **claims)
     }
 
-    fn get_mut(&mut self, InboxNumber(number): InboxNumber) -> Option<&mut Claims> {
-        self.0.get_mut(number).map(|(_, claims)| claims)
+    fn get_or_make(&mut self, key: &InboxKey) -> &mut Claims {
+        let is_it = |inbox: &Kept| key.is_of(inbox);
+        let entry = self.table.entry(key.hash, is_it, |(key, _)| key.hash);
+        let last_token = self.last_token;
+        let made = || (key.clone(), Box::new(Claims::after(last_token)));
+        &mut entry.or_insert_with(made).into_mut().1
+    }
+
+    /// Removes an inbox, unless one of its claims holds.
+    fn remove(
+        &mut self,
+        key: &InboxKey,
+        now: MonotonicTime,
+    ) -> Result<Option<Box<Claims>>, InboxInUse> {
+        /// Room for so many inboxes is never given back.
+        const KEPT: usize = 16;
+        let Ok(found) = self.table.find_entry(key.hash, |inbox| key.is_of(inbox)) else {
+            return Ok(None);
+        };
+        if let Some((claims, remaining)) = found.get().1.held(now) {
+            return Err(InboxInUse {
+                name: key.name.clone(),
+                claims,
+                remaining,
+            });
+        }
+        let ((_, claims), _) = found.remove();
+        self.last_token = self.last_token.max(claims.last_token);
+        if let Some(room) = excess(self.table.capacity(), self.table.len(), KEPT) {
+            self.table.shrink_to(room, |(key, _)| key.hash);
+        }
+        Ok(Some(claims))
     }
 }
 
 /// An event that is done when the transaction is published, if the claim on it still holds then.
 struct Mark {
-    inbox: InboxNumber,
+    inbox: InboxKey,
     event: SmolStr,
     token: FencingToken,
     at: MonotonicTime,
@@ -46,7 +117,7 @@ struct Mark {
 
 impl Term for Mark {
     fn check(&self, published: &Published) -> Result<(), CommitError> {
-        let claims = published.inboxes.get(self.inbox);
+        let claims = published.inboxes.get(&self.inbox);
         match claims.is_some_and(|claims| claims.holds(&self.event, self.token)) {
             true => Ok(()),
             false => Err(CommitError::Superseded {
@@ -57,7 +128,7 @@ impl Term for Mark {
     }
 
     fn fulfil(&mut self, published: &mut Published) {
-        if let Some(claims) = published.inboxes.get_mut(self.inbox) {
+        if let Some(claims) = published.inboxes.get_mut(&self.inbox) {
             claims.finish(&self.event, self.at);
         }
     }
@@ -68,7 +139,7 @@ impl Transaction {
     pub(crate) fn marks(
         &mut self,
         of: &DataStore,
-        inbox: InboxNumber,
+        inbox: InboxKey,
         event: SmolStr,
         token: FencingToken,
     ) -> Result<(), CommitError> {
@@ -87,22 +158,38 @@ impl Transaction {
 }
 
 impl DataStore {
-    /// The inbox of this name.
-    pub(crate) fn inbox(&self, name: &str) -> InboxNumber {
-        self.0.published.lock().inboxes.named(name)
-    }
-
-    /// Looks at what an inbox knows, or changes it, at one moment of the store. To be short: readers wait.
+    /// Looks at what an inbox knows, or changes it, at one moment of the store. To be short: readers wait. An inbox that is not there is
+    /// not made by that.
     pub(crate) fn with_claims<R>(
         &self,
-        inbox: InboxNumber,
+        inbox: &InboxKey,
         code: impl FnOnce(&mut Claims, MonotonicTime) -> R,
     ) -> R {
         let now = self.monotonic();
         let mut published = self.0.published.lock();
-        // Numbers are given by `inbox` alone, and inboxes stay.
-        let (_, claims) = &mut published.inboxes.0[inbox.0];
-        code(claims, now)
+        match published.inboxes.get_mut(inbox) {
+            Some(claims) => code(claims, now),
+            None => code(&mut Claims::default(), now),
+        }
+    }
+
+    /// As [`with_claims`](Self::with_claims), for an inbox that takes in a message: one that is not there is made.
+    pub(crate) fn with_new_claims<R>(
+        &self,
+        inbox: &InboxKey,
+        code: impl FnOnce(&mut Claims, MonotonicTime) -> R,
+    ) -> R {
+        let now = self.monotonic();
+        let mut published = self.0.published.lock();
+        code(published.inboxes.get_or_make(inbox), now)
+    }
+
+    /// Removes all that an inbox knows, unless one of its claims holds.
+    pub(crate) fn remove_inbox(&self, inbox: &InboxKey) -> Result<(), InboxInUse> {
+        let now = self.monotonic();
+        let removed = self.0.published.lock().inboxes.remove(inbox, now);
+        // Freed when readers no longer wait.
+        removed.map(drop)
     }
 
     /// The moment for everything that decides an outcome, by the clock of the store.

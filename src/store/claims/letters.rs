@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 
 use super::{Burial, Claims, Open, State};
 use crate::brief::Brief;
+use crate::fit::excess;
 use crate::id::{FencingToken, OwnerId};
 use crate::lock::millis;
 use crate::time::MonotonicTime;
@@ -118,11 +119,17 @@ impl Nameless {
         self.0.len()
     }
 
-    /// Forgets those that were sent before a moment, and returns how many.
-    pub(super) fn prune(&mut self, sent_before: SystemTime) -> usize {
+    /// Forgets those of which this is true, and returns how many.
+    pub(super) fn forget(
+        &mut self,
+        is_over: impl Fn(Option<SystemTime>, MonotonicTime) -> bool,
+    ) -> usize {
         let before = self.0.len();
-        let is_kept = |sent_at: &Option<SystemTime>| sent_at.is_none_or(|at| at >= sent_before);
-        self.0.retain(|(sent_at, _)| is_kept(sent_at));
+        self.0
+            .retain(|(sent_at, burial)| !is_over(*sent_at, burial.at));
+        if let Some(room) = excess(self.0.capacity(), self.0.len(), 16) {
+            self.0.shrink_to(room);
+        }
         before - self.0.len()
     }
 
@@ -204,12 +211,10 @@ impl Claims {
     /// The dead events, in the order in which they died, each with what tells that order.
     pub(crate) fn dead(&self, now: MonotonicTime) -> Vec<(u64, DeadLetter)> {
         let open = self.open.iter();
-        open.filter_map(|(id, open)| match &open.state {
-            State::Dead(burial) => {
-                let letter = burial.letter(id, open.attempts, open.sent_at, now);
-                Some((burial.number, letter))
-            }
-            State::Claimed { .. } | State::Waiting { .. } => None,
+        open.filter_map(|(id, open)| {
+            let burial = open.burial()?;
+            let letter = burial.letter(id, open.attempts, open.sent_at, now);
+            Some((burial.number, letter))
         })
         .chain(self.nameless.letters(now))
         .collect()

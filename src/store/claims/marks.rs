@@ -6,19 +6,23 @@ use hashbrown::HashTable;
 use smol_str::SmolStr;
 
 use super::Done;
+use crate::fit::excess;
 use crate::hashing::Secret;
 
-/// The marks of all events that are done, in parts that grow one at a time: a table grows by moving all that is in it, and readers
-/// of the document would wait for that.
+/// The marks of all events that are done. A table grows by moving all that is in it, and readers of the document would wait for
+/// that. So many marks lie in parts that grow one at a time; few lie in one.
 pub(super) struct Marks {
-    parts: Box<[HashTable<(SmolStr, Done)>]>,
+    /// One, or [`PARTS`](Self::PARTS).
+    parts: Box<[Part]>,
     len: usize,
 }
+
+type Part = HashTable<(SmolStr, Done)>;
 
 impl Default for Marks {
     fn default() -> Self {
         Self {
-            parts: (0..Self::PARTS).map(|_| HashTable::new()).collect(),
+            parts: Box::new([Part::new()]),
             len: 0,
         }
     }
@@ -28,10 +32,33 @@ impl Marks {
     /// A million marks are some 4,000 in a part, which are moved in tens of microseconds.
     const PARTS: usize = 256;
 
+    /// Room for so many marks of a part is never given back.
+    const KEPT: usize = 16;
+
+    /// From so many marks on they lie in parts, and in one again when a quarter of them is left. They are moved in tens of
+    /// microseconds, too.
+    const MANY: usize = 1024;
+
     /// The hash of an event and its part, which bits choose that a table has no use for: it takes the lowest and the highest seven.
     fn place(&self, id: &str) -> (u64, usize) {
         let hash = Secret.hash_one(id);
-        (hash, (hash >> 40) as usize % Self::PARTS)
+        (hash, (hash >> 40) as usize % self.parts.len())
+    }
+
+    /// Moves all marks to so many parts.
+    fn divide(&mut self, parts: usize) {
+        let parts = (0..parts).map(|_| Part::new()).collect();
+        for (id, done) in std::mem::replace(&mut self.parts, parts)
+            .into_iter()
+            .flatten()
+        {
+            self.put(id, done);
+        }
+    }
+
+    fn put(&mut self, id: SmolStr, done: Done) {
+        let (hash, part) = self.place(&id);
+        self.parts[part].insert_unique(hash, (id, done), |(id, _)| Secret.hash_one(id.as_str()));
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&Done> {
@@ -47,9 +74,11 @@ impl Marks {
     /// Marks an event that is not marked yet.
     pub(super) fn insert(&mut self, id: SmolStr, done: Done) {
         debug_assert!(!self.contains(&id), "an event is done once");
-        let (hash, part) = self.place(&id);
-        self.parts[part].insert_unique(hash, (id, done), |(id, _)| Secret.hash_one(id.as_str()));
+        self.put(id, done);
         self.len += 1;
+        if self.len == Self::MANY && self.parts.len() == 1 {
+            self.divide(Self::PARTS);
+        }
     }
 
     /// Takes a mark away, and returns whether there was one.
@@ -60,13 +89,13 @@ impl Marks {
             return false;
         };
         found.remove();
-        if table.is_empty() {
-            *table = HashTable::new();
-        } else if table.capacity() > 4 * table.len().max(16) {
-            let room = 2 * table.len();
+        if let Some(room) = excess(table.capacity(), table.len(), Self::KEPT) {
             table.shrink_to(room, |(id, _)| Secret.hash_one(id.as_str()));
         }
         self.len -= 1;
+        if self.len == Self::MANY / 4 && self.parts.len() > 1 {
+            self.divide(1);
+        }
         true
     }
 
@@ -103,6 +132,6 @@ mod tests {
             assert!(marks.remove(&id(number)) && !marks.remove(&id(number)));
         }
         assert_eq!((marks.len(), marks.contains("event 7")), (0, false));
-        assert!(largest(&marks) <= Some(64));
+        assert_eq!((largest(&marks) <= Some(64), marks.parts.len()), (true, 1));
     }
 }

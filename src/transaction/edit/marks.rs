@@ -8,6 +8,7 @@ use smol_str::SmolStr;
 use super::Edited;
 use super::range::Over;
 use crate::document::{Attributes, Mark, Marks, plan};
+use crate::steps::steps;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
 
@@ -19,6 +20,7 @@ fn change(
 ) -> Edited {
     for (id, range) in over.pieces(on)? {
         let marks = change(plan::find(on, &id)?.marks(), &range);
+        steps(marks.len());
         on.set_marks(&id, marks)?;
     }
     Ok(())

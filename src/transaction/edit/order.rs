@@ -2,6 +2,8 @@
 //!
 //! Where each stands is counted, in a logarithm of their number, and not looked for.
 
+use crate::steps::step;
+
 /// Siblings by the places that they had at first, some of which have moved since.
 pub(super) struct Siblings {
     /// How many stand in which places, as a Fenwick tree: entry `n` is for as many places up to `n` as the lowest bit
@@ -26,6 +28,7 @@ impl Siblings {
         let mut sum = 0;
         let mut at = place;
         while at > 0 {
+            step();
             sum += self.counts[at];
             at &= at - 1;
         }
@@ -47,6 +50,7 @@ impl Siblings {
     fn covering(&mut self, place: usize, change: impl Fn(&mut usize)) {
         let mut at = place + 1;
         while let Some(count) = self.counts.get_mut(at) {
+            step();
             change(count);
             at += at & at.wrapping_neg();
         }

@@ -9,6 +9,7 @@ use crate::document::{
     EditError, Limit, Node, Place, Position, Selection, TextSelection, View, cost, plan, walk,
 };
 use crate::id::NodeId;
+use crate::steps::steps;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::NodeRef;
@@ -227,6 +228,7 @@ impl<'a> Gap<'a> {
             let goes = self.around_last.contains(node_id)
                 || whole.contains(node_id)
                 || on.ancestors(node_id).any(|node| whole.contains(node.id()));
+            steps(self.around_last.len());
             goes.then(|| self.over.start.clone())
         })
     }

@@ -11,7 +11,7 @@ use doclock::{NodeId, Operation, Transaction, TransactionError, View};
 use proptest::prelude::*;
 use strum::VariantArray;
 
-use crate::common::Dice;
+use super::common::Dice;
 
 pub(crate) use kind::Kind;
 

@@ -1,0 +1,166 @@
+//! What is done or dead, in the orders in which it is forgotten.
+
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::ops::Bound;
+use std::time::{Duration, SystemTime};
+
+use smol_str::SmolStr;
+
+use super::{Claims, Open};
+use crate::fit::excess;
+use crate::time::MonotonicTime;
+
+/// The events that are done or dead. Each has one entry, for as long as it is.
+#[derive(Default)]
+pub(super) struct Settled {
+    /// What is done, by when it was sent: the oldest on top.
+    done: BinaryHeap<Reverse<(SystemTime, SmolStr)>>,
+    /// What is done and whose messages have no time, in the order in which it was done.
+    done_untimed: VecDeque<SmolStr>,
+    /// What is dead, by when it was sent and then in the order in which it died. What has no time comes first.
+    dead: BTreeMap<(Option<SystemTime>, u64), SmolStr>,
+}
+
+/// Room for so many events is never given back.
+const KEPT: usize = 16;
+
+impl Settled {
+    pub(super) fn done(&mut self, sent_at: Option<SystemTime>, id: SmolStr) {
+        match sent_at {
+            Some(sent_at) => self.done.push(Reverse((sent_at, id))),
+            None => self.done_untimed.push_back(id),
+        }
+    }
+
+    /// Takes in an event that died with this number.
+    pub(super) fn buried(&mut self, sent_at: Option<SystemTime>, number: u64, id: SmolStr) {
+        self.dead.insert((sent_at, number), id);
+    }
+
+    /// Removes an event that is dead no longer.
+    pub(super) fn exhumed(&mut self, sent_at: Option<SystemTime>, number: u64) {
+        self.dead.remove(&(sent_at, number));
+    }
+
+    /// Removes the oldest event that is done and was sent before a moment.
+    fn pop_done(&mut self, sent_before: SystemTime) -> Option<(SystemTime, SmolStr)> {
+        let oldest = self.done.peek_mut()?;
+        let Reverse((sent_at, _)) = &*oldest;
+        (*sent_at < sent_before).then(|| PeekMut::pop(oldest).0)
+    }
+
+    /// Removes the oldest event that is dead and was sent before a moment.
+    fn pop_dead(&mut self, sent_before: SystemTime) -> Option<(SystemTime, SmolStr)> {
+        let timed = Bound::Excluded((None, u64::MAX));
+        let end = Bound::Excluded((Some(sent_before), 0));
+        let oldest = *self.dead.range((timed, end)).next()?.0;
+        Some((oldest.0?, self.dead.remove(&oldest)?))
+    }
+
+    fn fit(&mut self) {
+        if let Some(room) = excess(self.done.capacity(), self.done.len(), KEPT) {
+            self.done.shrink_to(room);
+        }
+        let untimed = &mut self.done_untimed;
+        if let Some(room) = excess(untimed.capacity(), untimed.len(), KEPT) {
+            untimed.shrink_to(room);
+        }
+    }
+}
+
+impl Claims {
+    /// Forgets up to `most` events that are done or dead and were sent before a moment. Returns how many it forgot, and whether no
+    /// such event is left.
+    pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
+        for forgotten in 0..most {
+            let sent_at = if let Some((sent_at, id)) = self.settled.pop_done(sent_before) {
+                self.done.remove(&id);
+                sent_at
+            } else if let Some((sent_at, id)) = self.settled.pop_dead(sent_before) {
+                self.open.remove(&id);
+                sent_at
+            } else {
+                let is_old = |sent_at: Option<_>, _| sent_at.is_some_and(|at| at < sent_before);
+                let nameless = self.nameless.forget(is_old);
+                self.fit();
+                return (forgotten + nameless, true);
+            };
+            self.watermark = self.watermark.max(Some(sent_at));
+        }
+        (most, false)
+    }
+
+    /// Forgets up to `most` events whose messages have no time, and which have been done or dead for so long. Returns how many it
+    /// forgot, and whether no such event is left.
+    pub(crate) fn prune_untimed(
+        &mut self,
+        settled_for: Duration,
+        most: usize,
+        now: MonotonicTime,
+    ) -> (usize, bool) {
+        for forgotten in 0..most {
+            if !self.forget_done_untimed(settled_for, now)
+                && !self.forget_dead_untimed(settled_for, now)
+            {
+                let is_old = |sent_at: Option<_>, at| sent_at.is_none() && now - at >= settled_for;
+                let nameless = self.nameless.forget(is_old);
+                self.fit();
+                return (forgotten + nameless, true);
+            }
+        }
+        (most, false)
+    }
+
+    fn forget_done_untimed(&mut self, settled_for: Duration, now: MonotonicTime) -> bool {
+        let Some(id) = self.settled.done_untimed.front() else {
+            return false;
+        };
+        if self
+            .done
+            .get(id)
+            .is_some_and(|done| now - done.at < settled_for)
+        {
+            return false;
+        }
+        self.done.remove(id);
+        self.settled.done_untimed.pop_front();
+        true
+    }
+
+    fn forget_dead_untimed(&mut self, settled_for: Duration, now: MonotonicTime) -> bool {
+        let Some(((None, _), id)) = self.settled.dead.first_key_value() else {
+            return false;
+        };
+        let died_at = self.open.get(id).and_then(Open::burial);
+        if died_at.is_some_and(|burial| now - burial.at < settled_for) {
+            return false;
+        }
+        self.open.remove(id);
+        self.settled.dead.pop_first();
+        true
+    }
+
+    /// Forgets an event if it is dead, and returns whether it was.
+    pub(crate) fn forget(&mut self, id: &str) -> bool {
+        let Some(open) = self.open.get(id) else {
+            return false;
+        };
+        let Some(burial) = open.burial() else {
+            return false;
+        };
+        self.settled.exhumed(open.sent_at, burial.number);
+        self.open.remove(id);
+        self.fit();
+        true
+    }
+
+    /// Gives back the room of what was forgotten.
+    fn fit(&mut self) {
+        self.settled.fit();
+        if let Some(room) = excess(self.open.capacity(), self.open.len(), KEPT) {
+            self.open.shrink_to(room);
+        }
+    }
+}
