@@ -117,6 +117,11 @@ mod imp {
         }
     }
 
+    /// Lets go of a mutex. A thread that waits for it has it next, before this one can lock it again.
+    pub(crate) fn unlock_fair<const RANK: u8, T>(guard: MutexGuard<'_, RANK, T>) {
+        parking_lot::MutexGuard::unlock_fair(guard.value);
+    }
+
     impl<const RANK: u8, T> Deref for MutexGuard<'_, RANK, T> {
         type Target = T;
 
@@ -267,6 +272,11 @@ mod imp {
     /// The rank is of no use here: one thread carries out all threads of a model.
     pub(crate) type MutexGuard<'a, const RANK: u8, T> = loom::sync::MutexGuard<'a, T>;
 
+    /// Whichever thread goes on next, loom tries it.
+    pub(crate) fn unlock_fair<T>(guard: loom::sync::MutexGuard<'_, T>) {
+        drop(guard);
+    }
+
     #[inline(always)]
     pub(crate) fn assert_unlocked(_: &str) {}
 
@@ -354,7 +364,8 @@ mod imp {
 }
 
 pub(crate) use imp::{
-    AtomicU64, Condvar, Hint, Mutex, MutexGuard, assert_unlocked, thread_number, yield_now,
+    AtomicU64, Condvar, Hint, Mutex, MutexGuard, assert_unlocked, thread_number, unlock_fair,
+    yield_now,
 };
 
 #[cfg(all(test, debug_assertions, not(loom)))]

@@ -75,8 +75,11 @@ fn among_others(id: &str) -> Operation {
     create(element("others", before.chain([text]).chain(behind)).with_id("others"))
 }
 
+/// A script of a size.
+type Script = fn(usize) -> Vec<Operation>;
+
 /// The scripts whose size is one thing each.
-fn scripts() -> Vec<(&'static str, fn(usize) -> Vec<Operation>)> {
+fn scripts() -> Vec<(&'static str, Script)> {
     vec![
         ("operations", |n| vec![insert_text(0, "x").on("t"); n]),
         ("operations at the end", |n| {

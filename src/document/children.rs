@@ -142,6 +142,13 @@ impl List {
         }
     }
 
+    fn len(&self) -> usize {
+        match self {
+            Self::Few(ids) => ids.len(),
+            Self::Many { len, .. } => *len,
+        }
+    }
+
     fn insert(&mut self, index: usize, child: NodeId) {
         match self {
             Self::Few(ids) if ids.len() < MOST => ids.insert(index, child),
@@ -266,11 +273,7 @@ impl Children {
 
     /// How many children.
     pub fn len(&self) -> usize {
-        match self.0.as_deref() {
-            None => 0,
-            Some(List::Few(ids)) => ids.len(),
-            Some(List::Many { len, .. }) => *len,
-        }
+        self.0.as_deref().map_or(0, List::len)
     }
 
     /// Whether there is none.
@@ -364,8 +367,9 @@ impl Children {
     /// The caller has found the index to be within the list.
     pub(super) fn remove(&mut self, index: usize) {
         if let Some(list) = &mut self.0 {
-            Arc::make_mut(list).remove(index);
-            if self.len() == 0 {
+            let list = Arc::make_mut(list);
+            list.remove(index);
+            if list.len() == 0 {
                 self.0 = None;
             }
         }

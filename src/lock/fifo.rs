@@ -292,7 +292,9 @@ impl FifoLock {
     /// Who waits, in order: the first 32 of one moment, the others noted down a page at a time, as in a
     /// [dump](LockDump).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        let first = self.0.step(|state, now| state.page(None, 0, now.at));
+        let first = self
+            .0
+            .step_in_turn(|state, now| state.page(None, 0, now.at));
         self.list_from(first)
     }
 
@@ -302,7 +304,7 @@ impl FifoLock {
         while let Some(position) = next {
             let listed = waiting.len();
             let page = |state: &mut State, now: Moment| state.page(Some(position), listed, now.at);
-            let (entries, after) = self.0.step(page);
+            let (entries, after) = self.0.step_in_turn(page);
             waiting.extend(entries);
             next = after;
         }

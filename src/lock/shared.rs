@@ -17,7 +17,7 @@ use super::word::{Held, Word};
 use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
-use crate::sync::{Mutex, MutexGuard, rank};
+use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline};
 
 /// How a lock starts out.
@@ -113,6 +113,20 @@ impl Shared {
 
     /// Takes a step, and tells whom it concerns beside the caller when the mutex is free again.
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+        self.step_and(step, drop)
+    }
+
+    /// As [`step`](Self::step), and a thread that waits for the state meanwhile has it next, before this one comes again.
+    pub(super) fn step_in_turn<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+        self.step_and(step, unlock_fair)
+    }
+
+    #[inline(always)]
+    fn step_and<'s, T>(
+        &'s self,
+        step: impl FnOnce(&mut State, Moment) -> T,
+        let_go: impl FnOnce(MutexGuard<'s, { rank::LOCK }, State>),
+    ) -> T {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
         state.pass_watch_on(now);
@@ -120,11 +134,12 @@ impl Shared {
         if held != state.shown {
             self.show(&mut state, held);
         }
-        if !state.outbox.is_empty() {
-            let outbox = std::mem::take(&mut state.outbox);
-            drop(state);
-            outbox.into_iter().for_each(Next::deliver);
-        }
+        let outbox = match state.outbox.is_empty() {
+            true => None,
+            false => Some(std::mem::take(&mut state.outbox)),
+        };
+        let_go(state);
+        outbox.into_iter().flatten().for_each(Next::deliver);
         result
     }
 
