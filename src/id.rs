@@ -3,7 +3,7 @@
 //! Every id prints and parses as one short string, and that string is its serde form.
 
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -266,7 +266,7 @@ fn canonical<N: FromStr>(digits: &str) -> Option<N> {
 pub struct NodeId(pub(crate) Repr);
 
 /// Sixteen bytes: a document holds an id per node, per parent link and per child link.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Repr {
     Generated {
         session: u32,
@@ -274,6 +274,17 @@ pub(crate) enum Repr {
     },
     /// Boxed once more to be a thin pointer; never a string that reads as a generated id.
     Named(Arc<Box<str>>),
+}
+
+impl Hash for Repr {
+    /// Numbers and texts are hashed apart from each other anyway, so nothing more tells which it is.
+    #[inline]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        match self {
+            Self::Generated { session, counter } => (session, counter).hash(hasher),
+            Self::Named(name) => name.hash(hasher),
+        }
+    }
 }
 
 impl NodeId {

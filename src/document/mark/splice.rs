@@ -80,6 +80,9 @@ impl Splice {
 impl Marks {
     /// Whether all marks follow a splice, and stay in normal form.
     pub(in crate::document) fn all_follow(&self, splice: &Splice) -> bool {
+        if self.is_empty() {
+            return true;
+        }
         let Range { start, end } = splice.range;
         let meet = || {
             let before = self.iter().filter(|mark| mark.bounds().end == start);
@@ -91,7 +94,7 @@ impl Marks {
 
     /// Has all marks follow a splice.
     pub(in crate::document) fn follow(&mut self, splice: &Splice) {
-        // Those that end before the place stay, and are not copied for that.
+        // Those that end before the place stay, and are not copied for that. Most texts have none at all.
         if self
             .iter()
             .all(|mark| mark.bounds().end <= splice.range.start)
@@ -106,6 +109,9 @@ impl Marks {
 
     /// What a splice makes of these marks beside those that follow.
     pub(in crate::document) fn change_by(&self, splice: &Splice) -> Option<MarksChange> {
+        if self.is_empty() {
+            return None;
+        }
         steps(self.len());
         let concerned = |mark: &&Mark| !splice.keeps(mark) || splice.closes_at(mark);
         let concerned = self.iter().filter(concerned).cloned();
