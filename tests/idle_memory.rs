@@ -159,6 +159,7 @@ fn idle_objects_are_small_also_after_uncontended_use() {
 /// Once an inbox kept 43 MB of a million events that were pruned: the room of the list by which they are pruned.
 #[test]
 fn an_inbox_keeps_nothing_of_pruned_events() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let clock = ManualClock::new();
     let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
     let inbox = |events: u64| {
@@ -171,7 +172,6 @@ fn an_inbox_keeps_nothing_of_pruned_events() {
         assert_eq!(inbox.prune(day(2)) as u64, events);
         inbox
     };
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let idle = kept(|| inbox(1));
     let pruned = kept(|| inbox(20_000));
     println!("an inbox: {idle} bytes, {pruned} after events that were pruned");
@@ -182,9 +182,9 @@ fn an_inbox_keeps_nothing_of_pruned_events() {
 /// Each keystroke kept two full lists of marks: a thousand beside ten thousand marks took 560 MB of history.
 #[test]
 fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     const KEYSTROKES: usize = 500;
     const MARKS: usize = 2_000;
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let history = |typed: bool| {
         let store = DataStore::new();
         let mut transaction = store.begin("setup").unwrap();
@@ -211,16 +211,13 @@ fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
         editor
     };
     let kept = kept(|| history(true)) - kept(|| history(false));
-    within(
-        KEYSTROKES * 1024,
-        "a thousand keystrokes beside marks",
-        kept,
-    );
+    within(KEYSTROKES * 1024, "keystrokes beside marks", kept);
 }
 
 /// Once an inbox took 8 kB before its first event and 46 kB with a few hundred, and stayed as long as its store.
 #[test]
 fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     const INBOXES: usize = 1_000;
     let clock = ManualClock::new();
     let store = store(&clock);
@@ -232,13 +229,17 @@ fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
         }
         inbox
     };
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Whatever the store itself keeps for the first of them.
     filled(0, 1).remove().unwrap();
     let before = bytes();
     let unused: Vec<Inbox> = (0..INBOXES).map(|name| filled(name, 0)).collect();
     let handles = unused.capacity() * size_of::<Inbox>();
-    assert_eq!(bytes() - before, handles, "inboxes without a message");
+    // The test harness may note something down meanwhile.
+    within(
+        handles + LOCK,
+        "inboxes without a message",
+        bytes() - before,
+    );
     drop(unused);
 
     for (events, bound) in [(1, 2 * LOCK), (300, 300 * 160)] {
@@ -256,6 +257,7 @@ fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
 /// Once dead events whose messages have no time could not be forgotten.
 #[test]
 fn an_inbox_keeps_nothing_of_events_without_a_time_that_are_forgotten() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let clock = ManualClock::new();
     let inbox = |events: u64| {
         let inbox = Inbox::new(&store(&clock), "orders");
@@ -270,7 +272,6 @@ fn an_inbox_keeps_nothing_of_events_without_a_time_that_are_forgotten() {
         assert_eq!(inbox.prune_untimed(Duration::ZERO) as u64, 2 * events);
         inbox
     };
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let idle = kept(|| inbox(1));
     let pruned = kept(|| inbox(10_000));
     println!("an inbox: {idle} bytes, {pruned} after events that were forgotten");
