@@ -215,9 +215,12 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     let Ok(operations) = read else { return };
     let before = weight(on);
     let (result, steps) = crate::steps::counted(|| on.run(operations).is_ok());
-    let clipboard = on
+    // Nodes may be nested deeper than serde writes them.
+    let copied = on
         .clipboard()
-        .map_or(0, |clipboard| json!(clipboard).to_string().len());
+        .into_iter()
+        .flat_map(|clipboard| &clipboard.nodes);
+    let clipboard: usize = copied.map(|node| node.to_json().len()).sum();
     let after = weight(on);
     let size = script.len() + before + after + clipboard;
     // The search of a pattern has a bound of its own.
