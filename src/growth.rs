@@ -79,6 +79,19 @@ fn a_leaf_beside_each_level_of_a_deep_tree_copies_no_level_again() {
     }
 }
 
+/// Each run of texts behind a node that is none was looked for from the first sibling on.
+#[test]
+fn runs_of_texts_between_others_are_found_from_one_another() {
+    grows_evenly_from(SIZE / 5, "autoMergeTextNodes of runs", |size| {
+        let manager = TransactionManager::new(DataStore::new());
+        let text = |nth| text_node(["x", "x", "y"][nth % 3], "a");
+        let texts: Vec<_> = (0..3 * size).map(text).collect();
+        let page = create(element("p", texts).with_id("p"));
+        manager.execute([page]).unwrap();
+        move || drop(manager.execute([auto_merge_text_nodes().on("p")]).unwrap())
+    });
+}
+
 /// Only the matches count, and how far they have to be looked for.
 #[test]
 fn patterns_look_at_each_character_once_or_twice() {

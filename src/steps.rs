@@ -18,6 +18,12 @@ pub(crate) fn steps(_count: usize) {
     STEPS.set(STEPS.get() + _count);
 }
 
+/// Counts bytes of text that are copied, compared or counted, eight in a step.
+#[inline(always)]
+pub(crate) fn bytes_looked_at(count: usize) {
+    steps(count / 8 + 1);
+}
+
 /// How many steps a call takes.
 #[cfg(test)]
 pub(crate) fn counted<R>(call: impl FnOnce() -> R) -> (R, usize) {

@@ -44,10 +44,8 @@ impl Clone for Found {
 }
 
 impl Found {
-    /// The index itself and those beside it.
-    fn near(&self) -> [usize; 3] {
-        let found = self.0.load(Ordering::Relaxed);
-        [found, found.saturating_add(1), found.saturating_sub(1)]
+    fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
     }
 
     fn set(&self, index: usize) {
@@ -97,6 +95,42 @@ fn find(leaves: &im::Vector<Leaf>, len: usize, index: usize) -> (usize, usize) {
         }
     }
     (nth, 0)
+}
+
+fn position_in(ids: &[NodeId], child: &NodeId) -> Option<usize> {
+    let found = ids.iter().position(|one| one == child);
+    steps(found.map_or(ids.len(), |at| at + 1));
+    found
+}
+
+/// The index of a child, looked for leaf by leaf in both directions from an index.
+fn search(leaves: &im::Vector<Leaf>, len: usize, from: usize, child: &NodeId) -> Option<usize> {
+    let from = from.min(len - 1);
+    let (nth, at) = find(leaves, len, from);
+    // The next leaf in each direction, and where the one begins and the other ends.
+    let (mut next, mut ahead) = (nth, from - at);
+    let (mut previous, mut behind) = (nth.checked_sub(1), from - at);
+    loop {
+        let after = leaves.get(next);
+        if let Some(leaf) = after {
+            if let Some(at) = position_in(&leaf.ids, child) {
+                return Some(ahead + at);
+            }
+            next += 1;
+            ahead += leaf.len;
+        }
+        let before = previous.and_then(|previous| leaves.get(previous));
+        if let Some(leaf) = before {
+            behind -= leaf.len;
+            if let Some(at) = position_in(&leaf.ids, child) {
+                return Some(behind + at);
+            }
+            previous = previous.and_then(|previous| previous.checked_sub(1));
+        }
+        if after.is_none() && before.is_none() {
+            return None;
+        }
+    }
 }
 
 impl List {
@@ -308,31 +342,16 @@ impl Children {
         self.leaves().flatten().inspect(|_| step())
     }
 
-    /// The index of a child. Looks at one after the other, but first where a child was found last, and beside that.
+    /// The index of a child. Looks at one after the other, in long lists in both directions from where a child was found last.
     pub fn position(&self, child: &NodeId) -> Option<usize> {
-        let found = match self.0.as_deref()? {
-            List::Few(_) => return self.search(child),
-            List::Many { found, .. } => found,
-        };
-        let mut near = found.near().into_iter().inspect(|_| step());
-        let index = near.find(|at| *at < self.len() && self.get(*at) == Some(child));
-        let index = index.or_else(|| self.search(child))?;
-        found.set(index);
-        Some(index)
-    }
-
-    fn search(&self, child: &NodeId) -> Option<usize> {
-        let mut before = 0;
-        // Leaf by leaf: a step from one slice to the next costs more than one within it.
-        for leaf in self.leaves() {
-            let found = leaf.iter().position(|one| one == child);
-            steps(found.map_or(leaf.len(), |at| at + 1));
-            match found {
-                Some(at) => return Some(before + at),
-                None => before += leaf.len(),
+        match self.0.as_deref()? {
+            List::Few(ids) => position_in(ids, child),
+            List::Many { leaves, len, found } => {
+                let index = search(leaves, *len, found.get(), child)?;
+                found.set(index);
+                Some(index)
             }
         }
-        None
     }
 
     /// The caller has found the index to be within the list, or its end.

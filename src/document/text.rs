@@ -8,7 +8,7 @@ use ropey::Rope;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
-use crate::steps::steps;
+use crate::steps::bytes_looked_at;
 
 /// Characters, counted as Unicode scalar values.
 ///
@@ -68,7 +68,7 @@ impl Text {
             Repr::Long(rope) => (None, Some(rope.chunks())),
         };
         let chunks = short.into_iter().chain(long.into_iter().flatten());
-        chunks.inspect(|chunk| steps(chunk.len()))
+        chunks.inspect(|chunk| bytes_looked_at(chunk.len()))
     }
 
     /// The characters of a half-open range; `None` where the range is not within the text.
@@ -82,12 +82,12 @@ impl Text {
         }
         match &self.0 {
             Repr::Short(text) => bytes(text, &range).map(|bytes| {
-                steps(bytes.len());
+                bytes_looked_at(bytes.len());
                 SmolStr::new(&text[bytes])
             }),
             Repr::Long(rope) => {
                 let slice = rope.get_slice(range)?;
-                steps(slice.len_bytes());
+                bytes_looked_at(slice.len_bytes());
                 Some(match slice.as_str() {
                     Some(text) => SmolStr::new(text),
                     None => slice.to_string().into(),
@@ -129,7 +129,7 @@ impl Text {
 
     /// Replaces the range, which the caller has found to be within the text.
     pub(super) fn splice(&mut self, range: Range<usize>, inserted: &str) {
-        steps(inserted.len() + 1);
+        bytes_looked_at(inserted.len());
         match &mut self.0 {
             Repr::Short(text) => {
                 let Some(bytes) = bytes(text, &range) else {
@@ -194,7 +194,7 @@ impl Default for Text {
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        steps(text.len());
+        bytes_looked_at(text.len());
         Self(if text.len() > LONG {
             Repr::Long(Rope::from_str(text))
         } else {
