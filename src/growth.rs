@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::dsl::*;
 use crate::steps::counted;
-use crate::{DataStore, Extent, NodeSpec, Operation, TransactionManager};
+use crate::{DataStore, Extent, Mark, NodeSpec, Operation, TransactionManager};
 
 /// The smaller size of an input.
 const SIZE: usize = 1_000;
@@ -160,12 +160,85 @@ fn links_in_many_open_marks_look_at_none_of_them() {
 #[cfg(feature = "markdown")]
 #[test]
 fn quotes_that_end_together_look_once_for_what_follows() {
-    grows_evenly("nested quotes", |size| {
-        let store = DataStore::new();
-        let mut on = store.begin("test").unwrap();
+    writes_evenly("nested quotes", |size| {
         let text = NodeSpec::new("paragraph").with_text("a");
         let quote = |inner| NodeSpec::new("block-quote").with_children([inner]);
-        let root = on.create((0..size).fold(text, |inner, _| quote(inner)));
+        (0..size).fold(text, |inner, _| quote(inner))
+    });
+}
+
+/// Empty lines got what lines begin with in all the lists around them, to lose it again.
+#[cfg(feature = "markdown")]
+#[test]
+fn empty_lines_of_code_in_nested_lists_have_no_spaces() {
+    writes_evenly("empty lines of code", |size| {
+        let code = NodeSpec::new("code-block").with_text("\n".repeat(size));
+        let item = |inner| NodeSpec::new("list-item").with_children([inner]);
+        let list = |inner| NodeSpec::new("list").with_children([item(inner)]);
+        (0..size).fold(code, |inner, _| list(inner))
+    });
+}
+
+/// All images around an edge of a mark were looked at, all HTML there, and of each link or footnote that another
+/// cut in two all was written again.
+#[cfg(feature = "markdown")]
+#[test]
+fn marks_that_overlap_are_each_written_once() {
+    type Marks = fn(usize) -> Vec<Mark>;
+    let all: [(&str, Marks); 4] = [
+        ("nested images", |size| {
+            let image = |nth| mark("image", nth..3 * size - nth, "src", nth.to_string());
+            let em = |nth| Mark::new("em", size + 2 * nth..size + 2 * nth + 1);
+            (0..size).map(image).chain((0..size / 2).map(em)).collect()
+        }),
+        ("links that cross", |size| {
+            let link = |nth| mark("link", nth..nth + size, "href", nth.to_string());
+            (0..size).map(link).collect()
+        }),
+        ("HTML that overlaps", |size| {
+            let html = |nth| mark("html", nth..nth + size, "a", nth.to_string());
+            (0..size).map(html).collect()
+        }),
+        ("a footnote in many marks", |size| {
+            let note = mark("footnote", 0..2 * size, "label", "x".repeat(size));
+            let em = |nth| Mark::new("em", 2 * nth..2 * nth + 1);
+            (0..size).map(em).chain([note]).collect()
+        }),
+    ];
+    for (what, marks) in all {
+        writes_evenly(what, |size| {
+            let text = NodeSpec::new("inline-text").with_text("x".repeat(3 * size));
+            let paragraph = NodeSpec::new("paragraph");
+            paragraph.with_children([text.with_marks(marks(size))])
+        });
+    }
+}
+
+/// Each row was filled up to the longest.
+#[cfg(feature = "markdown")]
+#[test]
+fn short_rows_of_a_wide_table_stay_short() {
+    writes_evenly("a wide table", |size| {
+        let cells = |of: usize| vec![NodeSpec::new("table-cell"); of];
+        let row = |kind: &str, of| NodeSpec::new(kind).with_children(cells(of));
+        let rows = (0..size).map(|_| row("table-row", 1));
+        let head = row("table-head", size);
+        NodeSpec::new("table").with_children([head].into_iter().chain(rows))
+    });
+}
+
+#[cfg(feature = "markdown")]
+fn mark(kind: &str, range: std::ops::Range<usize>, key: &str, value: String) -> Mark {
+    Mark::new(kind, range).with_attributes([(key, value.into())])
+}
+
+/// Checks the cost of writing a document as Markdown.
+#[cfg(feature = "markdown")]
+fn writes_evenly(what: &str, document: impl Fn(usize) -> NodeSpec) {
+    grows_evenly(what, |size| {
+        let store = DataStore::new();
+        let mut on = store.begin("test").unwrap();
+        let root = on.create(document(size));
         move || drop(crate::to_markdown(&on, &root.unwrap()).unwrap())
     });
 }

@@ -90,7 +90,9 @@ pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
 /// differ: headings begin with `#`, code is fenced, lines are not wrapped.
 ///
 /// Of a node of an unknown type, the text is a paragraph, and what is below it follows. Unknown marks are left out,
-/// and so is what Markdown cannot say: an empty paragraph, for example.
+/// and so is what Markdown cannot say: an empty paragraph, for example. Where two links overlap, the second begins
+/// where the first ends. A link or an image that begins in another ends there at the latest. A mark over a part of a
+/// reference to a footnote covers all of it.
 ///
 /// # Errors
 ///

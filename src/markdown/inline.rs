@@ -17,7 +17,7 @@ use spell::Speller;
 
 use super::{EXTENSIONS, TargetFilter};
 use crate::document::{Attributes, Mark, Node};
-use crate::steps::steps;
+use crate::steps::{step, steps};
 
 /// Where a text stands, which decides what has to be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) fn written<'v>(
     nodes.into_iter().for_each(|node| run.add(node));
     run.spans
         .retain(|span| span.target().is_none_or(|target| filter.allows(target)));
-    run.join();
+    run.settle();
     let plain = run.spelled(place, Care::default());
     if place != Place::Paragraph || !begins_definition(&plain) {
         return plain;
@@ -190,6 +190,16 @@ impl<'v> Run<'v> {
             .extend(spans.filter(|span| !span.range.is_empty()));
     }
 
+    /// Brings marks into the order in which they are written, and into the form that Markdown can say.
+    fn settle(&mut self) {
+        self.join();
+        self.part(&[Style::Footnote]);
+        self.keep_footnotes_whole();
+        self.join();
+        self.part(&[Style::Link, Style::Html]);
+        self.nest_brackets();
+    }
+
     /// Makes one of what touches or overlaps and would be written alike, for there is no way to end the one and begin
     /// the other.
     fn join(&mut self) {
@@ -206,6 +216,55 @@ impl<'v> Run<'v> {
             }
             joined
         });
+    }
+
+    /// Where two of one of these styles overlap, the second begins where the first ends.
+    fn part(&mut self, styles: &[Style]) {
+        let mut before = (None, 0);
+        self.spans.retain_mut(|span| {
+            if styles.contains(&span.style) {
+                let end = if before.0 == Some(span.style) {
+                    before.1
+                } else {
+                    0
+                };
+                span.range.start = span.range.start.max(end);
+                before = (Some(span.style), end.max(span.range.end));
+            }
+            !span.range.is_empty()
+        });
+    }
+
+    /// A mark over a part of a reference to a footnote covers all of it, so that the reference is written once.
+    fn keep_footnotes_whole(&mut self) {
+        let notes = self
+            .spans
+            .iter()
+            .filter(|span| span.style == Style::Footnote);
+        let notes: Vec<_> = notes.map(|span| span.range.clone()).collect();
+        let around = |at: usize| {
+            let note = notes.get(notes.partition_point(|note| note.end <= at))?;
+            (note.start < at).then(|| note.clone())
+        };
+        for span in &mut self.spans {
+            let Range { start, end } = span.range;
+            span.range.start = around(start).map_or(start, |note| note.start);
+            span.range.end = around(end).map_or(end, |note| note.end);
+        }
+    }
+
+    /// A link or an image that begins in another ends there at the latest.
+    fn nest_brackets(&mut self) {
+        let is_bracket = |span: &&mut Span<'_>| matches!(span.style, Style::Link | Style::Image);
+        let mut brackets: Vec<_> = self.spans.iter_mut().filter(is_bracket).collect();
+        brackets.sort_by_key(|span| (span.range.start, Reverse(span.range.end), span.style));
+        let mut around: Vec<usize> = Vec::new();
+        for span in brackets {
+            while around.pop_if(|end| *end <= span.range.start).is_some() {}
+            let end = around.last().copied().unwrap_or(usize::MAX);
+            span.range.end = span.range.end.min(end);
+            around.push(span.range.end);
+        }
     }
 
     fn spelled(&self, place: Place, care: Care) -> String {
@@ -227,10 +286,10 @@ impl<'v> Run<'v> {
         starting.sort_by_key(|span| Reverse(span.range.start));
 
         let mut pieces = Vec::new();
-        let mut open: Vec<Span<'v>> = Vec::new();
+        let mut open = Open::default();
         let mut raw: Vec<Span<'v>> = Vec::new();
         for (nth, &at) in edges.iter().enumerate() {
-            steps(open.len() + raw.len() + 1);
+            steps(raw.len() + 1);
             let mut opening = Vec::new();
             while let Some(span) = starting.pop_if(|span| span.range.start == at) {
                 match span.style < Style::Code {
@@ -264,7 +323,7 @@ impl<'v> Run<'v> {
     /// what would cut in two a link or an image that opens here.
     fn close(
         &self,
-        open: &mut Vec<Span<'v>>,
+        open: &mut Open<'v>,
         opening: &mut Vec<Span<'v>>,
         at: usize,
         care: Care,
@@ -272,11 +331,8 @@ impl<'v> Run<'v> {
     ) {
         let brackets = opening.iter().filter(|span| span.delimiter().is_none());
         let reach = brackets.map(|span| span.range.end).max().unwrap_or(at);
-        let ends = |span: &Span<'_>| {
-            span.range.end == at || (span.delimiter().is_some() && span.range.end < reach)
-        };
-        let keep = open.iter().position(ends).unwrap_or(open.len());
-        for span in open.drain(keep..).rev() {
+        for span in open.split_off_what_ends(at, reach).into_iter().rev() {
+            step();
             match span.automatic(&self.text, pieces) {
                 Some(link) => {
                     pieces.truncate(pieces.len() - 2);
@@ -288,6 +344,46 @@ impl<'v> Run<'v> {
                 opening.push(span);
             }
         }
+    }
+}
+
+/// What is open, the last of it inside of the others.
+#[derive(Default)]
+struct Open<'v> {
+    spans: Vec<Span<'v>>,
+    /// Which of them have delimiters: one of each style at most. The others are links and images, which nest.
+    delimited: Vec<usize>,
+}
+
+impl<'v> Open<'v> {
+    fn push(&mut self, span: Span<'v>) {
+        if span.delimiter().is_some() {
+            self.delimited.push(self.spans.len());
+        }
+        self.spans.push(span);
+    }
+
+    /// Takes away what ends `at` this place and, of delimiters, before `reach`, with all that is inside of it.
+    fn split_off_what_ends(&mut self, at: usize, reach: usize) -> Vec<Span<'v>> {
+        let mut keep = self.spans.len();
+        for (nth, span) in self.spans.iter().enumerate().rev() {
+            step();
+            if span.delimiter().is_none() {
+                if span.range.end > at {
+                    break;
+                }
+                keep = nth;
+            }
+        }
+        let ends = |nth: &usize| {
+            let end = self.spans[*nth].range.end;
+            end == at || end < reach
+        };
+        if let Some(delimited) = self.delimited.iter().copied().find(ends) {
+            keep = keep.min(delimited);
+        }
+        self.delimited.retain(|nth| *nth < keep);
+        self.spans.split_off(keep)
     }
 }
 

@@ -13,8 +13,7 @@ pub(super) struct Writer<'v, V> {
     filter: &'v TargetFilter,
     ahead: Vec<Step<'v>>,
     out: String,
-    /// What each line begins with, because of the blocks around it.
-    prefix: String,
+    prefix: Prefix,
     /// Whether the line that is being written has its beginning, and nothing more.
     begun: bool,
     /// Whether the last line belongs to a paragraph, which a line of text right behind it would go on with.
@@ -50,8 +49,46 @@ impl Step<'_> {
 
 enum Left {
     List(char),
-    Quote { prefix: usize },
-    Other { prefix: usize },
+    /// What each line begins with behind the block.
+    Quote(PrefixEnd),
+    Other(PrefixEnd),
+}
+
+/// What each line begins with, because of the blocks around it.
+#[derive(Default)]
+struct Prefix {
+    text: String,
+    end: PrefixEnd,
+}
+
+#[derive(Clone, Copy, Default)]
+struct PrefixEnd {
+    len: usize,
+    /// Where the spaces at its end begin, which an empty line has no need of.
+    filled: usize,
+}
+
+impl Prefix {
+    /// Returns where it ended before.
+    fn push(&mut self, text: &str) -> PrefixEnd {
+        let before = self.end;
+        self.text.push_str(text);
+        self.end.len += text.len();
+        let filled = text.trim_end().len();
+        if filled > 0 {
+            self.end.filled = before.len + filled;
+        }
+        before
+    }
+
+    fn truncate(&mut self, end: PrefixEnd) {
+        self.text.truncate(end.len);
+        self.end = end;
+    }
+
+    fn filled(&self) -> &str {
+        &self.text[..self.end.filled]
+    }
 }
 
 impl<'v, V: View> Writer<'v, V> {
@@ -61,7 +98,7 @@ impl<'v, V: View> Writer<'v, V> {
             filter,
             ahead: Vec::new(),
             out: String::new(),
-            prefix: String::new(),
+            prefix: Prefix::default(),
             begun: false,
             in_paragraph: false,
             gap: false,
@@ -102,16 +139,16 @@ impl<'v, V: View> Writer<'v, V> {
             "list" => self.list(node),
             "block-quote" => {
                 let prefix = self.enter("> ", "> ");
-                self.ahead.push(Step::Leave(Left::Quote { prefix }));
+                self.ahead.push(Step::Leave(Left::Quote(prefix)));
                 self.contents(node, true);
             }
             "footnote" => {
                 let prefix = self.enter(&format!("[^{}]: ", string(node, "label")), "    ");
-                self.ahead.push(Step::Leave(Left::Other { prefix }));
+                self.ahead.push(Step::Leave(Left::Other(prefix)));
                 self.contents(node, true);
                 // Within a list, the empty rest of the line would count as an empty line between
                 // items.
-                self.fill_if_empty(prefix > 0);
+                self.fill_if_empty(prefix.len > 0);
             }
             _ => self.contents(node, true),
         }
@@ -145,15 +182,13 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    /// Begins a block whose lines begin with something. Returns how long the beginning of lines was before.
-    fn enter(&mut self, first: &str, others: &str) -> usize {
+    /// Begins a block whose lines begin with something. Returns where the beginning of lines ended before.
+    fn enter(&mut self, first: &str, others: &str) -> PrefixEnd {
         self.begin();
         self.out.push_str(first);
         self.begun = true;
         self.ended_list = None;
-        let before = self.prefix.len();
-        self.prefix.push_str(others);
-        before
+        self.prefix.push(others)
     }
 
     /// Writes an invisible definition if one is needed and the block that was just begun is empty.
@@ -166,7 +201,7 @@ impl<'v, V: View> Writer<'v, V> {
     fn leave(&mut self, left: &Left) {
         match *left {
             Left::List(marker) => self.ended_list = Some(marker),
-            Left::Quote { prefix } => {
+            Left::Quote(prefix) => {
                 self.end_if_begun();
                 if self.in_paragraph && self.text_follows() {
                     self.empty_line();
@@ -174,7 +209,7 @@ impl<'v, V: View> Writer<'v, V> {
                 self.prefix.truncate(prefix);
                 self.ended_list = None;
             }
-            Left::Other { prefix } => {
+            Left::Other(prefix) => {
                 self.end_if_begun();
                 self.prefix.truncate(prefix);
                 self.ended_list = None;
@@ -251,7 +286,7 @@ impl<'v, V: View> Writer<'v, V> {
         let gaps = matches!(self.ahead.last(), Some(Step::Gap(true)));
         let follows_text = self.in_paragraph && !self.gap;
         let prefix = self.enter(marker, &" ".repeat(marker.len()));
-        self.ahead.push(Step::Leave(Left::Other { prefix }));
+        self.ahead.push(Step::Leave(Left::Other(prefix)));
         if item.kind() != "list-item" {
             self.ahead.push(Step::Block(item));
             return;
@@ -324,22 +359,22 @@ impl<'v, V: View> Writer<'v, V> {
         let widest = heads.iter().chain(&rows).map(cells).max().unwrap_or(0);
         let columns = widest.max(align.len()).max(1);
         let mut heads = heads.into_iter();
+        // The head and the rules say how many columns there are. Another row may have fewer cells.
         self.row(heads.next(), columns);
         let rules = (0..columns).map(|column| rule(align.get(column)));
         let rules: Vec<_> = rules.collect();
         self.line(&format!("| {} |", rules.join(" | ")));
-        heads
-            .chain(rows)
-            .for_each(|row| self.row(Some(row), columns));
+        heads.chain(rows).for_each(|row| self.row(Some(row), 1));
     }
 
-    fn row(&mut self, row: Option<&'v Node>, columns: usize) {
+    /// A row of at least so many cells.
+    fn row(&mut self, row: Option<&'v Node>, least: usize) {
         let cells = row.into_iter().flat_map(|row| self.view.children(row.id()));
         let cell = |cell: &'v Node| {
             inline::written(self.view.descendants(cell.id()), Place::Cell, self.filter)
         };
         let mut cells: Vec<String> = cells.map(cell).collect();
-        cells.resize_with(columns, String::new);
+        cells.resize_with(cells.len().max(least), String::new);
         self.line(&format!("| {} |", cells.join(" | ")));
     }
 
@@ -351,14 +386,21 @@ impl<'v, V: View> Writer<'v, V> {
             self.empty_line();
         }
         if !std::mem::take(&mut self.begun) {
-            steps::steps(self.prefix.len());
-            self.out.push_str(&self.prefix);
+            steps::steps(self.prefix.end.len);
+            self.out.push_str(&self.prefix.text);
         }
     }
 
     fn line(&mut self, line: &str) {
-        self.begin();
         self.ended_list = None;
+        if line.is_empty() && !self.begun {
+            if std::mem::take(&mut self.gap) {
+                self.empty_line();
+            }
+            self.in_paragraph = false;
+            return self.empty_line();
+        }
+        self.begin();
         steps::steps(line.len());
         self.out.push_str(line);
         self.begun = line.is_empty();
@@ -381,7 +423,8 @@ impl<'v, V: View> Writer<'v, V> {
     }
 
     fn empty_line(&mut self) {
-        self.out.push_str(self.prefix.trim_end());
+        steps::steps(1 + self.prefix.end.filled);
+        self.out.push_str(self.prefix.filled());
         self.out.push('\n');
     }
 }

@@ -248,6 +248,25 @@ proptest! {
         let markdown = to_markdown(&transaction, &root).unwrap();
         prop_assert_eq!(from_markdown(&markdown).to_json(), spec.to_json(), "{:?}", markdown);
     }
+
+    /// A link within a link lost its brackets to the text.
+    #[test]
+    fn any_links_and_images_that_overlap_keep_the_characters(
+        spans in prop::collection::vec((0..12usize, 1..9usize, 0..4usize), 0..6),
+    ) {
+        let marks = spans.into_iter().map(|(start, len, nth)| {
+            let (kind, key, value) = [
+                ("link", "href", "x"),
+                ("link", "href", "y"),
+                ("image", "src", "x"),
+                ("image", "src", "y"),
+            ][nth];
+            let range = start..(start + len).min(12);
+            Mark::new(kind, range).with_attributes([(key, value.into())])
+        });
+        let markdown = written(paragraph("abcdefghijkl", marks));
+        prop_assert_eq!(text(&markdown).0, "abcdefghijkl", "{:?}", markdown);
+    }
 }
 
 /// Where Markdown has its exceptions.
@@ -447,8 +466,35 @@ fn what_needs_no_escape_has_none() {
 #[test]
 fn marks_that_markdown_cannot_say_at_once_are_said_in_pieces() {
     let link = Mark::new("link", 1..3).with_attributes([("href", "x".into())]);
-    let cases: [(&str, &[Mark], &str); 7] = [
+    let with = |kind, range, key, value: &str| {
+        Mark::new(kind, range).with_attributes([(key, value.into())])
+    };
+    let cases: [(&str, &[Mark], &str); 10] = [
         ("abc", &[Mark::new("em", 0..2), link], "*a*[*b*c](x)\n"),
+        (
+            "abcd",
+            &[
+                with("link", 0..3, "href", "x"),
+                with("link", 1..4, "href", "y"),
+            ],
+            "[abc](x)[d](y)\n",
+        ),
+        (
+            "abcd",
+            &[
+                with("image", 0..3, "src", "x"),
+                with("link", 1..4, "href", "y"),
+            ],
+            "![a[bc](y)](x)d\n",
+        ),
+        (
+            "note b",
+            &[
+                with("footnote", 0..4, "label", "note"),
+                Mark::new("em", 2..6),
+            ],
+            "*[^note] b*\n",
+        ),
         (
             "aé&b",
             &[Mark::new("bold", 1..3), Mark::new("em", 2..3)],
