@@ -30,10 +30,9 @@ fn allocated<R>(call: impl FnOnce() -> R) -> [usize; 2] {
     let result = call();
     let after = ALLOCATOR.stats();
     drop(result);
-    let moved = |stats: stats_alloc::Stats| stats.bytes_allocated;
     [
         after.allocations - before.allocations + after.reallocations - before.reallocations,
-        moved(after) - moved(before),
+        after.bytes_allocated - before.bytes_allocated,
     ]
 }
 

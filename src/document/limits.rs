@@ -306,10 +306,7 @@ impl Budget {
         self.limits.check(Limit::Depth, spec.height())?;
         spec.nodes.iter().try_for_each(|node| {
             node.id.iter().try_for_each(|id| self.id(id))?;
-            self.name(&node.kind)?;
-            self.attributes(&node.attributes)?;
-            self.text(bytes(&node.text), node.text.len())?;
-            self.marks(&node.marks)
+            self.contents(&node.kind, &node.attributes, &node.text, &node.marks)
         })
     }
 
@@ -418,10 +415,21 @@ impl Budget {
     fn node(&mut self, node: &Node) -> Within {
         self.spend(Limit::Steps, 1)?;
         self.id(&node.id)?;
-        self.name(&node.kind)?;
-        self.attributes(&node.attributes)?;
-        self.text(bytes(&node.text), node.text.len())?;
-        self.marks(node.marks.iter())
+        self.contents(&node.kind, &node.attributes, &node.text, node.marks.iter())
+    }
+
+    /// What a node has beside its id and its children.
+    fn contents<'a>(
+        &mut self,
+        kind: &str,
+        attributes: &Attributes,
+        text: &Text,
+        marks: impl IntoIterator<Item = &'a Mark>,
+    ) -> Within {
+        self.name(kind)?;
+        self.attributes(attributes)?;
+        self.text(text.chunks().map(str::len).sum(), text.len())?;
+        self.marks(marks)
     }
 
     /// Siblings of a node that is attached or detached, so many in a step.
@@ -460,8 +468,4 @@ fn levels<'a>(nodes: impl Iterator<Item = &'a Node>) -> usize {
         deepest = deepest.max(ahead.len());
     }
     deepest
-}
-
-fn bytes(text: &Text) -> usize {
-    text.chunks().map(str::len).sum()
 }

@@ -10,7 +10,7 @@ mod inputs;
 mod ladder;
 
 use inputs::Marked;
-use ladder::{Dimension, Measure, SIZES, SUITE, Sample, Unit};
+use ladder::{Dimension, SUITE, Sample, Unit};
 
 use crate::Result;
 
@@ -18,53 +18,42 @@ const KEYSTROKES: usize = 1_000;
 
 /// In the order of docs/performance.md.
 const DIMENSIONS: [Dimension; 5] = [
-    bytes_of(
+    Dimension::new(
+        Unit::Bytes,
         savepoints,
         "savepoints-bytes",
         "Savepoints that are kept, in bytes",
         "savepoints",
     ),
-    bytes_of(
+    Dimension::new(
+        Unit::Bytes,
         history,
         "marks-history",
         "History of 1,000 keystrokes between marks",
         "marks",
     ),
-    bytes_of(
+    Dimension::new(
+        Unit::Bytes,
         unread,
         "unread-events",
         "A store whose subscription is dropped unread",
         "events",
     ),
-    bytes_of(
+    Dimension::new(
+        Unit::Bytes,
         inboxes,
         "inboxes",
         "Inboxes whose event is pruned",
         "inboxes",
     ),
-    bytes_of(
+    Dimension::new(
+        Unit::Bytes,
         pruned,
         "pruned-events",
         "An inbox whose events are pruned",
         "events",
     ),
 ];
-
-const fn bytes_of(
-    measure: Measure,
-    name: &'static str,
-    title: &'static str,
-    input: &'static str,
-) -> Dimension {
-    Dimension {
-        measure,
-        name,
-        title,
-        input,
-        unit: Unit::Bytes,
-        sizes: SIZES,
-    }
-}
 
 pub fn run(most: Option<usize>, json: bool) -> Result {
     if !json {

@@ -17,55 +17,63 @@ mod timed;
 use crate::Result;
 use crate::options::Growth;
 use crate::report::Report;
-use ladder::{Dimension, Measure, SIZES, SUITE, Unit};
+use ladder::{Dimension, SIZES, SUITE, Unit};
 
 const ROUNDS: usize = 3;
 
 /// In the order of docs/performance.md.
 const DIMENSIONS: [Dimension; 14] = [
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         ids::batch,
         "colliding-ids",
         "One batch creates nodes whose ids collide",
         "ids",
     ),
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         ids::keystroke,
         "colliding-ids-keystroke",
         "A keystroke beside ids that collide",
         "ids",
     ),
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         batches::attributes,
         "attributes",
         "setAttrs on one node",
         "attributes",
     ),
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         batches::aliases,
         "aliases",
         "One batch names nodes by alias",
         "aliases",
     ),
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         batches::deep_child,
         "deep-child",
         "with_children([leaf, deep]) at each level",
         "levels",
     ),
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         batches::attempts,
         "attempts",
         "Attempts in one transaction",
         "attempts",
     ),
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         batches::savepoints,
         "savepoints",
         "Savepoints in one transaction",
         "savepoints",
     ),
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         batches::footnotes,
         "footnotes",
         "Markdown: footnote references before links",
@@ -73,14 +81,16 @@ const DIMENSIONS: [Dimension; 14] = [
     ),
     Dimension {
         sizes: patterns::REPETITIONS,
-        ..time(
+        ..Dimension::new(
+            Unit::Nanoseconds,
             patterns::size,
             "pattern-size",
             r"replacePattern: the pattern \w{n}",
             "repetitions",
         )
     },
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         patterns::search,
         "pattern-search",
         "replacePattern: each match looks at all the text",
@@ -89,14 +99,16 @@ const DIMENSIONS: [Dimension; 14] = [
     // With more, the output would have more than a hundred million characters.
     Dimension {
         sizes: SIZES.split_at(5).0,
-        ..time(
+        ..Dimension::new(
+            Unit::Nanoseconds,
             patterns::output,
             "pattern-output",
             "replacePattern: n characters by n times $0",
             "characters",
         )
     },
-    time(
+    Dimension::new(
+        Unit::Nanoseconds,
         marks::keystroke,
         "marks-keystroke",
         "A keystroke between marks",
@@ -104,7 +116,8 @@ const DIMENSIONS: [Dimension; 14] = [
     ),
     Dimension {
         sizes: line::SIZES,
-        ..time(
+        ..Dimension::new(
+            Unit::Nanoseconds,
             line::queue_info,
             "queue-info",
             "A call beside queue_info, 99th percentile",
@@ -113,7 +126,8 @@ const DIMENSIONS: [Dimension; 14] = [
     },
     Dimension {
         sizes: line::SIZES,
-        ..time(
+        ..Dimension::new(
+            Unit::Nanoseconds,
             line::lock_stats,
             "lock-stats",
             "A call beside lock_stats, 99th percentile",
@@ -121,22 +135,6 @@ const DIMENSIONS: [Dimension; 14] = [
         )
     },
 ];
-
-const fn time(
-    measure: Measure,
-    name: &'static str,
-    title: &'static str,
-    input: &'static str,
-) -> Dimension {
-    Dimension {
-        measure,
-        name,
-        title,
-        input,
-        unit: Unit::Nanoseconds,
-        sizes: SIZES,
-    }
-}
 
 const ABOUT: &str = "\
 Median times of the same work with larger and larger inputs. No larger size is tried where it would

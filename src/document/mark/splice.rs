@@ -139,16 +139,16 @@ impl Marks {
     /// What these marks and others do not have in common.
     pub(in crate::document) fn change_to(&self, other: &Self) -> MarksChange {
         let (mut removed, mut added) = (Vec::new(), Vec::new());
-        let mut added_or_kept = other.iter().peekable();
+        let mut theirs = other.iter().peekable();
         for mark in self.iter() {
-            while let Some(new) = added_or_kept.next_if(|new| Mark::order(new, mark).is_lt()) {
+            while let Some(new) = theirs.next_if(|new| Mark::order(new, mark).is_lt()) {
                 added.push(new.clone());
             }
-            if added_or_kept.next_if(|new| *new == mark).is_none() {
+            if theirs.next_if(|new| *new == mark).is_none() {
                 removed.push(mark.clone());
             }
         }
-        added.extend(added_or_kept.cloned());
+        added.extend(theirs.cloned());
         MarksChange {
             removed: Self::in_order(removed),
             added: Self::in_order(added),

@@ -214,7 +214,8 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     // A pattern may be one that is refused.
     let Ok(operations) = read else { return };
     let before = weight(on);
-    let (result, steps) = crate::steps::counted(|| on.run(operations).is_ok());
+    // A script may fail as well: what it took until then counts.
+    let (_, steps) = crate::steps::counted(|| on.run(operations).is_ok());
     // Nodes may be nested deeper than serde writes them.
     let copied = on
         .clipboard()
@@ -230,7 +231,6 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     };
     let budget = super::FLOOR + super::STEPS * size + search;
     shares.check(&name, size, steps, budget);
-    let _ = result;
 }
 
 pub(super) fn run(dice: &mut Dice, shares: &mut Shares) {

@@ -38,6 +38,26 @@ pub struct Dimension {
     pub sizes: &'static [usize],
 }
 
+impl Dimension {
+    /// One that is measured at all sizes.
+    pub const fn new(
+        unit: Unit,
+        measure: Measure,
+        name: &'static str,
+        title: &'static str,
+        input: &'static str,
+    ) -> Self {
+        Self {
+            measure,
+            name,
+            title,
+            input,
+            unit,
+            sizes: SIZES,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Unit {
     #[serde(rename = "ns")]
