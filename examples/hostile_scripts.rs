@@ -54,11 +54,19 @@ fn marked() -> NodeSpec {
         .with_id("text")
 }
 
+/// A hundred lines with as many marks.
+fn lines() -> NodeSpec {
+    let marks = (0..10_000).map(|nth| Mark::new("bold", 4 * nth..4 * nth + 2));
+    text_node("text", format!("{}\n", "abcd".repeat(100)).repeat(100))
+        .with_marks(marks)
+        .with_id("text")
+}
+
 fn on_text(operation: NodeOperation) -> Operation {
     operation.on("text")
 }
 
-const SCRIPTS: [Script; 11] = [
+const SCRIPTS: [Script; 12] = [
     Script {
         name: "insert in the middle of 100,000 nodes",
         document: wide,
@@ -108,6 +116,11 @@ const SCRIPTS: [Script; 11] = [
         name: "type beside 10,000 marks",
         document: marked,
         operation: |_| on_text(insert_text(5, "x")),
+    },
+    Script {
+        name: "indent 100 lines beside 10,000 marks",
+        document: lines,
+        operation: |_| on_text(indent_text(" ", ..)),
     },
     Script {
         name: "apply a mark that is there, beside 10,000",

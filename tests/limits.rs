@@ -277,6 +277,23 @@ fn transaction_04_looking_again_and_again_stops_at_the_limit() {
     assert_eq!(refused(Limits::new(), list), Limit::Steps);
 }
 
+/// Ten thousand lines that were indented counted all marks of their text once.
+#[test]
+fn transaction_04_many_places_in_a_text_of_many_marks_stop_at_the_limit() {
+    let marks = (0..1_000).map(|nth| Mark::new("m", 4 * nth..4 * nth + 2));
+    let text = text_node("x", "a\n".repeat(10_000)).with_marks(marks);
+    let create = create(text.with_id("m"));
+    let places = [
+        indent_text(" ", ..),
+        outdent_text("a", ..),
+        replace_pattern("a", "b"),
+    ];
+    for change in places {
+        let list = vec![create.clone(), change.on("m")];
+        assert_eq!(refused(Limits::new(), list), Limit::Steps);
+    }
+}
+
 #[test]
 fn transaction_04_code_makes_no_more_than_the_limit() {
     let store = store();

@@ -89,10 +89,11 @@ impl Limit {
 ///
 /// | what | steps |
 /// |---|---|
-/// | an operation, an attribute, a mark that a text brings along, eight bytes of text that are searched or copied | 1 |
+/// | an operation, an attribute, eight bytes of text that are searched or copied | 1 |
+/// | a mark of a text that changes in one place, or that a text brings along | 1 |
 /// | a mark that an operation on marks looks at | 4 |
 /// | a node that is moved with the one above it, or deleted | 8 |
-/// | a primitive change | 16 |
+/// | a primitive change, a match of a pattern | 16 |
 /// | a node in a range, or one that is copied | 64 |
 /// | eight siblings of a node that is looked for among them; 64 of a node that comes among them | 1 |
 ///
@@ -199,8 +200,8 @@ pub(crate) mod cost {
     /// Siblings among which an index is found in a step.
     pub(super) const INDEXED: usize = 64;
 
-    /// Steps for a primitive change.
-    pub(super) const CHANGE: usize = 16;
+    /// Steps for a primitive change, or a match of a pattern.
+    pub(crate) const CHANGE: usize = 16;
 
     /// Steps for a node that is moved with the one above it, or deleted.
     pub(super) const MOVED: usize = 8;
@@ -349,11 +350,14 @@ impl Budget {
                 marks,
                 ..
             } => {
-                let text = on.node(id).map_or(0, |node| node.text.len());
+                let node = on.node(id);
+                let text = node.map_or(0, |node| node.text.len());
                 let gone = removed.chars().count();
                 let characters = text.saturating_sub(gone) + inserted.chars().count();
                 self.text(inserted.len(), characters)?;
                 self.spend(Limit::Steps, (removed.len() + inserted.len()) / cost::BYTES)?;
+                // All of them are looked at, and shifted behind the place.
+                self.spend(Limit::Steps, node.map_or(0, |node| node.marks.len()))?;
                 let added = marks.as_ref().map(|marks| &marks.added);
                 added.map_or(Ok(()), |added| self.marks(added.iter()))
             }

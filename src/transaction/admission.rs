@@ -196,24 +196,13 @@ pub(super) fn steps_to_look(on: &impl View, id: &NodeId, operation: &NodeOperati
     let parent = node.and_then(|node| on.node(node.parent()?));
     let siblings = || parent.map_or(0, |parent| parent.children().len());
     let looked_at = match operation {
-        Do::ReplacePattern { .. } | Do::IndentText { .. } | Do::OutdentText { .. } => {
-            text() + marks()
-        }
-        Do::SetText { .. }
-        | Do::InsertText { .. }
-        | Do::DeleteTextRange { .. }
-        | Do::ReplaceText { .. }
-        | Do::Wrap { .. }
-        | Do::Unwrap { .. }
-        | Do::SetMarks { .. }
-        | Do::Update { .. }
-        | Do::SplitTextNode { .. }
-        | Do::MergeTextNodes { .. } => marks(),
+        Do::ReplacePattern { .. } | Do::IndentText { .. } | Do::OutdentText { .. } => text(),
+        Do::SetMarks { .. } | Do::Update { .. } => marks(),
         Do::RemoveChildren { child_ids }
         | Do::MoveChildren { child_ids, .. }
         | Do::ReorderChildren { child_ids } => children() + child_ids.len(),
         Do::AutoMergeTextNodes {} => children(),
-        Do::DeleteRange { .. } | Do::Cut { .. } | Do::Paste { .. } => siblings() + marks(),
+        Do::DeleteRange { .. } | Do::Cut { .. } | Do::Paste { .. } => siblings(),
         Do::MoveBlockUp {}
         | Do::MoveBlockDown {}
         | Do::MoveNode { .. }

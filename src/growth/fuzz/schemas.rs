@@ -123,7 +123,9 @@ pub(super) fn run(dice: &mut Dice, shares: &mut Shares) {
     }
     let size = weight(&on);
     let commit = || on.commit().is_ok();
-    shares.within_budget("committing under a schema", size, commit, |_| 0);
+    // The schema adds its defaults.
+    let with_defaults = |_: &bool| weight(&bound.snapshot());
+    shares.within_budget("committing under a schema", size, commit, with_defaults);
     let snapshot = bound.snapshot();
     let mut ids: Vec<_> = snapshot.nodes().map(|node| node.id().clone()).collect();
     ids.sort_unstable();

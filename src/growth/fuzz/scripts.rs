@@ -8,7 +8,7 @@ use super::generator::{Generator, Kind};
 use super::{SCALE, Shares, magnitude, weight};
 use crate::dsl::*;
 use crate::{
-    Attributes, DataStore, Mark, NodeId, NodeSpec, Operation, Pattern, Transaction,
+    Attributes, Change, DataStore, Mark, NodeId, NodeSpec, Operation, Pattern, Transaction,
     TransactionManager, View, parse_operations,
 };
 
@@ -214,6 +214,7 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     // A pattern may be one that is refused.
     let Ok(operations) = read else { return };
     let before = weight(on);
+    let changes = on.changes().len();
     // A script may fail as well: what it took until then counts.
     let (_, steps) = crate::steps::counted(|| on.run(operations).is_ok());
     // Nodes may be nested deeper than serde writes them.
@@ -229,8 +230,19 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
         "replacePattern" | "control" => Pattern::MAX_SEARCH,
         _ => 0,
     };
-    let budget = super::FLOOR + super::STEPS * size + search;
+    let marks = marks_looked_at(on, changes);
+    let budget = super::FLOOR + super::STEPS * (size + marks) + search;
     shares.check(&name, size, steps, budget);
+}
+
+/// A change of a text looks at all marks of the text. An operation may change one text in many places.
+fn marks_looked_at(on: &Transaction, from: usize) -> usize {
+    let changes = on.changes().iter().skip(from);
+    let marks = changes.filter_map(|change| match change {
+        Change::SpliceText { id, .. } => Some(on.node(id)?.marks().len()),
+        _ => None,
+    });
+    marks.sum()
 }
 
 pub(super) fn run(dice: &mut Dice, shares: &mut Shares) {

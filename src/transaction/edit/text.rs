@@ -19,7 +19,9 @@ pub(super) fn replace_pattern(
 ) -> Edited {
     let text = plan::find(on, id)?.text().to_string();
     let (replacements, looked_at) = pattern.replacements(&text, replacement)?;
-    on.spend(Limit::Steps, |_| looked_at / cost::BYTES)?;
+    // Each match is compared with what replaces it.
+    let steps = looked_at / cost::BYTES + cost::CHANGE * replacements.len();
+    on.spend(Limit::Steps, |_| steps)?;
     for (range, replaced) in replacements.into_iter().rev() {
         on.replace_text(id, range, replaced)?;
     }
