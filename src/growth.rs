@@ -7,7 +7,10 @@ use serde_json::Value;
 
 use crate::dsl::*;
 use crate::steps::counted;
-use crate::{DataStore, Extent, Mark, NodeSpec, Operation, TransactionManager};
+use crate::{
+    AttributeSpec, DataStore, Extent, Mark, NodeSpec, NodeType, Operation, Schema, StoreOptions,
+    TransactionManager, ValueType,
+};
 
 /// The smaller size of an input.
 const SIZE: usize = 1_000;
@@ -100,6 +103,26 @@ fn patterns_look_at_each_character_once_or_twice() {
         let node = create(text_node("x", text).with_id("n"));
         let replace = replace_pattern("n(i|o)ne|longer", "x$1").on("n");
         executes(vec![node, replace])
+    });
+}
+
+/// The values that an attribute may have were looked through for each node.
+#[test]
+fn a_node_is_checked_against_any_number_of_allowed_values_at_once() {
+    grows_evenly("attributes with allowed values", |size| {
+        let values = (0..size).map(Value::from);
+        let level = AttributeSpec::new(ValueType::Integer).with_values(values);
+        let item = NodeType::new().attribute("level", level);
+        let page = NodeType::new().content("item*");
+        let schema = Schema::builder().node("page", page).node("item", item);
+        let options = StoreOptions::new().schema(schema.build().unwrap());
+        let store = DataStore::with_options(options);
+        let mut on = store.begin("test").unwrap();
+        let item = |nth: usize| NodeSpec::new("item").with_attributes([("level", nth.into())]);
+        let items: Vec<_> = (0..size).map(item).collect();
+        on.create(NodeSpec::new("page").with_children(items))
+            .unwrap();
+        move || drop(on.commit().unwrap())
     });
 }
 

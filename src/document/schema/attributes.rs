@@ -1,6 +1,6 @@
 //! Which attributes a node or a mark may have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -8,13 +8,23 @@ use smol_str::SmolStr;
 use super::error::{AttributeFault, SchemaError};
 use super::spec::{AttributeSpec, Named, ValueType};
 use crate::document::{Attributes, value};
+use crate::hashing::Secret;
 use crate::steps::step;
 
 /// What is known of the attributes of one node type or one kind of mark.
 #[derive(Clone, Debug)]
 pub(super) struct AttributeRules {
-    specs: BTreeMap<SmolStr, AttributeSpec>,
+    rules: BTreeMap<SmolStr, Rule>,
     others: bool,
+}
+
+/// What is known of one attribute.
+#[derive(Clone, Debug)]
+struct Rule {
+    value_type: ValueType,
+    required: bool,
+    default: Option<Value>,
+    values: Option<HashSet<Value, Secret>>,
 }
 
 impl AttributeRules {
@@ -24,25 +34,25 @@ impl AttributeRules {
         attributes: &Named<AttributeSpec>,
         others: bool,
     ) -> Result<Self, SchemaError> {
-        let mut specs = BTreeMap::new();
+        let mut rules = BTreeMap::new();
         for (attribute, spec) in &attributes.0 {
-            sound(of, attribute, spec)?;
-            if specs.insert(attribute.clone(), spec.clone()).is_some() {
+            let rule = Rule::new(of, attribute, spec)?;
+            if rules.insert(attribute.clone(), rule).is_some() {
                 return Err(SchemaError::DuplicateAttribute {
                     of: of.clone(),
                     attribute: attribute.clone(),
                 });
             }
         }
-        Ok(Self { specs, others })
+        Ok(Self { rules, others })
     }
 
     pub(super) fn check(&self, attributes: &Attributes) -> Result<(), AttributeFault> {
-        for (attribute, spec) in &self.specs {
+        for (attribute, rule) in &self.rules {
             step();
             match attributes.get(attribute) {
-                Some(value) => spec.check(attribute, value)?,
-                None if spec.required => {
+                Some(value) => rule.check(attribute, value)?,
+                None if rule.required => {
                     let attribute = attribute.clone();
                     return Err(AttributeFault::Missing { attribute });
                 }
@@ -50,7 +60,7 @@ impl AttributeRules {
             }
         }
         let mut names = attributes.iter().map(|(name, _)| name);
-        match names.find(|name| !self.others && !self.specs.contains_key(*name)) {
+        match names.find(|name| !self.others && !self.rules.contains_key(*name)) {
             Some(attribute) => Err(AttributeFault::Unknown {
                 attribute: attribute.clone(),
             }),
@@ -65,8 +75,8 @@ impl AttributeRules {
     ) -> impl Iterator<Item = (SmolStr, Value)> + use<'a> {
         let present = attributes.clone();
         let absent = move |name: &SmolStr| present.get(name).is_none();
-        self.specs.iter().filter_map(move |(name, spec)| {
-            let default = spec.default.as_ref().filter(|_| absent(name))?;
+        self.rules.iter().filter_map(move |(name, rule)| {
+            let default = rule.default.as_ref().filter(|_| absent(name))?;
             Some((name.clone(), default.clone()))
         })
     }
@@ -79,7 +89,44 @@ impl AttributeRules {
     }
 }
 
-impl AttributeSpec {
+impl Rule {
+    /// Checks that an attribute can have a value, and the one that it has by default.
+    fn new(of: &SmolStr, attribute: &SmolStr, spec: &AttributeSpec) -> Result<Self, SchemaError> {
+        let mut given = spec.values.iter().flatten().chain(&spec.default);
+        if let Some(levels) = given.find_map(value::beyond_limit) {
+            return Err(SchemaError::TooDeep {
+                of: of.clone(),
+                attribute: attribute.clone(),
+                levels,
+                limit: value::MAX_LEVELS,
+            });
+        }
+        let fits = |value: &Value| !value.is_null() && spec.value_type.takes(ValueType::of(value));
+        let values = spec.values.as_ref();
+        if values.is_some_and(|values| values.is_empty() || !values.iter().all(fits)) {
+            return Err(SchemaError::AttributeValues {
+                of: of.clone(),
+                attribute: attribute.clone(),
+                expected: spec.value_type,
+            });
+        }
+        let rule = Self {
+            value_type: spec.value_type,
+            required: spec.required,
+            default: spec.default.clone(),
+            values: values.map(|values| values.iter().cloned().collect()),
+        };
+        let default = rule.default.as_ref();
+        default
+            .map_or(Ok(()), |default| rule.check(attribute, default))
+            .map_err(|fault| SchemaError::AttributeDefault {
+                of: of.clone(),
+                attribute: attribute.clone(),
+                fault,
+            })?;
+        Ok(rule)
+    }
+
     fn check(&self, attribute: &SmolStr, value: &Value) -> Result<(), AttributeFault> {
         let (attribute, expected) = (attribute.clone(), self.value_type);
         let found = ValueType::of(value);
@@ -91,40 +138,10 @@ impl AttributeSpec {
             });
         }
         match &self.values {
-            Some(values) if !values.iter().inspect(|_| step()).any(|one| one == value) => {
+            Some(values) if !values.contains(value) => {
                 Err(AttributeFault::NotAllowed { attribute })
             }
             _ => Ok(()),
         }
     }
-}
-
-/// Checks that an attribute can have a value, and the one that it has by default.
-fn sound(of: &SmolStr, attribute: &SmolStr, spec: &AttributeSpec) -> Result<(), SchemaError> {
-    let mut given = spec.values.iter().flatten().chain(&spec.default);
-    if let Some(levels) = given.find_map(value::beyond_limit) {
-        return Err(SchemaError::TooDeep {
-            of: of.clone(),
-            attribute: attribute.clone(),
-            levels,
-            limit: value::MAX_LEVELS,
-        });
-    }
-    let fits = |value: &Value| !value.is_null() && spec.value_type.takes(ValueType::of(value));
-    let values = spec.values.as_ref();
-    if values.is_some_and(|values| values.is_empty() || !values.iter().all(fits)) {
-        return Err(SchemaError::AttributeValues {
-            of: of.clone(),
-            attribute: attribute.clone(),
-            expected: spec.value_type,
-        });
-    }
-    let default = spec.default.as_ref();
-    default
-        .map_or(Ok(()), |default| spec.check(attribute, default))
-        .map_err(|fault| SchemaError::AttributeDefault {
-            of: of.clone(),
-            attribute: attribute.clone(),
-            fault,
-        })
 }
