@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use doclock::{
     AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock,
-    NodeSpec, ReleaseError, Released, StoreOptions, TransactionError, View,
+    NodeSpec, ReleaseError, ReleaseOutcome, StoreOptions, TransactionError, View,
 };
 use loom::sync::mpsc;
 use loom::thread;
@@ -82,7 +82,9 @@ fn wait(store: &DataStore, name: &'static str) {
     let id = store.acquire_lock(name).unwrap();
     let versions = [store.version(), store.version()];
     match store.release_lock(id) {
-        Ok(Released::Freed | Released::HandedOver) => assert_eq!(versions[0], versions[1]),
+        Ok(ReleaseOutcome::Freed | ReleaseOutcome::HandedOver) => {
+            assert_eq!(versions[0], versions[1])
+        }
         Err(ReleaseError::Revoked { id: named }) => assert_eq!(named, id),
         other => panic!("{other:?}"),
     }
@@ -122,7 +124,7 @@ fn release_model(name: &'static str) -> Model {
 
 fn release_id(store: &DataStore, id: LockId) -> bool {
     let revoked = match store.release_lock(id) {
-        Ok(Released::Freed | Released::HandedOver) => false,
+        Ok(ReleaseOutcome::Freed | ReleaseOutcome::HandedOver) => false,
         Err(ReleaseError::Revoked { id: named }) => {
             assert_eq!(named, id);
             true
@@ -130,7 +132,7 @@ fn release_id(store: &DataStore, id: LockId) -> bool {
         other => panic!("{other:?}"),
     };
     match store.release_lock(id) {
-        Ok(Released::NothingHeld) => {}
+        Err(ReleaseError::NotHeld { id: stale }) => assert_eq!(stale, id),
         Err(ReleaseError::Mismatch { expected, got }) => assert!(expected != id && got == id),
         other => panic!("{other:?}"),
     }
@@ -169,8 +171,8 @@ fn revocation_under_an_open_transaction_is_told_to_it_and_to_who_lent_the_lock()
                     transaction.create(NodeSpec::new("text")).unwrap();
                     transaction.commit().is_ok()
                 }
-                Err(JoinError::Mismatch { got, .. } | JoinError::NotHeld { got }) => {
-                    assert_eq!(got, id);
+                Err(JoinError::Mismatch { got: stale, .. } | JoinError::NotHeld { id: stale }) => {
+                    assert_eq!(stale, id);
                     false
                 }
                 Err(other) => panic!("{other}"),

@@ -114,8 +114,8 @@ pub use lock::{
     DeadlockLink, DurationSummary, Execution, ExecutionError, FifoLock, InFlightLimiter, JoinError,
     KeySnapshot, KeyedLock, KeyedOptions, KeyedStats, LimiterError, LimiterFigures, LimiterKey,
     LimiterOptions, LimiterSnapshot, Load, LockDump, LockError, LockGuard, LockInfo, LockStats,
-    NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Permit, QueueEntry, ReleaseError, Released,
-    Scope, Signal, TaskPanic, TimeoutEvidence, Turn,
+    NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Permit, QueueEntry, ReleaseError,
+    ReleaseOutcome, Scope, Signal, TaskPanic, TimeoutEvidence, Turn,
 };
 #[cfg(feature = "markdown")]
 pub use markdown::{

@@ -41,7 +41,7 @@ use crate::document::{Schema, Snapshot};
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
-    LockStats, QueueEntry, ReleaseError, Released,
+    LockStats, QueueEntry, ReleaseError, ReleaseOutcome,
 };
 use crate::sync::{Mutex, rank};
 use events::Events;
@@ -288,7 +288,7 @@ impl DataStore {
         let grant = self
             .0
             .lock
-            .acquire_plainly(owner.into(), Location::caller())?;
+            .acquire_plainly(owner.into(), Location::caller(), false)?;
         Ok(grant.id())
     }
 
@@ -306,14 +306,15 @@ impl DataStore {
         self.0.lock.acquire(owner, options)
     }
 
-    /// Releases the grant that `id` names; the next in line holds the lock when this returns. Never blocks. Any
+    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never blocks. Any
     /// thread may call it.
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`]: another grant is held, or a transaction is open under this one. Nothing is released.
+    /// [`ReleaseError`]: the grant is not held, was revoked, or a transaction is open under it. Nothing is
+    /// released.
     #[inline]
-    pub fn release_lock(&self, id: LockId) -> Result<Released, ReleaseError> {
+    pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
         self.0.lock.release(id)
     }
 
@@ -342,7 +343,7 @@ impl DataStore {
         let grant = self
             .0
             .lock
-            .acquire_plainly(owner.into(), Location::caller())?;
+            .acquire_plainly(owner.into(), Location::caller(), true)?;
         Ok(LockGuard::new(self.0.lock.clone(), grant))
     }
 

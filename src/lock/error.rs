@@ -152,11 +152,17 @@ impl fmt::Display for CancelEvidence {
 
 impl std::error::Error for CancelEvidence {}
 
-/// Why a lock was not released. Its holder still holds it.
+/// Why a lock was not released. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// Somebody else holds the lock.
+    /// The id was released already or never granted, and no other grant is held.
+    #[error("lock {id} is not held")]
+    NotHeld {
+        /// The id that was given.
+        id: LockId,
+    },
+    /// The id was released already or never granted, and another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
         /// The grant that is held.
@@ -182,13 +188,13 @@ pub enum ReleaseError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// Nobody holds the lock.
-    #[error("Lock {got} is not held: it was released or never granted")]
+    /// The id was released already or never granted, and no other grant is held.
+    #[error("lock {id} is not held")]
     NotHeld {
         /// The id that was given.
-        got: LockId,
+        id: LockId,
     },
-    /// Somebody else holds the lock.
+    /// The id was released already or never granted, and another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
         /// The grant that is held.

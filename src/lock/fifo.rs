@@ -12,7 +12,7 @@ use super::options::Limit;
 use super::relay::Relay;
 use super::request::{Asker, Errand, Outcome, Request};
 use super::shared::{LockSettings, Shared, WaitLimit};
-use super::state::{Ended, Moment, Next, State};
+use super::state::{Moment, Next, State};
 use super::tempo::Tempo;
 use super::wait;
 use super::word::Word;
@@ -52,15 +52,13 @@ pub(crate) enum Answer<W: Errand> {
     Done(W::Reply, Option<W>),
 }
 
-/// What a release did.
+/// The effect of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Released {
-    /// Nobody waited: the lock is free.
+pub enum ReleaseOutcome {
+    /// No request waited: the lock is free.
     Freed,
-    /// The lock went to the next in line.
+    /// The next waiter holds the lock.
     HandedOver,
-    /// Nobody held the lock; nothing happened.
-    NothingHeld,
 }
 
 impl FifoLock {
@@ -88,12 +86,13 @@ impl FifoLock {
     /// Acquires the lock and returns the id under which it is held, to be given to [`release`](Self::release).
     ///
     /// Blocks until the grant, a withdrawal, or the end of the wait limit. Of a grant and an expiry that race,
-    /// the grant wins: an error means that the lock was not given.
+    /// the grant wins: an error means that the lock was not given. The grant is not bound to the calling thread: if the
+    /// thread requests the lock again, the request waits as that of any other thread.
     ///
     /// # Errors
     ///
     /// [`LockError`]: the wait timed out, would have been needed where none was allowed, or was cancelled; the
-    /// line was full; the calling thread holds the lock already.
+    /// queue was full; the calling thread has a guard or a transaction on the lock already.
     ///
     /// ```
     /// use doclock::FifoLock;
@@ -112,7 +111,7 @@ impl FifoLock {
     ) -> Result<LockId, LockError> {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), false);
-        Ok(self.grant(&asker, &options)?.id())
+        Ok(self.grant(&asker.unbound(), &options)?.id())
     }
 
     /// The lock itself, after a wait if need be.
@@ -158,13 +157,14 @@ impl FifoLock {
         &self,
         owner: OwnerId,
         call_site: &'static Location<'static>,
+        bound: bool,
     ) -> Result<Grant, LockError> {
         match self.0.lock_if_free() {
             Some(mut state) => {
-                state.claim().assign_plainly(owner, call_site);
+                state.claim().assign_plainly(owner, call_site, bound);
                 Ok(self.0.take(&mut state, || None))
             }
-            None => self.grant_plainly(&owner, call_site),
+            None => self.grant_plainly(&owner, call_site, bound),
         }
     }
 
@@ -173,9 +173,11 @@ impl FifoLock {
         &self,
         owner: &OwnerId,
         call_site: &'static Location<'static>,
+        bound: bool,
     ) -> Result<Grant, LockError> {
         let options = AcquireOptions::new();
-        self.grant(&options.asker(owner, call_site, false), &options)
+        let asker = options.asker(owner, call_site, false);
+        self.grant(&Asker { bound, ..asker }, &options)
     }
 
     /// Joins the line and waits, unless nobody holds the lock. Work that is brought along may be done by whoever
@@ -242,29 +244,28 @@ impl FifoLock {
         Ok(LockGuard::new(self.clone(), grant))
     }
 
-    /// Releases the grant that `id` names; the next in line holds the lock when this returns. Never blocks.
+    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never blocks.
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`]: another grant is held, this one was revoked, or a transaction is open under it. Nothing is
+    /// [`ReleaseError`]: the grant is not held, was revoked, or a transaction is open under it. Nothing is
     /// released.
     #[inline]
-    pub fn release(&self, id: LockId) -> Result<Released, ReleaseError> {
+    pub fn release(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
         match self.0.release(id, false) {
-            true => Ok(Released::Freed),
+            true => Ok(ReleaseOutcome::Freed),
             false => self.release_in_step(id),
         }
     }
 
     #[inline(never)]
-    fn release_in_step(&self, id: LockId) -> Result<Released, ReleaseError> {
+    fn release_in_step(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
         let ended = self.0.step(|state, now| state.release(id, now))?;
-        Ok(match ended {
-            None => Released::NothingHeld,
-            Some(Ended { next: None }) => Released::Freed,
-            Some(Ended { next: Some(next) }) => {
+        Ok(match ended.next {
+            None => ReleaseOutcome::Freed,
+            Some(next) => {
                 next.deliver();
-                Released::HandedOver
+                ReleaseOutcome::HandedOver
             }
         })
     }

@@ -33,7 +33,7 @@ mod word;
 pub use cancel::CancelToken;
 pub use dump::LockDump;
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
-pub use fifo::{FifoLock, Released};
+pub use fifo::{FifoLock, ReleaseOutcome};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
 pub use keyed::{Execution, ExecutionError, KeyedLock, KeyedOptions, KeyedStats, TaskPanic, Turn};

@@ -206,16 +206,17 @@ impl AcquireOptions {
             label: self.label.as_ref(),
             call_site,
             thread: if self.unbound { 0 } else { thread_number() },
+            bound: true,
             transaction,
         }
     }
 
-    /// Does not tie the grant to the thread that asks for it.
+    /// Does not bind the guard or the transaction to the calling thread.
     ///
-    /// A thread that asks again for a lock that it holds is refused at once, because it would wait for itself.
-    /// A grant that travels (taken in one command of a front end and released in another, perhaps by another
-    /// thread of a pool) is no such case: with this option the same thread may wait for it like any other. A guard or a
-    /// transaction that is sent to another thread stays tied to the one that asked, so it should be unbound too.
+    /// A guard and a transaction are bound to the thread that acquires them: if the thread requests the lock
+    /// again, the request is refused at once, because the thread would wait for itself. A guard or a transaction
+    /// that is sent to another thread stays bound to the first one, so it should be unbound. A grant that is held
+    /// by id is never bound.
     pub fn unbound(mut self) -> Self {
         self.unbound = true;
         self

@@ -23,10 +23,29 @@ pub(crate) struct Asker<'a> {
     pub(crate) owner: &'a OwnerId,
     pub(crate) label: Option<&'a SmolStr>,
     pub(crate) call_site: &'static Location<'static>,
-    /// The thread that would wait for itself if it asked again; zero for none.
+    /// The thread that must not hold the lock already, because it would wait for itself; zero for none.
     pub(crate) thread: u64,
+    /// Whether the grant is bound to that thread. A grant that is released by its id is not.
+    pub(crate) bound: bool,
     /// Whether the grant goes to a transaction, which alone may end it.
     pub(crate) transaction: bool,
+}
+
+impl Asker<'_> {
+    /// The same request, whose grant is bound to no thread.
+    #[inline]
+    pub(super) fn unbound(self) -> Self {
+        Self {
+            bound: false,
+            ..self
+        }
+    }
+
+    /// The thread that would wait for itself if it asked again under the grant; zero for none.
+    #[inline]
+    fn holding_thread(&self) -> u64 {
+        if self.bound { self.thread } else { 0 }
+    }
 }
 
 /// Who asks, as the lock keeps it, in the part that is the same before and after the grant.
@@ -60,6 +79,7 @@ impl Claim {
             label: self.label.as_ref(),
             call_site: self.call_site,
             thread: self.thread,
+            bound: true,
             transaction: self.transaction,
         }
     }
@@ -75,19 +95,24 @@ impl Claim {
             (own, label) => *own = label.cloned(),
         }
         self.call_site = asker.call_site;
-        self.thread = asker.thread;
+        self.thread = asker.holding_thread();
         self.transaction = asker.transaction;
     }
 
     /// As [`Claim::assign`], for the calling thread, of whom no more is known.
     #[inline(always)]
-    pub(super) fn assign_plainly(&mut self, owner: OwnerId, call_site: &'static Location<'static>) {
+    pub(super) fn assign_plainly(
+        &mut self,
+        owner: OwnerId,
+        call_site: &'static Location<'static>,
+        bound: bool,
+    ) {
         self.owner = owner;
         if self.label.is_some() {
             self.label = None;
         }
         self.call_site = call_site;
-        self.thread = thread_number();
+        self.thread = if bound { thread_number() } else { 0 };
         self.transaction = false;
     }
 
@@ -222,7 +247,7 @@ impl<W: Errand> Request<W> {
             owner: asker.owner.clone(),
             label: asker.label.cloned(),
             call_site: asker.call_site,
-            thread: asker.thread,
+            thread: asker.holding_thread(),
             transaction: asker.transaction,
             errand: work.as_ref().is_some_and(W::is_for_any_thread),
             brief: work.as_ref().is_some_and(W::is_brief),
@@ -303,6 +328,7 @@ impl<W: Errand> Waiting for Request<W> {
             label: self.label.as_ref(),
             call_site: self.call_site,
             thread: self.thread,
+            bound: true,
             transaction: self.transaction,
         }
     }

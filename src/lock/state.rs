@@ -319,43 +319,43 @@ impl State {
     // --- Ending ---
 
     /// Ends the grant if `id` names it.
-    pub(super) fn release(
-        &mut self,
-        id: LockId,
-        now: Moment,
-    ) -> Result<Option<Ended>, ReleaseError> {
+    pub(super) fn release(&mut self, id: LockId, now: Moment) -> Result<Ended, ReleaseError> {
         if let Some(holder) = self.holder_of(id) {
             return match holder.has_transaction() {
                 true => Err(ReleaseError::TransactionOpen { id }),
-                false => Ok(Some(Ended {
+                false => Ok(Ended {
                     next: self.end(now, None),
-                })),
+                }),
             };
         }
         if let Some(released) = self.release_member(id, now) {
-            return released.map(Some);
+            return released;
         }
         if self.learn_of_revocation(id) {
             return Err(ReleaseError::Revoked { id });
         }
         let held = self.holder().map(|holder| holder.grant.id());
-        match held.or_else(|| self.first_member_id()) {
-            None => Ok(None),
-            Some(expected) => Err(ReleaseError::Mismatch { expected, got: id }),
-        }
+        Err(match held.or_else(|| self.first_member_id()) {
+            None => ReleaseError::NotHeld { id },
+            Some(expected) => ReleaseError::Mismatch { expected, got: id },
+        })
     }
 
     /// Ends the grant, or leaves that to the transaction that is open under it.
     pub(super) fn release_or_defer(&mut self, id: LockId, now: Moment) -> Option<Next> {
         match self.release(id, now) {
-            Ok(ended) => ended?.next,
+            Ok(ended) => ended.next,
             Err(ReleaseError::TransactionOpen { .. }) => {
                 if let Some(joined) = &mut self.holder.joined {
                     joined.last = true;
                 }
                 None
             }
-            Err(ReleaseError::Mismatch { .. } | ReleaseError::Revoked { .. }) => None,
+            Err(
+                ReleaseError::Mismatch { .. }
+                | ReleaseError::NotHeld { .. }
+                | ReleaseError::Revoked { .. },
+            ) => None,
         }
     }
 
@@ -380,7 +380,7 @@ impl State {
         }
         Err(match self.holder() {
             None if self.is_member(id) => JoinError::NodesOnly { id },
-            None => JoinError::NotHeld { got: id },
+            None => JoinError::NotHeld { id },
             Some(holder) => JoinError::Mismatch {
                 expected: holder.grant.id(),
                 got: id,

@@ -5,8 +5,8 @@ use std::thread;
 
 use doclock::{
     AcquireOptions, CancelToken, Clock, DataStore, Editor, FifoLock, JoinError, LockError,
-    LockGuard, LockInfo, LockStats, ManualClock, NodeSpec, ReleaseError, Snapshot, Subscription,
-    Transaction, TransactionManager, View, dsl,
+    LockGuard, LockId, LockInfo, LockStats, ManualClock, NodeSpec, ReleaseError, Snapshot,
+    Subscription, Transaction, TransactionManager, View, dsl,
 };
 
 use crate::{patient, timed_store, until_waiting};
@@ -82,12 +82,63 @@ fn lock_12_asking_again_on_the_holding_thread_is_refused_at_once() {
     assert!(!store.is_locked());
 }
 
+/// A thread of a pool that ran the next command of a front end was refused the lock.
 #[test]
-fn lock_12_an_unbound_grant_may_be_waited_for_on_its_own_thread() {
+fn lock_12_a_grant_by_id_is_bound_to_no_thread() {
     let store = DataStore::new();
-    let id = store
-        .acquire_lock_with("front end", AcquireOptions::new().unbound())
+    let other = store.clone();
+    let forms: [fn(&DataStore) -> LockId; 2] = [
+        |store| store.acquire_lock("front end").unwrap(),
+        |store| store.acquire_lock_with("front end", patient()).unwrap(),
+    ];
+    for acquire in forms {
+        let id = acquire(&store);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                until_waiting(&other, 1);
+                other.release_lock(id).unwrap();
+            });
+            drop(store.lock_with("front end", patient()).unwrap());
+        });
+        // A grant that had to be waited for is bound to no thread either.
+        let guard = store.lock_with("other", AcquireOptions::new()).unwrap();
+        let id = thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let id = acquire(&other);
+                assert!(matches!(
+                    other.try_lock("again"),
+                    Err(LockError::WouldBlock { .. })
+                ));
+                id
+            });
+            until_waiting(&store, 1);
+            drop(guard);
+            waiter.join().unwrap()
+        });
+        store.release_lock(id).unwrap();
+    }
+}
+
+#[test]
+fn lock_12_a_thread_that_has_a_guard_is_refused_a_grant_by_id() {
+    let store = DataStore::new();
+    let guard = store.lock("ann").unwrap();
+    for acquired in [
+        store.acquire_lock("ann"),
+        store.acquire_lock_with("ann", patient()),
+    ] {
+        assert!(matches!(acquired, Err(LockError::Reentrant { .. })));
+    }
+    drop(guard);
+}
+
+#[test]
+fn lock_12_an_unbound_guard_may_be_waited_for_on_its_own_thread() {
+    let store = DataStore::new();
+    let guard = store
+        .lock_with("front end", AcquireOptions::new().unbound())
         .unwrap();
+    let id = guard.id();
     thread::scope(|scope| {
         scope.spawn(|| {
             until_waiting(&store, 1);
@@ -95,6 +146,7 @@ fn lock_12_an_unbound_grant_may_be_waited_for_on_its_own_thread() {
         });
         drop(store.lock_with("front end", patient()).unwrap());
     });
+    drop(guard);
 }
 
 #[test]

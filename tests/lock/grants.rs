@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, LockError, LockId, ReleaseError, Released, Transaction,
-    TransactionManager, dsl,
+    AcquireOptions, CancelToken, DataStore, LockError, LockId, ReleaseError, ReleaseOutcome,
+    Transaction, TransactionManager, dsl,
 };
 
 use crate::{patient, timed_store, timeout_of, until_waiting};
@@ -24,7 +24,7 @@ fn lock_01_acquire_reports_owner_and_id_and_release_unlocks() {
     assert_eq!(info.lock_id, id);
     assert_eq!(info.owner_id.as_str(), "test-owner");
 
-    assert_eq!(store.release_lock(id), Ok(Released::Freed));
+    assert_eq!(store.release_lock(id), Ok(ReleaseOutcome::Freed));
     assert!(!store.is_locked());
     assert_eq!(store.current_lock(), None);
 }
@@ -81,13 +81,37 @@ fn lock_02_a_wrong_id_names_both_and_releases_nothing() {
     assert!(store.is_locked());
 }
 
+/// A second release of an id was an error while another grant was held, and none while the lock was free.
 #[test]
-fn lock_02_releasing_what_nobody_holds_is_a_reported_no_op() {
+fn lock_02_a_stale_id_is_an_error_in_every_state() {
     let store = DataStore::new();
     let id = store.acquire_lock("a").unwrap();
-    assert_eq!(store.release_lock(id), Ok(Released::Freed));
-    assert_eq!(store.release_lock(id), Ok(Released::NothingHeld));
-    assert_eq!(store.lock_stats().total_releases, 1);
+    assert_eq!(store.release_lock(id), Ok(ReleaseOutcome::Freed));
+    let error = store.release_lock(id).unwrap_err();
+    assert_eq!(error, ReleaseError::NotHeld { id });
+    assert_eq!(error.to_string(), format!("lock {id} is not held"));
+    let error = store.begin_with(id).unwrap_err();
+    assert_eq!(error.to_string(), format!("lock {id} is not held"));
+
+    let held = store.acquire_lock("b").unwrap();
+    let error = store.release_lock(id).unwrap_err();
+    let mismatch = format!("Lock ID mismatch: expected {held}, got {id}");
+    assert_eq!(error.to_string(), mismatch);
+    assert_eq!(store.current_lock().unwrap().lock_id, held);
+
+    let waiter = thread::spawn({
+        let store = store.clone();
+        move || store.acquire_lock_with("c", patient()).unwrap()
+    });
+    until_waiting(&store, 1);
+    assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
+    // The waiter holds the lock already, even if its thread has not gone on yet.
+    let error = store.release_lock(held).unwrap_err();
+    let next = waiter.join().unwrap();
+    let (expected, got) = (next, held);
+    assert_eq!(error, ReleaseError::Mismatch { expected, got });
+    assert_eq!(store.release_lock(next), Ok(ReleaseOutcome::Freed));
+    assert_eq!(store.lock_stats().total_releases, 3);
 }
 
 #[test]
@@ -125,7 +149,7 @@ fn grant_order(kinds: impl Iterator<Item = Kind>) -> (Vec<usize>, usize) {
         })
         .collect();
     let count = waiters.len();
-    assert_eq!(store.release_lock(holder), Ok(Released::HandedOver));
+    assert_eq!(store.release_lock(holder), Ok(ReleaseOutcome::HandedOver));
     for waiter in waiters {
         waiter.join().unwrap();
     }

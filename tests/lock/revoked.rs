@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doclock::{
     AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock,
-    NodeSpec, ReleaseError, Released, StoreOptions, Transaction, TransactionError,
+    NodeSpec, ReleaseError, ReleaseOutcome, StoreOptions, Transaction, TransactionError,
     TransactionManager, View, dsl,
 };
 
@@ -72,7 +72,7 @@ fn lock_10_a_lock_held_by_id_is_revoked() {
     let refused = store.begin_with(id).unwrap_err();
     assert_eq!(refused, JoinError::Mismatch { expected, got });
     unharmed(&store, next);
-    assert_eq!(store.release_lock(id), Ok(Released::NothingHeld));
+    assert_eq!(store.release_lock(id), Err(ReleaseError::NotHeld { id }));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn lock_10_each_of_a_line_has_the_whole_limit() {
     let [last] = held[..] else {
         panic!("one is left");
     };
-    assert_eq!(store.release_lock(last), Ok(Released::Freed));
+    assert_eq!(store.release_lock(last), Ok(ReleaseOutcome::Freed));
 }
 
 /// Only grants that are released by id are remembered, so that others do not displace them. The transaction learns of its
@@ -300,7 +300,7 @@ fn watched_by_the_last(
     let last = last.join().unwrap().unwrap();
     let revoked = ReleaseError::Revoked { id: holder.lock_id };
     assert_eq!(store.release_lock(holder.lock_id), Err(revoked));
-    assert_eq!(store.release_lock(last), Ok(Released::Freed));
+    assert_eq!(store.release_lock(last), Ok(ReleaseOutcome::Freed));
     assert_eq!(store.lock_stats().total_revocations, 1);
 }
 
@@ -339,7 +339,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_granted_the_lock() {
         let mut held = held;
         for waiter in leaving {
             clock.advance(LIMIT / 2);
-            assert_eq!(store.release_lock(held), Ok(Released::HandedOver));
+            assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
             held = waiter.join().unwrap().unwrap();
         }
     });
@@ -362,7 +362,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_executed_by_another_threa
         .collect();
     let next = waits(&store, 4, AcquireOptions::new());
     let last = waits(&store, 5, AcquireOptions::new());
-    assert_eq!(store.release_lock(held), Ok(Released::HandedOver));
+    assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
     for list in lists {
         list.join().unwrap().unwrap();
     }
@@ -372,7 +372,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_executed_by_another_threa
     let last = last.join().unwrap().unwrap();
     let revoked = ReleaseError::Revoked { id: next };
     assert_eq!(store.release_lock(next), Err(revoked));
-    assert_eq!(store.release_lock(last), Ok(Released::Freed));
+    assert_eq!(store.release_lock(last), Ok(ReleaseOutcome::Freed));
 }
 
 /// A long line of holders that stay almost as long as they may, and of which none is revoked.
@@ -385,9 +385,9 @@ fn lock_10_of_many_that_keep_the_limit_none_is_revoked() {
         .collect();
     for waiter in waiters {
         clock.advance(LIMIT - Duration::from_nanos(1));
-        assert_eq!(store.release_lock(held), Ok(Released::HandedOver));
+        assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
         held = waiter.join().unwrap().unwrap();
     }
-    assert_eq!(store.release_lock(held), Ok(Released::Freed));
+    assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::Freed));
     assert_eq!(store.lock_stats().total_revocations, 0);
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{AcquireOptions, CancelToken, DataStore, LockError, Released, TimeoutEvidence};
+use doclock::{AcquireOptions, CancelToken, DataStore, LockError, ReleaseOutcome, TimeoutEvidence};
 
 use crate::{patient, timed_store, timeout_of, until_waiting};
 
@@ -110,7 +110,7 @@ fn lock_06_released_in_time_the_waiter_gets_it() {
         let waiter = scope.spawn(|| store.lock("waiter").map(|guard| guard.id()));
         until_waiting(&store, 1);
         clock.advance(Duration::from_millis(4_999));
-        assert_eq!(store.release_lock(held), Ok(Released::HandedOver));
+        assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
         // Granted now, so a limit that passes before the waiter wakes changes nothing.
         clock.advance(Duration::from_secs(60));
         waiter.join().unwrap().unwrap();

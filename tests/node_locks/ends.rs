@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use doclock::{JoinError, NodeGuard, ReleaseError, Released, Scope, Transaction};
+use doclock::{JoinError, NodeGuard, ReleaseError, Scope, Transaction};
 
 use super::{ask, blocked, document, node, take};
 
@@ -24,7 +24,7 @@ fn node_locks_01_nodes_can_be_released_by_id() {
         drop(guard);
         let again = store.release_lock(id);
         match other {
-            None => assert_eq!(again, Ok(Released::NothingHeld)),
+            None => assert_eq!(again, Err(ReleaseError::NotHeld { id })),
             Some(other) => {
                 let (expected, got) = (other.id(), id);
                 assert_eq!(again, Err(ReleaseError::Mismatch { expected, got }));

@@ -234,6 +234,6 @@ fn transaction_06_under_a_lock_held_by_id_the_result_is_the_same_and_the_lock_st
     let error = manager(&store)
         .execute_under(lock, [delete_node().on("note")])
         .unwrap_err();
-    assert!(matches!(error, TransactionError::Join(JoinError::NotHeld { got }) if got == lock));
+    assert!(matches!(error, TransactionError::Join(JoinError::NotHeld { id }) if id == lock));
     assert_eq!(text(&store.snapshot(), "note"), "xHello");
 }

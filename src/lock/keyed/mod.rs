@@ -400,6 +400,7 @@ fn asker<'a>(
         label: options.label.as_ref(),
         call_site,
         thread: thread_number(),
+        bound: true,
         transaction: false,
     }
 }

@@ -39,6 +39,7 @@ impl Taken {
             label: None,
             call_site: Location::caller(),
             thread: 0,
+            bound: true,
             transaction: false,
         };
         let measured = weight.map(|weight| Measured { at, weight });
@@ -56,7 +57,7 @@ impl Taken {
     fn release(&mut self, id: LockId) {
         let now = self.now();
         self.state.observe(now.at);
-        assert!(self.state.release(id, now).unwrap().is_some());
+        self.state.release(id, now).unwrap();
     }
 
     fn stats(&mut self) -> LockStats {

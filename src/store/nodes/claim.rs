@@ -119,6 +119,7 @@ impl Transaction {
             label: None,
             call_site: nodes.call_site,
             thread: nodes.thread,
+            bound: true,
             transaction: true,
         };
         let store = &self.held.store;

@@ -225,7 +225,7 @@ fn lock_18_the_types_of_lists_on_their_way_cross_threads() {
     is_shared::<doclock::QueueEntry>();
     is_shared::<doclock::DurationSummary>();
     is_shared::<doclock::Priority>();
-    is_shared::<doclock::Released>();
+    is_shared::<doclock::ReleaseOutcome>();
     is_shared::<doclock::ReleaseError>();
     is_shared::<doclock::JoinError>();
     is_shared::<doclock::CommitError>();

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    CancelToken, DataStore, Editor, LockError, Operation, Priority, ReleaseError, Released,
-    StoreOptions, TransactionManager, dsl,
+    CancelToken, DataStore, Editor, LockError, Operation, Priority, ReleaseError, StoreOptions,
+    TransactionManager, dsl,
 };
 
 use super::{Form, Notes, Scene, act, any_thread, in_both_forms, pause, until};
@@ -55,7 +55,7 @@ fn lock_03_the_grant_of_a_list_is_released_by_no_id(form: Form) {
     inside.resume();
     assert_eq!(list.join().unwrap().unwrap().version, 1);
     let store = scene.back();
-    assert_eq!(store.release_lock(id), Ok(Released::NothingHeld));
+    assert_eq!(store.release_lock(id), Err(ReleaseError::NotHeld { id }));
 }
 
 /// So many lists, one behind the other, and then their order and their threads.
