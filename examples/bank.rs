@@ -23,8 +23,10 @@ use std::time::{Duration, Instant};
 use common::{Given, number, print_line, wanted};
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, CommitError, DataStore, IdempotencyKey, Lease, LeaseError, LeaseHolder,
-    OperationError, TransactionError, TransactionManager, TransactionResult, View,
+    CommitError, DataStore, TransactionManager, View,
+    lease::{Lease, LeaseError, LeaseHolder},
+    lock::AcquireOptions,
+    transaction::{IdempotencyKey, OperationError, TransactionError, TransactionResult},
 };
 use lexopt::prelude::*;
 

@@ -20,7 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Given, number, print_line, wanted};
-use doclock::{Call, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot};
+use doclock::lock::limiter::{
+    Call, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot,
+};
 use lexopt::prelude::*;
 
 const HELP: &str = "\

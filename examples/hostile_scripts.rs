@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use common::print_line;
 use doclock::dsl::*;
 use doclock::{
-    DataStore, EditError, Extent, Limit, Limits, Mark, NodeOperation, NodeSpec, Operation,
-    OperationError, TransactionError, TransactionManager,
+    DataStore, TransactionManager,
+    document::{EditError, Limit, Limits, Mark, NodeSpec},
+    transaction::{NodeOperation, Operation, OperationError, TextSpan, TransactionError},
 };
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -90,7 +91,7 @@ const SCRIPTS: [Script; 12] = [
     Script {
         name: "mark 1,000 nodes",
         document: wide,
-        operation: |_| toggle_mark("bold", Extent::to(0, "n999", 3)).on("n0"),
+        operation: |_| toggle_mark("bold", TextSpan::to(0, "n999", 3)).on("n0"),
     },
     Script {
         name: "type into a million characters",

@@ -22,8 +22,9 @@ use std::time::{Duration, Instant, SystemTime};
 use common::{Given, number, print_line, wanted};
 use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
-    Claim, CommitError, DataStore, DeadLetter, Failure, Feed, Handled, Inbox, InboxOptions,
-    InboxStats, Message, NodeSpec, Transaction, View,
+    CommitError, DataStore, Transaction, View,
+    document::NodeSpec,
+    inbox::{Claim, DeadLetter, Failure, Feed, Handled, Inbox, InboxOptions, InboxStats, Message},
 };
 use lexopt::prelude::*;
 

@@ -5,8 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, EditError, LockError, ManualClock, Operation, OperationError,
-    StoreOptions, TransactionError, dsl::op,
+    StoreOptions,
+    document::EditError,
+    dsl::op,
+    lock::{AcquireOptions, CancelToken, LockError},
+    time::ManualClock,
+    transaction::{Operation, OperationError, TransactionError},
 };
 use loom::thread;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use doclock::{DataStore, Editor, Selection, StoreOptions, View, dsl::*};
+use doclock::{DataStore, Editor, StoreOptions, View, document::Selection, dsl::*};
 use loom::thread;
 
 use crate::model::{Actor, Model};

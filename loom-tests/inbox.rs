@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use crate::model::{Actor, Model, Run};
 use doclock::{
-    CommitError, DataStore, EventState, Handled, Inbox, InboxOptions, ManualClock, NodeSpec,
-    Outcome, StoreOptions, Transaction,
+    CommitError, DataStore, StoreOptions, Transaction,
+    document::NodeSpec,
+    inbox::{EventState, Handled, Inbox, InboxOptions, Outcome},
+    time::ManualClock,
 };
 
 type Message = (&'static str, ());
@@ -162,7 +164,7 @@ fn inbox_a_failed_attempt_against_its_takeover() {
         let old = inbox.claim(&EVENT).unwrap();
         clock.advance(CLAIM);
         let new = worker(run, &inbox);
-        match old.fail(doclock::Failure::transient("no network")) {
+        match old.fail(doclock::inbox::Failure::transient("no network")) {
             Outcome::Retry { .. } => run.note("failed in time"),
             Outcome::Superseded => run.note("failed too late"),
             other => panic!("{other:?}"),

@@ -4,7 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use doclock::{AcquireOptions, CancelToken, KeyedLock, KeyedOptions, LockError, ManualClock};
+use doclock::{
+    lock::{
+        AcquireOptions, CancelToken, LockError,
+        keyed::{KeyedLock, KeyedOptions},
+    },
+    time::ManualClock,
+};
 use loom::thread::{self, JoinHandle};
 
 use crate::model::{Actor, Model, Run};

@@ -6,7 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, ExecutionError, KeyedOptions, LockError, ManualClock, OwnerId,
+    OwnerId,
+    lock::{
+        AcquireOptions, CancelToken, LockError,
+        keyed::{ExecutionError, KeyedOptions},
+    },
+    time::ManualClock,
 };
 use loom::thread;
 

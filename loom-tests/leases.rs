@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, Lease, LeaseError, LeaseTarget, ManualClock, NodeSpec, StoreOptions,
-    View,
+    CommitError, DataStore, StoreOptions, View,
+    document::NodeSpec,
+    lease::{Lease, LeaseError, LeaseTarget},
+    time::ManualClock,
 };
 use loom::thread;
 

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use doclock::{Call, CancelToken, InFlightLimiter, LimiterError, LimiterOptions};
+use doclock::lock::{
+    CancelToken,
+    limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions},
+};
 use loom::thread::{self, JoinHandle};
 
 use crate::model::{Actor, Model, Run};

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, FifoLock, LockError, LockId, ManualClock,
-    ReleaseOutcome, StoreOptions,
+    DataStore, LockId, StoreOptions,
+    lock::{AcquireOptions, CancelToken, FifoLock, LockError},
+    time::ManualClock,
 };
 use loom::thread;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, ManualClock, NodeId, NodeSpec, Scope, StoreOptions, Transaction, View,
+    CommitError, DataStore, NodeId, StoreOptions, Transaction, View, document::NodeSpec,
+    lock::node::Scope, time::ManualClock,
 };
 
 use crate::model::{Actor, Model};

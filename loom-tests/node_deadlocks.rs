@@ -1,7 +1,10 @@
 //! Races that end in a refused deadlock, or must not.
 
-use doclock::LockMode::{NodeExclusive, NodeShared};
-use doclock::{DataStore, LockError, NodeGuard, Scope};
+use doclock::lock::LockMode::{NodeExclusive, NodeShared};
+use doclock::{
+    DataStore, NodeGuard,
+    lock::{LockError, node::Scope},
+};
 use loom::thread;
 
 use crate::model::Model;

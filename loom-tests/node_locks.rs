@@ -3,10 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-use doclock::LockMode::{Exclusive, NodeExclusive, NodeShared, Shared};
+use doclock::lock::LockMode::{Exclusive, NodeExclusive, NodeShared, Shared};
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, LockError, LockMode, NodeGuard, NodeLockStats,
-    NodeSpec, Priority, Scope, StoreOptions, View,
+    DataStore, NodeGuard, StoreOptions, View,
+    document::NodeSpec,
+    lock::{
+        AcquireOptions, CancelToken, LockError, LockMode, Priority,
+        node::{NodeLockStats, Scope},
+    },
 };
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread::{self, JoinHandle};

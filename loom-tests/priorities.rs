@@ -1,6 +1,9 @@
 //! Races between those who may overtake and the hand-off.
 
-use doclock::{AcquireOptions, LockError, Priority, StoreOptions};
+use doclock::{
+    StoreOptions,
+    lock::{AcquireOptions, LockError, Priority},
+};
 
 use crate::model::{Model, Run};
 use crate::site::{Site, at_rest};

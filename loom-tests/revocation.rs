@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock,
-    NodeSpec, ReleaseError, ReleaseOutcome, StoreOptions, TransactionError, View,
+    CommitError, DataStore, LockId, StoreOptions, View,
+    document::NodeSpec,
+    lock::{AcquireOptions, CancelToken, JoinError, LockError, ReleaseError, ReleaseOutcome},
+    time::ManualClock,
+    transaction::TransactionError,
 };
 use loom::sync::mpsc;
 use loom::thread;

@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, DataStore, LockError, LockId, LockStats, NodeSpec, Operation, StoreOptions,
-    TransactionError, TransactionManager, TransactionResult, View,
+    DataStore, LockId, StoreOptions, TransactionManager, View,
+    document::NodeSpec,
     dsl::{create, op},
+    lock::{AcquireOptions, LockError, LockStats},
+    transaction::{Operation, TransactionError, TransactionResult},
 };
 use loom::thread::{self, JoinHandle, ThreadId};
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use doclock::{AcquireOptions, CancelToken, DataStore, LockError, Scope};
+use doclock::{
+    DataStore,
+    lock::{AcquireOptions, CancelToken, LockError, node::Scope},
+};
 use loom::thread::{self, JoinHandle};
 
 use crate::model::{Actor, Model, Run};

@@ -4,7 +4,9 @@ use std::sync::Arc;
 // Not loom's: it only records.
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use doclock::{AcquireOptions, DataStore, NodeSpec, StoreOptions, Transaction, View};
+use doclock::{
+    DataStore, StoreOptions, Transaction, View, document::NodeSpec, lock::AcquireOptions,
+};
 use loom::thread;
 
 use crate::model::{Actor, Model};

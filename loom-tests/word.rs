@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
-use doclock::{AcquireOptions, DataStore, FifoLock, LockError, ReleaseOutcome, StoreOptions};
+use doclock::{
+    DataStore, StoreOptions,
+    lock::{AcquireOptions, FifoLock, LockError},
+};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 

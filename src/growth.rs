@@ -8,8 +8,10 @@ use serde_json::Value;
 use crate::dsl::*;
 use crate::steps::counted;
 use crate::{
-    AttributeSpec, DataStore, Extent, Mark, NodeSpec, NodeType, Operation, Schema, StoreOptions,
-    TransactionManager, ValueType,
+    DataStore, StoreOptions, TransactionManager,
+    document::{Mark, NodeSpec},
+    schema::{AttributeSpec, NodeType, Schema, ValueType},
+    transaction::{Operation, TextSpan},
 };
 
 /// The smaller size of an input.
@@ -132,7 +134,7 @@ fn a_node_is_checked_against_any_number_of_allowed_values_at_once() {
 fn references_to_footnotes_before_links_are_spelled_out_at_once() {
     grows_evenly("footnotes before links", |size| {
         let page = format!("{}\n\n[^note]: text\n", "[^note]<http://a.b> ".repeat(size));
-        move || drop(crate::from_markdown(&page))
+        move || drop(crate::markdown::from_markdown(&page))
     });
 }
 
@@ -142,10 +144,10 @@ fn operations_on_many_siblings_find_each_beside_the_one_before() {
     let far = |nth: usize| format!("n{nth}");
     let operations: [(&str, &dyn Fn(usize) -> Operation); 4] = [
         ("deleteRange", &|size| {
-            delete_range(Extent::to(0, far(2 * size - 1), 0)).on(far(size))
+            delete_range(TextSpan::to(0, far(2 * size - 1), 0)).on(far(size))
         }),
         ("applyMark", &|size| {
-            apply_mark("em", Extent::to(0, far(2 * size - 1), 1)).on(far(size))
+            apply_mark("em", TextSpan::to(0, far(2 * size - 1), 1)).on(far(size))
         }),
         ("autoMergeTextNodes", &|_| auto_merge_text_nodes().on("p")),
         ("wrapInList", &|size| {
@@ -175,7 +177,7 @@ fn links_in_many_open_marks_look_at_none_of_them() {
         let (open, close) = ("*a **b ".repeat(size / 10), " c** d*".repeat(size / 10));
         let page = format!("{open}{}{close}\n", "[^note] <http://a.b> ".repeat(size));
         let page = format!("{page}\n[^note]: text\n");
-        move || drop(crate::from_markdown(&page))
+        move || drop(crate::markdown::from_markdown(&page))
     });
 }
 
@@ -262,6 +264,6 @@ fn writes_evenly(what: &str, document: impl Fn(usize) -> NodeSpec) {
         let store = DataStore::new();
         let mut on = store.begin("test").unwrap();
         let root = on.create(document(size));
-        move || drop(crate::to_markdown(&on, &root.unwrap()).unwrap())
+        move || drop(crate::markdown::to_markdown(&on, &root.unwrap()).unwrap())
     });
 }

@@ -1,4 +1,8 @@
 //! Effects that happen exactly once, of messages that are delivered at least once.
+//!
+//! **Use it** behind a queue that delivers again after a failure: [`Inbox`] commits the effect of a
+//! message and the mark that it is done in one transaction. **Do not use it** for effects outside
+//! of the store, such as an e-mail: those cannot be part of a commit.
 
 mod claim;
 mod feed;
@@ -15,12 +19,13 @@ pub use feed::{Feed, Interrupted, Interruption};
 pub use message::{Failure, Handled, Message, Outcome};
 pub use options::InboxOptions;
 
+pub use crate::store::{Cause, DeadLetter, EventState, InboxInUse, InboxStats, ReasonCount};
+
 use crate::caught::catch;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::store::{
-    Claimant, Claims, CommitError, DataStore, DeadLetter, Delivery, EventState, Failed, InboxInUse,
-    InboxKey, InboxStats, Transaction, Verdict,
+    Claimant, Claims, CommitError, DataStore, Delivery, Failed, InboxKey, Transaction, Verdict,
 };
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
@@ -28,21 +33,23 @@ use feed::Run;
 
 /// Takes in messages that may come more than once, and has each event's effect happen once.
 ///
-/// A delivery claims its event, runs the handler in a transaction, and commits the effect together with the mark that the event is
-/// done: both are published in one step, or neither. Whoever finds the mark is a duplicate. A claim whose worker does not come
-/// to an end goes stale and is taken over, with a larger fencing token; the old worker's commit is refused then.
+/// A delivery claims its event, runs the handler in a transaction, and commits the effect together
+/// with the mark that the event is done: both are published in one step, or neither. Whoever finds
+/// the mark is a duplicate. A claim whose worker does not come to an end goes stale and is taken
+/// over, with a larger fencing token; the old worker's commit is refused then.
 ///
-/// The records live in the store, beside the document, by the name of the inbox: inboxes of one name share them, and each name has its
-/// own. Clones are handles of the same inbox. An inbox takes memory from its first message until it is [removed](Self::remove).
+/// The records live in the store, beside the document, by the name of the inbox: inboxes of one
+/// name share them, and each name has its own. Clones are handles of the same inbox. An inbox takes
+/// memory from its first message until it is [removed](Self::remove).
 ///
 /// # Order
 ///
-/// Handlers run under the store's lock, one at a time, in the order in which their workers came for it. So several threads may run the same
-/// inbox, and they take turns. Events are not put in order: one that comes before what it builds on should fail as transient, and is attempted again
-/// later.
+/// Handlers run under the store's lock, one at a time, in the order in which their workers came for
+/// it. So several threads may run the same inbox, and they take turns. Events are not put in order:
+/// one that comes before what it builds on should fail as transient, and is attempted again later.
 ///
 /// ```
-/// use doclock::{DataStore, Failure, Inbox, NodeSpec, View};
+/// use doclock::{DataStore, View, document::NodeSpec, inbox::{Failure, Inbox}};
 ///
 /// let store = DataStore::new();
 /// let mut transaction = store.begin("setup")?;
@@ -81,7 +88,8 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The inbox of this name, with claims that go stale after thirty seconds and five attempts for each event.
+    /// The inbox of this name, with claims that go stale after thirty seconds and five attempts for
+    /// each event.
     pub fn new(store: &DataStore, name: impl Into<SmolStr>) -> Self {
         Self::with_options(store, name, InboxOptions::new())
     }
@@ -115,17 +123,18 @@ impl Inbox {
 
     /// Takes in messages, in this thread, until nobody can send any more and none waits.
     ///
-    /// An event that fails in passing is attempted again when that is due; other messages are not held up by it. A message that meets the
-    /// claim of another worker is kept and looked at again, until the event is done or its claim stale. So whatever was taken from the
-    /// channel is settled when this returns `Ok`.
+    /// An event that fails in passing is attempted again when that is due; other messages are not
+    /// held up by it. A message that meets the claim of another worker is kept and looked at again,
+    /// until the event is done or its claim stale. So whatever was taken from the channel is
+    /// settled when this returns `Ok`.
     ///
-    /// A panic of the handler is caught: the transaction is rolled back and the attempt counts as failed in passing. The
-    /// handler's own variables are as the panic left them.
+    /// A panic of the handler is caught: the transaction is rolled back and the attempt counts as
+    /// failed in passing. The handler's own variables are as the panic left them.
     ///
     /// # Errors
     ///
-    /// [`Interrupted`], with the messages that are not settled: the feed's token was cancelled, or the thread holds the store's
-    /// lock already.
+    /// [`Interrupted`], with the messages that are not settled: the feed's token was cancelled, or
+    /// the thread holds the store's lock already.
     #[track_caller]
     pub fn run<'a, M: Message + Send + 'static>(
         &'a self,
@@ -135,8 +144,8 @@ impl Inbox {
         Run::new(self, feed.into()).work(handler)
     }
 
-    /// Takes in one delivery of a message and tells what became of it. If that is not [settled](Outcome::is_settled), the message
-    /// has to be delivered again.
+    /// Takes in one delivery of a message and tells what became of it. If that is not
+    /// [settled](Outcome::is_settled), the message has to be delivered again.
     ///
     /// # Errors
     ///
@@ -144,12 +153,12 @@ impl Inbox {
     /// lock is an attempt that failed in passing.
     ///
     /// ```
-    /// use doclock::{DataStore, Failure, Inbox, Outcome};
+    /// use doclock::{DataStore, inbox::{Failure, Inbox, Outcome}};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
     /// let outcome = inbox.process(&("evt-1", 5), |_, _| Err(Failure::transient("no network")))?;
     /// assert!(matches!(outcome, Outcome::Retry { .. }));
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     #[track_caller]
     pub fn process<M: Message>(
@@ -170,8 +179,9 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// What becomes of this delivery instead: [`Outcome::Duplicate`], [`Buried`](Outcome::Buried), [`TooOld`](Outcome::TooOld),
-    /// [`Taken`](Outcome::Taken), or [`Dead`](Outcome::Dead) if the event has had all its attempts and the last did not say how it ended.
+    /// What becomes of this delivery instead: [`Outcome::Duplicate`], [`Buried`](Outcome::Buried),
+    /// [`TooOld`](Outcome::TooOld), [`Taken`](Outcome::Taken), or [`Dead`](Outcome::Dead) if the
+    /// event has had all its attempts and the last did not say how it ended.
     pub fn claim(&self, message: &impl Message) -> Result<Claim<'_>, Outcome> {
         self.claim_as(&self.owner, message, true)
     }
@@ -224,19 +234,19 @@ impl Inbox {
         self.with_claims(|claims, now| claims.state(id, now))
     }
 
-    /// The dead letters, in the order in which they died. Messages without an event id are among them, the latest
-    /// [`DeadLetter::NAMELESS`].
+    /// The dead letters, in the order in which they died. Messages without an event id are among
+    /// them, the latest [`DeadLetter::NAMELESS`].
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         let mut dead = self.with_claims(|claims, now| claims.dead(now));
         dead.sort_unstable_by_key(|(number, _)| *number);
         dead.into_iter().map(|(_, letter)| letter).collect()
     }
 
-    /// Allows a dead event all its attempts again. The inbox keeps no messages, so this one has to be delivered again. Returns whether the event was
-    /// dead.
+    /// Allows a dead event all its attempts again. The inbox keeps no messages, so this one has to
+    /// be delivered again. Returns whether the event was dead.
     ///
     /// ```
-    /// use doclock::{DataStore, Failure, Inbox, Outcome};
+    /// use doclock::{DataStore, inbox::{Failure, Inbox, Outcome}};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
     /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
@@ -245,7 +255,7 @@ impl Inbox {
     /// // The currency is known now.
     /// assert!(inbox.revive("evt-1"));
     /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Done { .. }));
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn revive(&self, id: &str) -> bool {
         self.with_claims(|claims, now| claims.revive(id, now))
@@ -253,16 +263,17 @@ impl Inbox {
 
     /// Forgets all events that are done or dead and were sent before this moment. Returns how many.
     ///
-    /// No event can have its effect again for that. The inbox remembers when the newest was sent of those that it forgot. A message
-    /// that was sent no later, and of whose event there is no record, may be a late duplicate of one of them, so it is
-    /// [`TooOld`](Outcome::TooOld) and never handled. The price: neither is one that comes for the first time and was
-    /// sent that long ago. So forget what is older than any message that may still come for the first time.
+    /// No event can have its effect again for that. The inbox remembers when the newest was sent of
+    /// those that it forgot. A message that was sent no later, and of whose event there is no
+    /// record, may be a late duplicate of one of them, so it is [`TooOld`](Outcome::TooOld) and
+    /// never handled. The price: neither is one that comes for the first time and was sent that
+    /// long ago. So forget what is older than any message that may still come for the first time.
     ///
-    /// Events that are claimed or wait are not forgotten. Those whose messages do not say when they were sent are forgotten by
-    /// [`prune_untimed`](Self::prune_untimed).
+    /// Events that are claimed or wait are not forgotten. Those whose messages do not say when they
+    /// were sent are forgotten by [`prune_untimed`](Self::prune_untimed).
     ///
     /// ```
-    /// use doclock::{DataStore, Inbox, Outcome};
+    /// use doclock::{DataStore, inbox::{Inbox, Outcome}};
     /// use std::time::{Duration, SystemTime};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
@@ -273,21 +284,22 @@ impl Inbox {
     /// assert_eq!(inbox.prune(day(2)), 1);
     /// assert_eq!(inbox.event("evt-1"), None);
     /// assert_eq!(inbox.process(&("evt-1", day(1), ()), |_, _| Ok(()))?, Outcome::TooOld);
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn prune(&self, sent_before: SystemTime) -> usize {
         self.in_pieces(|claims, piece, _| claims.prune(sent_before, piece))
     }
 
-    /// Forgets all events whose messages do not say when they were [sent](Message::sent_at) and that have been done or dead for
-    /// at least this long, by the store's clock. Returns how many.
+    /// Forgets all events whose messages do not say when they were [sent](Message::sent_at) and
+    /// that have been done or dead for at least this long, by the store's clock. Returns how many.
     ///
-    /// A message of such an event that is delivered again is new: if the event was done, it has its effect a second time. So the time
-    /// has to be longer than the longest time after which a message may be delivered again. A message that says when it was sent
-    /// needs no such trust: see [`prune`](Self::prune).
+    /// A message of such an event that is delivered again is new: if the event was done, it has its
+    /// effect a second time. So the time has to be longer than the longest time after which a
+    /// message may be delivered again. A message that says when it was sent needs no such trust:
+    /// see [`prune`](Self::prune).
     ///
     /// ```
-    /// use doclock::{DataStore, Inbox, ManualClock, Outcome, StoreOptions};
+    /// use doclock::{DataStore, StoreOptions, inbox::{Inbox, Outcome}, time::ManualClock};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new();
@@ -300,19 +312,20 @@ impl Inbox {
     /// assert_eq!(inbox.process(&("evt-1", ()), |_, _| Ok(()))?, Outcome::Duplicate);
     /// assert_eq!(inbox.prune_untimed(week), 1);
     /// assert!(matches!(inbox.process(&("evt-1", ()), |_, _| Ok(()))?, Outcome::Done { .. }));
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn prune_untimed(&self, settled_for: Duration) -> usize {
         self.in_pieces(|claims, piece, now| claims.prune_untimed(settled_for, piece, now))
     }
 
-    /// Forgets a dead event, whether or not its message says when it was sent. Returns whether the event was dead.
+    /// Forgets a dead event, whether or not its message says when it was sent. Returns whether the
+    /// event was dead.
     ///
-    /// A dead event has had no effect, so no effect happens twice for that. A message of the event that is delivered again is
-    /// attempted as a new one.
+    /// A dead event has had no effect, so no effect happens twice for that. A message of the event
+    /// that is delivered again is attempted as a new one.
     ///
     /// ```
-    /// use doclock::{DataStore, Failure, Inbox};
+    /// use doclock::{DataStore, inbox::{Failure, Inbox}};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
     /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
@@ -321,28 +334,29 @@ impl Inbox {
     ///     assert!(inbox.forget(&letter.event_id));
     /// }
     /// assert!(inbox.dead_letters().is_empty());
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn forget(&self, id: &str) -> bool {
         self.with_claims(|claims, _| claims.forget(id))
     }
 
-    /// Forgets all that the inbox knows, and gives its memory back: every record and dead letter, the time of the newest event that was
-    /// pruned, and the figures.
+    /// Forgets all that the inbox knows, and gives its memory back: every record and dead letter,
+    /// the time of the newest event that was pruned, and the figures.
     ///
-    /// After that no event is known to be done: a message that is delivered again has its effect again. So remove an inbox when its
-    /// messages cannot come any more.
+    /// After that no event is known to be done: a message that is delivered again has its effect
+    /// again. So remove an inbox when its messages cannot come any more.
     ///
-    /// Handles of the inbox stay usable. The next message that one of them takes in makes the inbox anew, as does
-    /// [`Inbox::new`] with the same name. Stale claims end: a commit under one returns [`CommitError::Superseded`]. Fencing tokens
-    /// rise over a removal as they do without one.
+    /// Handles of the inbox stay usable. The next message that one of them takes in makes the inbox
+    /// anew, as does [`Inbox::new`] with the same name. Stale claims end: a commit under one
+    /// returns [`CommitError::Superseded`]. Fencing tokens rise over a removal as they do without
+    /// one.
     ///
     /// # Errors
     ///
     /// [`InboxInUse`]: a worker holds a claim that is not stale. Nothing was forgotten.
     ///
     /// ```
-    /// use doclock::{DataStore, Inbox, Outcome};
+    /// use doclock::{DataStore, inbox::{Inbox, Outcome}};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "import of 4 May");
     /// inbox.process(&("row 1", ()), |_, _| Ok(()))?;
@@ -354,7 +368,8 @@ impl Inbox {
         self.store.remove_inbox(&self.key)
     }
 
-    /// Forgets a piece at a time, so that readers do not wait for long. Returns how many events were forgotten.
+    /// Forgets a piece at a time, so that readers do not wait for long. Returns how many events
+    /// were forgotten.
     fn in_pieces(
         &self,
         forget: impl Fn(&mut Claims, usize, MonotonicTime) -> (usize, bool),

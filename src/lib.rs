@@ -9,7 +9,7 @@
 //! - **One writer at a time, in strict order.** Two transactions do not run beside each other, even where they would
 //!   not meet. What you get for it: no conflicts, no retries, no deadlocks, and an order that everybody sees. Those that need
 //!   only a part of the document can [lock nodes](DataStore::begin_on) and run side by side, at the price of all three.
-//! - **In memory.** A process that ends takes its documents with it. [`Commit`]s are data, to be written wherever you
+//! - **In memory.** A process that ends takes its documents with it. [`Commit`](events::Commit)s are data, to be written wherever you
 //!   like.
 //! - **Threads, not tasks.** Waiting blocks the thread that waits.
 //! - **A snapshot that is alive makes commits copy** what they would otherwise change in place: a few
@@ -18,7 +18,7 @@
 //! # One worked example
 //!
 //! ```
-//! use doclock::{DataStore, Editor, TransactionError, View, check, dsl::*};
+//! use doclock::{DataStore, Editor, View, document::check, dsl::*, transaction::TransactionError};
 //!
 //! let store = DataStore::new();
 //! let editor = Editor::new(store.clone(), "ann");
@@ -56,15 +56,21 @@
 //!
 //! # Where things are
 //!
-//! | room | what it holds |
+//! At the root: the store ([`DataStore`]) and what begins on it ([`Transaction`], [`TransactionManager`], [`Editor`]),
+//! what is read ([`Snapshot`], [`View`]), ids, the operations as functions ([`dsl`]), and a [`prelude`].
+//!
+//! | module | what it holds |
 //! |---|---|
-//! | `queue` | the line in which everything waits: pure, first in first out for each [`Priority`]; [`LockMode`] |
-//! | `lock` | [`FifoLock`], its guard, [`Scope`], [`Deadlock`], cancellation, statistics, errors; [`KeyedLock`]; [`InFlightLimiter`] |
-//! | `document` | [`Node`], [`Text`], [`Marks`], [`Change`] and its inverse, [`Snapshot`], [`View`], [`Schema`], [`Selection`], the overlay |
-//! | `store` | [`DataStore`], [`Transaction`], [`NodeLocks`], [`Lease`], [`Commit`], [`Subscription`] and [`Filter`] |
-//! | `transaction` | [`Operation`], the [`dsl`], [`TransactionManager`], [`Hooks`], [`Editor`] with undo and redo |
-//! | `inbox` | [`Inbox`]: messages that come at least once, with effects that happen exactly once |
-//! | `markdown` | from Markdown and back, with the feature of that name |
+//! | [`document`] | nodes, text, marks, primitive changes and their inverses, selections, limits |
+//! | [`schema`] | which documents are allowed |
+//! | [`transaction`] | operations as data, their results and errors, hooks, retries |
+//! | [`history`] | undo and redo of an [`Editor`] |
+//! | [`events`] | commits as data, subscriptions and filters |
+//! | [`lease`] | nodes that an owner locks for a duration |
+//! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
+//! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
+//! | `markdown` | Markdown into nodes and back, with the feature of that name |
+//! | [`time`] | clocks, and one that tests turn by hand |
 //!
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
 //! `docs/performance.md` what it costs.
@@ -77,64 +83,40 @@ extern crate self as doclock;
 mod bare;
 mod brief;
 mod caught;
-mod document;
+pub mod document;
 mod fit;
 #[cfg(all(test, not(loom)))]
 mod growth;
 mod hashing;
 mod id;
-mod inbox;
+pub mod inbox;
 mod json;
-mod lock;
+pub mod lock;
 #[cfg(feature = "markdown")]
-mod markdown;
+pub mod markdown;
+pub mod prelude;
 mod queue;
 mod steps;
 mod store;
 mod sync;
-mod time;
-mod transaction;
+pub mod time;
+pub mod transaction;
 
 #[cfg(feature = "bare")]
 #[doc(hidden)]
 pub use bare::Bare;
-pub use document::{
-    AttributeFault, AttributePatch, AttributeSpec, Attributes, Change, Children, Conflict, Cut,
-    Descendants, EditError, ExpressionError, Fault, Fragment, Half, JsonError, LeaseTarget,
-    LeaseTargets, Limit, LimitExceeded, Limits, Mark, MarkType, Marks, MarksChange, Node,
-    NodeSelection, NodeSpec, NodeType, Place, Position, Schema, SchemaBuilder, SchemaError,
-    SchemaViolation, Selection, Snapshot, Text, TextSelection, ValueType, View, check,
-};
+#[doc(inline)]
+pub use document::schema;
+pub use document::{Snapshot, View};
 pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
-pub use inbox::{
-    Claim, Failure, Feed, Handled, Inbox, InboxOptions, Interrupted, Interruption, Message, Outcome,
-};
-pub use lock::{
-    AcquireOptions, Aimd, Call, CallEvidence, CallSite, CancelEvidence, CancelToken, Deadlock,
-    DeadlockLink, DurationSummary, Execution, ExecutionError, FifoLock, InFlightLimiter, JoinError,
-    KeySnapshot, KeyedLock, KeyedOptions, KeyedStats, LimiterError, LimiterFigures, LimiterKey,
-    LimiterOptions, LimiterSnapshot, Load, LockDump, LockError, LockGuard, LockInfo, LockStats,
-    NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Permit, QueueEntry, ReleaseError,
-    ReleaseOutcome, Scope, Signal, TaskPanic, TimeoutEvidence, Turn,
-};
-#[cfg(feature = "markdown")]
-pub use markdown::{
-    MarkdownOptions, TargetFilter, from_markdown, from_markdown_with, to_markdown, to_markdown_with,
-};
-pub use queue::{LockMode, Priority};
 pub use store::{
-    AliasError, Cause, Commit, CommitError, CommitEvent, Committed, DataStore, DeadLetter,
-    EventState, ExecutedOperation, Filter, InboxInUse, InboxStats, Lease, LeaseError, LeaseHolder,
-    LeaseInfo, LeaseLost, NodeGuard, NodeLocks, ReasonCount, Savepoint, SavepointError,
-    StoreOptions, Subscription, TakenOut, Transaction,
+    AliasError, CommitError, DataStore, NodeGuard, NodeLocks, Savepoint, SavepointError,
+    StoreOptions, TakenOut, Transaction,
 };
-pub use time::{Clock, ManualClock};
-pub use transaction::{
-    Alias, BeforeHook, Callback, Child, EditGroup, Editor, Extent, HistoryOptions, HookFailure,
-    HookId, Hooks, IdempotencyKey, InHistory, IntoOperations, NodeOperation, NodeRef, Operation,
-    OperationError, PanicPayload, Pattern, PatternError, Refusal, ScriptError, TransactionError,
-    TransactionManager, TransactionResult, Transient, UndoError, dsl, parse_operations, retry,
-};
+#[doc(inline)]
+pub use store::{events, lease};
+#[doc(inline)]
+pub use transaction::{Editor, TransactionManager, dsl, history};
 
 /// The pages whose examples are tests.
 #[cfg(doctest)]

@@ -1,4 +1,8 @@
-//! Markdown into a tree of nodes and back.
+//! Markdown into nodes and back.
+//!
+//! **Use it** to import and export documents: [`from_markdown`] and [`to_markdown`]. What is read
+//! from Markdown is written so that it reads the same. **Do not use it** to store documents that
+//! have types or marks of their own: Markdown cannot express them, and drops them.
 
 mod inline;
 mod read;
@@ -11,7 +15,8 @@ pub use self::target::{MarkdownOptions, TargetFilter};
 use crate::document::{EditError, NodeSpec, View};
 use crate::id::NodeId;
 
-/// What stands for an image without a description or a link without words: a mark needs something to cover.
+/// What stands for an image without a description or a link without words: a mark needs something
+/// to cover.
 const OBJECT: char = '\u{FFFC}';
 
 /// What is read beside CommonMark.
@@ -22,8 +27,8 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 
 /// The document that a Markdown text describes. Every text describes one.
 ///
-/// Read is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. The top is of the type `document`;
-/// below it are
+/// Read is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. The top is of
+/// the type `document`; below it are
 ///
 /// | node | attributes | in it |
 /// |---|---|---|
@@ -54,7 +59,9 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 /// that shows a document must show it as text, or sanitize it.
 ///
 /// ```
-/// use doclock::{DataStore, Mark, NodeSpec, View, from_markdown, to_markdown};
+/// use doclock::{
+///     DataStore, View, document::{Mark, NodeSpec}, markdown::{from_markdown, to_markdown},
+/// };
 ///
 /// let document = from_markdown("A *small* page.");
 /// let text = NodeSpec::new("inline-text").with_text("A small page.").with_marks([Mark::new("em", 2..7)]);
@@ -74,7 +81,7 @@ pub fn from_markdown(text: &str) -> NodeSpec {
 /// source.
 ///
 /// ```
-/// use doclock::{MarkdownOptions, from_markdown, from_markdown_with};
+/// use doclock::markdown::{MarkdownOptions, from_markdown, from_markdown_with};
 ///
 /// let text = "[a](https://example.org) [b](javascript:alert) ![c](data:text/html,x)";
 /// let document = from_markdown_with(text, &MarkdownOptions::untrusted());
@@ -86,13 +93,14 @@ pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
 
 /// A node with all below it as Markdown.
 ///
-/// What [`from_markdown`] reads is read again from what this writes, node by node and mark by mark. The spelling may
-/// differ: headings begin with `#`, code is fenced, lines are not wrapped.
+/// What [`from_markdown`] reads is read again from what this writes, node by node and mark by mark.
+/// The spelling may differ: headings begin with `#`, code is fenced, lines are not wrapped.
 ///
-/// Of a node of an unknown type, the text is a paragraph, and what is below it follows. Unknown marks are left out,
-/// and so is what Markdown cannot say: an empty paragraph, for example. Where two links overlap, the second begins
-/// where the first ends. A link or an image that begins in another ends there at the latest. A mark over a part of a
-/// reference to a footnote covers all of it.
+/// Of a node of an unknown type, the text is a paragraph, and what is below it follows. Unknown
+/// marks are left out, and so is what Markdown cannot say: an empty paragraph, for example. Where
+/// two links overlap, the second begins where the first ends. A link or an image that begins in
+/// another ends there at the latest. A mark over a part of a reference to a footnote covers all of
+/// it.
 ///
 /// # Errors
 ///

@@ -3,9 +3,8 @@
 mod claims;
 mod commit;
 mod edit;
-mod events;
-mod filter;
-mod leases;
+pub mod events;
+pub mod lease;
 mod nodes;
 mod options;
 mod publish;
@@ -23,11 +22,11 @@ pub(crate) use claims::{
     Aftermath, Claimant, Claims, Delivery, Failed, FailedKind, InboxKey, Verdict,
 };
 pub use claims::{Cause, DeadLetter, EventState, InboxInUse, InboxStats, ReasonCount};
-pub use commit::{Commit, CommitError, Committed, ExecutedOperation};
-pub use events::{CommitEvent, Subscription};
+pub use commit::CommitError;
+pub(crate) use commit::{Commit, Committed, ExecutedOperation};
+use events::{Filter, Subscription};
 pub(crate) use events::{Observer, ObserverId, Witnessed};
-pub use filter::Filter;
-pub use leases::{Lease, LeaseError, LeaseHolder, LeaseInfo, LeaseLost};
+use lease::LeaseLost;
 pub(crate) use nodes::Needs;
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
@@ -37,7 +36,8 @@ use transaction::Held;
 pub use transaction::{AliasError, Savepoint, SavepointError, TakenOut, Transaction};
 pub(crate) use transaction::{EndedBy, Publication};
 
-use crate::document::{Schema, Snapshot};
+use crate::document::Snapshot;
+use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, TransactionId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo,
@@ -58,7 +58,7 @@ use events::Events;
 /// the time that it takes to copy what they return.
 ///
 /// ```
-/// use doclock::{DataStore, NodeSpec, View};
+/// use doclock::{DataStore, View, document::NodeSpec};
 ///
 /// let store = DataStore::new();
 /// let mut transaction = store.begin("ann")?;
@@ -122,7 +122,7 @@ impl DataStore {
     }
 
     /// An id that no node of this store has or will have, for a node to be created with
-    /// [`NodeSpec::with_id`](crate::NodeSpec::with_id). `None` when the numbers are used up, which takes 2⁶⁴ of
+    /// [`NodeSpec::with_id`](crate::document::NodeSpec::with_id). `None` when the numbers are used up, which takes 2⁶⁴ of
     /// them.
     pub fn generate_id(&self) -> Option<NodeId> {
         self.0.ids.generate()
@@ -185,7 +185,7 @@ impl DataStore {
     /// [`JoinError`]: the id is not that of the holder, or a transaction is open already.
     ///
     /// ```
-    /// use doclock::{DataStore, NodeSpec};
+    /// use doclock::{DataStore, document::NodeSpec};
     ///
     /// let store = DataStore::new();
     /// let id = store.acquire_lock("front end")?;
@@ -230,7 +230,7 @@ impl DataStore {
     /// the nodes that it touches and those above them.
     ///
     /// ```
-    /// use doclock::{DataStore, Editor, Filter, dsl::*};
+    /// use doclock::{DataStore, Editor, dsl::*, events::Filter};
     ///
     /// let store = DataStore::new();
     /// let editor = Editor::new(store.clone(), "ann");
@@ -246,7 +246,7 @@ impl DataStore {
     ///
     /// let versions: Vec<u64> = chapter.receiver().try_iter().map(|event| event.commit.version).collect();
     /// assert_eq!(versions, [1, 3, 4]);
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn subscribe_to(&self, capacity: usize, filter: Filter) -> Subscription {
         self.0.events.subscribe(capacity, filter)
@@ -321,7 +321,7 @@ impl DataStore {
     /// Waits for the lock and holds it until the returned guard is dropped.
     ///
     /// Grants follow the order in which they were asked for, by whatever method. The wait ends with the grant,
-    /// with the wait limit, or by a [`CancelToken`](crate::CancelToken); if a grant races one of the others, the grant
+    /// with the wait limit, or by a [`CancelToken`](crate::lock::CancelToken); if a grant races one of the others, the grant
     /// counts.
     ///
     /// # Errors
@@ -330,7 +330,7 @@ impl DataStore {
     /// queue was full; or the calling thread holds the lock already and would wait for itself.
     ///
     /// ```
-    /// use doclock::{DataStore, LockError};
+    /// use doclock::{DataStore, lock::LockError};
     ///
     /// let store = DataStore::new();
     /// let guard = store.lock("ann")?;

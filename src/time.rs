@@ -1,16 +1,34 @@
-//! Clocks and deadlines. Everything that needs the time is handed a [`Clock`].
+//! Clocks. A store, a lock and an inbox read the time from the [`Clock`] that their options set.
 //!
-//! A clock has two hands, and each has a type of its own:
+//! **Use it** in tests: a [`ManualClock`] moves only when it is advanced, so a test of a timeout
+//! needs no sleep. **Do not use it** to measure time in a program.
 //!
-//! - [`Timestamp`] measures. The system clock reads it from the processor's time-stamp counter (by the quanta crate),
-//!   because two readings of the operating system's clock would cost more than the lock that they measure. The counter is
-//!   not calibrated: it may run some hundred parts per million fast or slow. It serves statistics, sampling, the time for
-//!   which a thread spins or serves others, and the latency that an adaptive limit follows.
-//! - [`MonotonicTime`] decides. It is the operating system's monotonic clock. Deadlines, hold limits, leases, claims, pauses
-//!   before a retry and the intervals of undo groups are made of it, and no conversion leads from one type to the other. So
-//!   no outcome depends on how the counter was calibrated.
+//! ```
+//! use std::time::Duration;
 //!
-//! [`ManualClock`] moves only when it is advanced: tests of timeouts need no sleep.
+//! use doclock::lease::LeaseTarget;
+//! use doclock::time::ManualClock;
+//! use doclock::{DataStore, StoreOptions};
+//!
+//! let clock = ManualClock::new();
+//! let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+//! let lease = store.lease(LeaseTarget::Document, "ann", Duration::from_secs(60))?;
+//! clock.advance(Duration::from_secs(61));
+//! assert!(lease.release().is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In the crate, a clock has two hands, and each has a type of its own:
+//!
+//! - `Timestamp` measures. The system clock reads it from the processor's time-stamp counter (by
+//!   the quanta crate), because two readings of the operating system's clock would cost more than
+//!   the lock that they measure. The counter is not calibrated: it may run some hundred parts per
+//!   million fast or slow. It serves statistics, sampling, the time for which a thread spins or
+//!   serves others, and the latency that an adaptive limit follows.
+//! - `MonotonicTime` decides. It is the operating system's monotonic clock. Deadlines, hold limits,
+//!   leases, claims, pauses before a retry and the intervals of undo groups are made of it, and no
+//!   conversion leads from one type to the other. So no outcome depends on how the counter was
+//!   calibrated.
 
 use std::fmt;
 use std::ops::Sub;
@@ -22,12 +40,13 @@ use std::time::{Duration, SystemTime};
 
 use crate::sync::{Mutex, rank};
 
-/// A moment for statistics: nanoseconds since a [`Clock`] began, by its counter. Only moments of one clock compare.
+/// A moment for statistics: nanoseconds since a [`Clock`] began, by its counter. Only moments of
+/// one clock compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(u64);
 
-/// A moment that decides an outcome: nanoseconds of monotonic time since a [`Clock`] began. Only moments of one clock
-/// compare.
+/// A moment that decides an outcome: nanoseconds of monotonic time since a [`Clock`] began. Only
+/// moments of one clock compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MonotonicTime(u64);
 
@@ -60,7 +79,8 @@ impl Sub for Timestamp {
     }
 }
 
-/// When something ends: by the clock that decides it, and by the machine's calendar, for whoever is told.
+/// When something ends: by the clock that decides it, and by the machine's calendar, for whoever is
+/// told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expiry {
     pub(crate) at: MonotonicTime,
@@ -98,7 +118,7 @@ impl Expiry {
 /// Cloning is cheap, and clones show the same time.
 ///
 /// ```
-/// use doclock::{Clock, DataStore, StoreOptions};
+/// use doclock::{DataStore, StoreOptions, time::Clock};
 ///
 /// let store = DataStore::with_options(StoreOptions::new().clock(Clock::system()));
 /// assert!(!store.is_locked());
@@ -155,7 +175,8 @@ impl Clock {
         Some(self.due(limit))
     }
 
-    /// The moment `delay` from now; the last one that the clock can count if that is beyond it, so each moment comes.
+    /// The moment `delay` from now; the last one that the clock can count if that is beyond it, so
+    /// each moment comes.
     pub(crate) fn due(&self, delay: Duration) -> Deadline {
         Deadline(self.monotonic().saturating_add(delay))
     }
@@ -273,10 +294,11 @@ impl SystemClock {
     }
 }
 
-/// A clock that stands still until [`advance`](ManualClock::advance) moves it, for tests of anything timed.
+/// A clock that stands still until [`advance`](ManualClock::advance) moves it, for tests of
+/// anything timed.
 ///
 /// ```
-/// use doclock::{AcquireOptions, DataStore, ManualClock, StoreOptions};
+/// use doclock::{DataStore, StoreOptions, lock::AcquireOptions, time::ManualClock};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new();
@@ -285,7 +307,7 @@ impl SystemClock {
 /// clock.advance(Duration::from_millis(30));
 /// assert_eq!(store.current_lock().unwrap().held_for, Duration::from_millis(30));
 /// drop(guard);
-/// # Ok::<(), doclock::LockError>(())
+/// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<Manual>);

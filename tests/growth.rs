@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use doclock::dsl::*;
 use doclock::{
-    Attributes, DataStore, Editor, Fragment, Mark, NodeSpec, Operation, parse_operations,
+    DataStore, Editor,
+    document::{Attributes, Fragment, Mark, NodeSpec},
+    transaction::{Operation, parse_operations},
 };
 use serde_json::{Value, json};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
@@ -283,7 +285,7 @@ fn markdown_allocates_as_much_as_it_is_long() {
     for construct in constructs {
         grows_evenly(construct, |size| {
             let page = format!("{}\n\n[^note]: text\n", construct.repeat(size));
-            move || doclock::from_markdown(&page)
+            move || doclock::markdown::from_markdown(&page)
         });
     }
 }

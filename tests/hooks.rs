@@ -10,8 +10,12 @@ use std::thread;
 use common::{PATIENCE, commit, image, store, text};
 use doclock::dsl::*;
 use doclock::{
-    BeforeHook, DataStore, Editor, HookFailure, Hooks, LockError, Operation, Refusal, Selection,
-    TransactionError, TransactionManager, TransactionResult,
+    DataStore, Editor, TransactionManager,
+    document::Selection,
+    lock::LockError,
+    transaction::{
+        BeforeHook, HookFailure, Hooks, Operation, Refusal, TransactionError, TransactionResult,
+    },
 };
 
 /// A store with the text node `note` (`Hello`), at version 1.

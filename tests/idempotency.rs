@@ -10,8 +10,11 @@ use std::thread;
 use common::{PATIENCE, SESSION, commit, id, image, store, text};
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, Commit, DataStore, Editor, Hooks, IdempotencyKey, Operation, Refusal,
-    Selection, StoreOptions, TransactionError, TransactionManager, TransactionResult, View,
+    DataStore, Editor, StoreOptions, TransactionManager, View,
+    document::Selection,
+    events::Commit,
+    lock::AcquireOptions,
+    transaction::{Hooks, IdempotencyKey, Operation, Refusal, TransactionError, TransactionResult},
 };
 
 /// A store with the text node `note` (`Hello`), at version 1.
@@ -153,7 +156,7 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
         vec![type_in("a"), type_in("a")],
         vec![insert_text(1, "a").on("note")],
         vec![type_in("a").named("alias")],
-        vec![op(|_| Ok::<_, doclock::EditError>(()))],
+        vec![op(|_| Ok::<_, doclock::document::EditError>(()))],
     ];
     for other in others {
         let outcome = manager(&store).execute_once("key", other, AcquireOptions::new());
@@ -247,7 +250,10 @@ fn transaction_07_a_transaction_that_failed_leaves_no_record() {
         )
     };
     submit(delete_node().on("nowhere")).unwrap_err();
-    submit(op(|_| -> Result<(), doclock::EditError> { panic!("no") })).unwrap_err();
+    submit(op(|_| -> Result<(), doclock::document::EditError> {
+        panic!("no")
+    }))
+    .unwrap_err();
     let refusing = hooks.before(|_, _| Err(Refusal::new("no")));
     submit(type_in("y")).unwrap_err();
     hooks.remove(refusing);
@@ -268,7 +274,7 @@ fn transaction_07_a_transaction_that_changed_nothing_leaves_a_record() {
     let looks = Arc::clone(&count);
     let look = op(move |_| {
         looks.fetch_add(1, Ordering::Relaxed);
-        Ok::<_, doclock::EditError>(())
+        Ok::<_, doclock::document::EditError>(())
     });
     let first = once(&manager, "key", look.clone());
     assert_eq!((first.version, first.changed), (1, false));

@@ -7,8 +7,16 @@ use std::time::{Duration, SystemTime};
 
 use doclock::dsl::{delete_text_range, insert_text};
 use doclock::{
-    Call, DataStore, Editor, Failure, FifoLock, InFlightLimiter, Inbox, KeyedLock, KeyedOptions,
-    LimiterOptions, ManualClock, Mark, NodeSpec, Scope, Snapshot, StoreOptions,
+    DataStore, Editor, Snapshot, StoreOptions,
+    document::{Mark, NodeSpec},
+    inbox::{Failure, Inbox},
+    lock::{
+        FifoLock,
+        keyed::{KeyedLock, KeyedOptions},
+        limiter::{Call, InFlightLimiter, LimiterOptions},
+        node::Scope,
+    },
+    time::ManualClock,
 };
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 

@@ -2,7 +2,10 @@
 
 use std::alloc::System;
 
-use doclock::{KeyedLock, KeyedOptions, ManualClock};
+use doclock::{
+    lock::keyed::{KeyedLock, KeyedOptions},
+    time::ManualClock,
+};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]

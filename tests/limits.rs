@@ -3,8 +3,10 @@
 
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, Attributes, DataStore, EditError, Editor, Fragment, Limit, LimitExceeded,
-    Limits, Mark, NodeSpec, Operation, OperationError, TransactionError, TransactionManager,
+    DataStore, Editor, TransactionManager,
+    document::{Attributes, EditError, Fragment, Limit, LimitExceeded, Limits, Mark, NodeSpec},
+    lock::AcquireOptions,
+    transaction::{Operation, OperationError, TransactionError},
 };
 use serde_json::{Value, json};
 
@@ -69,7 +71,7 @@ fn marks(count: usize) -> Vec<Mark> {
         .collect()
 }
 
-fn on_p(operation: impl Into<doclock::NodeOperation>) -> Vec<Operation> {
+fn on_p(operation: impl Into<doclock::transaction::NodeOperation>) -> Vec<Operation> {
     vec![operation.into().on("p")]
 }
 
@@ -255,7 +257,7 @@ fn transaction_04_subtrees_that_double_stop_at_the_limit() {
 /// A thousand operations of forty bytes each looked at a text of 100,000 characters.
 #[test]
 fn transaction_04_looking_again_and_again_stops_at_the_limit() {
-    let list = |look: doclock::NodeOperation| {
+    let list = |look: doclock::transaction::NodeOperation| {
         let text = insert_text(0, long(100_000)).on("p");
         let look = look.on("p");
         std::iter::once(text)

@@ -7,9 +7,14 @@ use std::time::Duration;
 
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, Failure, InFlightLimiter, Inbox, InboxOptions,
-    LeaseTarget, LockError, ManualClock, NodeId, NodeSpec, NodeType, Operation, Outcome, Schema,
-    Scope, StoreOptions, TransactionError, TransactionManager,
+    DataStore, NodeId, StoreOptions, TransactionManager,
+    document::NodeSpec,
+    inbox::{Failure, Inbox, InboxOptions, Outcome},
+    lease::LeaseTarget,
+    lock::{AcquireOptions, CancelToken, LockError, limiter::InFlightLimiter, node::Scope},
+    schema::{NodeType, Schema},
+    time::ManualClock,
+    transaction::{Operation, TransactionError},
 };
 
 const LEN: usize = 1 << 20;
@@ -143,7 +148,7 @@ fn errors_of_leases_show_owners_and_targets_in_brief() {
     let (store, clock) = store();
     let second = Duration::from_secs(1);
     let targets = || (0..100).map(|nth| LeaseTarget::from(format!("{nth:02}{}", long('n'))));
-    let targets = || targets().collect::<doclock::LeaseTargets>();
+    let targets = || targets().collect::<doclock::lease::LeaseTargets>();
     let mut lease = store.lease(targets(), long('o'), second).unwrap();
     let error = store.lease(targets(), "other", second).unwrap_err();
     assert_brief(&error, &['o', 'n']);

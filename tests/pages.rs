@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use doclock::{Limit, Limits, Operation};
+use doclock::{
+    document::{Limit, Limits},
+    transaction::Operation,
+};
 
 #[test]
 fn the_table_of_operations_has_every_operation_and_no_other() {

@@ -3,10 +3,15 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use common::{Dice, cases, commit, id, store};
 use doclock::dsl::*;
-use doclock::{Change, Cut, DataStore, Filter, NodeId, NodeSpec, Subscription, Transaction, View};
+use doclock::{
+    DataStore, NodeId, Transaction, View,
+    document::{Change, Cut, NodeSpec},
+    events::{Filter, RecvError, RecvTimeoutError, Subscription, TryRecvError},
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -59,6 +64,31 @@ fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_chann
     assert_eq!(std::sync::Arc::strong_count(&event.commit), 1);
     commit(&store, |on| on.set_text(&id("top"), "x").unwrap());
     assert_eq!(versions(&kept), [2]);
+}
+
+#[test]
+fn overlay_12_a_subscription_is_received_from_itself() {
+    let store = with_tree();
+    let events = store.subscribe(8);
+    assert_eq!(events.try_recv(), Err(TryRecvError::Empty));
+    let nothing = events.recv_timeout(Duration::ZERO);
+    assert_eq!(nothing, Err(RecvTimeoutError::Timeout));
+    for text in ["a", "b", "c", "d"] {
+        commit(&store, |transaction| {
+            transaction.set_text(&id("leaf"), text).unwrap();
+        });
+    }
+    assert_eq!(events.recv().unwrap().commit.version, 2);
+    assert_eq!(events.try_recv().unwrap().commit.version, 3);
+    let third = events.recv_timeout(Duration::ZERO).unwrap();
+    assert_eq!(third.commit.version, 4);
+    drop(store);
+    let rest: Vec<u64> = (&events)
+        .into_iter()
+        .map(|event| event.commit.version)
+        .collect();
+    assert_eq!(rest, [5]);
+    assert_eq!(events.recv(), Err(RecvError));
 }
 
 #[test]

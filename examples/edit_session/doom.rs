@@ -7,7 +7,9 @@ use doclock::dsl::{
     remove_child, set_text, text_node,
 };
 use doclock::{
-    EditError, NodeId, Operation, OperationError, Snapshot, Transaction, TransactionError, View,
+    NodeId, Snapshot, Transaction, View,
+    document::EditError,
+    transaction::{Operation, OperationError, TransactionError},
 };
 
 use crate::random::Random;

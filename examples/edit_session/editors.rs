@@ -2,8 +2,10 @@
 
 use doclock::dsl::transaction;
 use doclock::{
-    DataStore, EditError, Editor, OperationError, TransactionError, TransactionResult, UndoError,
-    View,
+    DataStore, Editor, View,
+    document::EditError,
+    history::UndoError,
+    transaction::{OperationError, TransactionError, TransactionResult},
 };
 use indicatif::ProgressBar;
 

@@ -83,7 +83,7 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
             seed,
         } => {
             let markdown = input::text(file)?;
-            let document = doclock::from_markdown(&markdown);
+            let document = doclock::markdown::from_markdown(&markdown);
             let workers = editors::workers(editors, *transactions, *seed, document.len());
             let outcome = session::run(document, workers, *transactions)?;
             Ok(Report::of_edits(file, editors, *seed, outcome))

@@ -13,7 +13,11 @@ use doclock::dsl::{
     add_child, control, create, delete_node, element, move_node, op, remove_child, set_attrs,
     set_text, text_node,
 };
-use doclock::{EditError, Mark, Node, NodeOperation, NodeSpec, Operation, Snapshot, Text, View};
+use doclock::{
+    Snapshot, View,
+    document::{EditError, Mark, Node, NodeSpec, Text},
+    transaction::{NodeOperation, Operation},
+};
 
 use crate::doom::Doom;
 use crate::random::Random;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use doclock::{DataStore, Snapshot, View, check};
+use doclock::{DataStore, Snapshot, View, document::check};
 
 /// Checks one snapshot after the other until `done` is set, and then the last one. Returns how many versions it
 /// saw, or what was wrong.

@@ -2,7 +2,11 @@
 
 use std::error::Error;
 
-use doclock::{Change, Commit, DataStore, Snapshot, Subscription};
+use doclock::{
+    DataStore, Snapshot,
+    document::Change,
+    events::{Commit, Subscription},
+};
 
 pub struct Replica(DataStore);
 

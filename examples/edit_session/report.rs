@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use doclock::LockStats;
+use doclock::lock::LockStats;
 use serde::Serialize;
 
 use crate::session::{Outcome, Size, Tally};

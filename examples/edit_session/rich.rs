@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use doclock::dsl::*;
 use doclock::{
-    Attributes, EditError, Extent, Fragment, Node, Operation, Selection, Snapshot, View,
+    Snapshot, View,
+    document::{Attributes, EditError, Fragment, Node, Selection},
+    transaction::{Operation, TextSpan},
 };
 
 use crate::random::Random;
@@ -83,8 +85,8 @@ fn mark(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
     let link = || Attributes::from_iter([("href", "#".into())]);
     // Into a later text of the same block, where there is one.
     let extent = match place.later_text(random) {
-        Some(later) => Extent::to(start, later.id(), random.below(later.text().len() + 1)),
-        None => Extent::from(start..end),
+        Some(later) => TextSpan::to(start, later.id(), random.below(later.text().len() + 1)),
+        None => TextSpan::from(start..end),
     };
     let text = place.text.id();
     Some(match random.below(8) {
@@ -121,7 +123,7 @@ fn write(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
         3 => vec![outdent_text("  ", ..).on(text)],
         4 => vec![replace_pattern("(an)d|(t)urn", "$1$2").on(text)],
         5 => match place.later_text(random) {
-            Some(later) => vec![delete_range(Extent::to(start, later.id(), 0)).on(text)],
+            Some(later) => vec![delete_range(TextSpan::to(start, later.id(), 0)).on(text)],
             None => vec![delete_range(start..end).on(text)],
         },
         _ => vec![update_node([("lang", "en".into())], Some(random.words().into()), None).on(text)],

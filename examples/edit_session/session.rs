@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{Committed, DataStore, LockStats, NodeSpec, Snapshot, View};
+use doclock::{DataStore, Snapshot, View, document::NodeSpec, events::Committed, lock::LockStats};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! One change to a text: at a place some characters go and others come.
 
-use doclock::NodeOperation;
 use doclock::dsl::{delete_text_range, insert_text, replace_text};
+use doclock::transaction::NodeOperation;
 use serde::Deserialize;
 use smol_str::SmolStr;
 

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use doclock::dsl::{control, element, text_node, transaction};
-use doclock::{DataStore, Editor, NodeId, NodeSpec, Snapshot, View};
+use doclock::{DataStore, Editor, NodeId, Snapshot, View, document::NodeSpec};
 use flate2::read::MultiGzDecoder;
 use indicatif::ProgressBar;
 use serde::Deserialize;

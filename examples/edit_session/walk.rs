@@ -1,6 +1,6 @@
 //! Finding something to edit, in a snapshot as well as in an open transaction.
 
-use doclock::{Node, View};
+use doclock::{View, document::Node};
 
 use crate::random::Random;
 

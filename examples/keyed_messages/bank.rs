@@ -6,7 +6,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use doclock::{AcquireOptions, KeyedLock, LockError, Turn};
+use doclock::lock::{
+    AcquireOptions, LockError,
+    keyed::{KeyedLock, Turn},
+};
 
 use crate::args::Options;
 

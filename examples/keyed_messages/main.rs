@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use args::{Command, Options};
 use bank::{ACCOUNTS, Bank, Intake, Ledger, Message};
-use doclock::{AcquireOptions, LockError};
+use doclock::lock::{AcquireOptions, LockError};
 
 /// What goes wrong in a thread goes on in another.
 type Failure = Box<dyn Error + Send + Sync>;

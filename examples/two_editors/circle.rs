@@ -6,8 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::{
-    AcquireOptions, DataStore, Deadlock, LockError, LockMode, NodeId, Scope, Transaction, View,
-    retry,
+    DataStore, NodeId, Transaction, View,
+    lock::{
+        AcquireOptions, LockError, LockMode,
+        node::{Deadlock, Scope},
+    },
+    transaction::retry,
 };
 
 use crate::Failure;

@@ -1,6 +1,6 @@
 //! The document: two sections, each with a title and some lines.
 
-use doclock::{DataStore, NodeId, NodeSpec};
+use doclock::{DataStore, NodeId, document::NodeSpec};
 
 use crate::Failure;
 

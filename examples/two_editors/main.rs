@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use args::Command;
-use doclock::{DataStore, to_markdown};
+use doclock::{DataStore, markdown::to_markdown};
 use overlap::Locking;
 
 /// What goes wrong in a thread goes on in another.

@@ -4,7 +4,10 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{DataStore, LockError, Scope, Transaction};
+use doclock::{
+    DataStore, Transaction,
+    lock::{LockError, node::Scope},
+};
 
 use crate::Failure;
 use crate::document::{ANN, BOB, Editor};

@@ -22,7 +22,7 @@ use crate::steps::{step, steps};
 /// nodes have takes no more than itself: they are a sorted list.
 ///
 /// ```
-/// use doclock::Attributes;
+/// use doclock::document::Attributes;
 ///
 /// let attributes = Attributes::from_iter([("level", 2.into()), ("gone", serde_json::Value::Null)]);
 /// assert_eq!(attributes.get("level"), Some(&2.into()));

@@ -202,7 +202,7 @@ impl Change {
     /// The change that leads back: applied after this one, it restores the document exactly.
     ///
     /// ```
-    /// use doclock::{Change, NodeId};
+    /// use doclock::{NodeId, document::Change};
     ///
     /// let typed = Change::SpliceText {
     ///     id: NodeId::from("title"),

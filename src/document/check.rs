@@ -9,7 +9,7 @@ use crate::id::NodeId;
 /// What is wrong with a document. A document that only transactions have written to has none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum IntegrityError {
     /// A list of children names a node that does not exist.
     #[error("node {parent} lists the child {child}, which does not exist", parent = Brief(.parent), child = Brief(.child))]
     ChildMissing {
@@ -67,24 +67,24 @@ pub enum Fault {
 ///
 /// # Errors
 ///
-/// The first [`Fault`] found.
+/// The first [`IntegrityError`] found.
 ///
 /// ```
-/// use doclock::{DataStore, check};
+/// use doclock::{DataStore, document::check};
 ///
 /// assert_eq!(check(&DataStore::new().snapshot()), Ok(()));
 /// ```
-pub fn check(document: &impl View) -> Result<(), Fault> {
+pub fn check(document: &impl View) -> Result<(), IntegrityError> {
     if let Some(id) = document.root()
         && document.node(id).is_none_or(|root| root.parent.is_some())
     {
-        return Err(Fault::Root { id: id.clone() });
+        return Err(IntegrityError::Root { id: id.clone() });
     }
     let mut listed: HashSet<&NodeId> = HashSet::new();
     for node in document.nodes() {
         check_children(document, node, &mut listed)?;
         if !node.marks.are_normal(node.text.len()) {
-            return Err(Fault::Marks {
+            return Err(IntegrityError::Marks {
                 id: node.id.clone(),
             });
         }
@@ -94,7 +94,7 @@ pub fn check(document: &impl View) -> Result<(), Fault> {
         if let Some(parent) = &node.parent
             && !listed.contains(&node.id)
         {
-            return Err(Fault::ParentDenies {
+            return Err(IntegrityError::ParentDenies {
                 parent: parent.clone(),
                 child: node.id.clone(),
             });
@@ -107,7 +107,7 @@ pub fn check(document: &impl View) -> Result<(), Fault> {
         .map(Node::id)
         .collect();
     match document.nodes().find(|node| !below_tops.contains(&node.id)) {
-        Some(node) => Err(Fault::Cycle {
+        Some(node) => Err(IntegrityError::Cycle {
             id: node.id.clone(),
         }),
         None => Ok(()),
@@ -118,17 +118,17 @@ fn check_children<'a>(
     document: &impl View,
     node: &'a Node,
     listed: &mut HashSet<&'a NodeId>,
-) -> Result<(), Fault> {
+) -> Result<(), IntegrityError> {
     for child in node.children.iter() {
         let named = document.node(child).map(Node::parent);
         let twice = !listed.insert(child);
         let (parent, child) = (node.id.clone(), child.clone());
         match named {
-            None => return Err(Fault::ChildMissing { parent, child }),
+            None => return Err(IntegrityError::ChildMissing { parent, child }),
             Some(named) if named != Some(&parent) => {
-                return Err(Fault::ChildOfAnother { parent, child });
+                return Err(IntegrityError::ChildOfAnother { parent, child });
             }
-            Some(_) if twice => return Err(Fault::ChildTwice { parent, child }),
+            Some(_) if twice => return Err(IntegrityError::ChildTwice { parent, child }),
             Some(_) => {}
         }
     }

@@ -109,7 +109,7 @@ pub enum EditError {
         len: usize,
     },
     /// The value of an attribute nests deeper than
-    /// [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
+    /// [`Attributes::MAX_LEVELS`](crate::document::Attributes::MAX_LEVELS).
     #[error(
         "attribute {attribute}{} of node {id} is nested {levels} levels deep: the limit is {limit}",
         OfMark(.mark)

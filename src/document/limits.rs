@@ -98,7 +98,7 @@ impl Limit {
 /// | eight siblings of a node that is looked for among them; 64 of a node that comes among them | 1 |
 ///
 /// ```
-/// use doclock::{DataStore, Limit, Limits, TransactionManager, dsl::*};
+/// use doclock::{DataStore, TransactionManager, document::{Limit, Limits}, dsl::*};
 ///
 /// let limits = Limits::new().with(Limit::Text, 10);
 /// let manager = TransactionManager::new(DataStore::new()).with_limits(limits);

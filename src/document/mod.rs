@@ -1,8 +1,34 @@
-//! Documents as values: nodes, the table that holds them, and the changes that lead from one version to the next.
+//! Documents as values: nodes, text, marks, selections, and the primitive changes between two
+//! versions.
 //!
-//! This room is pure. It starts no thread, takes no lock and reads no clock. A [`Snapshot`] never changes; an
-//! [`Overlay`] is a snapshot plus the nodes that one transaction has changed; a [`Change`] is the only thing that
-//! writes to an overlay, and it carries its own inverse.
+//! **Use it** to build nodes ([`NodeSpec`]), to read them ([`Node`], [`Text`], [`Marks`]), to
+//! follow commits change by change ([`Change`]), to bound what untrusted scripts make ([`Limits`]),
+//! and to check a document that comes from elsewhere ([`check`]). **Do not use it** to edit a
+//! document: edits go through a [`Transaction`](crate::Transaction), whose operations are in
+//! [`transaction`](crate::transaction).
+//!
+//! Everything here is a value. Nothing waits, takes a lock or reads a clock. A [`Snapshot`] never
+//! changes. A [`Change`] contains its inverse.
+//!
+//! ```
+//! use doclock::document::{Change, Mark, NodeSpec};
+//! use doclock::{DataStore, View};
+//!
+//! let store = DataStore::new();
+//! let mut transaction = store.begin("ann")?;
+//! let text = NodeSpec::new("text").with_text("Hello").with_marks([Mark::new("bold", 0..5)]);
+//! let id = transaction.create(text)?;
+//! transaction.delete_text(&id, 1..5)?;
+//!
+//! let node = transaction.node(&id).unwrap();
+//! assert_eq!(node.text().to_string(), "H");
+//! assert_eq!(node.marks().iter().next().unwrap().range, Some(0..1));
+//! assert!(matches!(transaction.changes(), [Change::InsertSubtree { .. }, Change::SpliceText { .. }]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In the crate, an overlay is a snapshot and the nodes that one transaction has changed. Changes
+//! are the only way to write to it.
 
 mod attributes;
 mod change;
@@ -11,7 +37,7 @@ mod children;
 mod delta;
 mod error;
 mod fragment;
-mod lease;
+pub(crate) mod lease;
 mod limits;
 mod mark;
 mod node;
@@ -20,7 +46,8 @@ mod overlay;
 pub(crate) mod plan;
 mod query;
 mod rebase;
-mod schema;
+#[doc(hidden)]
+pub mod schema;
 mod selection;
 mod since;
 mod snapshot;
@@ -33,28 +60,22 @@ pub(crate) mod walk;
 
 pub use attributes::Attributes;
 pub use change::{AttributePatch, Change, Cut, Half, MarksChange, Place};
-pub use check::{Fault, check};
+pub use check::{IntegrityError, check};
 pub use children::Children;
 pub use error::EditError;
 pub use fragment::Fragment;
-pub use lease::{LeaseTarget, LeaseTargets};
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use mark::{Mark, Marks};
 pub use node::Node;
 pub use rebase::Conflict;
-pub use schema::{
-    AttributeFault, AttributeSpec, ExpressionError, MarkType, NodeType, Schema, SchemaBuilder,
-    SchemaError, SchemaViolation, ValueType,
-};
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
 pub use spec::{JsonError, NodeSpec};
 pub use text::Text;
 pub use view::{Descendants, View};
 
-pub(crate) use lease::{Holding, InTheWay, Leases};
+pub(crate) use lease::{Holding, InTheWay, LeaseTarget, LeaseTargets, Leases};
 pub(crate) use limits::{Budget, cost};
 pub(crate) use overlay::{Overlay, Savepoint, same};
-#[cfg(all(test, not(loom)))]
-pub(crate) use schema::ENOUGH;
+use schema::SchemaViolation;
 pub(crate) use since::{Since, Steps};

@@ -19,7 +19,7 @@ pub use json::JsonError;
 /// A node to be created, with all below it.
 ///
 /// ```
-/// use doclock::{Mark, NodeSpec};
+/// use doclock::document::{Mark, NodeSpec};
 ///
 /// let spec = NodeSpec::new("paragraph").with_id("intro").with_children([
 ///     NodeSpec::new("inline-text").with_text("Hello").with_marks([Mark::new("bold", 0..5)]),

@@ -17,7 +17,7 @@ use crate::steps::bytes_looked_at;
 /// characters and positions are those of the characters.
 ///
 /// ```
-/// use doclock::Text;
+/// use doclock::document::Text;
 ///
 /// let text = Text::from("naïve");
 /// assert_eq!(text.len(), 5);

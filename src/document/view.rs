@@ -18,7 +18,7 @@ use crate::id::NodeId;
 /// [`descendants`](Self::descendants) instead of asking for the next of each. Any depth will do.
 ///
 /// ```
-/// use doclock::{DataStore, NodeSpec, View};
+/// use doclock::{DataStore, View, document::NodeSpec};
 ///
 /// let store = DataStore::new();
 /// let mut transaction = store.begin("ann")?;
@@ -212,7 +212,7 @@ pub trait View {
     /// Which of two positions comes first in the document. The text of a node comes before its children.
     ///
     /// ```
-    /// use doclock::{DataStore, NodeSpec, Position, View};
+    /// use doclock::{DataStore, View, document::{NodeSpec, Position}};
     /// use std::cmp::Ordering;
     ///
     /// let mut transaction = DataStore::new().begin("ann")?;
@@ -252,7 +252,7 @@ pub trait View {
     /// does not matter which of the two is given first.
     ///
     /// ```
-    /// use doclock::{DataStore, NodeSpec, Position, View};
+    /// use doclock::{DataStore, View, document::{NodeSpec, Position}};
     ///
     /// let mut transaction = DataStore::new().begin("ann")?;
     /// let texts = ["one", "two"].map(|text| NodeSpec::new("text").with_text(text).with_id(text));
@@ -278,7 +278,7 @@ pub trait View {
     /// subtree ([`NodeSpec::to_json`]).
     ///
     /// ```
-    /// use doclock::{DataStore, NodeSpec, View};
+    /// use doclock::{DataStore, View, document::NodeSpec};
     ///
     /// let mut transaction = DataStore::new().begin("ann")?;
     /// let text = NodeSpec::new("text").with_text("Hi");

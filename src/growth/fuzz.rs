@@ -22,7 +22,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::steps::counted;
-use crate::{Node, View};
+use crate::{View, document::Node};
 use common::Dice;
 
 /// How long it runs unless `DOCLOCK_FUZZ_SECONDS` says otherwise.

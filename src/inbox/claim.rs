@@ -19,7 +19,7 @@ use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transa
 /// One that is lost with its thread goes stale.
 ///
 /// ```
-/// use doclock::{DataStore, Inbox, NodeSpec, Outcome};
+/// use doclock::{DataStore, document::NodeSpec, inbox::{Inbox, Outcome}};
 ///
 /// let store = DataStore::new();
 /// let inbox = Inbox::new(&store, "payments");

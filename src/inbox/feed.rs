@@ -16,7 +16,7 @@ use crate::time::Deadline;
 /// Where a worker takes its messages from, and what is to be done with those that die. A receiver alone is a feed.
 ///
 /// ```
-/// use doclock::{CancelToken, DataStore, Feed, Inbox, Outcome};
+/// use doclock::{DataStore, inbox::{Feed, Inbox, Outcome}, lock::CancelToken};
 ///
 /// let (to_inbox, messages) = crossbeam_channel::unbounded();
 /// let (bury, dead_letters) = crossbeam_channel::unbounded();

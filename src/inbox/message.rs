@@ -12,7 +12,7 @@ use crate::store::DeadLetter;
 /// Pairs and triples are messages: `(id, payload)` and `(id, sent_at, payload)`.
 ///
 /// ```
-/// use doclock::Message;
+/// use doclock::inbox::Message;
 /// use std::time::{Duration, SystemTime};
 ///
 /// struct OrderPaid {
@@ -88,7 +88,7 @@ pub type Handled = Result<(), Failure>;
 /// said:
 ///
 /// ```
-/// use doclock::{Failure, Handled};
+/// use doclock::inbox::{Failure, Handled};
 ///
 /// fn cents(payload: &str) -> Result<u32, Failure> {
 ///     payload.parse().map_err(Failure::poison)

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Settings of an [`Inbox`](super::Inbox).
 ///
 /// ```
-/// use doclock::{DataStore, Inbox, InboxOptions};
+/// use doclock::{DataStore, inbox::{Inbox, InboxOptions}};
 /// use std::time::Duration;
 ///
 /// let options = InboxOptions::new()

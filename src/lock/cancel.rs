@@ -13,7 +13,7 @@ use crate::sync::{Mutex, key_code, rank};
 /// request that carries a cancelled token is refused without waiting.
 ///
 /// ```
-/// use doclock::{AcquireOptions, CancelToken, DataStore, LockError};
+/// use doclock::{DataStore, lock::{AcquireOptions, CancelToken, LockError}};
 ///
 /// let store = DataStore::new();
 /// let token = CancelToken::new();

@@ -14,7 +14,7 @@ use super::{LockInfo, QueueEntry};
 /// Serializes in camelCase. [`Display`](fmt::Display) prints a line for each:
 ///
 /// ```
-/// use doclock::{AcquireOptions, DataStore};
+/// use doclock::{DataStore, lock::AcquireOptions};
 ///
 /// let store = DataStore::new();
 /// let guard = store.lock_with("ann", AcquireOptions::new().label("import"))?;
@@ -22,7 +22,7 @@ use super::{LockInfo, QueueEntry};
 /// assert_eq!(dump.holder.as_ref().unwrap().owner_id.as_str(), "ann");
 /// assert!(dump.to_string().starts_with("held by lock-1-"), "{dump}");
 /// assert!(dump.to_string().ends_with("nobody waits"), "{dump}");
-/// # Ok::<(), doclock::LockError>(())
+/// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

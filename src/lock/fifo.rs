@@ -95,7 +95,7 @@ impl FifoLock {
     /// queue was full; the calling thread has a guard or a transaction on the lock already.
     ///
     /// ```
-    /// use doclock::FifoLock;
+    /// use doclock::lock::FifoLock;
     ///
     /// let lock = FifoLock::new();
     /// let id = lock.acquire("editor", Default::default())?;

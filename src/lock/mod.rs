@@ -1,7 +1,32 @@
-//! Locks that a thread waits for, in the order in which the threads asked.
+//! FIFO locks for threads: ids or guards, timeouts, cancellation, priorities, statistics.
 //!
-//! [`FifoLock`] is the global lock of a store. The rules of the line live in the pure `queue` room; this room
-//! adds what the outside world brings in: threads that sleep, clocks, cancellation, figures and errors.
+//! **Use it** for the options ([`AcquireOptions`]), errors ([`LockError`]) and statistics
+//! ([`LockStats`]) of a store's lock, and for locks without a store: [`FifoLock`], one lock for
+//! each key ([`keyed`]), a bound on calls in flight ([`limiter`]). **Do not use it** to protect
+//! data that is locked for nanoseconds, with no need for an order: an unfair mutex is faster there.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use doclock::lock::{AcquireOptions, FifoLock, LockError};
+//!
+//! let printer = FifoLock::new();
+//! let guard = printer.lock("report", AcquireOptions::new().label("page 1"))?;
+//!
+//! let other = printer.clone();
+//! let waiter = std::thread::spawn(move || {
+//!     let patience = AcquireOptions::new().wait_limit(Duration::from_millis(10));
+//!     other.lock("letter", patience).map(drop)
+//! });
+//! let error = waiter.join().unwrap().unwrap_err();
+//! assert!(matches!(error, LockError::Timeout(_)));
+//! assert!(error.to_string().contains("report"), "{error}");
+//! drop(guard);
+//! # Ok::<(), LockError>(())
+//! ```
+//!
+//! In the crate, the rules of the queue are in the pure module `queue`. This module adds threads
+//! that sleep, clocks, cancellation, metrics and errors.
 
 mod batch;
 mod cancel;
@@ -12,9 +37,9 @@ mod evidence;
 mod fifo;
 mod guard;
 mod info;
-mod keyed;
-mod limiter;
-mod node;
+pub mod keyed;
+pub mod limiter;
+pub mod node;
 mod options;
 mod pace;
 mod parker;
@@ -30,19 +55,15 @@ mod tempo;
 mod wait;
 mod word;
 
+pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
 pub use dump::LockDump;
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
 pub use fifo::{FifoLock, ReleaseOutcome};
 pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
-pub use keyed::{Execution, ExecutionError, KeyedLock, KeyedOptions, KeyedStats, TaskPanic, Turn};
-pub use limiter::{
-    Aimd, Call, CallEvidence, InFlightLimiter, KeySnapshot, LimiterError, LimiterFigures,
-    LimiterKey, LimiterOptions, LimiterSnapshot, Load, Permit, Signal,
-};
-pub use node::{Deadlock, DeadlockLink, NodeHolder, NodeLockStats, NodeWait, NodeWaiter, Scope};
-pub(crate) use node::{Granule, Tree};
+use node::{Deadlock, NodeWait};
+pub(crate) use node::{Granule, Scope, Tree};
 pub use options::AcquireOptions;
 pub use stats::{DurationSummary, LockStats};
 
@@ -62,7 +83,8 @@ use crate::id::{FencingToken, LockId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) token: FencingToken,
-    // The parts of the id apart, so that the flag lies in the gap: every request that waits has room for a grant.
+    // The parts of the id apart, so that the flag lies in the gap: every request that waits has
+    // room for a grant.
     number: u64,
     lock: u32,
     /// Whether it can be taken back before it is released.

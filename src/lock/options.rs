@@ -15,7 +15,7 @@ use crate::sync::thread_number;
 /// How one request waits: how long, behind how many, until whom.
 ///
 /// ```
-/// use doclock::{AcquireOptions, DataStore};
+/// use doclock::{DataStore, lock::AcquireOptions};
 /// use std::time::Duration;
 ///
 /// let store = DataStore::new();
@@ -24,7 +24,7 @@ use crate::sync::thread_number;
 ///     .queue_bound(16)
 ///     .label("autosave");
 /// let guard = store.lock_with("editor", options)?;
-/// # Ok::<(), doclock::LockError>(())
+/// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
@@ -138,12 +138,12 @@ impl AcquireOptions {
     /// granted in the order in which they asked, and a holder is never interrupted.
     ///
     /// ```
-    /// use doclock::{AcquireOptions, DataStore, Priority};
+    /// use doclock::{DataStore, lock::{AcquireOptions, Priority}};
     ///
     /// let store = DataStore::new();
     /// let keystroke = AcquireOptions::new().priority(Priority::High);
     /// let guard = store.lock_with("ann", keystroke)?;
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
@@ -168,12 +168,12 @@ impl AcquireOptions {
     /// such a request fails with [`LockError::Reentrant`](super::LockError::Reentrant).
     ///
     /// ```
-    /// use doclock::{AcquireOptions, DataStore, TransactionManager, dsl::*};
+    /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
     ///
     /// let manager = TransactionManager::new(DataStore::new());
     /// let count = op(|transaction| transaction.create(text_node("entry", "")).map(drop));
     /// manager.execute_with([count], AcquireOptions::new().any_thread())?;
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn any_thread(mut self) -> Self {
         self.any_thread = true;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// one more decoding could give it a scheme.
 ///
 /// ```
-/// use doclock::TargetFilter;
+/// use doclock::markdown::TargetFilter;
 ///
 /// let filter = TargetFilter::web();
 /// for target in ["https://example.org", "MAILTO:ann@example.org", "page.html#top", "//host/a.png"] {
@@ -104,7 +104,7 @@ fn is_skipped(char: char) -> bool {
 /// How Markdown is read and written.
 ///
 /// ```
-/// use doclock::{MarkdownOptions, NodeSpec, from_markdown_with};
+/// use doclock::{document::NodeSpec, markdown::{MarkdownOptions, from_markdown_with}};
 ///
 /// let document = from_markdown_with("[a](javascript:x)", &MarkdownOptions::untrusted());
 /// let text = NodeSpec::new("inline-text").with_text("a");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// keeps arriving, a request of low priority has its turn.
 ///
 /// ```
-/// use doclock::Priority;
+/// use doclock::lock::Priority;
 ///
 /// assert!(Priority::Low < Priority::Normal && Priority::Normal < Priority::High);
 /// assert_eq!(Priority::default(), Priority::Normal);

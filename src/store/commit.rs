@@ -7,7 +7,8 @@ use smol_str::SmolStr;
 
 use super::{LeaseLost, TakenOut};
 use crate::brief::Brief;
-use crate::document::{Change, SchemaViolation};
+use crate::document::Change;
+use crate::document::schema::SchemaViolation;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{LockError, LockInfo};
 

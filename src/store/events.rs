@@ -1,16 +1,41 @@
-//! The news of commits: bounded channels that never hold up a commit.
+//! Commits as data, and three ways to observe them.
+//!
+//! **Use it** to keep something up to date with the document: a view, an index, a copy. A
+//! [`Subscription`] is a bounded channel of [`CommitEvent`]s, which a [`Filter`] narrows to some
+//! nodes. It never holds up a commit: a subscriber that falls behind is told how many commits it
+//! missed. **Do not use it** to refuse a commit: a before-hook
+//! ([`Hooks`](crate::transaction::Hooks)) does that.
+//!
+//! ```
+//! use doclock::dsl::*;
+//! use doclock::{DataStore, TransactionManager};
+//!
+//! let store = DataStore::new();
+//! let events = store.subscribe(16);
+//! TransactionManager::new(store.clone()).execute([create(text_node("paragraph", "Hello"))])?;
+//!
+//! let event = events.recv()?;
+//! assert_eq!((event.commit.version, event.missed), (1, 0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod filter;
 
 use std::cell::LazyCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError};
+use crossbeam_channel::{Iter, Sender, TrySendError};
+pub use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
 
-use super::Commit;
-use super::filter::{Filter, Reach};
+pub use filter::Filter;
+
+pub use super::commit::{Commit, Committed, ExecutedOperation};
 use crate::document::{Change, Snapshot};
 use crate::id::OwnerId;
 use crate::sync::{Mutex, rank};
+use filter::Reach;
 
 /// A commit, as one subscriber gets to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +47,14 @@ pub struct CommitEvent {
     pub commit: Arc<Commit>,
 }
 
-/// Receives the commits of a store, or those that a [`Filter`] lets in, in order, until it is dropped.
+/// Receives the commits of a store, or those that a [`Filter`] lets in, in order, until it is
+/// dropped.
 ///
-/// Events are put into the channel after their version was published, in the order of the versions. A subscriber
-/// may begin transactions of its own.
+/// Events are put into the channel after their version was published, in the order of the versions.
+/// A subscriber may begin transactions of its own.
 ///
 /// ```
-/// use doclock::{DataStore, NodeSpec};
+/// use doclock::{DataStore, document::NodeSpec};
 ///
 /// let store = DataStore::new();
 /// let events = store.subscribe(64);
@@ -36,7 +62,7 @@ pub struct CommitEvent {
 /// transaction.create(NodeSpec::new("paragraph"))?;
 /// transaction.commit()?;
 ///
-/// let event = events.receiver().recv()?;
+/// let event = events.recv()?;
 /// assert_eq!((event.commit.version, event.missed), (1, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -57,15 +83,72 @@ impl Drop for Subscription {
 }
 
 impl Subscription {
-    /// The channel, to receive from or to `select!` on. It ends when the store is dropped. A clone of it ends when this
-    /// subscription is dropped, after the events that the channel still has.
+    /// The channel, to receive from or to `select!` on. It ends when the store is dropped. A clone
+    /// of it ends when this subscription is dropped, after the events that the channel still has.
     pub fn receiver(&self) -> &Receiver<CommitEvent> {
         &self.receiver
     }
 
-    /// How many commits were missed since the last event in the channel. The next event will carry the number.
+    /// Waits for the next event and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError`]: the store was dropped, and no event is left.
+    pub fn recv(&self) -> Result<CommitEvent, RecvError> {
+        self.receiver.recv()
+    }
+
+    /// Waits for the next event for at most `timeout` and returns it.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvTimeoutError`]: there was no event within the timeout, or the store was dropped and no
+    /// event is left.
+    pub fn recv_timeout(&self, timeout: Duration) -> Result<CommitEvent, RecvTimeoutError> {
+        self.receiver.recv_timeout(timeout)
+    }
+
+    /// Returns the next event if there is one. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`TryRecvError`]: there is no event at the moment, or the store was dropped and no event is
+    /// left.
+    pub fn try_recv(&self) -> Result<CommitEvent, TryRecvError> {
+        self.receiver.try_recv()
+    }
+
+    /// Iterates over the events. Blocks until the next event, and ends when the store was dropped and
+    /// no event is left.
+    pub fn iter(&self) -> EventIter<'_> {
+        EventIter(self.receiver.iter())
+    }
+
+    /// How many commits were missed since the last event in the channel. The next event will carry
+    /// the number.
     pub fn missed(&self) -> u64 {
         self.unreported.load(Ordering::Acquire)
+    }
+}
+
+impl<'s> IntoIterator for &'s Subscription {
+    type Item = CommitEvent;
+    type IntoIter = EventIter<'s>;
+
+    fn into_iter(self) -> EventIter<'s> {
+        self.iter()
+    }
+}
+
+/// An iterator over the events of a [`Subscription`].
+#[derive(Debug)]
+pub struct EventIter<'s>(Iter<'s, CommitEvent>);
+
+impl Iterator for EventIter<'_> {
+    type Item = CommitEvent;
+
+    fn next(&mut self) -> Option<CommitEvent> {
+        self.0.next()
     }
 }
 
@@ -86,7 +169,8 @@ impl Subscriber {
             return;
         }
         let event = CommitEvent {
-            // Taken before the event can be received: what is missed is told here or there, never in both places.
+            // Taken before the event can be received: what is missed is told here or there, never
+            // in both places.
             missed: self.unreported.swap(0, Ordering::AcqRel),
             commit: Arc::clone(commit),
         };
@@ -101,8 +185,9 @@ impl Subscriber {
 /// The channel takes room for all that it may keep when it is made; more than this is a mistake.
 const LARGEST: usize = 1 << 20;
 
-/// Somebody within the crate who has to keep up with the document: told of every commit but their own, right after
-/// it was published and before the store's lock is released. Must not wait for that lock.
+/// Somebody within the crate who has to keep up with the document: told of every commit but their
+/// own, right after it was published and before the store's lock is released. Must not wait for
+/// that lock.
 pub(crate) trait Observer: Send + Sync {
     fn committed(&self, commit: &Witnessed<'_>);
 }
@@ -201,10 +286,11 @@ impl Events {
         Some(observer)
     }
 
-    /// Informs every observer but the origin of the commit. Called by the holder of the store's lock, hence in the order of
-    /// the versions.
+    /// Informs every observer but the origin of the commit. Called by the holder of the store's
+    /// lock, hence in the order of the versions.
     pub(super) fn inform(&self, origin: Option<ObserverId>, commit: &Witnessed<'_>) {
-        // An observer that registers meanwhile may see this commit or not, as if it had registered right before or after.
+        // An observer that registers meanwhile may see this commit or not, as if it had registered
+        // right before or after.
         if self.observing.load(Ordering::Relaxed) <= usize::from(origin.is_some()) {
             return;
         }
@@ -214,20 +300,22 @@ impl Events {
         others.for_each(|(_, observer)| observer.committed(commit));
     }
 
-    /// Tells every subscriber whose filter lets the changes in. Called by the holder of the store's lock, hence in
-    /// the order of the versions.
+    /// Tells every subscriber whose filter lets the changes in. Called by the holder of the store's
+    /// lock, hence in the order of the versions.
     ///
-    /// The commit is put together, the document after it taken, and what it touches worked out only when the first
-    /// subscriber needs it. The document is let go of before this returns: the next commit would have to copy what
-    /// it changes if it were still held. None can come in between, because the lock is held.
+    /// The commit is put together, the document after it taken, and what it touches worked out only
+    /// when the first subscriber needs it. The document is let go of before this returns: the next
+    /// commit would have to copy what it changes if it were still held. None can come in between,
+    /// because the lock is held.
     pub(super) fn announce(
         &self,
         changes: &[Change],
         commit: impl FnOnce() -> Commit,
         after: impl FnOnce() -> Snapshot,
     ) {
-        // Who subscribes meanwhile may be told of this commit or not, as if they had subscribed right before or after. Who
-        // had before the lock was acquired is seen, because the lock's mutex lies in between.
+        // Who subscribes meanwhile may be told of this commit or not, as if they had subscribed
+        // right before or after. Who had before the lock was acquired is seen, because the lock's
+        // mutex lies in between.
         if self.subscribers.count.load(Ordering::Acquire) == 0 {
             return;
         }

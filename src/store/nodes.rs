@@ -13,9 +13,8 @@ pub(crate) use needs::Needs;
 use super::{DataStore, EndedBy, Held, Transaction};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
-use crate::lock::{
-    AcquireOptions, Grant, LockError, NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree,
-};
+use crate::lock::node::{NodeHolder, NodeLockStats, NodeWaiter};
+use crate::lock::{AcquireOptions, Grant, LockError, Scope, Tree};
 use crate::queue::LockMode;
 
 impl Tree for DataStore {
@@ -50,7 +49,7 @@ impl DataStore {
     /// [`LockError`], as [`lock`](Self::lock).
     ///
     /// ```
-    /// use doclock::{DataStore, NodeSpec, Scope, View};
+    /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope};
     ///
     /// let store = DataStore::new();
     /// let mut transaction = store.begin("setup")?;
@@ -123,7 +122,7 @@ impl DataStore {
 /// nodes and the [global lock](DataStore::lock) exclude each other, in the order of asking.
 ///
 /// ```
-/// use doclock::{DataStore, LockMode, Scope};
+/// use doclock::{DataStore, lock::{LockMode, node::Scope}};
 ///
 /// let locks = DataStore::new().node_locks();
 /// let guard = locks.lock("ann", Scope::new().write_subtree("section"))?;
@@ -131,7 +130,7 @@ impl DataStore {
 /// assert_eq!(holders[0].nodes, [("section".into(), LockMode::Exclusive)]);
 /// drop(guard);
 /// assert!(locks.holders().is_empty());
-/// # Ok::<(), doclock::LockError>(())
+/// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct NodeLocks(DataStore);
@@ -162,11 +161,11 @@ impl NodeLocks {
     /// As [`lock`](Self::lock).
     ///
     /// ```
-    /// use doclock::{DataStore, LockMode::{Exclusive, NodeShared}};
+    /// use doclock::{DataStore, lock::LockMode::{Exclusive, NodeShared}};
     ///
     /// let locks = DataStore::new().node_locks();
     /// let guard = locks.lock_nodes("ann", [("section", Exclusive), ("title", NodeShared)])?;
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     #[track_caller]
     pub fn lock_nodes<I: Into<NodeId>>(
@@ -260,12 +259,12 @@ impl NodeGuard {
     /// As [`extend`](Self::extend).
     ///
     /// ```
-    /// use doclock::{DataStore, LockMode, Scope};
+    /// use doclock::{DataStore, lock::{LockMode, node::Scope}};
     ///
     /// let locks = DataStore::new().node_locks();
     /// let mut guard = locks.lock("ann", Scope::new().read("title"))?;
     /// guard.lock("title", LockMode::NodeExclusive)?;
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn lock(&mut self, id: impl Into<NodeId>, mode: LockMode) -> Result<(), LockError> {
         self.extend(Scope::new().lock(id, mode))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::document::Schema;
+use crate::document::schema::Schema;
 use crate::lock::{BatchLimit, LockSettings};
 use crate::time::Clock;
 
@@ -72,7 +72,7 @@ impl StoreOptions {
     }
 
     /// By how many later requests one that waits can be overtaken, for each step that their
-    /// [priority](crate::AcquireOptions::priority) is above its own: with 64, the default, one of low priority by at most 128 in all,
+    /// [priority](crate::lock::AcquireOptions::priority) is above its own: with 64, the default, one of low priority by at most 128 in all,
     /// of which at most 64 are of normal priority. Zero makes priorities ineffective.
     pub fn overtaking_bound(mut self, requests: u32) -> Self {
         self.lock.overtaking = requests;
@@ -83,7 +83,7 @@ impl StoreOptions {
     ///
     /// Past it the next in line is granted, and the holder's grant is revoked: what its transaction did is dropped, its commit
     /// fails with [`CommitError::Revoked`](crate::CommitError::Revoked), its release with
-    /// [`ReleaseError::Revoked`](crate::ReleaseError::Revoked). A commit that has begun to publish is let finish, and so is
+    /// [`ReleaseError::Revoked`](crate::lock::ReleaseError::Revoked). A commit that has begun to publish is let finish, and so is
     /// an undo or a redo.
     /// Nobody is interrupted, and where nobody waits nothing happens: it is those who wait that look at the clock.
     pub fn hold_limit(mut self, limit: Duration) -> Self {
@@ -99,7 +99,7 @@ impl StoreOptions {
     /// then, and before a list that runs code or has more than 512 operations. Those that are still awake hear of their results at
     /// once. Having woken somebody, the thread yields its processor once.
     ///
-    /// A single request opts out with [`AcquireOptions::hand_over`](crate::AcquireOptions::hand_over).
+    /// A single request opts out with [`AcquireOptions::hand_over`](crate::lock::AcquireOptions::hand_over).
     pub fn batch_limit(mut self, lists: usize, time: Duration) -> Self {
         self.lock.batch = BatchLimit { count: lists, time };
         self

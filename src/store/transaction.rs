@@ -48,7 +48,7 @@ use crate::time::MonotonicTime;
 ///   looked at again.
 ///
 /// ```
-/// use doclock::{DataStore, NodeSpec, View};
+/// use doclock::{DataStore, View, document::NodeSpec};
 ///
 /// let store = DataStore::new();
 /// let mut transaction = store.begin("ann")?;
@@ -281,7 +281,7 @@ impl Transaction {
     /// Sums over the transaction, as that of its nodes, also count what was taken back by [`rollback_to`](Self::rollback_to).
     ///
     /// ```
-    /// use doclock::{DataStore, EditError, Limit, Limits, NodeSpec};
+    /// use doclock::{DataStore, document::{EditError, Limit, Limits, NodeSpec}};
     ///
     /// let mut transaction = DataStore::new().begin("ann")?;
     /// transaction.set_limits(Limits::new().with(Limit::Nodes, 1));

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::history::{Edit, History};
-use super::{Callback, InHistory, TransactionError, TransactionResult};
+use super::{Callback, HistoryMode, TransactionError, TransactionResult};
 use crate::document::{Fragment, Selection};
 use crate::store::{DataStore, Observer, ObserverId, Transaction, Witnessed};
 use crate::sync::{Mutex, MutexGuard, rank};
@@ -113,7 +113,7 @@ impl Prepared<'_> {
         self,
         transaction: &mut Transaction,
         inverses: Vec<Callback>,
-        in_history: InHistory,
+        in_history: HistoryMode,
     ) -> Result<TransactionResult, TransactionError> {
         let Self { seat, before } = self;
         let after = transaction.selection().cloned();

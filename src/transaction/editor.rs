@@ -23,7 +23,7 @@ use crate::store::{DataStore, EndedBy, ExecutedOperation};
 /// after others have changed the document.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, Selection, dsl::*};
+/// use doclock::{DataStore, Editor, document::Selection, dsl::*};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// transaction(&editor, [create(text_node("inline-text", "Hello").with_id("text"))]).commit()?;
@@ -175,10 +175,10 @@ impl Editor {
 ///
 /// The history belongs to the editor. It has what this editor committed, in entries; a transaction is one, unless it joins
 /// the one before it: what is typed or deleted without a pause, what is done while a [`group`](Editor::group) is open, what
-/// is [merged into](crate::InHistory::MergedInto) an earlier one.
+/// is [merged into](crate::history::HistoryMode::MergedInto) an earlier one.
 ///
 /// Undoing changes only what the entry changed. What others did since stays: places move along with it, and where it makes
-/// the undo impossible, or would itself be undone, that is a [`Conflict`](crate::Conflict), and nothing is changed.
+/// the undo impossible, or would itself be undone, that is a [`Conflict`](crate::document::Conflict), and nothing is changed.
 impl Editor {
     /// Waits for the lock and undoes the latest entry of the history, as a transaction of its own. The selection is what it
     /// was before the entry.
@@ -371,7 +371,7 @@ impl Editor {
     }
 
     /// As [`group`](Self::group), with a name for the entry, into which later transactions can be
-    /// [merged](crate::InHistory::MergedInto).
+    /// [merged](crate::history::HistoryMode::MergedInto).
     pub fn group_named(&self, name: impl Into<SmolStr>) -> EditGroup<'_> {
         self.open_group(Some(name.into()))
     }

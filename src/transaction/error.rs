@@ -12,7 +12,8 @@ use crate::caught::CaughtPanic;
 use crate::document::{EditError, LimitExceeded, Position};
 use crate::id::{NodeId, TransactionId};
 use crate::lock::{JoinError, LockError};
-use crate::store::{AliasError, CommitError, LeaseError, TakenOut};
+use crate::store::lease::LeaseError;
+use crate::store::{AliasError, CommitError, TakenOut};
 
 /// Why a list of operations had no effect. Nothing was changed.
 #[derive(Debug, thiserror::Error)]

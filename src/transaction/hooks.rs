@@ -26,7 +26,7 @@ use crate::sync::{Mutex, rank};
 /// A hook that owns a manager which has these hooks keeps both alive for good, unless it is removed.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, Hooks, Refusal, dsl::*};
+/// use doclock::{DataStore, Editor, dsl::*, transaction::{Hooks, Refusal}};
 ///
 /// let hooks = Hooks::new();
 /// hooks.before(|context, operations| match context.owner().as_str() {
@@ -129,7 +129,7 @@ impl Hooks {
     /// thread would wait for itself.
     ///
     /// ```
-    /// use doclock::{DataStore, Hooks, TransactionManager, View, dsl::*};
+    /// use doclock::{DataStore, TransactionManager, View, dsl::*, transaction::Hooks};
     ///
     /// let hooks = Hooks::new();
     /// hooks.before(|context, mut operations| {
@@ -143,7 +143,7 @@ impl Hooks {
     /// manager.execute([create(element("list", []))])?;
     /// manager.execute([create(element("list", []))])?;
     /// assert_eq!(manager.store().snapshot().node(&"log".into()).unwrap().text(), &"++");
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn before(
         &self,
@@ -172,7 +172,7 @@ impl Hooks {
     /// commits; for those in order, [subscribe](crate::DataStore::subscribe).
     ///
     /// ```
-    /// use doclock::{DataStore, Hooks, TransactionManager, dsl::*};
+    /// use doclock::{DataStore, TransactionManager, dsl::*, transaction::Hooks};
     ///
     /// let hooks = Hooks::new();
     /// hooks.after(|result| assert_eq!(result.version, 0, "one is too many"));
@@ -180,7 +180,7 @@ impl Hooks {
     /// let result = manager.execute([create(element("list", []))])?;
     /// assert_eq!((result.version, manager.store().version()), (1, 1));
     /// assert!(result.hook_failures[0].to_string().starts_with("after-hook 1 panicked: "));
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn after(&self, code: impl Fn(&TransactionResult) + Send + Sync + 'static) -> HookId {
         let code = Arc::new(UserCode::new(code));
@@ -193,7 +193,7 @@ impl Hooks {
     /// Removes a hook. A before-hook still runs for transactions that were submitted before. Returns whether it was there.
     ///
     /// ```
-    /// let hooks = doclock::Hooks::new();
+    /// let hooks = doclock::transaction::Hooks::new();
     /// let hook = hooks.after(|result| println!("version {}", result.version));
     /// assert!(hooks.remove(hook));
     /// assert!(!hooks.remove(hook));

@@ -12,7 +12,7 @@ use super::hooks::BeforeHooks;
 use super::once::Once;
 use super::run::List;
 use super::{
-    Callback, Hooks, IdempotencyKey, InHistory, IntoOperations, Operation, TransactionError,
+    Callback, HistoryMode, Hooks, IdempotencyKey, IntoOperations, Operation, TransactionError,
     TransactionResult, declare, retry,
 };
 use crate::document::{Limit, Limits};
@@ -34,7 +34,7 @@ use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transacti
 ///     error.to_string(),
 ///     "operation 0 (insertText on node nowhere): node nowhere does not exist",
 /// );
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct TransactionManager(Arc<CachePadded<Manager>>);
@@ -60,7 +60,7 @@ pub(super) struct Submission {
     code: Vec<Callback>,
     before: BeforeHooks,
     once: Option<Box<Once>>,
-    in_history: InHistory,
+    in_history: HistoryMode,
 }
 
 /// What the submitter is told.
@@ -158,7 +158,7 @@ impl TransactionManager {
     /// does to the document.
     ///
     /// ```
-    /// use doclock::{DataStore, Limits, TransactionManager, dsl::*};
+    /// use doclock::{DataStore, TransactionManager, document::Limits, dsl::*};
     ///
     /// let manager = TransactionManager::new(DataStore::new());
     /// let for_clients = manager.clone().with_limits(Limits::new());
@@ -167,7 +167,7 @@ impl TransactionManager {
     /// let twice = [copy_range(..).on("p"), paste(0).on("p")];
     /// let error = for_clients.execute((0..40).flat_map(|_| twice.clone()).collect::<Vec<_>>());
     /// assert!(error.unwrap_err().to_string().ends_with("the limit `text` is 1048576"));
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
@@ -180,7 +180,7 @@ impl TransactionManager {
     ///
     /// What a list touches is told from its operations before any is carried out, and locked in one step, so lists cannot block
     /// each other. What cannot be told, as what code does, is locked when it is done, and what is only read is looked at
-    /// again by the commit: see [`Transaction`], "On nodes". A list that fails by an [unlucky meeting](crate::Transient) with
+    /// again by the commit: see [`Transaction`], "On nodes". A list that fails by an [unlucky meeting](crate::transaction::Transient) with
     /// others is tried again from its start, `attempts` times in all; its code and before-hooks run again then. Lists are
     /// carried out by the thread that submits them.
     ///
@@ -191,7 +191,7 @@ impl TransactionManager {
     /// manager.execute([create(text_node("paragraph", "Hello").with_id("p"))])?;
     /// manager.execute([insert_text(5, "!").on("p")])?;
     /// assert_eq!(manager.store().node_locks().stats().total_acquisitions, 2);
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     #[must_use]
     pub fn with_node_locks(mut self, attempts: u32) -> Self {
@@ -273,7 +273,7 @@ impl TransactionManager {
     /// after it. A list without operations is no use of a key.
     ///
     /// ```
-    /// use doclock::{AcquireOptions, DataStore, TransactionManager, dsl::*};
+    /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
     ///
     /// let manager = TransactionManager::new(DataStore::new());
     /// let pay = || [create(text_node("payment", "100"))];
@@ -282,7 +282,7 @@ impl TransactionManager {
     /// assert_eq!((again.version, again.transaction_id), (1, first.transaction_id));
     /// assert!(again.repeated && !first.repeated);
     /// assert_eq!(manager.store().snapshot().len(), 1);
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     ///
     /// # Errors
@@ -574,7 +574,7 @@ impl Submission {
             code: Vec::new(),
             before: BeforeHooks::default(),
             once: None,
-            in_history: InHistory::Recorded,
+            in_history: HistoryMode::Recorded,
         }
     }
 
@@ -591,7 +591,7 @@ impl Submission {
         self
     }
 
-    pub(super) fn in_history(mut self, how: InHistory) -> Self {
+    pub(super) fn in_history(mut self, how: HistoryMode) -> Self {
         self.in_history = how;
         self
     }

@@ -1,4 +1,25 @@
-//! Transactions as lists of operations: data that is run in one go, whole or not at all.
+//! Operation batches: data that one transaction runs, completely or not at all.
+//!
+//! **Use it** to name the types around a batch: [`Operation`], its result ([`TransactionResult`])
+//! and errors ([`TransactionError`], [`OperationError`]), [`Hooks`], scripts in JSON
+//! ([`parse_operations`]), and [`retry`]. The functions that make operations are in [`dsl`]. A
+//! [`TransactionManager`] runs batches; an [`Editor`] runs them for one user, with undo and redo.
+//! **Do not use it** where the next step depends on what the one before returned:
+//! [`DataStore::begin`](crate::DataStore::begin) begins a transaction by hand.
+//!
+//! ```
+//! use doclock::transaction::{TransactionError, parse_operations};
+//! use doclock::{DataStore, TransactionManager};
+//!
+//! let manager = TransactionManager::new(DataStore::new());
+//! let script = r#"[
+//!     {"type": "create", "payload": {"node": {"type": "paragraph", "id": "p", "text": "abc"}}},
+//!     {"type": "deleteTextRange", "payload": {"nodeId": "p", "start": 0, "end": 9}}
+//! ]"#;
+//! let error = manager.execute(parse_operations(script)?).unwrap_err();
+//! assert!(matches!(error, TransactionError::Operation { index: 1, .. }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod admission;
 mod declare;
@@ -7,7 +28,8 @@ pub mod dsl;
 mod edit;
 mod editor;
 mod error;
-mod history;
+#[doc(hidden)]
+pub mod history;
 mod hooks;
 mod manager;
 mod once;
@@ -18,15 +40,15 @@ mod run;
 mod script;
 mod user_code;
 
-pub use editor::{EditGroup, Editor};
+pub use editor::Editor;
 pub use error::{OperationError, PanicPayload, TransactionError};
-pub use history::{HistoryOptions, InHistory, UndoError};
+pub(crate) use history::{HistoryMode, HistoryOptions, UndoError};
 pub use hooks::{BeforeHook, HookFailure, HookId, Hooks, Refusal};
 pub use manager::TransactionManager;
 pub use once::IdempotencyKey;
 pub use operation::{
-    Alias, Callback, Child, Extent, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
-    PatternError,
+    Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
+    PatternError, TextSpan,
 };
 pub use result::TransactionResult;
 pub use retry::{Transient, retry};

@@ -38,7 +38,10 @@ impl IdempotencyKey {
     /// not built alike each time, because they contain a date or a new id.
     ///
     /// ```
-    /// use doclock::{AcquireOptions, DataStore, IdempotencyKey, TransactionManager, dsl::*};
+    /// use doclock::{
+    ///     DataStore, TransactionManager, dsl::*, lock::AcquireOptions,
+    ///     transaction::IdempotencyKey,
+    /// };
     ///
     /// let manager = TransactionManager::new(DataStore::new());
     /// let log = |time: &'static str| {
@@ -47,7 +50,7 @@ impl IdempotencyKey {
     /// };
     /// assert!(!log("08:00")?.repeated);
     /// assert!(log("08:01")?.repeated);
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn accept_other_operations(mut self) -> Self {
         self.any = true;
@@ -204,7 +207,7 @@ mod tests {
         digest(&operations.into_operations())
     }
 
-    fn code(_: &mut Transaction) -> Result<(), crate::EditError> {
+    fn code(_: &mut Transaction) -> Result<(), crate::document::EditError> {
         Ok(())
     }
 
@@ -249,7 +252,7 @@ mod tests {
             of(once[1].clone()),
             "preconditions do not count"
         );
-        let other_code = op(|_| -> Result<(), crate::EditError> { panic!("never runs") });
+        let other_code = op(|_| -> Result<(), crate::document::EditError> { panic!("never runs") });
         assert_eq!(
             of([other_code]),
             of(once[9].clone()),

@@ -22,7 +22,7 @@ use crate::store::CommitError;
 /// time, up to 12.8 milliseconds; of that a random part, at least half. Otherwise many who lock as they go could refuse each other for ever.
 ///
 /// ```
-/// use doclock::{DataStore, NodeSpec, Scope, View, retry};
+/// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope, transaction::retry};
 ///
 /// let store = DataStore::new();
 /// let mut transaction = store.begin("setup")?;
@@ -82,7 +82,7 @@ fn pause(attempt: u32, random: u64) -> Duration {
 /// [sources](Error::source), of which the first 64 count. An error of your own keeps that by naming what it wraps as its source.
 ///
 /// ```
-/// use doclock::{EditError, Transient};
+/// use doclock::{document::EditError, transaction::Transient};
 ///
 /// let edit = EditError::NotLocked { id: None, transient: true };
 /// let wrapped: Box<dyn std::error::Error> = std::io::Error::other(edit).into();

@@ -21,7 +21,7 @@ impl Transaction {
     /// So operations of one's own are functions that run others:
     ///
     /// ```
-    /// use doclock::{DataStore, Editor, TransactionError, Transaction, View, dsl::*};
+    /// use doclock::{DataStore, Editor, Transaction, View, dsl::*, transaction::TransactionError};
     ///
     /// /// A heading and a paragraph below it.
     /// fn section(title: &'static str) -> impl Fn(&mut Transaction) -> Result<(), TransactionError> {

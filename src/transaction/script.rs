@@ -48,7 +48,7 @@ const DEEPEST: usize = 64;
 /// [`ScriptError`] with the index of the operation, line, column and reason.
 ///
 /// ```
-/// use doclock::parse_operations;
+/// use doclock::transaction::parse_operations;
 ///
 /// let script = r#"[
 ///     {"type": "create", "payload": {"node": {"type": "inline-text", "id": "t", "text": "Hello"}}},
@@ -58,7 +58,7 @@ const DEEPEST: usize = 64;
 ///
 /// let error = parse_operations(r#"[{"type": "insertTxt", "payload": {}}]"#).unwrap_err();
 /// assert_eq!((error.index, error.line, error.column), (Some(0), 1, 11));
-/// # Ok::<(), doclock::ScriptError>(())
+/// # Ok::<(), doclock::transaction::ScriptError>(())
 /// ```
 pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
     let whole: &RawValue =

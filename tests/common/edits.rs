@@ -2,7 +2,12 @@
 
 use std::ops::Range;
 
-use doclock::{EditError, Mark, NodeOperation, NodeSpec, Operation, Transaction, dsl};
+use doclock::{
+    Transaction,
+    document::{EditError, Mark, NodeSpec},
+    dsl,
+    transaction::{NodeOperation, Operation},
+};
 use serde_json::{Map, Value};
 
 use super::{Style, id};
@@ -42,7 +47,7 @@ impl RefMark {
             self.attrs
                 .clone()
                 .into_iter()
-                .collect::<doclock::Attributes>(),
+                .collect::<doclock::document::Attributes>(),
         )
     }
 }
@@ -51,7 +56,7 @@ impl Spec {
     pub(super) fn node(&self) -> NodeSpec {
         let attrs = self.attrs.iter().cloned();
         let spec = NodeSpec::new(self.kind.as_str())
-            .with_attributes(attrs.collect::<doclock::Attributes>())
+            .with_attributes(attrs.collect::<doclock::document::Attributes>())
             .with_text(self.text.as_str())
             .with_marks(self.marks.iter().map(RefMark::mark))
             .with_children(self.children.iter().map(Spec::node));

@@ -4,7 +4,10 @@ use std::cell::RefCell;
 use std::sync::{Arc, Barrier};
 use std::thread::{self, JoinHandle};
 
-use doclock::{Call, CancelToken, InFlightLimiter, LimiterError, LimiterOptions, Permit};
+use doclock::lock::{
+    CancelToken,
+    limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions, Permit},
+};
 
 /// The first request of the token is a call that waits for a limiter. Its key goes with its withdrawal, and stops the thread
 /// that drops it.

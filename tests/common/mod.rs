@@ -10,7 +10,7 @@ mod reference;
 
 use std::time::Duration;
 
-use doclock::{DataStore, Node, NodeId, StoreOptions, Transaction, View};
+use doclock::{DataStore, NodeId, StoreOptions, Transaction, View, document::Node};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
@@ -32,7 +32,10 @@ pub(crate) fn id(text: &str) -> NodeId {
 }
 
 /// Commits what `edit` does.
-pub(crate) fn commit(store: &DataStore, edit: impl FnOnce(&mut Transaction)) -> doclock::Committed {
+pub(crate) fn commit(
+    store: &DataStore,
+    edit: impl FnOnce(&mut Transaction),
+) -> doclock::events::Committed {
     let mut transaction = store.begin("test").unwrap();
     edit(&mut transaction);
     transaction.commit().unwrap()

@@ -5,7 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use doclock::{Mark, Node, NodeId, View, check};
+use doclock::{
+    NodeId, View,
+    document::{Mark, Node, check},
+};
 use serde_json::Value;
 
 use super::{Action, RefMark, Spec, children};

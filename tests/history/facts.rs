@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doclock::{
-    Cut, Editor, HistoryOptions, Mark, NodeId, OperationError, Snapshot, Transaction, UndoError,
-    View, check, dsl::*,
+    Editor, NodeId, Snapshot, Transaction, View,
+    document::{Cut, Mark, check},
+    dsl::*,
+    history::{HistoryOptions, UndoError},
+    transaction::OperationError,
 };
 use proptest::prelude::*;
 

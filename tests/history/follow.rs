@@ -1,8 +1,10 @@
 //! Undo where what others did is hard to follow.
 
 use doclock::{
-    Conflict, Cut, Editor, InHistory, Mark, NodeId, Position, Selection, Transaction, UndoError,
-    View, dsl::*,
+    Editor, NodeId, Transaction, View,
+    document::{Conflict, Cut, Mark, Position, Selection},
+    dsl::*,
+    history::{HistoryMode, UndoError},
 };
 use proptest::prelude::*;
 
@@ -89,7 +91,7 @@ fn undo_03_merging_again_after_an_undo() {
     let [ann, ..] = three("");
     let merge = |value: i32| {
         transaction(&ann, set_attrs([("a", value.into())]).on("t"))
-            .in_history(InHistory::MergedInto("u".into()))
+            .in_history(HistoryMode::MergedInto("u".into()))
             .commit()
             .unwrap()
     };
@@ -110,7 +112,7 @@ fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
     type_in(&ann, 0, "a");
     run(&ann, create(element("p", []).with_id("p")));
     transaction(&ann, set_attrs([("a", 1.into())]).on("t"))
-        .in_history(InHistory::MergedInto("upload".into()))
+        .in_history(HistoryMode::MergedInto("upload".into()))
         .commit()
         .unwrap();
     assert_eq!(ann.undo_depth(), 3);
@@ -291,7 +293,7 @@ fn undo_03_all_that_finishes_late_is_undone_in_one_text() {
     let before = image(&ann);
     let merge = |text: &'static str| {
         transaction(&ann, insert_text(0, text).on("t"))
-            .in_history(InHistory::MergedInto("upload".into()))
+            .in_history(HistoryMode::MergedInto("upload".into()))
             .commit()
             .unwrap();
     };

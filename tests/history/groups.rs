@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use doclock::{DataStore, Editor, HistoryOptions, InHistory, ManualClock, StoreOptions, dsl::*};
+use doclock::{
+    DataStore, Editor, StoreOptions,
+    dsl::*,
+    history::{HistoryMode, HistoryOptions},
+    time::ManualClock,
+};
 
 use super::{editor_of, exists, image, run, text, type_in};
 use crate::common::store;
@@ -109,7 +114,7 @@ fn undo_03_what_is_skipped_stays() {
     let ann = editor_of(&store, "world");
     run(&ann, insert_text(5, "!").on("t"));
     let skipped = transaction(&ann, insert_text(0, "Hello ").on("t"));
-    skipped.in_history(InHistory::Skipped).commit().unwrap();
+    skipped.in_history(HistoryMode::Skipped).commit().unwrap();
     assert_eq!(ann.undo_depth(), 1);
     ann.undo().unwrap();
     assert_eq!(text(&ann), "Hello world");
@@ -125,7 +130,7 @@ fn undo_03_what_finishes_late_is_undone_with_the_entry_that_began_it() {
     let before = image(&ann);
     let begin = create(text_node("image", "loading").with_id("image"));
     transaction(&ann, begin)
-        .in_history(InHistory::Named("upload".into()))
+        .in_history(HistoryMode::Named("upload".into()))
         .commit()
         .unwrap();
     run(&ann, set_text("more text").on("t"));
@@ -135,7 +140,7 @@ fn undo_03_what_finishes_late_is_undone_with_the_entry_that_began_it() {
         set_attrs([("source", "cat.png".into())]).on("image"),
     ];
     transaction(&ann, end)
-        .in_history(InHistory::MergedInto("upload".into()))
+        .in_history(HistoryMode::MergedInto("upload".into()))
         .commit()
         .unwrap();
     let after = image(&ann);
@@ -161,7 +166,7 @@ fn undo_03_what_is_merged_into_nothing_is_an_entry_that_more_can_be_merged_into(
     let ann = editor_of(&store, "");
     for text in ["a", "b"] {
         transaction(&ann, set_text(text).on("t"))
-            .in_history(InHistory::MergedInto("upload".into()))
+            .in_history(HistoryMode::MergedInto("upload".into()))
             .commit()
             .unwrap();
     }
@@ -179,7 +184,7 @@ fn undo_03_a_named_group_can_be_merged_into() {
     drop(group);
     run(&ann, create(element("p", []).with_id("p")));
     transaction(&ann, set_attrs([("a", 1.into())]).on("t"))
-        .in_history(InHistory::MergedInto("upload".into()))
+        .in_history(HistoryMode::MergedInto("upload".into()))
         .commit()
         .unwrap();
     assert_eq!(ann.undo_depth(), 2);

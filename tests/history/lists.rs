@@ -1,6 +1,6 @@
 //! Undo among children that others put into the same lists.
 
-use doclock::{Cut, Editor, Transaction, dsl::*};
+use doclock::{Editor, Transaction, document::Cut, dsl::*};
 
 use super::{editor_of, run};
 use crate::common::{self, store};
@@ -18,7 +18,7 @@ fn two(lists: [&[&'static str]; 2]) -> [Editor; 2] {
     [ann, bob]
 }
 
-fn item(id: &'static str) -> doclock::NodeSpec {
+fn item(id: &'static str) -> doclock::document::NodeSpec {
     element("item", []).with_id(id)
 }
 

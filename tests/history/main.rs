@@ -12,7 +12,7 @@ mod others;
 mod random;
 mod stacks;
 
-use doclock::{DataStore, Editor, Operation, View, dsl::*};
+use doclock::{DataStore, Editor, View, dsl::*, transaction::Operation};
 
 /// An editor of a store that has a text node `t`, which is not in the editor's history.
 fn editor_of(store: &DataStore, text: &str) -> Editor {

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::thread;
 
 use doclock::dsl::*;
-use doclock::{DataStore, EditError, Editor, InHistory, Operation};
+use doclock::{
+    DataStore, Editor, document::EditError, history::HistoryMode, transaction::Operation,
+};
 
 use super::{editor_of, run, text};
 
@@ -29,12 +31,12 @@ fn with_late_part(meanwhile: fn(&Editor)) -> Arc<Editor> {
     let inverse = undone_by(move || meanwhile(&weak.get().unwrap().upgrade().unwrap()));
     let upload = transaction(&editor, [insert_text(0, "1").on("t"), inverse]);
     upload
-        .in_history(InHistory::Named("upload".into()))
+        .in_history(HistoryMode::Named("upload".into()))
         .commit()
         .unwrap();
     run(&editor, insert_text(12, "!").on("t"));
     let late = transaction(&editor, insert_text(0, "2").on("t"));
-    late.in_history(InHistory::MergedInto("upload".into()))
+    late.in_history(HistoryMode::MergedInto("upload".into()))
         .commit()
         .unwrap();
     assert_eq!(text(&editor), "21below Hello!");

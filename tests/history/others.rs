@@ -1,6 +1,11 @@
 //! Undo beside other editors: what they did stays, or the undo says why it cannot be.
 
-use doclock::{Conflict, Editor, Mark, Selection, UndoError, dsl::*};
+use doclock::{
+    Editor,
+    document::{Conflict, Mark, Selection},
+    dsl::*,
+    history::UndoError,
+};
 
 use super::{editor_of, exists, image, run, text, type_in};
 use crate::common::{children, marks, store};
@@ -260,9 +265,9 @@ fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() 
     assert_eq!(line(), ("oneXYZtwo".to_owned(), vec![]));
 }
 
-fn split_at(text: usize) -> doclock::Operation {
+fn split_at(text: usize) -> doclock::transaction::Operation {
     op(move |on: &mut doclock::Transaction| {
-        let cut = doclock::Cut { text, children: 0 };
+        let cut = doclock::document::Cut { text, children: 0 };
         on.split_node(&"l".into(), cut, None).map(drop)
     })
 }

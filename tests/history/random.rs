@@ -3,7 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use doclock::{Editor, HistoryOptions, TransactionResult, UndoError, dsl::*};
+use doclock::{
+    Editor,
+    dsl::*,
+    history::{HistoryOptions, UndoError},
+    transaction::TransactionResult,
+};
 use proptest::prelude::*;
 
 use super::{editor_of, run, text};

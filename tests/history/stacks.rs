@@ -1,8 +1,11 @@
 //! Undo and redo of one editor alone.
 
 use doclock::{
-    EditError, Editor, HistoryOptions, Mark, OperationError, Selection, Transaction, UndoError,
+    Editor, Transaction,
+    document::{EditError, Mark, Selection},
     dsl::*,
+    history::{HistoryOptions, UndoError},
+    transaction::OperationError,
 };
 
 use super::{editor_of, exists, image, run, text, type_in};

@@ -7,8 +7,10 @@ use std::thread;
 
 use doclock::dsl::*;
 use doclock::{
-    DataStore, EditError, Editor, HistoryOptions, Hooks, InHistory, NodeSpec, Operation,
-    TransactionManager,
+    DataStore, Editor, TransactionManager,
+    document::{EditError, NodeSpec},
+    history::{HistoryMode, HistoryOptions},
+    transaction::{Hooks, Operation},
 };
 
 use crate::{OnDrop, ends, message};
@@ -92,17 +94,19 @@ fn undo_03_code_that_is_not_recorded_may_ask_its_editor_when_it_is_dropped() {
     let change = || create(element("x", []));
     type Case = (
         HistoryOptions,
-        InHistory,
+        HistoryMode,
         fn(Operation, Operation) -> Vec<Operation>,
     );
     let cases: [Case; 3] = [
         (
             HistoryOptions::new().limit(0),
-            InHistory::Recorded,
+            HistoryMode::Recorded,
             |a, b| vec![a, b],
         ),
-        (HistoryOptions::new(), InHistory::Recorded, |a, _| vec![a]),
-        (HistoryOptions::new(), InHistory::Skipped, |a, b| vec![a, b]),
+        (HistoryOptions::new(), HistoryMode::Recorded, |a, _| vec![a]),
+        (HistoryOptions::new(), HistoryMode::Skipped, |a, b| {
+            vec![a, b]
+        }),
     ];
     for (options, how, operations) in cases {
         let drops = ends(move || {

@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use doclock::{
-    DataStore, Failure, Feed, Handled, Inbox, LockError, Message, NodeSpec, Outcome, Transaction,
+    DataStore, Transaction,
+    document::NodeSpec,
+    inbox::{Failure, Feed, Handled, Inbox, Message, Outcome},
+    lock::LockError,
 };
 
 use crate::{OnDrop, ends, message};

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use doclock::{AcquireOptions, CancelToken, Execution, KeyedLock, LockError};
+use doclock::lock::{
+    AcquireOptions, CancelToken, LockError,
+    keyed::{Execution, KeyedLock},
+};
 
 use crate::keys::{CODE, Ends, Key, Script};
 use crate::{OnDrop, ends, message};

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use doclock::{Call, CancelToken, InFlightLimiter, LimiterError, LimiterOptions};
+use doclock::lock::{
+    CancelToken,
+    limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions},
+};
 
 use crate::keys::{CODE, Ends, Key, Script};
 use crate::{OnDrop, ends, message};
@@ -199,7 +202,7 @@ fn limiter_01_calls_and_what_they_own_may_use_the_limiter() {
             move || go_through(&limiter, &Script::default(), &noted)
         };
         let owned = OnDrop(user.clone());
-        let call = move |_: &doclock::Signal| {
+        let call = move |_: &doclock::lock::limiter::Signal| {
             user();
             drop(owned);
         };

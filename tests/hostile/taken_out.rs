@@ -4,8 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, CommitError, DataStore, EditError, Editor, Inbox, NodeSpec, OperationError,
-    Outcome, StoreOptions, TakenOut, Transaction, TransactionError, TransactionManager, UndoError,
+    CommitError, DataStore, Editor, StoreOptions, TakenOut, Transaction, TransactionManager,
+    document::{EditError, NodeSpec},
+    history::UndoError,
+    inbox::{Inbox, Outcome},
+    lock::AcquireOptions,
+    transaction::{OperationError, TransactionError},
 };
 
 /// Where code leaves the transaction that it took out.

@@ -8,9 +8,16 @@ use std::time::Duration;
 
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, EditError, Editor, FifoLock, Hooks, InFlightLimiter,
-    Inbox, KeyedLock, LeaseTarget, ManualClock, NodeSpec, Scope, StoreOptions, TransactionManager,
-    View,
+    DataStore, Editor, StoreOptions, TransactionManager, View,
+    document::{EditError, NodeSpec},
+    inbox::Inbox,
+    lease::LeaseTarget,
+    lock::{
+        AcquireOptions, CancelToken, FifoLock, keyed::KeyedLock, limiter::InFlightLimiter,
+        node::Scope,
+    },
+    time::ManualClock,
+    transaction::Hooks,
 };
 
 use crate::{ends, message};

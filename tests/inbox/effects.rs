@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use doclock::{
-    CommitError, EventState, Failure, Inbox, InboxOptions, NodeSpec, NodeType, Outcome, Schema,
-    StoreOptions,
+    CommitError, StoreOptions,
+    document::NodeSpec,
+    inbox::{EventState, Failure, Inbox, InboxOptions, Outcome},
+    schema::{NodeType, Schema},
 };
 
 use crate::common::{image, store};
@@ -109,7 +111,7 @@ fn inbox_02_an_attempt_that_fails_leaves_neither_effect_nor_mark() {
     let before = image(&bank.store.snapshot());
     let events = bank.store.subscribe(8);
     let message = ("evt-1", ());
-    let failures: [fn() -> doclock::Handled; 2] = [
+    let failures: [fn() -> doclock::inbox::Handled; 2] = [
         || Err(Failure::transient("no network")),
         || panic!("crashed in the middle"),
     ];

@@ -4,7 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    Cause, DataStore, EventState, Failure, Inbox, InboxOptions, LockError, Outcome, StoreOptions,
+    DataStore, StoreOptions,
+    inbox::{Cause, EventState, Failure, Inbox, InboxOptions, Outcome},
+    lock::LockError,
 };
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
@@ -137,7 +139,7 @@ fn inbox_03_each_message_without_an_id_is_poison_and_a_dead_letter() {
 #[test]
 fn inbox_03_of_messages_without_an_id_the_latest_are_kept() {
     let bank = Bank::new(InboxOptions::new());
-    let most = doclock::DeadLetter::NAMELESS as u64;
+    let most = doclock::inbox::DeadLetter::NAMELESS as u64;
     for nth in 0..most + 5 {
         bank.process(&("", at(nth), ()), credit);
     }

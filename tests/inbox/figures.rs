@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use crossbeam_channel::unbounded;
-use doclock::{CommitError, Failure, InboxOptions, Outcome};
+use doclock::{
+    CommitError,
+    inbox::{Failure, InboxOptions, Outcome},
+};
 
 use crate::{Bank, CLAIM, MS, at, credit};
 
 #[test]
 fn inbox_06_counters_tell_what_happened_and_why() {
     let bank = Bank::new(InboxOptions::new().attempts(2).backoff(MS, MS));
-    let process = |event: &str, verdict: fn() -> doclock::Handled| {
+    let process = |event: &str, verdict: fn() -> doclock::inbox::Handled| {
         let outcome = bank.process(&(event, at(1), ()), |_, _| {
             bank.clock.advance(2 * MS);
             verdict()
@@ -138,9 +141,9 @@ fn inboxes_go_to_other_threads_and_errors_are_values() {
     shared(&bank.inbox);
     sent(&bank.inbox.claim(&("evt-1", ())).unwrap());
     let (_sender, messages) = unbounded::<(&str, ())>();
-    let token = doclock::CancelToken::new();
+    let token = doclock::lock::CancelToken::new();
     token.cancel();
-    let feed = doclock::Feed::from(&messages).cancel_token(&token);
+    let feed = doclock::inbox::Feed::from(&messages).cancel_token(&token);
     let error = bank.inbox.run(feed, credit).unwrap_err();
     let error: Box<dyn std::error::Error + Send + Sync> = error.into();
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doclock::{EventState, Failure, InboxOptions, Outcome};
+use doclock::inbox::{EventState, Failure, InboxOptions, Outcome};
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
 

@@ -16,8 +16,10 @@ mod workers;
 use std::time::{Duration, SystemTime};
 
 use doclock::{
-    Claim, DataStore, Handled, Inbox, InboxOptions, ManualClock, Message, NodeSpec, Outcome,
-    StoreOptions, Transaction,
+    DataStore, StoreOptions, Transaction,
+    document::NodeSpec,
+    inbox::{Claim, Handled, Inbox, InboxOptions, Message, Outcome},
+    time::ManualClock,
 };
 
 use common::{SESSION, commit, id, text};
@@ -70,7 +72,7 @@ impl Bank {
     }
 
     /// Credits what is claimed.
-    fn finish(&self, claim: Claim<'_>) -> Result<doclock::Committed, doclock::CommitError> {
+    fn finish(&self, claim: Claim<'_>) -> Result<doclock::events::Committed, doclock::CommitError> {
         let mut transaction = self.store.begin("by hand").unwrap();
         let event = (claim.event_id().to_owned(), ());
         credit(&mut transaction, &event).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use doclock::{Claim, EventState, Failure, InboxOptions, Message, Outcome};
+use doclock::inbox::{Claim, EventState, Failure, InboxOptions, Message, Outcome};
 use proptest::prelude::*;
 
 use crate::common::cases;

@@ -1,6 +1,9 @@
 //! Inboxes that are not needed any more.
 
-use doclock::{CommitError, DeadLetter, EventState, Failure, Inbox, InboxOptions, Outcome};
+use doclock::{
+    CommitError,
+    inbox::{DeadLetter, EventState, Failure, Inbox, InboxOptions, Outcome},
+};
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
 

@@ -1,7 +1,7 @@
 //! What comes again changes nothing (INBOX 5).
 
 use crossbeam_channel::unbounded;
-use doclock::{InboxOptions, NodeSpec, View};
+use doclock::{View, document::NodeSpec, inbox::InboxOptions};
 
 use crate::common::{commit, id, image};
 use crate::{Bank, at};

@@ -3,7 +3,10 @@
 use std::sync::Barrier;
 use std::thread;
 
-use doclock::{Cause, CommitError, EventState, Failure, InboxOptions, Outcome, StoreOptions};
+use doclock::{
+    CommitError, StoreOptions,
+    inbox::{Cause, EventState, Failure, InboxOptions, Outcome},
+};
 
 use crate::{Bank, CLAIM, MS, credit, done};
 

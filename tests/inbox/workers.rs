@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use doclock::{
-    CancelToken, Cause, EventState, Failure, Feed, InboxOptions, Interruption, Outcome,
     StoreOptions,
+    inbox::{Cause, EventState, Failure, Feed, InboxOptions, Interruption, Outcome},
+    lock::CancelToken,
 };
 
 use crate::common::PATIENCE;

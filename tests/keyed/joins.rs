@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doclock::{Execution, ExecutionError, KeyedLock, LockError};
+use doclock::lock::{
+    LockError,
+    keyed::{Execution, ExecutionError, KeyedLock},
+};
 
 use crate::*;
 

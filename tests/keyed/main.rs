@@ -17,7 +17,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, KeyedLock, KeyedOptions, LockError, ManualClock, TimeoutEvidence,
+    lock::{
+        AcquireOptions, CancelToken, LockError, TimeoutEvidence,
+        keyed::{KeyedLock, KeyedOptions},
+    },
+    time::ManualClock,
 };
 
 use common::{LateCancel, PATIENCE};

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::thread;
 
-use doclock::{KeyedLock, LockError, Turn};
+use doclock::lock::{
+    LockError,
+    keyed::{KeyedLock, Turn},
+};
 
 use crate::common::Dice;
 use crate::*;
@@ -237,7 +240,7 @@ fn keyed_01_types_may_cross_threads() {
     fn sent<T: Send>() {}
     both::<KeyedLock<String, std::cell::Cell<u8>>>();
     sent::<Turn<String, std::rc::Rc<u8>>>();
-    sent::<doclock::Execution<String, u8>>();
-    both::<doclock::ExecutionError>();
+    sent::<doclock::lock::keyed::Execution<String, u8>>();
+    both::<doclock::lock::keyed::ExecutionError>();
     let _: Arc<KeyedLock<u8>> = Arc::default();
 }

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use doclock::{AcquireOptions, CancelToken, KeyedLock, KeyedOptions, LockError};
+use doclock::lock::{
+    AcquireOptions, CancelToken, LockError,
+    keyed::{KeyedLock, KeyedOptions},
+};
 
 use crate::*;
 
@@ -270,7 +273,7 @@ fn keyed_01_a_reserved_turn_can_be_cancelled_until_it_has_come() {
 
 #[test]
 fn keyed_01_priorities_do_not_change_the_order() {
-    use doclock::Priority;
+    use doclock::lock::Priority;
     let lock = Lock::new();
     let notes = Notes::default();
     let holder = running(&lock, "ann", "holder");

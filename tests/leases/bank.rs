@@ -6,8 +6,10 @@ use std::thread;
 
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, CommitError, DataStore, Lease, LeaseError, TransactionError,
-    TransactionManager, TransactionResult, View,
+    CommitError, DataStore, TransactionManager, View,
+    lease::{Lease, LeaseError},
+    lock::AcquireOptions,
+    transaction::{TransactionError, TransactionResult},
 };
 
 use crate::common::{Dice, store};
@@ -67,7 +69,7 @@ fn transfer(
     );
     let manager = TransactionManager::for_owner(store.clone(), lease.owner());
     // The balances are others when the request comes again.
-    let key = doclock::IdempotencyKey::new(key).accept_other_operations();
+    let key = doclock::transaction::IdempotencyKey::new(key).accept_other_operations();
     manager.execute_once(key, list, AcquireOptions::new().no_wait_limit())
 }
 

@@ -1,6 +1,9 @@
 //! LEASE 3: a conflict names owner and remaining time.
 
-use doclock::{LeaseTarget, LeaseTargets, NodeId};
+use doclock::{
+    NodeId,
+    lease::{LeaseTarget, LeaseTargets},
+};
 
 use crate::common::id;
 use crate::{SECOND, conflict, owners, timed};
@@ -84,8 +87,10 @@ fn lease_03_the_document_excludes_every_node_and_every_node_the_document() {
 fn lease_03_a_lease_is_on_an_id_and_on_nothing_below() {
     let (store, _) = timed();
     let mut transaction = store.begin("setup").unwrap();
-    let list = transaction.create(doclock::NodeSpec::new("list")).unwrap();
-    let item = doclock::NodeSpec::new("item");
+    let list = transaction
+        .create(doclock::document::NodeSpec::new("list"))
+        .unwrap();
+    let item = doclock::document::NodeSpec::new("item");
     let item = transaction.insert(item, &list, None).unwrap();
     transaction.commit().unwrap();
     let _list = store.lease(&list, "ann", SECOND).unwrap();

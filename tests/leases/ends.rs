@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use doclock::{DataStore, LeaseError, LeaseTarget};
+use doclock::{
+    DataStore,
+    lease::{LeaseError, LeaseTarget},
+};
 
 use crate::common::{commit, image};
 use crate::{SECOND, conflict, lost, owners, timed};
@@ -186,7 +189,7 @@ fn lease_01_a_lease_is_no_change_of_the_document() {
     let (store, _) = timed();
     commit(&store, |on| {
         drop(
-            on.create(doclock::NodeSpec::new("account").with_id("ann"))
+            on.create(doclock::document::NodeSpec::new("account").with_id("ann"))
                 .unwrap(),
         )
     });
@@ -210,7 +213,9 @@ fn lease_01_a_lease_outlasts_commits_small_and_large() {
     for nodes in [1, 500] {
         let mut transaction = store.begin("writer").unwrap();
         for _ in 0..nodes {
-            transaction.create(doclock::NodeSpec::new("item")).unwrap();
+            transaction
+                .create(doclock::document::NodeSpec::new("item"))
+                .unwrap();
         }
         // Also what is taken while the transaction is open.
         let meanwhile = store.lease("bob", "other", SECOND).unwrap();

@@ -12,7 +12,11 @@ mod takeover;
 
 use std::time::Duration;
 
-use doclock::{DataStore, Lease, LeaseError, LeaseHolder, LeaseLost, ManualClock, StoreOptions};
+use doclock::{
+    DataStore, StoreOptions,
+    lease::{Lease, LeaseError, LeaseHolder, LeaseLost},
+    time::ManualClock,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, FencingToken, LeaseError, LeaseHolder, LeaseTarget, ManualClock,
-    NodeSpec,
+    CommitError, DataStore, FencingToken,
+    document::NodeSpec,
+    lease::{LeaseError, LeaseHolder, LeaseTarget},
+    time::ManualClock,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;

@@ -2,8 +2,11 @@
 
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, CommitError, DataStore, Editor, LeaseError, NodeSpec, OperationError, Scope,
-    Transaction, TransactionError, TransactionManager, View, parse_operations,
+    CommitError, DataStore, Editor, Transaction, TransactionManager, View,
+    document::NodeSpec,
+    lease::LeaseError,
+    lock::{AcquireOptions, node::Scope},
+    transaction::{OperationError, TransactionError, parse_operations},
 };
 
 use crate::common::{commit, id, image, text};
@@ -19,7 +22,7 @@ fn with_ann(store: &DataStore) {
 }
 
 #[track_caller]
-fn refused(outcome: Result<doclock::Committed, CommitError>) {
+fn refused(outcome: Result<doclock::events::Committed, CommitError>) {
     assert!(
         matches!(outcome, Err(CommitError::LeaseLost(_))),
         "{outcome:?}"

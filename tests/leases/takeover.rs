@@ -1,7 +1,7 @@
 //! LEASE 2: takeover after expiry, with a higher token; the old owner's writes are refused.
 
 use doclock::dsl::*;
-use doclock::{CommitError, LeaseTarget, NodeSpec, View};
+use doclock::{CommitError, View, document::NodeSpec, lease::LeaseTarget};
 
 use crate::common::{commit, id, text};
 use crate::{SECOND, lost, timed};

@@ -6,7 +6,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{Call, CallEvidence, CancelToken, InFlightLimiter, LimiterError, LimiterOptions};
+use doclock::lock::{
+    CancelToken,
+    limiter::{Call, CallEvidence, InFlightLimiter, LimiterError, LimiterOptions},
+};
 
 use crate::{Limiter, MS, Started, at_rest, patient, timed, until_queued};
 

@@ -3,7 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use doclock::{Aimd, Call, CancelToken, LimiterError, LimiterOptions};
+use doclock::lock::{
+    CancelToken,
+    limiter::{Aimd, Call, LimiterError, LimiterOptions},
+};
 
 use crate::{MS, Started, at_rest, patient, timed, until_queued};
 

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use doclock::{Call, InFlightLimiter, LimiterOptions};
+use doclock::lock::limiter::{Call, InFlightLimiter, LimiterOptions};
 
 thread_local! {
     /// How many more calls of a key's code succeed in this thread; `None` is all.

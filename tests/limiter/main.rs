@@ -11,7 +11,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    Call, CallEvidence, InFlightLimiter, LimiterError, LimiterOptions, ManualClock, Permit,
+    lock::limiter::{Call, CallEvidence, InFlightLimiter, LimiterError, LimiterOptions, Permit},
+    time::ManualClock,
 };
 
 const MS: Duration = Duration::from_millis(1);

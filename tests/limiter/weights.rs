@@ -2,7 +2,10 @@
 
 use std::thread;
 
-use doclock::{Aimd, Call, CancelToken, InFlightLimiter, LimiterError, LimiterOptions};
+use doclock::lock::{
+    CancelToken,
+    limiter::{Aimd, Call, InFlightLimiter, LimiterError, LimiterOptions},
+};
 
 use crate::{Limiter, MS, Started, at_rest, patient, timed, until_queued};
 

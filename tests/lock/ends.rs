@@ -4,9 +4,15 @@ use std::sync::Barrier;
 use std::thread;
 
 use doclock::{
-    AcquireOptions, CancelToken, Clock, DataStore, Editor, FifoLock, JoinError, LockError,
-    LockGuard, LockId, LockInfo, LockStats, ManualClock, NodeSpec, ReleaseError, Snapshot,
-    Subscription, Transaction, TransactionManager, View, dsl,
+    DataStore, Editor, LockId, Snapshot, Transaction, TransactionManager, View,
+    document::NodeSpec,
+    dsl,
+    events::Subscription,
+    lock::{
+        AcquireOptions, CancelToken, FifoLock, JoinError, LockError, LockGuard, LockInfo,
+        LockStats, ReleaseError,
+    },
+    time::{Clock, ManualClock},
 };
 
 use crate::{patient, timed_store, until_waiting};
@@ -236,9 +242,9 @@ fn lock_18_public_types_cross_threads() {
     is_shared::<LockError>();
     is_shared::<LockInfo>();
     is_shared::<LockStats>();
-    is_shared::<doclock::TransactionError>();
-    is_shared::<doclock::Operation>();
-    is_shared::<doclock::Commit>();
+    is_shared::<doclock::transaction::TransactionError>();
+    is_shared::<doclock::transaction::Operation>();
+    is_shared::<doclock::events::Commit>();
     crosses::<LockGuard>();
     crosses::<Transaction>();
     crosses::<Subscription>();

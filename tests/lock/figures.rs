@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, LockError, LockStats, QueueEntry, StoreOptions,
+    DataStore, StoreOptions,
+    lock::{AcquireOptions, CancelToken, LockError, LockStats, QueueEntry},
 };
 
 use crate::{patient, timed_store, until_waiting};

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, LockError, LockId, ReleaseError, ReleaseOutcome,
-    Transaction, TransactionManager, dsl,
+    DataStore, LockId, Transaction, TransactionManager, dsl,
+    lock::{AcquireOptions, CancelToken, LockError, ReleaseError, ReleaseOutcome},
 };
 
 use crate::{patient, timed_store, timeout_of, until_waiting};
@@ -207,7 +207,7 @@ impl Kind {
             Self::Operations => {
                 let note = move |_: &mut Transaction| {
                     note();
-                    Ok::<(), doclock::EditError>(())
+                    Ok::<(), doclock::document::EditError>(())
                 };
                 let manager = TransactionManager::new(store.clone());
                 manager.execute(dsl::op(note)).unwrap();

@@ -10,7 +10,9 @@ mod waits;
 use std::thread;
 
 use doclock::{
-    AcquireOptions, DataStore, LockError, LockGuard, ManualClock, StoreOptions, TimeoutEvidence,
+    DataStore, StoreOptions,
+    lock::{AcquireOptions, LockError, LockGuard, TimeoutEvidence},
+    time::ManualClock,
 };
 
 /// A store on a clock that the test moves.

@@ -4,9 +4,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, CommitError, DataStore, JoinError, LockError, LockId, ManualClock,
-    NodeSpec, ReleaseError, ReleaseOutcome, StoreOptions, Transaction, TransactionError,
-    TransactionManager, View, dsl,
+    CommitError, DataStore, LockId, StoreOptions, Transaction, TransactionManager, View,
+    document::NodeSpec,
+    dsl,
+    lock::{AcquireOptions, CancelToken, JoinError, LockError, ReleaseError, ReleaseOutcome},
+    time::ManualClock,
+    transaction::TransactionError,
 };
 
 use crate::until_waiting;
@@ -163,7 +166,7 @@ fn lock_10_a_guard_is_revoked_with_the_list_that_runs_under_it() {
     let dawdling = dsl::op(move |transaction| {
         writes(transaction, "lost");
         *noted.lock().unwrap() = Some(overtaken(&theirs, &clock));
-        Ok::<_, doclock::EditError>(())
+        Ok::<_, doclock::document::EditError>(())
     });
     let refused = manager.execute_under(guard.id(), dawdling).unwrap_err();
     let TransactionError::Commit(CommitError::Revoked { id, .. }) = refused else {

@@ -5,7 +5,10 @@ use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{AcquireOptions, CancelToken, DataStore, LockError, ReleaseOutcome, TimeoutEvidence};
+use doclock::{
+    DataStore,
+    lock::{AcquireOptions, CancelToken, LockError, ReleaseOutcome, TimeoutEvidence},
+};
 
 use crate::{patient, timed_store, timeout_of, until_waiting};
 

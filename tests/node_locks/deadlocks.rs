@@ -2,7 +2,14 @@
 
 use std::thread;
 
-use doclock::{DataStore, Deadlock, LockError, LockMode, Scope, retry};
+use doclock::{
+    DataStore,
+    lock::{
+        LockError, LockMode,
+        node::{Deadlock, Scope},
+    },
+    transaction::retry,
+};
 
 use super::{ask, document, node, take, timed, until_waiting};
 

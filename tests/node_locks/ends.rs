@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
-use doclock::{JoinError, NodeGuard, ReleaseError, Scope, Transaction};
+use doclock::{
+    NodeGuard, Transaction,
+    lock::{JoinError, ReleaseError, node::Scope},
+};
 
 use super::{ask, blocked, document, node, take};
 

@@ -17,8 +17,10 @@ mod common;
 use std::thread::{self, JoinHandle};
 
 use doclock::{
-    AcquireOptions, DataStore, LockError, ManualClock, NodeGuard, NodeId, NodeLocks, NodeSpec,
-    Scope, StoreOptions,
+    DataStore, NodeGuard, NodeId, NodeLocks, StoreOptions,
+    document::NodeSpec,
+    lock::{AcquireOptions, LockError, node::Scope},
+    time::ManualClock,
 };
 
 /// Two sections with two paragraphs each, below the root: `a` with `a1` and `a2`, `b` with `b1` and `b2`.

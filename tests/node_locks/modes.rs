@@ -1,6 +1,10 @@
 //! What excludes what (NODE LOCKS 1, 2, 5).
 
-use doclock::{DataStore, LockMode, NodeSpec, Scope};
+use doclock::{
+    DataStore,
+    document::NodeSpec,
+    lock::{LockMode, node::Scope},
+};
 
 use super::{ask, blocked, document, node, take};
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use doclock::{AcquireOptions, DataStore, LockError, LockMode, Scope};
+use doclock::{
+    DataStore,
+    lock::{AcquireOptions, LockError, LockMode, node::Scope},
+};
 
 use super::common::Dice;
 use super::{ask, blocked, document, patient, take, until_waiting};
@@ -102,7 +105,7 @@ fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_li
 fn node_locks_02_those_behind_one_that_gave_up_go_on() {
     let store = document();
     let _holder = take(&store, "holder", Scope::new().write("a1"));
-    let token = doclock::CancelToken::new();
+    let token = doclock::lock::CancelToken::new();
     let giving_up = {
         let (store, token) = (store.clone(), token.clone());
         thread::spawn(move || {

@@ -4,8 +4,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use doclock::{
-    AcquireOptions, CancelToken, CommitError, DataStore, EditError, LockError, LockMode, NodeGuard,
-    NodeSpec, Priority, Scope, StoreOptions, check,
+    CommitError, DataStore, NodeGuard, StoreOptions,
+    document::{EditError, NodeSpec, check},
+    lock::{AcquireOptions, CancelToken, LockError, LockMode, Priority, node::Scope},
 };
 
 use super::{ask, ask_with, document, node, patient, take, timed, timed_with, until_waiting};

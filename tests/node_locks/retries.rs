@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use doclock::{
-    AcquireOptions, CommitError, DataStore, EditError, Hooks, LockError, LockMode, NodeId,
-    Operation, OperationError, Scope, Transaction, TransactionError, TransactionManager, Transient,
-    View, dsl::*, retry,
+    CommitError, DataStore, NodeId, Transaction, TransactionManager, View,
+    document::EditError,
+    dsl::*,
+    lock::{AcquireOptions, LockError, LockMode, node::Scope},
+    transaction::{Hooks, Operation, OperationError, TransactionError, Transient, retry},
 };
 
 use super::{document, node, patient, take, until_waiting};

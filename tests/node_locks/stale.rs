@@ -5,7 +5,7 @@ use std::hint::spin_loop;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use doclock::{CancelToken, LockError, Scope};
+use doclock::lock::{CancelToken, LockError, node::Scope};
 
 use super::common::{Dice, LateCancel};
 use super::{document, patient, take, until_waiting};

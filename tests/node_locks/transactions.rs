@@ -4,8 +4,12 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use doclock::{
-    AcquireOptions, CommitError, DataStore, EditError, LockError, NodeSpec, NodeType, Schema,
-    Scope, StoreOptions, Transaction, TransactionError, TransactionManager, View, dsl::*,
+    CommitError, DataStore, StoreOptions, Transaction, TransactionManager, View,
+    document::{EditError, NodeSpec},
+    dsl::*,
+    lock::{AcquireOptions, LockError, node::Scope},
+    schema::{NodeType, Schema},
+    transaction::TransactionError,
 };
 
 use super::{blocked, document, node, take};
@@ -85,7 +89,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
             |it| {
                 it.split_node(
                     &node("a1"),
-                    doclock::Cut {
+                    doclock::document::Cut {
                         text: 1,
                         children: 0,
                     },
@@ -107,7 +111,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
             |it| {
                 it.split_node(
                     &node("a"),
-                    doclock::Cut {
+                    doclock::document::Cut {
                         text: 0,
                         children: 1,
                     },
@@ -419,7 +423,8 @@ fn node_locks_06_of_several_with_one_key_one_is_carried_out() {
             let manager = TransactionManager::for_owner(store, "payer").with_node_locks(3);
             // On different nodes, so that nothing else keeps them apart.
             let list = [insert_text(0, "!").on(["a1", "a2", "b1", "b2"][nth])];
-            let key = doclock::IdempotencyKey::new("invoice 7").accept_other_operations();
+            let key =
+                doclock::transaction::IdempotencyKey::new("invoice 7").accept_other_operations();
             start.wait();
             manager
                 .execute_once(key, list, AcquireOptions::new())

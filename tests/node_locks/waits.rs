@@ -3,7 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use doclock::{AcquireOptions, CancelToken, LockError, LockMode, Scope, StoreOptions};
+use doclock::{
+    StoreOptions,
+    lock::{AcquireOptions, CancelToken, LockError, LockMode, node::Scope},
+};
 
 use super::{
     ask, ask_with, blocked, document, node, patient, take, timed, timed_with, until_waiting,

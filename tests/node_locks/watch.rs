@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, DataStore, LockError, ManualClock, Scope, StoreOptions,
+    DataStore, StoreOptions,
+    lock::{AcquireOptions, CancelToken, LockError, node::Scope},
+    time::ManualClock,
 };
 
 use super::{ask, ask_with, patient, take, timed_with, until_waiting};

@@ -1,8 +1,12 @@
 //! Attributes, types, the root, what is selected, conditions and names.
 
 use doclock::{
-    AliasError, DataStore, EditError, Editor, Mark, Operation, OperationError, Position, Selection,
-    Transaction, TransactionError, TransactionResult, View, dsl::*, parse_operations,
+    AliasError, DataStore, Editor, Transaction, View,
+    document::{EditError, Mark, Position, Selection},
+    dsl::*,
+    transaction::{
+        Operation, OperationError, TransactionError, TransactionResult, parse_operations,
+    },
 };
 use serde_json::{Value, json};
 

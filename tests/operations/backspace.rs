@@ -2,7 +2,11 @@
 //! replaced text.
 
 use doclock::dsl::*;
-use doclock::{Editor, Extent, Mark, NodeSpec, View};
+use doclock::{
+    Editor, View,
+    document::{Mark, NodeSpec},
+    transaction::TextSpan,
+};
 
 use super::common::marks;
 use super::range::{committed, editor, run};
@@ -23,7 +27,7 @@ fn text(id: &str, text: &str) -> NodeSpec {
 fn backspace(editor: &Editor) -> String {
     let before = editor.store().snapshot();
     let end = before.node(&"a".into()).unwrap().text().len();
-    run(editor, delete_range(Extent::to(end, "b", 0)).on("a"));
+    run(editor, delete_range(TextSpan::to(end, "b", 0)).on("a"));
     committed(editor, "page")
 }
 
@@ -80,7 +84,7 @@ fn a_node_without_characters_stays_if_it_is_the_first() {
             [text_node("link", "two").with_id("b"), text("c", "!")],
         ),
     ]);
-    run(&editor, delete_range(Extent::to(0, "b", 3)).on("a"));
+    run(&editor, delete_range(TextSpan::to(0, "b", 3)).on("a"));
     assert_eq!(committed(&editor, "page"), r#"page[p[text text"!"]]"#);
 }
 

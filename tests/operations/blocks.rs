@@ -1,7 +1,10 @@
 //! Splitting and joining text nodes, blocks and list items.
 
 use doclock::{
-    EditError, Editor, Mark, NodeSpec, OperationError, Selection, View, dsl::*, parse_operations,
+    Editor, View,
+    document::{EditError, Mark, NodeSpec, Selection},
+    dsl::*,
+    transaction::{OperationError, parse_operations},
 };
 use serde_json::json;
 

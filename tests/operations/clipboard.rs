@@ -2,8 +2,9 @@
 
 use doclock::dsl::*;
 use doclock::{
-    EditError, Editor, Extent, Fragment, Mark, NodeId, NodeSpec, Operation, OperationError,
-    Position, Selection, Transaction, TransactionError, View, check,
+    Editor, NodeId, Transaction, View,
+    document::{EditError, Fragment, Mark, NodeSpec, Position, Selection, check},
+    transaction::{Operation, OperationError, TextSpan, TransactionError},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ fn clipboard(editor: &Editor, operation: Operation) -> Option<Fragment> {
     transaction.clipboard().cloned()
 }
 
-fn copied(editor: &Editor, from: &str, extent: impl Into<Extent>) -> Value {
+fn copied(editor: &Editor, from: &str, extent: impl Into<TextSpan>) -> Value {
     serde_json::to_value(clipboard(editor, copy_range(extent).on(from)).unwrap()).unwrap()
 }
 
@@ -87,48 +88,54 @@ fn a_range_is_copied_from_the_lowest_common_ancestor_down_clipped_at_both_ends()
         "openStart": true,
         "openEnd": true,
     });
-    assert_eq!(copied(&editor, "a", Extent::to(4, "b", 2)), expected);
+    assert_eq!(copied(&editor, "a", TextSpan::to(4, "b", 2)), expected);
     let items = json!([
         {"type": "item", "children": [{"type": "p", "children": [{"type": "text", "text": "ur"}]}]},
         {"type": "item", "children": [{"type": "p", "children": [{"type": "text", "text": "five"}]}]},
     ]);
-    assert_eq!(copied(&editor, "b", Extent::to(2, "c", 4))["nodes"], items);
+    assert_eq!(
+        copied(&editor, "b", TextSpan::to(2, "c", 4))["nodes"],
+        items
+    );
     let texts = json!([{"type": "text", "text": "two"}, {"type": "link", "text": "!"}]);
-    assert_eq!(copied(&editor, "a", Extent::to(4, "a2", 1))["nodes"], texts);
+    assert_eq!(
+        copied(&editor, "a", TextSpan::to(4, "a2", 1))["nodes"],
+        texts
+    );
 }
 
 #[test]
 fn a_branch_is_open_where_something_of_it_lies_outside() {
     let editor = page();
-    let open = |from: &str, extent: Extent| {
+    let open = |from: &str, extent: TextSpan| {
         let fragment = clipboard(&editor, copy_range(extent).on(from)).unwrap();
         (fragment.open_start, fragment.open_end)
     };
     assert_eq!(
-        open("a", Extent::to(0, "m", 5)),
+        open("a", TextSpan::to(0, "m", 5)),
         (false, false),
         "two whole paragraphs"
     );
-    assert_eq!(open("a", Extent::to(1, "m", 5)), (true, false));
-    assert_eq!(open("a", Extent::to(0, "m", 4)), (false, true));
+    assert_eq!(open("a", TextSpan::to(1, "m", 5)), (true, false));
+    assert_eq!(open("a", TextSpan::to(0, "m", 4)), (false, true));
     assert_eq!(
-        open("a2", Extent::to(0, "m", 5)),
+        open("a2", TextSpan::to(0, "m", 5)),
         (true, false),
         "a is not there"
     );
     assert_eq!(
-        open("b", Extent::to(0, "c", 4)),
+        open("b", TextSpan::to(0, "c", 4)),
         (false, true),
         "c2 is not there"
     );
     assert_eq!(
-        open("page", Extent::to(0, "c2", 1)),
+        open("page", TextSpan::to(0, "c2", 1)),
         (false, false),
         "all of it"
     );
-    assert_eq!(open("page", Extent::to(0, "c", 4)), (false, true));
+    assert_eq!(open("page", TextSpan::to(0, "c", 4)), (false, true));
     assert_eq!(
-        open("p1", Extent::to(0, "p2", 0)),
+        open("p1", TextSpan::to(0, "p2", 0)),
         (false, true),
         "p2 without its text"
     );
@@ -137,9 +144,9 @@ fn a_branch_is_open_where_something_of_it_lies_outside() {
 #[test]
 fn copying_changes_nothing() {
     let editor = page();
-    let result = run(&editor, copy_range(Extent::to(4, "c", 2)).on("a"));
+    let result = run(&editor, copy_range(TextSpan::to(4, "c", 2)).on("a"));
     assert!(!result.changed);
-    let error = refused(&editor, copy_range(Extent::to(0, "a", 0)).on("b"));
+    let error = refused(&editor, copy_range(TextSpan::to(0, "a", 0)).on("b"));
     assert!(matches!(error, OperationError::RangeReversed { .. }));
     refused(&editor, cut_range(8..).on("a"));
 }
@@ -178,7 +185,7 @@ fn other_text_comes_between_the_halves() {
     assert_eq!(paste_here(2), r#"p[text"th" link"!" text"ree"]"#);
     assert_eq!(paste_here(0), r#"p[link"!" text"three"]"#, "no empty half");
     assert_eq!(paste_here(5), r#"p[text"three" link"!"]"#);
-    let paste_both = |offset: usize, extent: Extent, from: &str| {
+    let paste_both = |offset: usize, extent: TextSpan, from: &str| {
         let editor = page();
         run(
             &editor,
@@ -187,7 +194,7 @@ fn other_text_comes_between_the_halves() {
         assert!(editor.store().snapshot().contains(&id("m")));
         committed(&editor, "p2")
     };
-    let text_and_link = || Extent::to(4, "a2", 1);
+    let text_and_link = || TextSpan::to(4, "a2", 1);
     assert_eq!(
         paste_both(2, text_and_link(), "a"),
         r#"p[text"thtwo" link"!" text"ree"]"#
@@ -204,7 +211,7 @@ fn other_text_comes_between_the_halves() {
 
 #[test]
 fn blocks_come_between_the_halves_of_the_block() {
-    let paste_here = |offset: usize, extent: Extent| {
+    let paste_here = |offset: usize, extent: TextSpan| {
         let editor = page();
         run(&editor, [copy_range(extent).on("a"), paste(offset).on("c")]);
         assert!(
@@ -218,8 +225,8 @@ fn blocks_come_between_the_halves_of_the_block() {
             .trim_end_matches(']')
             .to_owned()
     };
-    let whole = || Extent::to(0, "m", 5);
-    let clipped = || Extent::to(4, "m", 3);
+    let whole = || TextSpan::to(0, "m", 5);
+    let clipped = || TextSpan::to(4, "m", 3);
     let whole_ones = r#"p[text"one two" link"!"] p[text"three"]"#;
     assert_eq!(
         paste_here(2, whole()),
@@ -260,7 +267,10 @@ fn a_block_of_another_structure_stays_a_block_of_its_own() {
     let editor = page();
     run(
         &editor,
-        [copy_range(Extent::to(2, "c", 2)).on("b"), paste(2).on("m")],
+        [
+            copy_range(TextSpan::to(2, "c", 2)).on("b"),
+            paste(2).on("m"),
+        ],
     );
     let expected = r#"p[text"th"] item[p[text"ur"]] item[p[text"fi"]] p[text"ree"] list"#;
     assert!(committed(&editor, "page").contains(expected));
@@ -278,7 +288,10 @@ fn blocks_that_hold_text_and_blocks_go_beside_the_node_itself() {
     .with_id("page")]);
     run(
         &editor,
-        [copy_range(Extent::to(1, "b", 2)).on("a"), paste(2).on("c")],
+        [
+            copy_range(TextSpan::to(1, "b", 2)).on("a"),
+            paste(2).on("c"),
+        ],
     );
     let expected = r#"page[item"one"[item"two" item"thne"[item"tw"] item"ree"]]"#;
     assert_eq!(committed(&editor, "page"), expected);
@@ -361,15 +374,16 @@ fn pasting_what_is_not_there_or_where_there_is_no_place_is_refused() {
 #[test]
 fn a_caret_ends_behind_what_was_pasted() {
     let editor = page();
-    let caret = |from: (&str, Extent), at: (&str, usize)| {
+    let caret = |from: (&str, TextSpan), at: (&str, usize)| {
         let mut transaction = editor.store().begin("trial").unwrap();
         transaction
-            .select(doclock::Selection::caret(at.0, at.1))
+            .select(doclock::document::Selection::caret(at.0, at.1))
             .unwrap();
         transaction
             .run([copy_range(from.1).on(from.0), paste(at.1).on(at.0)])
             .unwrap();
-        let Some(doclock::Selection::Text(text)) = transaction.selection().cloned() else {
+        let Some(doclock::document::Selection::Text(text)) = transaction.selection().cloned()
+        else {
             panic!("nothing is selected");
         };
         assert_eq!(text.anchor, text.focus);
@@ -378,13 +392,13 @@ fn a_caret_ends_behind_what_was_pasted() {
         let slice = |range| node.text().slice(range).unwrap().to_string();
         format!("{}|{}", slice(before), slice(behind))
     };
-    let link = || ("a2", Extent::from(..));
+    let link = || ("a2", TextSpan::from(..));
     assert_eq!(caret(("a", (4..).into()), ("m", 2)), "thtwo|ree");
     assert_eq!(caret(("a", (4..).into()), ("m", 5)), "threetwo|");
     assert_eq!(caret(link(), ("m", 2)), "|ree");
     assert_eq!(caret(link(), ("m", 0)), "|three");
     assert_eq!(caret(link(), ("m", 5)), "!|");
-    let blocks = || ("a", Extent::to(4, "m", 3));
+    let blocks = || ("a", TextSpan::to(4, "m", 3));
     assert_eq!(caret(blocks(), ("c", 2)), "thr|ve");
     assert_eq!(caret(blocks(), ("c", 0)), "thr|five");
     assert_eq!(caret(blocks(), ("c", 4)), "thr|");
@@ -393,7 +407,7 @@ fn a_caret_ends_behind_what_was_pasted() {
         "thr|",
         "the block ends there, too"
     );
-    let whole = || ("a", Extent::to(0, "m", 5));
+    let whole = || ("a", TextSpan::to(0, "m", 5));
     assert_eq!(caret(whole(), ("b", 4)), "three|");
 
     let elsewhere = follow(
@@ -408,12 +422,12 @@ fn a_caret_ends_behind_what_was_pasted() {
 #[test]
 fn cutting_is_copying_and_deleting() {
     let editor = page();
-    let before = clipboard(&editor, copy_range(Extent::to(4, "b", 2)).on("a"));
+    let before = clipboard(&editor, copy_range(TextSpan::to(4, "b", 2)).on("a"));
     assert_eq!(
-        clipboard(&editor, cut_range(Extent::to(4, "b", 2)).on("a")),
+        clipboard(&editor, cut_range(TextSpan::to(4, "b", 2)).on("a")),
         before
     );
-    run(&editor, cut_range(Extent::to(4, "b", 2)).on("a"));
+    run(&editor, cut_range(TextSpan::to(4, "b", 2)).on("a"));
     let expected = r#"page[p[text"one ur"] list[item[p[text"five" link"?"]]]]"#;
     assert_eq!(committed(&editor, "page"), expected);
 }
@@ -424,7 +438,7 @@ fn paragraphs_that_are_cut_and_pasted_are_as_they_were() {
     let before = committed(&editor, "page");
     run(
         &editor,
-        [cut_range(Extent::to(4, "m", 3)).on("a"), paste(4).on("a")],
+        [cut_range(TextSpan::to(4, "m", 3)).on("a"), paste(4).on("a")],
     );
     assert_eq!(committed(&editor, "page"), before);
 }
@@ -516,7 +530,7 @@ proptest! {
 fn what_a_paste_created_is_what_is_left_of_it() {
     let editor = page();
     let operations = [
-        copy_range(Extent::to(4, "m", 2)).on("a"),
+        copy_range(TextSpan::to(4, "m", 2)).on("a"),
         paste(2).on("b").named("pasted"),
         set_attrs([("new", true.into())]).on(alias("pasted")),
     ];
@@ -535,7 +549,7 @@ fn copying_or_cutting_no_characters_leaves_the_clipboard_as_it_is() {
     for nothing in [
         copy_range(2..2),
         cut_range(3..3),
-        copy_range(Extent::to(7, "a", 7)),
+        copy_range(TextSpan::to(7, "a", 7)),
     ] {
         let editor = page();
         run(&editor, copy_range(..3).on("m"));
@@ -571,7 +585,7 @@ fn an_editor_selects_only_what_there_is() {
         assert!(error.to_string().starts_with(why), "{error}");
         assert_eq!(editor.selection(), Some(Selection::caret("m", 5)));
     }
-    run(&editor, delete_range(Extent::to(4, "b", 2)).on("a"));
+    run(&editor, delete_range(TextSpan::to(4, "b", 2)).on("a"));
     editor.select(Selection::caret("m", 0)).unwrap_err();
     editor.select(Selection::node("p1")).unwrap();
     editor.select(None).unwrap();

@@ -1,7 +1,11 @@
 //! Operations: what becomes of the halves between which something is pasted.
 
 use doclock::dsl::*;
-use doclock::{Extent, Fragment, NodeSpec, Selection, View};
+use doclock::{
+    View,
+    document::{Fragment, NodeSpec, Selection},
+    transaction::TextSpan,
+};
 
 use super::clipboard::page;
 use super::range::{committed, editor, run};
@@ -120,7 +124,7 @@ fn a_caret_in_an_empty_block_ends_behind_the_blocks_that_took_its_place() {
 fn two_whole_paragraphs_that_are_cut_and_pasted_leave_no_empty_one() {
     let editor = page();
     let before = committed(&editor, "page");
-    run(&editor, cut_range(Extent::to(0, "m", 5)).on("a"));
+    run(&editor, cut_range(TextSpan::to(0, "m", 5)).on("a"));
     assert!(committed(&editor, "page").starts_with("page[p[text] list["));
     editor.execute(paste(0).on("a")).unwrap();
     assert_eq!(committed(&editor, "page"), before);

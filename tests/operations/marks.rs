@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use doclock::dsl::*;
 use doclock::{
-    Attributes, EditError, Editor, Extent, Mark, NodeOperation, OperationError, Selection, View,
+    Editor, View,
+    document::{Attributes, EditError, Mark, Selection},
+    transaction::{NodeOperation, OperationError, TextSpan},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -53,14 +55,17 @@ fn href(target: &str) -> Attributes {
 #[test]
 fn marks_04_a_range_that_spans_nodes_marks_every_node_of_it() {
     let editor = paragraph();
-    run(&editor, apply_mark("bold", Extent::to(4, "b", 2)).on("a"));
+    run(&editor, apply_mark("bold", TextSpan::to(4, "b", 2)).on("a"));
     assert_eq!(marks(&editor, "a"), r#"link 2..6 {"href":"x"}, bold 4..7"#);
     assert_eq!(marks(&editor, "m"), "");
     assert_eq!(marks(&editor, "b"), r#"bold 0..2, link 0..5 {"href":"x"}"#);
-    run(&editor, remove_mark("link", Extent::to(3, "b", 4)).on("a"));
+    run(
+        &editor,
+        remove_mark("link", TextSpan::to(3, "b", 4)).on("a"),
+    );
     assert_eq!(marks(&editor, "a"), r#"link 2..3 {"href":"x"}, bold 4..7"#);
     assert_eq!(marks(&editor, "b"), r#"bold 0..2, link 4..5 {"href":"x"}"#);
-    run(&editor, clear_formatting(Extent::to(5, "b", 1)).on("a"));
+    run(&editor, clear_formatting(TextSpan::to(5, "b", 1)).on("a"));
     assert_eq!(marks(&editor, "a"), r#"link 2..3 {"href":"x"}, bold 4..5"#);
     assert_eq!(marks(&editor, "b"), r#"bold 1..2, link 4..5 {"href":"x"}"#);
 }
@@ -95,7 +100,7 @@ fn a_mark_with_other_attributes_ends_where_the_new_one_begins() {
 #[test]
 fn toggling_removes_only_what_all_characters_have() {
     let editor = paragraph();
-    let toggle = |extent: Extent| run(&editor, toggle_mark("bold", extent).on("a"));
+    let toggle = |extent: TextSpan| run(&editor, toggle_mark("bold", extent).on("a"));
     toggle((2..4).into());
     assert_eq!(marks(&editor, "a"), r#"bold 2..4, link 2..6 {"href":"x"}"#);
     toggle((1..3).into());
@@ -105,10 +110,10 @@ fn toggling_removes_only_what_all_characters_have() {
         marks(&editor, "a"),
         r#"bold 1..2, link 2..6 {"href":"x"}, bold 3..4"#
     );
-    toggle(Extent::to(1, "b", 3));
+    toggle(TextSpan::to(1, "b", 3));
     assert_eq!(marks(&editor, "a"), r#"bold 1..7, link 2..6 {"href":"x"}"#);
     assert_eq!(marks(&editor, "b"), r#"bold 0..3, link 0..5 {"href":"x"}"#);
-    toggle(Extent::to(2, "b", 2));
+    toggle(TextSpan::to(2, "b", 2));
     assert_eq!(marks(&editor, "a"), r#"bold 1..2, link 2..6 {"href":"x"}"#);
     assert_eq!(marks(&editor, "b"), r#"link 0..5 {"href":"x"}, bold 2..3"#);
 }
@@ -129,7 +134,7 @@ fn toggling_asks_for_the_kind_and_not_for_attributes() {
 #[test]
 fn updating_changes_attributes_only_within_the_range() {
     let editor = paragraph();
-    let update = update_mark("link", [("title", json!("t"))], Extent::to(4, "b", 2));
+    let update = update_mark("link", [("title", json!("t"))], TextSpan::to(4, "b", 2));
     run(&editor, update.on("a"));
     let expected = r#"link 2..4 {"href":"x"}, link 4..6 {"href":"x","title":"t"}"#;
     assert_eq!(marks(&editor, "a"), expected);
@@ -147,7 +152,7 @@ fn updating_changes_attributes_only_within_the_range() {
 #[test]
 fn updating_a_mark_that_is_not_there_is_refused() {
     let editor = paragraph();
-    let update = |extent: Extent| update_mark("link", [("href", json!("y"))], extent);
+    let update = |extent: TextSpan| update_mark("link", [("href", json!("y"))], extent);
     let error = refused(&editor, update((0..2).into()).on("a"));
     assert!(
         matches!(&error, OperationError::MarkNotFound { kind, start, end }
@@ -157,23 +162,23 @@ fn updating_a_mark_that_is_not_there_is_refused() {
         error.to_string(),
         "no mark link lies between character 0 of node a and character 2 of node a"
     );
-    refused(&editor, update(Extent::to(6, "b", 0)).on("a"));
+    refused(&editor, update(TextSpan::to(6, "b", 0)).on("a"));
     refused(&editor, update((3..3).into()).on("a"));
     refused(&editor, update_mark("bold", [("x", json!(1))], ..).on("a"));
-    run(&editor, update(Extent::to(6, "b", 1)).on("a"));
+    run(&editor, update(TextSpan::to(6, "b", 1)).on("a"));
 }
 
 #[test]
 fn marks_05_what_is_as_wished_changes_nothing() {
     let editor = paragraph();
-    let all = || Extent::to(0, "b", 5);
+    let all = || TextSpan::to(0, "b", 5);
     let idle: [NodeOperation; 9] = [
         apply_mark_with("link", href("x"), 3..5),
         apply_mark("bold", 3..3),
         toggle_mark("bold", 3..3),
         remove_mark("link", 3..3),
         clear_formatting(3..3),
-        apply_mark("bold", Extent::to(7, "b", 0)),
+        apply_mark("bold", TextSpan::to(7, "b", 0)),
         clear_formatting(0..2),
         remove_mark("bold", all()),
         update_mark("link", [("href", json!("x"))], all()),
@@ -187,7 +192,7 @@ fn marks_05_what_is_as_wished_changes_nothing() {
 #[test]
 fn marks_on_a_range_that_is_none_are_refused() {
     let editor = paragraph();
-    let far = || Extent::to(0, "b", 6);
+    let far = || TextSpan::to(0, "b", 6);
     for operation in [
         apply_mark("bold", far()),
         remove_mark("link", far()),
@@ -204,7 +209,7 @@ fn marks_on_a_range_that_is_none_are_refused() {
         };
         assert!(matches!(error, OperationError::Edit(edit) if edit == expected));
     }
-    let reversed = refused(&editor, apply_mark("bold", Extent::to(0, "a", 1)).on("b"));
+    let reversed = refused(&editor, apply_mark("bold", TextSpan::to(0, "a", 1)).on("b"));
     assert!(matches!(reversed, OperationError::RangeReversed { .. }));
 }
 
@@ -212,7 +217,7 @@ fn marks_on_a_range_that_is_none_are_refused() {
 fn marks_move_no_selection() {
     let editor = paragraph();
     let at = |node: &str, offset| (node.to_owned(), offset);
-    let all = || Extent::to(0, "b", 5);
+    let all = || TextSpan::to(0, "b", 5);
     for operation in [
         apply_mark("bold", all()),
         remove_mark("link", all()),

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use doclock::dsl::*;
 use doclock::{
-    EditError, Editor, Extent, IntoOperations, Mark, Node, NodeId, NodeSpec, Operation,
-    OperationError, Position, Selection, TransactionError, TransactionResult, View, check,
-    parse_operations,
+    Editor, NodeId, View,
+    document::{EditError, Mark, Node, NodeSpec, Position, Selection, check},
+    transaction::{
+        IntoOperations, Operation, OperationError, TextSpan, TransactionError, TransactionResult,
+        parse_operations,
+    },
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -193,8 +196,8 @@ pub(super) fn random_range(view: &impl View, dice: &mut Dice) -> [(Position, usi
     ]
 }
 
-pub(super) fn extent(start: &Position, end: &Position) -> Extent {
-    Extent::to(start.offset, &end.node_id, end.offset)
+pub(super) fn extent(start: &Position, end: &Position) -> TextSpan {
+    TextSpan::to(start.offset, &end.node_id, end.offset)
 }
 
 /// `page[p[text"one two" link"!"] p[text"three"] p[text"four five" link"?"]]`, named a, a2, m, b, b2.
@@ -231,7 +234,7 @@ fn a_range_without_an_end_reaches_to_the_end_of_the_node_where_it_ends() {
     let editor = page();
     run(&editor, delete_range(4..).on("a"));
     assert_eq!(text(&editor.store().snapshot(), "a"), "one ");
-    let to_b = Extent {
+    let to_b = TextSpan {
         start: 0,
         end: None,
         end_node_id: Some("b".into()),
@@ -244,7 +247,10 @@ fn a_range_without_an_end_reaches_to_the_end_of_the_node_where_it_ends() {
 #[test]
 fn a_range_whose_ends_are_no_places_is_refused() {
     let editor = page();
-    let out = |operation: doclock::NodeOperation| match refused(&editor, operation.on("a")) {
+    let out = |operation: doclock::transaction::NodeOperation| match refused(
+        &editor,
+        operation.on("a"),
+    ) {
         OperationError::Edit(EditError::TextOutOfRange {
             id,
             start,
@@ -257,13 +263,16 @@ fn a_range_whose_ends_are_no_places_is_refused() {
     assert_eq!(out(delete_range(0..8)), ("a".to_owned(), 0, 8, 7));
     let max = usize::MAX;
     assert_eq!(out(delete_range(8..max)), ("a".to_owned(), 8, max, 7));
-    let to = |end| delete_range(Extent::to(0, "b", end));
+    let to = |end| delete_range(TextSpan::to(0, "b", end));
     assert_eq!(out(to(10)), ("b".to_owned(), 10, 10, 9));
-    let nowhere = refused(&editor, delete_range(Extent::to(0, "x", 0)).on("a"));
+    let nowhere = refused(&editor, delete_range(TextSpan::to(0, "x", 0)).on("a"));
     assert_eq!(nowhere.to_string(), "node x does not exist");
     let nowhere = refused(&editor, delete_range(..).on("x"));
     assert_eq!(nowhere.to_string(), "node x does not exist");
-    let unnamed = refused(&editor, delete_range(Extent::to(0, alias("x"), 0)).on("a"));
+    let unnamed = refused(
+        &editor,
+        delete_range(TextSpan::to(0, alias("x"), 0)).on("a"),
+    );
     assert!(matches!(unnamed, OperationError::Alias(_)), "{unnamed}");
 }
 
@@ -281,14 +290,14 @@ fn a_range_that_ends_before_it_starts_is_refused() {
         }
     };
     assert_eq!(
-        reversed(delete_range(Extent::to(1, "a", 3)).on("b")),
+        reversed(delete_range(TextSpan::to(1, "a", 3)).on("b")),
         "the range starts at character 1 of node b, which comes after its end at character 3 of node a"
     );
     #[expect(clippy::reversed_empty_ranges, reason = "that is the point")]
     reversed(delete_range(3..2).on("a"));
     // A node comes before those below it.
-    reversed(delete_range(Extent::to(0, "p3", 0)).on("b"));
-    reversed(delete_range(Extent::to(0, "page", 0)).on("p1"));
+    reversed(delete_range(TextSpan::to(0, "p3", 0)).on("b"));
+    reversed(delete_range(TextSpan::to(0, "page", 0)).on("p1"));
 }
 
 #[test]
@@ -297,7 +306,7 @@ fn a_range_from_one_tree_to_another_is_refused() {
         text_node("text", "one").with_id("a"),
         text_node("text", "two").with_id("b"),
     ]);
-    let error = refused(&editor, apply_mark("bold", Extent::to(0, "b", 3)).on("a"));
+    let error = refused(&editor, apply_mark("bold", TextSpan::to(0, "b", 3)).on("a"));
     assert!(
         matches!(&error, OperationError::Edit(EditError::DifferentTrees { one, other })
         if (one, other) == (&id("a"), &id("b")))
@@ -335,19 +344,19 @@ fn deleting_between_siblings_joins_them_if_type_and_attributes_agree() {
         .with_id("p")])
     };
     let editor = siblings();
-    run(&editor, delete_range(Extent::to(2, "b", 3)).on("a"));
+    run(&editor, delete_range(TextSpan::to(2, "b", 3)).on("a"));
     assert_eq!(committed(&editor, "p"), r#"p[text"onee" text"four"]"#);
     let editor = siblings();
-    run(&editor, delete_range(Extent::to(2, "c", 3)).on("a"));
+    run(&editor, delete_range(TextSpan::to(2, "c", 3)).on("a"));
     assert_eq!(committed(&editor, "p"), r#"p[text"on" text"r"]"#);
     let editor = siblings();
-    run(&editor, delete_range(Extent::to(2, "m", 1)).on("a"));
+    run(&editor, delete_range(TextSpan::to(2, "m", 1)).on("a"));
     assert_eq!(
         committed(&editor, "p"),
         r#"p[text"on" link"wo" text"three" text"four"]"#
     );
     let editor = siblings();
-    run(&editor, delete_range(Extent::to(0, "m", 3)).on("a"));
+    run(&editor, delete_range(TextSpan::to(0, "m", 3)).on("a"));
     assert_eq!(
         committed(&editor, "p"),
         r#"p[text text"three" text"four"]"#,
@@ -358,7 +367,7 @@ fn deleting_between_siblings_joins_them_if_type_and_attributes_agree() {
 #[test]
 fn deleting_between_blocks_brings_the_rest_of_the_second_into_the_first() {
     let editor = page();
-    run(&editor, delete_range(Extent::to(4, "b", 5)).on("a"));
+    run(&editor, delete_range(TextSpan::to(4, "b", 5)).on("a"));
     assert_eq!(
         committed(&editor, "page"),
         r#"page[p[text"one five" link"?"]]"#
@@ -369,12 +378,12 @@ fn deleting_between_blocks_brings_the_rest_of_the_second_into_the_first() {
     assert_eq!(snapshot.parent(&id("b2")), Some(&id("p1")));
 
     let editor = page();
-    run(&editor, delete_range(Extent::to(0, "b", 5)).on("a2"));
+    run(&editor, delete_range(TextSpan::to(0, "b", 5)).on("a2"));
     let expected = r#"page[p[text"one two" link text"five" link"?"]]"#;
     assert_eq!(committed(&editor, "page"), expected, "types differ");
 
     let editor = page();
-    run(&editor, delete_range(Extent::to(7, "m", 0)).on("a"));
+    run(&editor, delete_range(TextSpan::to(7, "m", 0)).on("a"));
     let expected = r#"page[p[text"one twothree"] p[text"four five" link"?"]]"#;
     assert_eq!(committed(&editor, "page"), expected);
 }
@@ -386,8 +395,8 @@ fn marks_outside_of_what_is_deleted_stay() {
         &editor,
         [
             apply_mark("bold", 0..6).on("a"),
-            apply_mark("bold", Extent::to(3, "b", 7)).on("m"),
-            delete_range(Extent::to(4, "b", 5)).on("a"),
+            apply_mark("bold", TextSpan::to(3, "b", 7)).on("m"),
+            delete_range(TextSpan::to(4, "b", 5)).on("a"),
         ],
     );
     let snapshot = editor.store().snapshot();
@@ -413,7 +422,7 @@ fn blocks_go_on_their_own_where_their_texts_do_not_become_one() {
         .with_id("page")])
     };
     let editor = sections();
-    run(&editor, delete_range(Extent::to(1, "h", 1)).on("a"));
+    run(&editor, delete_range(TextSpan::to(1, "h", 1)).on("a"));
     let expected = r#"page[p[text"o"] section[heading"wo" p[text"three"]]]"#;
     assert_eq!(
         committed(&editor, "page"),
@@ -421,11 +430,11 @@ fn blocks_go_on_their_own_where_their_texts_do_not_become_one() {
         "a heading is no part of a paragraph"
     );
     let editor = sections();
-    run(&editor, delete_range(Extent::to(1, "b", 3)).on("h"));
+    run(&editor, delete_range(TextSpan::to(1, "b", 3)).on("h"));
     let expected = r#"page[p[text"one"] section[heading"t" p[text"ee"]]]"#;
     assert_eq!(committed(&editor, "page"), expected);
     let editor = sections();
-    run(&editor, delete_range(Extent::to(1, "b", 3)).on("a"));
+    run(&editor, delete_range(TextSpan::to(1, "b", 3)).on("a"));
     assert_eq!(
         committed(&editor, "page"),
         r#"page[p[text"oee"]]"#,
@@ -455,13 +464,13 @@ fn items() -> Editor {
 #[test]
 fn deleting_into_a_node_below_keeps_what_comes_behind_it() {
     let editor = items();
-    run(&editor, delete_range(Extent::to(1, "c", 2)).on("a"));
+    run(&editor, delete_range(TextSpan::to(1, "c", 2)).on("a"));
     let expected = r#"page[item"oree"[item"four" item"five" item"six"] item"seven"]"#;
     assert_eq!(committed(&editor, "page"), expected);
     assert_eq!(text(&editor.store().snapshot(), "a"), "oree");
 
     let editor = items();
-    run(&editor, delete_range(Extent::to(1, "d", 2)).on("a"));
+    run(&editor, delete_range(TextSpan::to(1, "d", 2)).on("a"));
     let expected = r#"page[item"our"[item"five" item"six"] item"seven"]"#;
     assert_eq!(committed(&editor, "page"), expected);
 }
@@ -469,11 +478,11 @@ fn deleting_into_a_node_below_keeps_what_comes_behind_it() {
 #[test]
 fn deleting_into_the_children_of_another_node_keeps_what_comes_behind() {
     let editor = items();
-    run(&editor, delete_range(Extent::to(1, "d", 2)).on("b"));
+    run(&editor, delete_range(TextSpan::to(1, "d", 2)).on("b"));
     let expected = r#"page[item"one"[item"tur" item"five" item"six"] item"seven"]"#;
     assert_eq!(committed(&editor, "page"), expected);
     let editor = items();
-    run(&editor, delete_range(Extent::to(1, "g", 2)).on("e"));
+    run(&editor, delete_range(TextSpan::to(1, "g", 2)).on("e"));
     let expected = r#"page[item"one"[item"two" item"three"[item"four" item"fven"]]]"#;
     assert_eq!(committed(&editor, "page"), expected);
 }
@@ -483,16 +492,16 @@ fn the_root_and_a_node_without_a_parent_stay_two() {
     let editor = editor([text_node("item", "one")
         .with_id("a")
         .with_children([text_node("item", "two").with_id("b")])]);
-    run(&editor, delete_range(Extent::to(1, "b", 1)).on("a"));
+    run(&editor, delete_range(TextSpan::to(1, "b", 1)).on("a"));
     assert_eq!(committed(&editor, "a"), r#"item"o"[item"wo"]"#);
-    run(&editor, delete_range(Extent::to(0, "b", 2)).on("a"));
+    run(&editor, delete_range(TextSpan::to(0, "b", 2)).on("a"));
     assert_eq!(committed(&editor, "a"), "item", "nothing is left of b");
 }
 
 #[test]
 fn what_is_selected_in_a_deleted_range_is_then_where_it_was() {
     let editor = page();
-    let delete = || delete_range(Extent::to(4, "b", 5)).on("a");
+    let delete = || delete_range(TextSpan::to(4, "b", 5)).on("a");
     let at = |node: &str, offset| (node.to_owned(), offset);
     let whole = follow(&editor, ("a", 4), ("b", 5), delete());
     assert_eq!(whole, Some((at("a", 4), at("a", 4))));
@@ -502,7 +511,7 @@ fn what_is_selected_in_a_deleted_range_is_then_where_it_was() {
     assert_eq!(within, Some((at("a", 4), at("a", 4))));
     let behind = follow(&editor, ("b2", 0), ("b2", 1), delete());
     assert_eq!(behind, Some((at("b2", 0), at("b2", 1))));
-    let last = delete_range(Extent::to(0, "b2", 1)).on("a");
+    let last = delete_range(TextSpan::to(0, "b2", 1)).on("a");
     let gone = follow(&editor, ("b2", 1), ("b2", 1), last);
     assert_eq!(gone, Some((at("a", 0), at("a", 0))));
 
@@ -541,7 +550,7 @@ fn ranges_reach_through_a_hundred_thousand_levels() {
         spec = text_node("item", "x").with_children([spec]);
     }
     let editor = editor([element("page", [spec.with_id("top")]).with_id("page")]);
-    let range = || Extent::to(0, "bottom", 3);
+    let range = || TextSpan::to(0, "bottom", 3);
     editor
         .execute(apply_mark("bold", range()).on("top"))
         .unwrap();

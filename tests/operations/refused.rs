@@ -2,8 +2,9 @@
 
 use doclock::dsl::*;
 use doclock::{
-    AliasError, Change, Editor, Fragment, IntoOperations, Mark, NodeId, OperationError, Savepoint,
-    Selection, Transaction, TransactionError,
+    AliasError, Editor, NodeId, Savepoint, Transaction,
+    document::{Change, Fragment, Mark, Selection},
+    transaction::{IntoOperations, OperationError, TransactionError},
 };
 
 use super::common::{id, image};

@@ -1,7 +1,11 @@
 //! Operations: text within one node.
 
 use doclock::dsl::*;
-use doclock::{EditError, Editor, OperationError, Pattern, PatternError, Selection, View};
+use doclock::{
+    Editor, View,
+    document::{EditError, Selection},
+    transaction::{OperationError, Pattern, PatternError},
+};
 use proptest::prelude::*;
 use regex::Regex;
 use serde_json::json;
@@ -25,7 +29,10 @@ fn bold(editor: &Editor) -> Vec<(usize, usize)> {
         .collect()
 }
 
-fn out_of_range(editor: &Editor, operation: doclock::NodeOperation) -> (usize, usize, usize) {
+fn out_of_range(
+    editor: &Editor,
+    operation: doclock::transaction::NodeOperation,
+) -> (usize, usize, usize) {
     match refused(editor, operation.on("note")) {
         OperationError::Edit(EditError::TextOutOfRange {
             start, end, len, ..
@@ -34,7 +41,7 @@ fn out_of_range(editor: &Editor, operation: doclock::NodeOperation) -> (usize, u
     }
 }
 
-fn caret(editor: &Editor, at: usize, operation: doclock::NodeOperation) -> usize {
+fn caret(editor: &Editor, at: usize, operation: doclock::transaction::NodeOperation) -> usize {
     let ((_, anchor), _) =
         follow(editor, ("note", at), ("note", at), operation.on("note")).unwrap();
     anchor
@@ -309,7 +316,7 @@ fn a_range_within_a_node_may_be_written_in_every_way() {
 #[test]
 fn unwrapping_what_is_not_wrapped_is_refused() {
     let editor = note("**bold*");
-    let not_wrapped = |operation: doclock::NodeOperation| {
+    let not_wrapped = |operation: doclock::transaction::NodeOperation| {
         let error = refused(&editor, operation.on("note"));
         assert!(
             matches!(&error, OperationError::NotWrapped { id: node, .. } if *node == id("note")),

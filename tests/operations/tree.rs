@@ -1,8 +1,12 @@
 //! Removing, moving, copying, wrapping, lifting and indenting. The helpers here serve the neighbours, too.
 
 use doclock::{
-    Attributes, EditError, Editor, IntoOperations, Mark, NodeSpec, OperationError, Selection,
-    TransactionError, TransactionResult, View, check, dsl::*, parse_operations,
+    Editor, View,
+    document::{Attributes, EditError, Mark, NodeSpec, Selection, check},
+    dsl::*,
+    transaction::{
+        IntoOperations, OperationError, TransactionError, TransactionResult, parse_operations,
+    },
 };
 use proptest::prelude::*;
 use serde_json::json;

@@ -8,7 +8,10 @@ use std::thread;
 use crossbeam_channel::RecvTimeoutError;
 use doclock::dsl::*;
 use doclock::{
-    Change, Commit, CommitEvent, DataStore, NodeSpec, Operation, Subscription, TransactionManager,
+    DataStore, TransactionManager,
+    document::{Change, NodeSpec},
+    events::{Commit, CommitEvent, Subscription},
+    transaction::Operation,
 };
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::thread;
 
 use doclock::dsl::*;
-use doclock::{NodeId, NodeSpec, Transaction, TransactionManager, View};
+use doclock::{NodeId, Transaction, TransactionManager, View, document::NodeSpec};
 
 use crate::common::{PATIENCE, commit, id, store};
 use crate::paragraph;

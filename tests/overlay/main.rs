@@ -14,7 +14,7 @@ mod versions;
 mod visible;
 
 use common::{commit, store};
-use doclock::{DataStore, NodeSpec};
+use doclock::{DataStore, document::NodeSpec};
 
 fn paragraph(id: &str) -> NodeSpec {
     NodeSpec::new("paragraph").with_id(id)

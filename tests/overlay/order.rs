@@ -1,7 +1,11 @@
 //! 3 and 4: operations apply in the order given, also where they create, delete and create again.
 
 use doclock::dsl::*;
-use doclock::{NodeSpec, Transaction, TransactionError, TransactionManager, View, check};
+use doclock::{
+    Transaction, TransactionManager, View,
+    document::{NodeSpec, check},
+    transaction::TransactionError,
+};
 use serde_json::json;
 
 use crate::common::{children, commit, id, image};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use doclock::dsl::*;
 use doclock::{
-    EditError, NodeSpec, Operation, OperationError, TransactionError, TransactionManager, View,
-    check,
+    TransactionManager, View,
+    document::{EditError, NodeSpec, check},
+    transaction::{Operation, OperationError, TransactionError},
 };
 
 use crate::common::{children, commit, id, store};

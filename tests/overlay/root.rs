@@ -1,7 +1,10 @@
 //! 7: the root.
 
 use doclock::dsl::*;
-use doclock::{EditError, TransactionManager, View, check};
+use doclock::{
+    TransactionManager, View,
+    document::{EditError, check},
+};
 
 use crate::common::{commit, id, store};
 use crate::{paragraph, small_document};

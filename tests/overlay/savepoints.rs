@@ -1,6 +1,9 @@
 //! Savepoints within each other.
 
-use doclock::{DataStore, NodeSpec, Savepoint, Selection, Transaction, View};
+use doclock::{
+    DataStore, Savepoint, Transaction, View,
+    document::{NodeSpec, Selection},
+};
 
 use crate::common::{id, store, text};
 

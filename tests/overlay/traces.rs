@@ -4,8 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use doclock::dsl::*;
 use doclock::{
-    DataStore, EditError, NodeSpec, Operation, OperationError, Snapshot, Subscription, Transaction,
-    TransactionError, TransactionManager,
+    DataStore, Snapshot, Transaction, TransactionManager,
+    document::{EditError, NodeSpec},
+    events::Subscription,
+    transaction::{Operation, OperationError, TransactionError},
 };
 use proptest::prelude::*;
 

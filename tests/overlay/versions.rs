@@ -1,7 +1,7 @@
 //! 9: versions.
 
 use doclock::dsl::*;
-use doclock::{NodeSpec, Operation, TransactionManager, View};
+use doclock::{TransactionManager, View, document::NodeSpec, transaction::Operation};
 
 use crate::common::{Action, commit, id, store};
 use crate::small_document;

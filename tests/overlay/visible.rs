@@ -5,7 +5,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use doclock::{Mark, NodeId, NodeSpec, Snapshot, View};
+use doclock::{
+    NodeId, Snapshot, View,
+    document::{Mark, NodeSpec},
+};
 use proptest::prelude::*;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doclock::{Change, Operation};
+use doclock::{document::Change, transaction::Operation};
 use serde_json::json;
 use strum::VariantArray;
 

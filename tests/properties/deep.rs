@@ -6,7 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::dsl::*;
-use doclock::{DataStore, Extent, IntoOperations, Mark, NodeId, NodeSpec, View, check};
+use doclock::{
+    DataStore, NodeId, View,
+    document::{Mark, NodeSpec, check},
+    transaction::{IntoOperations, TextSpan},
+};
 use serde_json::json;
 use strum::VariantArray;
 
@@ -154,7 +158,7 @@ fn tree_04_what_reaches_through_a_hundred_thousand_levels_comes_to_an_end() {
     on_a_small_stack(|| {
         let store = deep();
         let before = store.snapshot();
-        let through = || Extent::to(1, "bottom", 3);
+        let through = || TextSpan::to(1, "bottom", 3);
         for operation in [
             delete_range(through()),
             apply_mark("em", through()),
@@ -174,7 +178,7 @@ fn tree_04_what_reaches_through_a_hundred_thousand_levels_comes_to_an_end() {
             paste(2).on("top"),
         ];
         assert!(comes_to_an_end(&store, pasted));
-        let bottom_up = (delete_range(Extent::to(0, "top", 1)).on("bottom"),);
+        let bottom_up = (delete_range(TextSpan::to(0, "top", 1)).on("bottom"),);
         assert!(!comes_to_an_end(&store, bottom_up));
         assert_eq!(store.snapshot(), before);
     });

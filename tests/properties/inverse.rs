@@ -1,7 +1,9 @@
 //! What a commit did can be undone, redone and repeated elsewhere from its changes alone.
 
 use doclock::{
-    Change, Commit, Committed, DataStore, EditError, Snapshot, StoreOptions, Transaction, check,
+    DataStore, Snapshot, StoreOptions, Transaction,
+    document::{Change, EditError, check},
+    events::{Commit, Committed},
 };
 use proptest::prelude::*;
 

@@ -19,7 +19,10 @@ use std::time::Duration;
 
 use common::store;
 use doclock::dsl::*;
-use doclock::{Change, DataStore, EditError, Mark, NodeSpec, Transaction, TransactionManager};
+use doclock::{
+    DataStore, Transaction, TransactionManager,
+    document::{Change, EditError, Mark, NodeSpec},
+};
 use serde_json::json;
 
 /// A page of headings, paragraphs and nested lists, and something that is attached nowhere. Some nodes have names, the

@@ -6,8 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
 use doclock::{
-    DataStore, Operation, ScriptError, TransactionError, TransactionManager, check,
-    parse_operations,
+    DataStore, TransactionManager,
+    document::check,
+    transaction::{Operation, ScriptError, TransactionError, parse_operations},
 };
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};

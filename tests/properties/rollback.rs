@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use doclock::dsl::*;
 use doclock::{
-    Change, DataStore, EditError, Fragment, Position, Savepoint, Selection, Transaction,
-    TransactionManager, View, check,
+    DataStore, Savepoint, Transaction, TransactionManager, View,
+    document::{Change, EditError, Fragment, Position, Selection, check},
 };
 use proptest::prelude::*;
 use strum::VariantArray;

@@ -1,6 +1,10 @@
 //! Operations are data: each reads back from JSON as it was written, and says what does not fit.
 
-use doclock::{Operation, Transaction, check, parse_operations};
+use doclock::{
+    Transaction,
+    document::check,
+    transaction::{Operation, parse_operations},
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use strum::VariantArray;

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use doclock::{NodeId, Position, Selection, TextSelection, Transaction, View, check};
+use doclock::{
+    NodeId, Transaction, View,
+    document::{Position, Selection, TextSelection, check},
+};
 use proptest::prelude::*;
 
 use crate::common::{cases, commit};

@@ -1,7 +1,12 @@
 //! Undo and redo of an editor, whatever it did, alone and beside another.
 
 use doclock::dsl::{op, transaction};
-use doclock::{Editor, HistoryOptions, Selection, TransactionError, UndoError, check};
+use doclock::{
+    Editor,
+    document::{Selection, check},
+    history::{HistoryOptions, UndoError},
+    transaction::TransactionError,
+};
 use proptest::prelude::*;
 
 use crate::common::{cases, image};

@@ -1,7 +1,11 @@
 //! Markdown around links, code, definitions and footnotes, whose characters mean one thing in one
 //! order and another in the next.
 
-use doclock::{Mark, View, from_markdown, to_markdown};
+use doclock::{
+    View,
+    document::Mark,
+    markdown::{from_markdown, to_markdown},
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -205,7 +209,7 @@ proptest! {
         let mut link = vec![("href", "u".into())];
         link.extend(title.map(|title| ("title", title.into())));
         let marks = [
-            Mark::new("link", 0..link_len.min(len)).with_attributes(doclock::Attributes::from_iter(link)),
+            Mark::new("link", 0..link_len.min(len)).with_attributes(doclock::document::Attributes::from_iter(link)),
             Mark::new("code", code_at..code_at + code_len),
         ];
         let store = store();

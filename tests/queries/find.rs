@@ -1,6 +1,6 @@
 //! Looking for nodes by what they are.
 
-use doclock::{NodeSpec, View};
+use doclock::{View, document::NodeSpec};
 use serde_json::{Value, json};
 
 use crate::common::{commit, id, store};
@@ -25,7 +25,7 @@ fn page() -> NodeSpec {
     ])
 }
 
-fn found<'a>(nodes: impl Iterator<Item = &'a doclock::Node>) -> Vec<String> {
+fn found<'a>(nodes: impl Iterator<Item = &'a doclock::document::Node>) -> Vec<String> {
     nodes.map(|node| node.id().to_string()).collect()
 }
 

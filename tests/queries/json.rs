@@ -1,6 +1,9 @@
 //! Nested JSON and back.
 
-use doclock::{Attributes, JsonError, Mark, NodeSpec, View};
+use doclock::{
+    View,
+    document::{Attributes, JsonError, Mark, NodeSpec},
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

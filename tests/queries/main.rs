@@ -12,7 +12,7 @@ mod positions;
 mod targets;
 mod walk;
 
-use doclock::{DataStore, NodeSpec, Transaction, View};
+use doclock::{DataStore, Transaction, View, document::NodeSpec};
 use proptest::prelude::*;
 use proptest::sample::Index;
 

@@ -1,6 +1,10 @@
 //! Markdown into nodes and back.
 
-use doclock::{Mark, NodeSpec, View, check, from_markdown, to_markdown};
+use doclock::{
+    View,
+    document::{Mark, NodeSpec, check},
+    markdown::{from_markdown, to_markdown},
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -3,9 +3,14 @@
 
 use doclock::dsl::*;
 use doclock::{
-    AttributePatch, AttributeSpec, Attributes, Change, Commit, Cut, DataStore, EditError, Editor,
-    Fragment, Half, Mark, Node, NodeSpec, NodeType, Operation, Place, Schema, Selection,
-    Transaction, ValueType, View, parse_operations,
+    DataStore, Editor, Transaction, View,
+    document::{
+        AttributePatch, Attributes, Change, Cut, EditError, Fragment, Half, Mark, Node, NodeSpec,
+        Place, Selection,
+    },
+    events::Commit,
+    schema::{AttributeSpec, NodeType, Schema, ValueType},
+    transaction::{Operation, parse_operations},
 };
 use proptest::prelude::*;
 use serde::Serialize;

@@ -2,7 +2,10 @@
 
 use std::cmp::Ordering;
 
-use doclock::{EditError, NodeSpec, Position, View};
+use doclock::{
+    View,
+    document::{EditError, NodeSpec, Position},
+};
 use proptest::prelude::*;
 
 use crate::common::{cases, commit, id, store};

@@ -1,8 +1,12 @@
 //! Targets of links and images, and the filter for those of untrusted text.
 
 use doclock::{
-    Mark, MarkdownOptions, NodeId, NodeSpec, TargetFilter, Transaction, View, from_markdown,
-    from_markdown_with, to_markdown, to_markdown_with,
+    NodeId, Transaction, View,
+    document::{Mark, NodeSpec},
+    markdown::{
+        MarkdownOptions, TargetFilter, from_markdown, from_markdown_with, to_markdown,
+        to_markdown_with,
+    },
 };
 use proptest::prelude::*;
 

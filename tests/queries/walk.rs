@@ -1,6 +1,9 @@
 //! From one node to those around it.
 
-use doclock::{Node, NodeSpec, View};
+use doclock::{
+    View,
+    document::{Node, NodeSpec},
+};
 use proptest::prelude::*;
 
 use crate::common::{cases, commit, id, store};

@@ -1,7 +1,9 @@
 //! Attributes of nodes and marks: types, required ones, defaults, allowed values, unknown ones.
 
 use doclock::{
-    AttributeSpec, DataStore, Mark, MarkType, NodeSpec, NodeType, Schema, ValueType, View,
+    DataStore, View,
+    document::{Mark, NodeSpec},
+    schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType},
 };
 use serde_json::{Value, json};
 

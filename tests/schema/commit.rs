@@ -1,8 +1,11 @@
 //! Every write path is checked: what is refused at once, what at the commit, and that nothing is left of it.
 
 use doclock::{
-    Change, CommitError, Cut, DataStore, EditError, Editor, Half, Mark, NodeId, NodeSpec, NodeType,
-    Place, Schema, SchemaViolation, Transaction, TransactionError, View, check, dsl,
+    CommitError, DataStore, Editor, NodeId, Transaction, View,
+    document::{Change, Cut, EditError, Half, Mark, NodeSpec, Place, check},
+    dsl,
+    schema::{NodeType, Schema, SchemaViolation},
+    transaction::TransactionError,
 };
 use serde_json::json;
 

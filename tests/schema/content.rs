@@ -3,7 +3,9 @@
 use std::cell::Cell;
 
 use doclock::{
-    Change, Children, Cut, DataStore, Node, NodeId, NodeSpec, Schema, Snapshot, Transaction, View,
+    DataStore, NodeId, Snapshot, Transaction, View,
+    document::{Change, Children, Cut, Node, NodeSpec},
+    schema::Schema,
 };
 use proptest::prelude::*;
 

@@ -1,6 +1,9 @@
 //! Content expressions: what they mean, which are none, and that no text takes long to be refused.
 
-use doclock::{DataStore, ExpressionError, NodeType, Schema, SchemaError};
+use doclock::{
+    DataStore,
+    schema::{ExpressionError, NodeType, Schema, SchemaError},
+};
 use proptest::prelude::*;
 use regex::Regex;
 

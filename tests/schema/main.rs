@@ -9,7 +9,9 @@ mod content;
 mod expressions;
 
 use doclock::{
-    CommitError, DataStore, NodeSpec, NodeType, Schema, SchemaError, StoreOptions, Transaction,
+    CommitError, DataStore, StoreOptions, Transaction,
+    document::NodeSpec,
+    schema::{NodeType, Schema, SchemaError},
 };
 
 use common::{SESSION, image};

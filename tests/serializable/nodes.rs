@@ -2,7 +2,10 @@
 
 use std::thread;
 
-use doclock::{LockMode, Scope, Transaction};
+use doclock::{
+    Transaction,
+    lock::{LockMode, node::Scope},
+};
 
 use crate::checker::Level;
 use crate::driver::{Outcome, Plan};

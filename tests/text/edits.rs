@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use doclock::dsl::*;
 use doclock::{
-    Change, EditError, Operation, OperationError, Text, Transaction, TransactionError,
-    TransactionManager, View,
+    Transaction, TransactionManager, View,
+    document::{Change, EditError, Text},
+    transaction::{Operation, OperationError, TransactionError},
 };
 use proptest::prelude::*;
 

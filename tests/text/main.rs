@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use common::{commit, store};
 use doclock::dsl::*;
-use doclock::{DataStore, Mark};
+use doclock::{DataStore, document::Mark};
 use serde_json::json;
 
 /// A store with the text node `t`.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use doclock::check;
+use doclock::document::check;
 
 use crate::common::{Action, RefDoc, RefMark, Spec, commit, id, marks, store};
 use crate::{bold, link, with_text};

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use doclock::document::{EditError, Mark, check};
 use doclock::dsl::*;
-use doclock::{EditError, Mark, check};
 
 use crate::common::{id, image, marks};
 use crate::{bold, link, with_text};

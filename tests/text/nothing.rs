@@ -2,8 +2,8 @@
 
 use doclock::dsl::*;
 use doclock::{
-    AttributePatch, Change, DataStore, Editor, Mark, Marks, MarksChange, NodeSpec, Place,
-    TransactionManager, View,
+    DataStore, Editor, TransactionManager, View,
+    document::{AttributePatch, Change, Mark, Marks, MarksChange, NodeSpec, Place},
 };
 use serde_json::json;
 

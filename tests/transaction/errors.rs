@@ -1,7 +1,10 @@
 //! 3: errors.
 
 use doclock::dsl::*;
-use doclock::{EditError, Operation, OperationError, TransactionError, parse_operations};
+use doclock::{
+    document::EditError,
+    transaction::{Operation, OperationError, TransactionError, parse_operations},
+};
 use proptest::prelude::*;
 
 use crate::common::{

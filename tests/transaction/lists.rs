@@ -1,7 +1,10 @@
 //! 1 and 2: lists, and several operations on one node.
 
 use doclock::dsl::*;
-use doclock::{Editor, IntoOperations, Operation, View};
+use doclock::{
+    Editor, View,
+    transaction::{IntoOperations, Operation},
+};
 use serde_json::json;
 
 use crate::common::{children, id, image, store, text};

@@ -12,7 +12,10 @@ mod scripts;
 
 use common::store;
 use doclock::dsl::*;
-use doclock::{DataStore, OperationError, TransactionError, TransactionManager};
+use doclock::{
+    DataStore, TransactionManager,
+    transaction::{OperationError, TransactionError},
+};
 
 /// A store with the text node `note` (`Hello`).
 fn with_note() -> DataStore {

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use doclock::dsl::*;
 use doclock::{
-    AcquireOptions, DataStore, Editor, LockError, Operation, OperationError, PanicPayload,
-    Selection, TransactionError,
+    DataStore, Editor,
+    document::Selection,
+    lock::{AcquireOptions, LockError},
+    transaction::{Operation, OperationError, PanicPayload, TransactionError},
 };
 
 use crate::common::{PATIENCE, id, image, text};

@@ -2,9 +2,11 @@
 
 use doclock::dsl::*;
 use doclock::{
-    AttributePatch, AttributeSpec, Attributes, Change, Commit, EditError, Fragment, Mark, Node,
-    NodeOperation, NodeSpec, Operation, OperationError, Schema, ScriptError, View,
-    parse_operations,
+    View,
+    document::{AttributePatch, Attributes, Change, EditError, Fragment, Mark, Node, NodeSpec},
+    events::Commit,
+    schema::{AttributeSpec, Schema},
+    transaction::{NodeOperation, Operation, OperationError, ScriptError, parse_operations},
 };
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;

@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use doclock::dsl::*;
 use doclock::{
-    Editor, JoinError, NodeSpec, Operation, Position, Selection, TransactionError, View,
+    Editor, View,
+    document::{NodeSpec, Position, Selection},
+    lock::JoinError,
+    transaction::{Operation, TransactionError},
 };
 use serde_json::json;
 

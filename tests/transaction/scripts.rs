@@ -1,7 +1,11 @@
 //! 4: scripts.
 
 use doclock::dsl::*;
-use doclock::{NodeSpec, Operation, ScriptError, View, check, parse_operations};
+use doclock::{
+    View,
+    document::{NodeSpec, check},
+    transaction::{Operation, ScriptError, parse_operations},
+};
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};

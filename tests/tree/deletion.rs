@@ -1,8 +1,9 @@
 //! 4: deleting, and bringing back.
 
 use doclock::{
-    AttributePatch, Change, DataStore, EditError, Mark, NodeSpec, Operation, Transaction,
-    TransactionManager, View, check,
+    DataStore, Transaction, TransactionManager, View,
+    document::{AttributePatch, Change, EditError, Mark, NodeSpec, check},
+    transaction::Operation,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -12,8 +12,9 @@ mod places;
 use common::{commit, id, image, store};
 use doclock::dsl::*;
 use doclock::{
-    DataStore, EditError, NodeSpec, Operation, OperationError, Place, TransactionError,
-    TransactionManager,
+    DataStore, TransactionManager,
+    document::{EditError, NodeSpec, Place},
+    transaction::{Operation, OperationError, TransactionError},
 };
 
 fn item(id: &str) -> NodeSpec {

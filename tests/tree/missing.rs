@@ -1,7 +1,10 @@
 //! 1: missing nodes.
 
 use doclock::dsl::*;
-use doclock::{Change, EditError, Mark, Place, View};
+use doclock::{
+    View,
+    document::{Change, EditError, Mark, Place},
+};
 use serde_json::json;
 
 use crate::common::id;

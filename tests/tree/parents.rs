@@ -1,7 +1,10 @@
 //! 2: one parent, no cycles.
 
 use doclock::dsl::*;
-use doclock::{Change, EditError, Fault, Node, NodeId, Place, TransactionManager, View, check};
+use doclock::{
+    NodeId, TransactionManager, View,
+    document::{Change, EditError, IntegrityError, Node, Place, check},
+};
 use serde_json::{Value, json};
 
 use crate::common::{children, commit, id, text};
@@ -152,12 +155,12 @@ fn tree_02_a_check_finds_whatever_is_wrong_with_a_document() {
     );
 
     let (parent, child) = (id("p"), id("a"));
-    let missing = Fault::ChildMissing {
+    let missing = IntegrityError::ChildMissing {
         parent: parent.clone(),
         child: child.clone(),
     };
     assert_eq!(found(None, json!([p(&["a"])])), Err(missing));
-    let of_another = Err(Fault::ChildOfAnother {
+    let of_another = Err(IntegrityError::ChildOfAnother {
         parent: parent.clone(),
         child: child.clone(),
     });
@@ -170,12 +173,12 @@ fn tree_02_a_check_finds_whatever_is_wrong_with_a_document() {
         found(None, json!([p(&["a"]), node("a", None, &[])])),
         of_another
     );
-    let twice = Fault::ChildTwice {
+    let twice = IntegrityError::ChildTwice {
         parent: parent.clone(),
         child: child.clone(),
     };
     assert_eq!(found(None, json!([p(&["a", "a"]), a()])), Err(twice));
-    let denies = Fault::ParentDenies {
+    let denies = IntegrityError::ParentDenies {
         parent: parent.clone(),
         child: child.clone(),
     };
@@ -192,14 +195,20 @@ fn tree_02_a_check_finds_whatever_is_wrong_with_a_document() {
         p(&[])
     ]);
     assert!(
-        matches!(found(None, circle), Err(Fault::Cycle { id: of }) if of == id("x") || of == id("y"))
+        matches!(found(None, circle), Err(IntegrityError::Cycle { id: of }) if of == id("x") || of == id("y"))
     );
     let itself = json!([node("x", Some("x"), &["x"])]);
-    assert_eq!(found(None, itself), Err(Fault::Cycle { id: id("x") }));
-    let no_root = |root: &str| Err(Fault::Root { id: id(root) });
+    assert_eq!(
+        found(None, itself),
+        Err(IntegrityError::Cycle { id: id("x") })
+    );
+    let no_root = |root: &str| Err(IntegrityError::Root { id: id(root) });
     assert_eq!(found(Some("nowhere"), json!([p(&[])])), no_root("nowhere"));
     assert_eq!(found(Some("a"), json!([p(&["a"]), a()])), no_root("a"));
     let marked = |end: usize| json!([{"id": "p", "type": "item", "text": "漢字", "marks": [{"type": "bold", "range": [0, end]}]}]);
     assert_eq!(found(None, marked(2)), Ok(()));
-    assert_eq!(found(None, marked(3)), Err(Fault::Marks { id: parent }));
+    assert_eq!(
+        found(None, marked(3)),
+        Err(IntegrityError::Marks { id: parent })
+    );
 }

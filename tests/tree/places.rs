@@ -1,7 +1,10 @@
 //! 3: places and lists of children.
 
 use doclock::dsl::*;
-use doclock::{Change, Children, EditError, Node, NodeId, NodeSpec, View, check};
+use doclock::{
+    NodeId, View,
+    document::{Change, Children, EditError, Node, NodeSpec, check},
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use doclock::{DataStore, Inbox, NodeSpec};
+use doclock::{DataStore, document::NodeSpec, inbox::Inbox};
 
 #[path = "../../src/suites/growth/inputs.rs"]
 mod inputs;

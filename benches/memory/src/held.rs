@@ -1,7 +1,10 @@
 //! What a lock on a node takes in memory while it is held.
 
 use doclock::{
-    AcquireOptions, DataStore, ManualClock, NodeGuard, NodeId, NodeSpec, Scope, StoreOptions,
+    DataStore, NodeGuard, NodeId, StoreOptions,
+    document::NodeSpec,
+    lock::{AcquireOptions, node::Scope},
+    time::ManualClock,
 };
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,9 @@
 //! What a keyed lock keeps of keys that were active and are idle.
 
-use doclock::{KeyedLock, LockError, ManualClock};
+use doclock::{
+    lock::{LockError, keyed::KeyedLock},
+    time::ManualClock,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{Result, bytes};
@@ -88,7 +91,7 @@ pub fn measured(case: &Case, keys: usize) -> Result<Row> {
     let clock = ManualClock::new();
     let start = bytes();
     // The figures do not grow with what they count, but they do with durations.
-    let lock = Lock::with_options(doclock::KeyedOptions::new().clock(clock.clock()));
+    let lock = Lock::with_options(doclock::lock::keyed::KeyedOptions::new().clock(clock.clock()));
     for key in 0..10_000 {
         lock.execute_exclusive(&key, || ())?;
     }

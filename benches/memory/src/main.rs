@@ -17,7 +17,10 @@ mod waiting;
 use std::alloc::System;
 use std::process::{Command, ExitCode};
 
-use doclock::{Attributes, Children, DataStore, Marks, Node, NodeId, NodeSpec, Text, View};
+use doclock::{
+    DataStore, NodeId, View,
+    document::{Attributes, Children, Marks, Node, NodeSpec, Text},
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};

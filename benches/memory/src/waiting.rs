@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use doclock::dsl::{create, insert_text, text_node};
 use doclock::{
-    AcquireOptions, DataStore, NodeId, Operation, OwnerId, TransactionError, TransactionManager,
+    DataStore, NodeId, OwnerId, TransactionManager,
+    lock::AcquireOptions,
+    transaction::{Operation, TransactionError},
 };
 use serde::{Deserialize, Serialize};
 use stats_alloc::Stats;

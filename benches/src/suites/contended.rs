@@ -19,7 +19,8 @@ mod work;
 
 use std::time::Duration;
 
-use ::doclock::{NodeId, Operation, Snapshot, TransactionError};
+use ::doclock::transaction::{Operation, TransactionError};
+use ::doclock::{NodeId, Snapshot};
 
 use crate::Result;
 use crate::measure::take_turns;

@@ -5,7 +5,7 @@ mod free;
 mod parallel;
 mod point;
 
-use doclock::{DataStore, NodeId, NodeSpec};
+use doclock::{DataStore, NodeId, document::NodeSpec};
 
 use crate::Result;
 use crate::report::Report;

@@ -41,7 +41,7 @@ impl<I: Into<NodeId>> From<I> for LeaseTarget {
 /// Made from a target, a node id, or an array, vector or slice of either.
 ///
 /// ```
-/// use doclock::{LeaseTarget, LeaseTargets, NodeId};
+/// use doclock::{NodeId, lease::{LeaseTarget, LeaseTargets}};
 ///
 /// assert_eq!(LeaseTargets::from("ann"), LeaseTargets::from([NodeId::from("ann")]));
 /// assert_eq!(LeaseTargets::from(["bob", "ann", "bob"]).to_string(), "node ann, node bob");

@@ -25,7 +25,7 @@ impl Schema {
     /// `base` to `after`, there may be others that are not found.
     ///
     /// ```
-    /// use doclock::{DataStore, NodeSpec, NodeType, Schema};
+    /// use doclock::{DataStore, document::NodeSpec, schema::{NodeType, Schema}};
     ///
     /// // A store without a schema.
     /// let store = DataStore::new();

@@ -90,7 +90,7 @@ pub enum SchemaError {
         expected: ValueType,
     },
     /// A default or an allowed value of an attribute nests deeper than
-    /// [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
+    /// [`Attributes::MAX_LEVELS`](crate::document::Attributes::MAX_LEVELS).
     #[error(
         "a value of attribute {attribute} of {of} is nested {levels} levels deep: the limit is {limit}"
     )]

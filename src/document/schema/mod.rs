@@ -1,8 +1,33 @@
-//! What documents of a store may look like: types, attributes, marks, and who may be below whom.
+//! Which documents a store allows: node types, attributes, marks, and which children a node can
+//! have.
 //!
-//! A [`Schema`] is written with a [`SchemaBuilder`] or as JSON (`spec`) and translated once: `expression` reads
-//! content expressions, `automaton` makes them quick to check, `content` checks children with them, `attributes`
-//! attributes. `touched` finds out what some changes can have broken, `check` looks at that.
+//! **Use it** where other code relies on the shape of documents: a renderer, an export, a front end
+//! with a schema of its own. The store refuses a commit that would break the schema, so every
+//! snapshot obeys it. **Do not use it** for rules that depend on more than types and attributes: a
+//! before-hook ([`Hooks`](crate::transaction::Hooks)) can run any code.
+//!
+//! ```
+//! use doclock::document::NodeSpec;
+//! use doclock::schema::{NodeType, Schema};
+//! use doclock::{CommitError, DataStore, StoreOptions};
+//!
+//! let schema = Schema::builder()
+//!     .node("page", NodeType::new().content("paragraph+"))
+//!     .node("paragraph", NodeType::new().text(true))
+//!     .build()?;
+//! let store = DataStore::with_options(StoreOptions::new().schema(schema));
+//!
+//! let mut transaction = store.begin("ann")?;
+//! transaction.create(NodeSpec::new("page"))?;
+//! let refused = transaction.commit().unwrap_err();
+//! assert!(matches!(refused, CommitError::Schema(_)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In the crate, a schema is written with a [`SchemaBuilder`] or as JSON (`spec`) and translated
+//! once: `expression` reads content expressions, `automaton` makes them quick to check, `content`
+//! checks children with them, `attributes` checks attributes. `touched` finds what some changes can
+//! have broken, and `check` looks at that.
 
 mod attributes;
 mod automaton;
@@ -25,15 +50,17 @@ use content::Content;
 pub use error::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 
-/// What a document may look like: which types of nodes there are, which children, attributes, text and marks each may
-/// have.
+/// What a document may look like: which types of nodes there are, which children, attributes, text
+/// and marks each may have.
 ///
-/// Given to a store with [`StoreOptions::schema`](crate::StoreOptions::schema), it holds for every version of the
-/// store's document. It is checked once per commit, over what was changed. The page `docs/schema.md` has the
-/// whole of it.
+/// Given to a store with [`StoreOptions::schema`](crate::StoreOptions::schema), it holds for every
+/// version of the store's document. It is checked once per commit, over what was changed. The page
+/// `docs/schema.md` has the whole of it.
 ///
 /// ```
-/// use doclock::{CommitError, DataStore, NodeSpec, NodeType, Schema, StoreOptions};
+/// use doclock::{
+///     CommitError, DataStore, StoreOptions, document::NodeSpec, schema::{NodeType, Schema},
+/// };
 ///
 /// let schema = Schema::builder()
 ///     .node("page", NodeType::new().content("heading? paragraph+"))
@@ -56,7 +83,7 @@ pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 /// In JSON, as it is deserialized and serialized; fields that are not known are errors:
 ///
 /// ```
-/// use doclock::Schema;
+/// use doclock::schema::Schema;
 ///
 /// let schema: Schema = serde_json::from_str(r#"{
 ///     "nodes": {

@@ -160,7 +160,7 @@ impl MarkType {
 /// In JSON, with everything optional: `{"type": "integer", "required": true, "default": 1, "values": [1, 2, 3]}`.
 ///
 /// ```
-/// use doclock::{AttributeSpec, ValueType};
+/// use doclock::schema::{AttributeSpec, ValueType};
 ///
 /// let level = AttributeSpec::new(ValueType::Integer).required().with_values([1.into(), 2.into()]);
 /// let json = serde_json::json!({"type": "integer", "required": true, "values": [1, 2]});

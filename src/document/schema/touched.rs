@@ -9,7 +9,7 @@ use crate::id::NodeId;
 
 /// The nodes that a list of changes touched, in the order in which it first did.
 pub(super) struct Touched<'a> {
-    entries: Vec<(&'a NodeId, Extent)>,
+    entries: Vec<(&'a NodeId, TextSpan)>,
     positions: HashMap<&'a NodeId, usize, Secret>,
     /// Nodes that stand where they stood and yet may be of another type.
     retyped: HashSet<&'a NodeId, Secret>,
@@ -19,7 +19,7 @@ pub(super) struct Touched<'a> {
 
 /// How far a node was touched.
 #[derive(Clone, Copy, Debug, Default)]
-struct Extent {
+struct TextSpan {
     /// It is new, or of another type: nothing that was known of it holds.
     whole: bool,
     children: Option<Span>,
@@ -118,9 +118,9 @@ impl<'a> Touched<'a> {
         }
     }
 
-    fn extent(&mut self, id: &'a NodeId) -> &mut Extent {
+    fn extent(&mut self, id: &'a NodeId) -> &mut TextSpan {
         let position = *self.positions.entry(id).or_insert_with(|| {
-            self.entries.push((id, Extent::default()));
+            self.entries.push((id, TextSpan::default()));
             self.entries.len() - 1
         });
         &mut self.entries[position].1
@@ -178,7 +178,7 @@ impl<'a> Touched<'a> {
         })
     }
 
-    fn list<'v>(&self, before: Option<&'v Node>, after: &Node, extent: Extent) -> Children<'v> {
+    fn list<'v>(&self, before: Option<&'v Node>, after: &Node, extent: TextSpan) -> Children<'v> {
         let Some(before) = before.filter(|before| !extent.whole && before.kind == after.kind)
         else {
             return Children::All;

@@ -32,14 +32,14 @@ impl NodeSpec {
     /// The node as JSON, with all below it, however deep. The form is that of serde.
     ///
     /// ```
-    /// use doclock::NodeSpec;
+    /// use doclock::document::NodeSpec;
     ///
     /// let text = NodeSpec::new("text").with_text("Hi");
     /// let spec = NodeSpec::new("paragraph").with_id("intro").with_children([text]);
     /// let json = r#"{"type":"paragraph","id":"intro","children":[{"type":"text","text":"Hi"}]}"#;
     /// assert_eq!(spec.to_json(), json);
     /// assert_eq!(NodeSpec::from_json(json)?, spec);
-    /// # Ok::<(), doclock::JsonError>(())
+    /// # Ok::<(), doclock::document::JsonError>(())
     /// ```
     pub fn to_json(&self) -> String {
         let shape = self.shape();
@@ -76,7 +76,7 @@ impl NodeSpec {
     /// [`JsonError`] with line, column and reason.
     ///
     /// ```
-    /// use doclock::NodeSpec;
+    /// use doclock::document::NodeSpec;
     ///
     /// let error = NodeSpec::from_json("{\n  \"type\": \"paragraph\",\n  \"txt\": \"\"\n}").unwrap_err();
     /// assert_eq!((error.line, error.column), (3, 3));

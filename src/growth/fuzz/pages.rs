@@ -2,7 +2,10 @@
 
 use super::common::Dice;
 use super::{SCALE, Shares, magnitude, weight};
-use crate::{DataStore, from_markdown, to_markdown};
+use crate::{
+    DataStore,
+    markdown::{from_markdown, to_markdown},
+};
 
 /// Bytes of a page, about.
 const LONGEST: usize = 10_000 * SCALE;

@@ -4,9 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::common::Dice;
 use super::{FLOOR, SCALE, STEPS, Shares, magnitude, weight};
-use crate::document::ENOUGH;
+use crate::document::schema::ENOUGH;
 use crate::steps::counted;
-use crate::{Attributes, DataStore, NodeSpec, Schema, StoreOptions, View};
+use crate::{
+    DataStore, StoreOptions, View,
+    document::{Attributes, NodeSpec},
+    schema::Schema,
+};
 
 fn kind(dice: &mut Dice, kinds: usize) -> String {
     match dice.below(4) {

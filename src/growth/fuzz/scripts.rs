@@ -8,8 +8,9 @@ use super::generator::{Generator, Kind};
 use super::{SCALE, Shares, magnitude, weight};
 use crate::dsl::*;
 use crate::{
-    Attributes, Change, DataStore, Mark, NodeId, NodeSpec, Operation, Pattern, Transaction,
-    TransactionManager, View, parse_operations,
+    DataStore, NodeId, Transaction, TransactionManager, View,
+    document::{Attributes, Change, Mark, NodeSpec},
+    transaction::{Operation, Pattern, parse_operations},
 };
 
 /// How many nodes a document has at most.
@@ -161,7 +162,7 @@ fn large(dice: &mut Dice, on: &Transaction, ids: &[NodeId]) -> Operation {
             // From one node to one of the last.
             let last = siblings(Some(&above)).pop().unwrap_or_else(|| any(dice));
             let end = on.node(&last).map_or(0, |node| node.text().len());
-            let extent = crate::Extent::to(0, &last, end);
+            let extent = crate::transaction::TextSpan::to(0, &last, end);
             match dice.below(5) {
                 0 => delete_range(extent).on(id),
                 1 => cut_range(extent).on(id),
@@ -177,7 +178,7 @@ fn large(dice: &mut Dice, on: &Transaction, ids: &[NodeId]) -> Operation {
         }
         15 => {
             let last = siblings(Some(&above)).pop().unwrap_or_else(|| any(dice));
-            copy_range(crate::Extent::to(0, &last, 0)).on(id)
+            copy_range(crate::transaction::TextSpan::to(0, &last, 0)).on(id)
         }
         16 => paste(0).on(id),
         17 => create(document(dice)),
@@ -288,7 +289,9 @@ fn list(dice: &mut Dice, shares: &mut Shares) {
             7 => apply_mark("bold", 0..1).on(text(nth)),
             8 => control(text(nth), [insert_text(0, "b"), delete_text_range(0, 1)]),
             9 => delete_text_range(0, 1).on(text(nth)),
-            10 => set_selection(crate::Selection::node(NodeId::from(text(nth).as_str()))),
+            10 => set_selection(crate::document::Selection::node(NodeId::from(
+                text(nth).as_str(),
+            ))),
             _ => replace_text(0, 1, "ab").on(text(nth)),
         }
     };

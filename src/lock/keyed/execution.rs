@@ -53,7 +53,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     /// If cloning the result panics, that goes on here, and nowhere else.
     ///
     /// ```
-    /// use doclock::{ExecutionError, KeyedLock};
+    /// use doclock::lock::keyed::{ExecutionError, KeyedLock};
     /// use std::sync::Barrier;
     /// use std::thread;
     ///

@@ -41,7 +41,7 @@ impl<K, V> KeyedLock<K, V> {
     /// Figures and sizes, over all keys.
     ///
     /// ```
-    /// use doclock::KeyedLock;
+    /// use doclock::lock::keyed::KeyedLock;
     ///
     /// let accounts: KeyedLock<u64> = KeyedLock::new();
     /// for account in 0..1000 {
@@ -51,7 +51,7 @@ impl<K, V> KeyedLock<K, V> {
     /// assert_eq!((stats.total_acquisitions, stats.total_releases), (1000, 1000));
     /// assert_eq!((stats.active_keys, stats.queue_length), (0, 0));
     /// println!("{stats}");
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn stats(&self) -> KeyedStats {
         let mut counts = Counts::default();
@@ -83,16 +83,16 @@ impl<K, V> KeyedLock<K, V> {
 
 impl<K: Eq + Hash, V> KeyedLock<K, V> {
     /// Whether somebody executes a task for this key, or is about to. A look at one moment: to skip what is being done already
-    /// without racing others, ask with [`no_wait`](crate::AcquireOptions::no_wait).
+    /// without racing others, ask with [`no_wait`](crate::lock::AcquireOptions::no_wait).
     ///
     /// ```
-    /// use doclock::KeyedLock;
+    /// use doclock::lock::keyed::KeyedLock;
     ///
     /// let accounts: KeyedLock<String, bool> = KeyedLock::new();
     /// assert!(!accounts.is_active_key("ann"));
     /// let was_active = accounts.execute_exclusive("ann", || accounts.is_active_key("ann"))?;
     /// assert!(was_active && !accounts.is_active_key("ann"));
-    /// # Ok::<(), doclock::LockError>(())
+    /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn is_active_key<Q>(&self, key: &Q) -> bool
     where

@@ -1,5 +1,17 @@
-//! One line for each key: tasks of one key take turns in the order in which they asked, tasks of different keys do not wait for
-//! each other.
+//! A queue for each key: tasks of one key run one at a time in FIFO order, tasks of different keys
+//! run side by side.
+//!
+//! **Use it** to serialize work for each user, file or session: [`KeyedLock`]. **Do not use it**
+//! where the work is a transaction on one store: those are in one order already.
+//!
+//! ```
+//! use doclock::lock::keyed::KeyedLock;
+//!
+//! let files: KeyedLock<String, &str> = KeyedLock::new();
+//! let result = files.execute_exclusive("notes.md", || "saved")?;
+//! assert_eq!(result, "saved");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod active;
 mod entry;
@@ -30,15 +42,16 @@ use crate::id::OwnerId;
 use crate::sync::thread_number;
 use shared::{Shared, Standing};
 
-/// Executes tasks that have a key: those of one key one at a time, in the order in which they were asked for; those of different
-/// keys at the same time.
+/// Executes tasks that have a key: those of one key one at a time, in the order in which they were
+/// asked for; those of different keys at the same time.
 ///
-/// The task is executed by the thread that asks, when it is its turn. So it may borrow what it likes, its result or its panic is
-/// the caller's, and a key is there only while somebody executes, waits or has reserved a turn for it: nothing is to be
-/// registered or removed. `K` is what names a line, `V` what the tasks return.
+/// The task is executed by the thread that asks, when it is its turn. So it may borrow what it
+/// likes, its result or its panic is the caller's, and a key is there only while somebody executes,
+/// waits or has reserved a turn for it: nothing is to be registered or removed. `K` is what names a
+/// line, `V` what the tasks return.
 ///
 /// ```
-/// use doclock::{KeyedLock, LockError};
+/// use doclock::lock::{LockError, keyed::KeyedLock};
 /// use std::thread;
 ///
 /// let accounts: KeyedLock<String, u64> = KeyedLock::new();
@@ -53,39 +66,45 @@ use shared::{Shared, Standing};
 ///
 /// # Fairness
 ///
-/// Per key, strictly first in, first out: the end of a task names the next in the same step, and nobody comes in between. A
-/// request that gives up or is cancelled leaves the line from wherever it stands. [Priorities](AcquireOptions::priority) have
-/// no effect here, nor has [`hand_over`](AcquireOptions::hand_over), and [`unbound`](AcquireOptions::unbound) neither: a task
-/// is executed by one thread, which cannot wait for itself. Between keys there is no order.
+/// Per key, strictly first in, first out: the end of a task names the next in the same step, and
+/// nobody comes in between. A request that gives up or is cancelled leaves the line from wherever
+/// it stands. [Priorities](AcquireOptions::priority) have no effect here, nor has
+/// [`hand_over`](AcquireOptions::hand_over), and [`unbound`](AcquireOptions::unbound) neither: a
+/// task is executed by one thread, which cannot wait for itself. Between keys there is no order.
 ///
 /// # Waiting
 ///
-/// Nobody waits for longer than asked, but unless asked (by [`KeyedOptions`] or [`AcquireOptions`]) there is no limit. A thread that
-/// asks for the key of the task that it executes is refused at once. Two threads that each execute a task for one key and ask
-/// for the other's wait for each other: with several keys at once, ask for them in one order, or with a limit.
+/// Nobody waits for longer than asked, but unless asked (by [`KeyedOptions`] or [`AcquireOptions`])
+/// there is no limit. A thread that asks for the key of the task that it executes is refused at
+/// once. Two threads that each execute a task for one key and ask for the other's wait for each
+/// other: with several keys at once, ask for them in one order, or with a limit.
 ///
 /// # Panics
 ///
-/// A task that panics hands its key on like any other; the panic goes on in its caller, and those who joined it are told. A key
-/// whose `Hash`, `Eq` or `ToOwned` panics has that go on in the call that asked, of which nothing is left. One that panics in `Drop`
-/// when it is idle again has that go on in the call that ended the last task.
+/// A task that panics hands its key on like any other; the panic goes on in its caller, and those
+/// who joined it are told. A key whose `Hash`, `Eq` or `ToOwned` panics has that go on in the call
+/// that asked, of which nothing is left. One that panics in `Drop` when it is idle again has that
+/// go on in the call that ended the last task.
 ///
 /// # Keys
 ///
-/// Keys are compared while a part of the table is locked, and so are they copied by [`active_keys`](Self::active_keys). So `Eq` and
-/// `Borrow` of a key must not use a keyed lock or a limiter, and neither must `Clone`; a use panics. They must not wait for a
-/// thread that uses one either. A [`Turn`] or an [`Execution`] that is dropped there is given up when the comparison is over, and a
-/// [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
+/// Keys are compared while a part of the table is locked, and so are they copied by
+/// [`active_keys`](Self::active_keys). So `Eq` and `Borrow` of a key must not use a keyed lock or a
+/// limiter, and neither must `Clone`; a use panics. They must not wait for a thread that uses one
+/// either. A [`Turn`] or an [`Execution`] that is dropped there is given up when the comparison is
+/// over, and a [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
 ///
-/// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results. If a key panics in `Drop` while
-/// the thread unwinds already, that panic ends there; so does the second one of several results.
+/// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results.
+/// If a key panics in `Drop` while the thread unwinds already, that panic ends there; so does the
+/// second one of several results.
 ///
-/// Clones are handles of the same lock. A thread that waits keeps the lock alive, so dropping the other handles never
-/// strands it.
+/// Clones are handles of the same lock. A thread that waits keeps the lock alive, so dropping the
+/// other handles never strands it.
 pub struct KeyedLock<K, V = ()>(Arc<Shared<K, V>>);
 
 impl<K, V> KeyedLock<K, V> {
-    /// A lock with no keys that waits on the system's clock, for as long as it takes, in lines of any length.
+    /// A lock with no keys that waits on the system's clock, for as long as it takes, in lines of
+    /// any length.
     pub fn new() -> Self {
         Self::with_options(KeyedOptions::new())
     }
@@ -115,22 +134,23 @@ impl<K, V> KeyedLock<K, V> {
 }
 
 impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
-    /// Executes a task when all that asked earlier for the same key are done, and returns what it returns.
+    /// Executes a task when all that asked earlier for the same key are done, and returns what it
+    /// returns.
     ///
     /// Blocks while others are before it: for as long as that takes, unless the lock has a
     /// [wait limit](KeyedOptions::wait_limit).
     ///
     /// # Errors
     ///
-    /// [`LockError`], and the task is not executed: the calling thread executes a task for this key already; the lock's limit
-    /// passed; its line was full.
+    /// [`LockError`], and the task is not executed: the calling thread executes a task for this key
+    /// already; the lock's limit passed; its line was full.
     ///
     /// # Panics
     ///
     /// If the task panics, that goes on here when the key has been handed on.
     ///
     /// ```
-    /// use doclock::{KeyedLock, LockError};
+    /// use doclock::lock::{LockError, keyed::KeyedLock};
     /// use std::collections::HashMap;
     /// use std::sync::Mutex;
     /// use std::thread;
@@ -165,18 +185,19 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         self.execute(key, &asker, &PLAIN, task)
     }
 
-    /// As [`execute_exclusive`](Self::execute_exclusive), for an owner who is named in errors and listings, with options of this
-    /// request: a limit or none, a cancel token, a bound on the line, a label.
+    /// As [`execute_exclusive`](Self::execute_exclusive), for an owner who is named in errors and
+    /// listings, with options of this request: a limit or none, a cancel token, a bound on the
+    /// line, a label.
     ///
     /// A cancel token withdraws what waits, and not a task that has begun.
     ///
     /// # Errors
     ///
-    /// [`LockError`], and the task is not executed. Beside the reasons there: it would have had to wait and was not to, or was
-    /// cancelled.
+    /// [`LockError`], and the task is not executed. Beside the reasons there: it would have had to
+    /// wait and was not to, or was cancelled.
     ///
     /// ```
-    /// use doclock::{AcquireOptions, KeyedLock, LockError};
+    /// use doclock::lock::{AcquireOptions, LockError, keyed::KeyedLock};
     ///
     /// let caches: KeyedLock<String> = KeyedLock::new();
     /// caches.execute_exclusive("prices", || {
@@ -225,11 +246,14 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Ok(self.0.execute(place.hold, task))
     }
 
-    /// Takes a place in line now, for a task that is executed later, perhaps by another thread. Never blocks.
+    /// Takes a place in line now, for a task that is executed later, perhaps by another thread.
+    /// Never blocks.
     ///
-    /// This is what keeps the order where a pool of threads executes: the thread that takes the messages in reserves their turns,
-    /// in their order, and the pool executes them, in whatever order it comes to them. Where the turns reach the pool in the order in which they
-    /// were reserved (by a channel), it cannot run out of threads: of those that wait, each waits for one that is ahead.
+    /// This is what keeps the order where a pool of threads executes: the thread that takes the
+    /// messages in reserves their turns, in their order, and the pool executes them, in whatever
+    /// order it comes to them. Where the turns reach the pool in the order in which they were
+    /// reserved (by a channel), it cannot run out of threads: of those that wait, each waits for
+    /// one that is ahead.
     ///
     /// The key is active until the task is done or the [`Turn`] is dropped.
     ///
@@ -238,7 +262,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// [`LockError`]: the line is full.
     ///
     /// ```
-    /// use doclock::{KeyedLock, LockError};
+    /// use doclock::lock::{LockError, keyed::KeyedLock};
     /// use std::sync::{Mutex, mpsc};
     /// use std::thread;
     ///
@@ -250,7 +274,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///         threads.spawn(|| {
     ///             loop {
     ///                 let next = messages.lock().unwrap().recv();
-    ///                 let Ok((turn, message)): Result<(doclock::Turn<_, _>, u32), _> = next else { break };
+    ///                 let Ok((turn, message)): Result<(doclock::lock::keyed::Turn<_, _>, u32), _> = next else { break };
     ///                 turn.execute(|| done.lock().unwrap().push(message)).unwrap();
     ///             }
     ///         });
@@ -273,8 +297,9 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         self.reserve_with(key, OwnerId::default(), AcquireOptions::new())
     }
 
-    /// As [`reserve`](Self::reserve), for an owner who is named in errors and listings, with options of this request. A limit
-    /// begins here; it and the cancel token are looked at by [`Turn::execute`].
+    /// As [`reserve`](Self::reserve), for an owner who is named in errors and listings, with
+    /// options of this request. A limit begins here; it and the cancel token are looked at by
+    /// [`Turn::execute`].
     ///
     /// # Errors
     ///
@@ -300,11 +325,12 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Ok(Turn::new(&self.0, place, options.cancel))
     }
 
-    /// The task that is executed for a key, to share its result instead of doing the same again. `None` when there is none: the
-    /// key is idle. A turn that is reserved and has come counts as executed.
+    /// The task that is executed for a key, to share its result instead of doing the same again.
+    /// `None` when there is none: the key is idle. A turn that is reserved and has come counts as
+    /// executed.
     ///
-    /// What is joined is the task that holds the key now. That it ends meanwhile does not matter: the [`Execution`] gets its result.
-    /// [`Execution::join`] has the example.
+    /// What is joined is the task that holds the key now. That it ends meanwhile does not matter:
+    /// the [`Execution`] gets its result. [`Execution::join`] has the example.
     #[track_caller]
     pub fn current_execution<Q>(&self, key: &Q) -> Option<Execution<K, V>>
     where
@@ -329,18 +355,20 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         })
     }
 
-    /// Waits until all tasks have ended that are executed or wait for their turn when this is called, of whatever key.
+    /// Waits until all tasks have ended that are executed or wait for their turn when this is
+    /// called, of whatever key.
     ///
-    /// Turns that are reserved count as tasks. What comes after does not: neither is it waited for, nor does it have to wait (of what
-    /// comes in the very moment of the call, some may be). So for a shutdown, have no more tasks come, and call this. Blocks for as long as that takes, unless the lock has a
-    /// [wait limit](KeyedOptions::wait_limit).
+    /// Turns that are reserved count as tasks. What comes after does not: neither is it waited for,
+    /// nor does it have to wait (of what comes in the very moment of the call, some may be). So for
+    /// a shutdown, have no more tasks come, and call this. Blocks for as long as that takes, unless
+    /// the lock has a [wait limit](KeyedOptions::wait_limit).
     ///
     /// # Errors
     ///
     /// [`LockError`]: the calling thread executes a task itself; the lock's limit passed.
     ///
     /// ```
-    /// use doclock::{KeyedLock, LockError};
+    /// use doclock::lock::{LockError, keyed::KeyedLock};
     /// use std::sync::atomic::{AtomicU32, Ordering};
     /// use std::thread;
     ///
@@ -362,13 +390,15 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         self.wait_for_all_existing_tasks_with(OwnerId::default(), AcquireOptions::new())
     }
 
-    /// As [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks), for an owner who is named in errors, with a limit or a
-    /// cancel token of its own. Whoever waits for all stands in no line, so bounds do not matter.
+    /// As [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks), for an owner who is
+    /// named in errors, with a limit or a cancel token of its own. Whoever waits for all stands in
+    /// no line, so bounds do not matter.
     ///
     /// # Errors
     ///
-    /// [`LockError`]. Beside the reasons there: it was not to wait, or was cancelled. A timeout tells who holds the key of the
-    /// task that came first of those that are left; its place counts those that are left there and in the same part of the table.
+    /// [`LockError`]. Beside the reasons there: it was not to wait, or was cancelled. A timeout
+    /// tells who holds the key of the task that came first of those that are left; its place counts
+    /// those that are left there and in the same part of the table.
     #[track_caller]
     pub fn wait_for_all_existing_tasks_with(
         &self,

@@ -7,13 +7,13 @@ use crate::time::Clock;
 /// Settings of a new [`KeyedLock`](super::KeyedLock).
 ///
 /// ```
-/// use doclock::{KeyedLock, KeyedOptions};
+/// use doclock::lock::keyed::{KeyedLock, KeyedOptions};
 /// use std::time::Duration;
 ///
 /// let options = KeyedOptions::new().wait_limit(Duration::from_secs(1)).queue_bound(100);
 /// let accounts: KeyedLock<u64> = KeyedLock::with_options(options);
 /// # accounts.execute_exclusive(&1, || ())?;
-/// # Ok::<(), doclock::LockError>(())
+/// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]

@@ -22,13 +22,13 @@ use crate::time::Timestamp;
 /// those in flight are fewer than the limit again.
 ///
 /// ```
-/// use doclock::{Aimd, InFlightLimiter, LimiterOptions};
+/// use doclock::lock::limiter::{Aimd, InFlightLimiter, LimiterOptions};
 /// use std::time::Duration;
 ///
 /// let search = Aimd::new(Duration::from_millis(50)).between(2, 32).start(8);
 /// let limiter = InFlightLimiter::with_options(LimiterOptions::new(4).adaptive("search", search));
 /// assert_eq!(limiter.run("search", |_| "found")?, "found");
-/// # Ok::<(), doclock::LimiterError>(())
+/// # Ok::<(), doclock::lock::limiter::LimiterError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]

@@ -18,7 +18,7 @@ pub enum LimiterError {
         /// What it saw then.
         call: Box<CallEvidence>,
     },
-    /// Its [`CancelToken`](crate::CancelToken) withdrew it, or was cancelled before it asked.
+    /// Its [`CancelToken`](crate::lock::CancelToken) withdrew it, or was cancelled before it asked.
     #[error("Call to {} cancelled after {}: {call}", Brief(&.call.key), Millis(.call.waited))]
     Cancelled {
         /// What it saw then.

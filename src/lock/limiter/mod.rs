@@ -1,4 +1,19 @@
-//! How many calls run at a time, for each downstream and in all.
+//! A bound on the calls that run at a time, for each downstream and in all.
+//!
+//! **Use it** in front of services that fail under load: [`InFlightLimiter`] queues calls fairly
+//! between keys, and can follow the latency of a service. **Do not use it** to bound calls per
+//! second: it counts calls in flight.
+//!
+//! ```
+//! use doclock::lock::limiter::InFlightLimiter;
+//!
+//! let limiter = InFlightLimiter::new(2);
+//! let permit = limiter.acquire("database")?;
+//! assert_eq!(limiter.snapshot().in_flight, 1);
+//! drop(permit);
+//! assert_eq!(limiter.snapshot().in_flight, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod adaptive;
 mod error;
@@ -33,39 +48,43 @@ use crate::time::Clock;
 
 /// What names a downstream: text, a number, an enumeration.
 ///
-/// Implemented for each type that can be one. `Eq` of a key runs while the limiter is locked, and so does `Clone` when a
-/// [snapshot](InFlightLimiter::snapshot) is taken. So they must not use a limiter or a keyed lock, which panics, nor wait for a thread
-/// that does. A [`Permit`] that is dropped there returns its slots when the comparison is over, and a [`CancelToken`] that is
+/// Implemented for each type that can be one. `Eq` of a key runs while the limiter is locked, and
+/// so does `Clone` when a [snapshot](InFlightLimiter::snapshot) is taken. So they must not use a
+/// limiter or a keyed lock, which panics, nor wait for a thread that does. A [`Permit`] that is
+/// dropped there returns its slots when the comparison is over, and a [`CancelToken`] that is
 /// cancelled there takes effect then. `Hash`, `Drop` and `Debug` may use the limiter.
 ///
-/// Whatever of a key panics, no slot is lost. If a key panics in `Drop` while the thread unwinds already, that panic ends there. A
-/// key that is cheap to clone (`&'static str`, a number, an `Arc<str>`) is best.
+/// Whatever of a key panics, no slot is lost. If a key panics in `Drop` while the thread unwinds
+/// already, that panic ends there. A key that is cheap to clone (`&'static str`, a number, an
+/// `Arc<str>`) is best.
 pub trait LimiterKey: Clone + Eq + Hash + Debug + Send + 'static {}
 
 impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 
-/// Lets so many calls run at a time, for each downstream and in all: a bulkhead, so that a slow downstream
-/// does not take the threads of all others.
+/// Lets so many calls run at a time, for each downstream and in all: a bulkhead, so that a slow
+/// downstream does not take the threads of all others.
 ///
-/// A downstream is named by a key. Each key has a number of slots; a call takes one, or as many as its
-/// [weight](Call::weight) says, and returns them when it ends, also by a panic. A key that is idle, and that was not configured by
-/// name, takes no memory.
+/// A downstream is named by a key. Each key has a number of slots; a call takes one, or as many as
+/// its [weight](Call::weight) says, and returns them when it ends, also by a panic. A key that is
+/// idle, and that was not configured by name, takes no memory.
 ///
 /// # Fairness
 ///
-/// - Calls to one key are granted in the order in which they asked. A call that ends hands its slots to the next in line in the
-///   same step, so nobody can come in between, not even a `try`.
-/// - A heavy call that is first in line is waited for: nobody behind it is granted before it, however light. So it waits for those that
-///   asked before it and for no other call to its key.
-/// - Keys that compete for the global limit are served in turns, one call each, and the key whose turn it is is waited for. So between two
-///   grants to a key that waits for the global limit alone, each other key is granted at most one call. A call at place `p` of its line
-///   sees at most `p` calls of each other key granted while its key waits for its turns.
+/// - Calls to one key are granted in the order in which they asked. A call that ends hands its
+///   slots to the next in line in the same step, so nobody can come in between, not even a `try`.
+/// - A heavy call that is first in line is waited for: nobody behind it is granted before it,
+///   however light. So it waits for those that asked before it and for no other call to its key.
+/// - Keys that compete for the global limit are served in turns, one call each, and the key whose
+///   turn it is is waited for. So between two grants to a key that waits for the global limit
+///   alone, each other key is granted at most one call. A call at place `p` of its line sees at
+///   most `p` calls of each other key granted while its key waits for its turns.
 ///
 /// # Blocking
 ///
-/// [`run`](Self::run) and [`acquire`](Self::acquire) block the calling thread until the grant, a withdrawal, or the end of the wait limit
-/// (five seconds unless set otherwise). All else does not wait. The limit is on waiting: how long a call may take once it runs is
-/// its own affair, and its [`Signal`] tells it when it is no longer wanted.
+/// [`run`](Self::run) and [`acquire`](Self::acquire) block the calling thread until the grant, a
+/// withdrawal, or the end of the wait limit (five seconds unless set otherwise). All else does not
+/// wait. The limit is on waiting: how long a call may take once it runs is its own affair, and its
+/// [`Signal`] tells it when it is no longer wanted.
 ///
 /// A thread that holds slots may ask for more, and waits for itself if it holds all there are.
 ///
@@ -75,12 +94,13 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 ///
 /// # Cancel safety
 ///
-/// A call that is cancelled while it waits leaves its line and never runs; it disturbs nobody's order. Of a grant and a cancellation or an
-/// expiry that race, the grant wins: then the call runs and sees its signal. Clones are handles of the same limiter. Waiting calls and permits
-/// keep it alive.
+/// A call that is cancelled while it waits leaves its line and never runs; it disturbs nobody's
+/// order. Of a grant and a cancellation or an expiry that race, the grant wins: then the call runs
+/// and sees its signal. Clones are handles of the same limiter. Waiting calls and permits keep it
+/// alive.
 ///
 /// ```
-/// use doclock::{Call, InFlightLimiter, LimiterError, LimiterOptions};
+/// use doclock::lock::limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions};
 /// use std::time::Duration;
 ///
 /// let limiter = InFlightLimiter::with_options(LimiterOptions::new(8).limit("payments", 1));
@@ -139,14 +159,15 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Runs a task when its slots are granted, in the calling thread, and returns what it returns.
     ///
-    /// The task is given its [`Signal`]. If it panics, its slots are returned and the panic goes on in the caller.
+    /// The task is given its [`Signal`]. If it panics, its slots are returned and the panic goes on
+    /// in the caller.
     ///
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire); then the task has not run.
     ///
     /// ```
-    /// use doclock::{Call, InFlightLimiter};
+    /// use doclock::lock::limiter::{Call, InFlightLimiter};
     ///
     /// let limiter: InFlightLimiter<&str> = InFlightLimiter::new(4);
     /// let answer = limiter.run(Call::to("inventory").weight(2), |signal| match signal.is_cancelled() {
@@ -154,7 +175,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     ///     false => "12 in stock",
     /// })?;
     /// assert_eq!(answer, "12 in stock");
-    /// # Ok::<(), doclock::LimiterError>(())
+    /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
     /// ```
     pub fn run<R>(
         &self,
@@ -175,7 +196,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// As [`try_acquire`](Self::try_acquire); then the task has not run.
     ///
     /// ```
-    /// use doclock::{InFlightLimiter, LimiterError};
+    /// use doclock::lock::limiter::{InFlightLimiter, LimiterError};
     ///
     /// let limiter = InFlightLimiter::new(1);
     /// let nested = limiter.try_run("payments", |_| limiter.try_run("payments", |_| ()))?;
@@ -202,14 +223,14 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// call is heavier than its limit. No slot is held then.
     ///
     /// ```
-    /// use doclock::InFlightLimiter;
+    /// use doclock::lock::limiter::InFlightLimiter;
     ///
     /// let limiter = InFlightLimiter::new(4);
     /// let permit = limiter.acquire("shipping")?;
     /// assert_eq!(limiter.load(&"shipping").in_flight, 1);
     /// drop(permit);
     /// assert_eq!(limiter.load(&"shipping").in_flight, 0);
-    /// # Ok::<(), doclock::LimiterError>(())
+    /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
     /// ```
     pub fn acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
         let call = call.into();
@@ -217,15 +238,16 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         Held::of(self.clone(), call, limit, Permit)
     }
 
-    /// Acquires the slots of a call if they are free and nobody waits for them; never waits, and never overtakes.
+    /// Acquires the slots of a call if they are free and nobody waits for them; never waits, and
+    /// never overtakes.
     ///
     /// # Errors
     ///
-    /// [`LimiterError::Busy`] where [`acquire`](Self::acquire) would wait; or the call was cancelled, or is heavier than its
-    /// limit.
+    /// [`LimiterError::Busy`] where [`acquire`](Self::acquire) would wait; or the call was
+    /// cancelled, or is heavier than its limit.
     ///
     /// ```
-    /// use doclock::{InFlightLimiter, LimiterError};
+    /// use doclock::lock::limiter::{InFlightLimiter, LimiterError};
     ///
     /// let limiter = InFlightLimiter::new(1);
     /// let permit = limiter.try_acquire("checkout")?;
@@ -252,8 +274,9 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         state.try_take(&mut call.key, hash, call.weight, &shared.clock)
     }
 
-    /// As [`try_grant`](Self::try_grant), but waits if it has to and may, and says why if not. Returns the copy of the key, to
-    /// be dropped when the slots are in the care of a [`Held`]: that is code of users.
+    /// As [`try_grant`](Self::try_grant), but waits if it has to and may, and says why if not.
+    /// Returns the copy of the key, to be dropped when the slots are in the care of a [`Held`]:
+    /// that is code of users.
     #[cold]
     fn grant(
         &self,
@@ -295,7 +318,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             let call = call.evidence(load);
             return Err(LimiterError::QueueFull { bound, call });
         }
-        // The deadline comes first: whoever sees the call in the line may count on its limit running.
+        // The deadline comes first: whoever sees the call in the line may count on its limit
+        // running.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let caller = Caller::new(Mailbox::new());
         let (now, told) = (shared.clock.now(), Arc::clone(&caller));
@@ -325,17 +349,18 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         tell(&mut next);
     }
 
-    /// How busy a key is at the moment. One that nobody uses is idle under the limit that it would have.
+    /// How busy a key is at the moment. One that nobody uses is idle under the limit that it would
+    /// have.
     pub fn load(&self, key: &K) -> Load {
         let name = self.0.name(key);
         self.0.state.lock().load(name)
     }
 
-    /// Figures and state of one moment. Others wait while it is taken, for a few microseconds for each key that was configured by
-    /// name.
+    /// Figures and state of one moment. Others wait while it is taken, for a few microseconds for
+    /// each key that was configured by name.
     ///
     /// ```
-    /// use doclock::{InFlightLimiter, LimiterOptions};
+    /// use doclock::lock::limiter::{InFlightLimiter, LimiterOptions};
     ///
     /// let limiter = InFlightLimiter::with_options(LimiterOptions::new(4).limit("payments", 2));
     /// limiter.run("payments", |_| ())?;
@@ -345,7 +370,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// let payments = snapshot.key(&"payments").and_then(|key| key.figures).unwrap();
     /// assert_eq!((payments.acquired, payments.latency.count), (1, 1));
     /// println!("{snapshot}");
-    /// # Ok::<(), doclock::LimiterError>(())
+    /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
     /// ```
     pub fn snapshot(&self) -> LimiterSnapshot<K> {
         let mut keys = Vec::new();
@@ -356,8 +381,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         }
     }
 
-    /// Lets the wait limit pass of who waits at this place (from 1) for a key: the very code that a waiter runs when its deadline
-    /// comes.
+    /// Lets the wait limit pass of who waits at this place (from 1) for a key: the very code that a
+    /// waiter runs when its deadline comes.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, key: &K, place: usize) {

@@ -11,7 +11,7 @@ use crate::time::Clock;
 /// Settings of a new [`InFlightLimiter`](super::InFlightLimiter).
 ///
 /// ```
-/// use doclock::{Aimd, InFlightLimiter, LimiterOptions};
+/// use doclock::lock::limiter::{Aimd, InFlightLimiter, LimiterOptions};
 /// use std::time::Duration;
 ///
 /// let options = LimiterOptions::new(8)
@@ -107,14 +107,14 @@ impl<K: PartialEq> LimiterOptions<K> {
 /// What is to be called, and how to wait for it. A key alone is a call of weight one with the limiter's settings.
 ///
 /// ```
-/// use doclock::{Call, InFlightLimiter};
+/// use doclock::lock::limiter::{Call, InFlightLimiter};
 /// use std::time::Duration;
 ///
 /// let limiter = InFlightLimiter::new(4);
 /// limiter.run("payments", |_| ())?;
 /// let call = Call::to("payments").weight(2).wait_limit(Duration::from_millis(50)).queue_bound(8);
 /// limiter.run(call, |_| ())?;
-/// # Ok::<(), doclock::LimiterError>(())
+/// # Ok::<(), doclock::lock::limiter::LimiterError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]

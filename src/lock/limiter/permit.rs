@@ -97,7 +97,7 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 /// returns early.
 ///
 /// ```
-/// use doclock::{Call, CancelToken, InFlightLimiter};
+/// use doclock::lock::{CancelToken, limiter::{Call, InFlightLimiter}};
 ///
 /// let limiter = InFlightLimiter::new(1);
 /// let token = CancelToken::new();
@@ -114,7 +114,7 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 /// })?;
 /// assert_eq!(pages, 3);
 /// assert_eq!(limiter.load(&"report").in_flight, 0);
-/// # Ok::<(), doclock::LimiterError>(())
+/// # Ok::<(), doclock::lock::limiter::LimiterError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Signal(Option<CancelToken>);

@@ -92,7 +92,7 @@ pub struct NodeLockStats {
     pub total_upgrade_conflicts: u64,
     /// Wait of the granted requests, from asking to grant; zero for those granted at once.
     pub wait: DurationSummary,
-    /// For how long owners had nodes locked. Measured as [`LockStats::hold`](crate::LockStats::hold) is.
+    /// For how long owners had nodes locked. Measured as [`LockStats::hold`](crate::lock::LockStats::hold) is.
     pub hold: DurationSummary,
     /// How many owners have nodes locked now.
     pub holders: usize,

@@ -34,7 +34,7 @@ pub(crate) trait Tree {
 /// modes. A node that does not exist yet can be named too: that keeps others from creating one with this id.
 ///
 /// ```
-/// use doclock::{LockMode, NodeId, Scope};
+/// use doclock::{NodeId, lock::{LockMode, node::Scope}};
 ///
 /// let scope = Scope::new().read("title").write_subtree("section");
 /// let same = Scope::from([

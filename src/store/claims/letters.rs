@@ -34,7 +34,7 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An event that will not be attempted again, unless it is [revived](crate::Inbox::revive).
+/// An event that will not be attempted again, unless it is [revived](crate::inbox::Inbox::revive).
 ///
 /// Serializes in camelCase with durations in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -43,7 +43,7 @@ impl Transaction {
     /// memory.
     ///
     /// ```
-    /// use doclock::{DataStore, NodeSpec, View};
+    /// use doclock::{DataStore, View, document::NodeSpec};
     ///
     /// let mut transaction = DataStore::new().begin("ann")?;
     /// transaction.create(NodeSpec::new("paragraph"))?;
@@ -130,7 +130,7 @@ impl Transaction {
     /// Runs `code` and undoes what it did if it fails or panics. Nests.
     ///
     /// ```
-    /// use doclock::{DataStore, EditError, NodeSpec, View};
+    /// use doclock::{DataStore, View, document::{EditError, NodeSpec}};
     ///
     /// let mut transaction = DataStore::new().begin("ann")?;
     /// let failed = transaction.attempt(|transaction| {

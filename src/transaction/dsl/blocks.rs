@@ -57,7 +57,7 @@ pub fn auto_merge_text_nodes() -> NodeOperation {
 /// let page = editor.store().snapshot();
 /// assert_eq!(page.node(&"page".into()).unwrap().children().len(), 2);
 /// assert_eq!(page.node(&"text".into()).unwrap().text(), &"one");
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn insert_paragraph(offset: usize) -> NodeOperation {
     NodeOperation::InsertParagraph { offset, kind: None }
@@ -86,7 +86,7 @@ pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOpera
 /// ])
 /// .commit()?;
 /// assert_eq!(editor.store().snapshot().node(&"list".into()).unwrap().children().len(), 2);
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::SplitListItem {

@@ -1,11 +1,11 @@
 //! The clipboard and the selection.
 
 use crate::document::Fragment;
-use crate::transaction::{Extent, NodeOperation};
+use crate::transaction::{NodeOperation, TextSpan};
 
 /// Copies characters, and all that lies between the first and the last, to the clipboard, clipped at both ends. Changes
 /// nothing in the document. An empty range leaves the clipboard as it is.
-pub fn copy_range(extent: impl Into<Extent>) -> NodeOperation {
+pub fn copy_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Copy {
         start,
@@ -15,7 +15,7 @@ pub fn copy_range(extent: impl Into<Extent>) -> NodeOperation {
 }
 
 /// [`copy_range`], then [`delete_range`](super::delete_range).
-pub fn cut_range(extent: impl Into<Extent>) -> NodeOperation {
+pub fn cut_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Cut {
         start,
@@ -57,7 +57,7 @@ pub fn select_node() -> NodeOperation {
 }
 
 /// Selects characters.
-pub fn select_range(extent: impl Into<Extent>) -> NodeOperation {
+pub fn select_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::SelectRange {
         start,

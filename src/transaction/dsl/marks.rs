@@ -5,13 +5,13 @@ use smol_str::SmolStr;
 
 use super::map;
 use crate::document::{Attributes, Mark};
-use crate::transaction::{Extent, NodeOperation};
+use crate::transaction::{NodeOperation, TextSpan};
 
 /// Marks characters, in all nodes from the first to the last. A mark of the same kind with other attributes ends where the
 /// new one begins.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, Extent, View, dsl::*};
+/// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// transaction(&editor, [
@@ -19,16 +19,16 @@ use crate::transaction::{Extent, NodeOperation};
 ///         text_node("text", "one ").with_id("a"),
 ///         text_node("text", "two").with_id("b"),
 ///     ])),
-///     apply_mark("bold", Extent::to(2, "b", 1)).on("a"),
+///     apply_mark("bold", TextSpan::to(2, "b", 1)).on("a"),
 ///     remove_mark("bold", ..1).on("b"),
 /// ])
 /// .commit()?;
 /// let snapshot = editor.store().snapshot();
 /// assert_eq!(snapshot.node(&"a".into()).unwrap().marks().len(), 1);
 /// assert!(snapshot.node(&"b".into()).unwrap().marks().is_empty());
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
-pub fn apply_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+pub fn apply_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     apply_mark_with(kind, Attributes::default(), extent)
 }
 
@@ -36,7 +36,7 @@ pub fn apply_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOp
 pub fn apply_mark_with(
     kind: impl Into<SmolStr>,
     attributes: impl Into<Attributes>,
-    extent: impl Into<Extent>,
+    extent: impl Into<TextSpan>,
 ) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::ApplyMark {
@@ -50,7 +50,7 @@ pub fn apply_mark_with(
 
 /// Removes the marks of a kind, whatever their attributes, from characters in all nodes from the first to the last. In the
 /// middle of a mark this leaves two.
-pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::RemoveMark {
         mark: kind.into(),
@@ -61,7 +61,7 @@ pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeO
 }
 
 /// [`remove_mark`] if every one of the characters has a mark of the kind, [`apply_mark`] otherwise.
-pub fn toggle_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeOperation {
+pub fn toggle_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     toggle_mark_with(kind, Attributes::default(), extent)
 }
 
@@ -69,7 +69,7 @@ pub fn toggle_mark(kind: impl Into<SmolStr>, extent: impl Into<Extent>) -> NodeO
 pub fn toggle_mark_with(
     kind: impl Into<SmolStr>,
     attributes: impl Into<Attributes>,
-    extent: impl Into<Extent>,
+    extent: impl Into<TextSpan>,
 ) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::ToggleMark {
@@ -86,7 +86,7 @@ pub fn toggle_mark_with(
 pub fn update_mark<K: Into<String>>(
     kind: impl Into<SmolStr>,
     attributes: impl IntoIterator<Item = (K, Value)>,
-    extent: impl Into<Extent>,
+    extent: impl Into<TextSpan>,
 ) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::UpdateMark {
@@ -106,7 +106,7 @@ pub fn set_marks(marks: impl IntoIterator<Item = Mark>) -> NodeOperation {
 }
 
 /// Removes all marks from characters in all nodes from the first to the last.
-pub fn clear_formatting(extent: impl Into<Extent>) -> NodeOperation {
+pub fn clear_formatting(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::ClearFormatting {
         start,

@@ -14,7 +14,7 @@
 //! .commit()?;
 //! let snapshot = editor.store().snapshot();
 //! assert_eq!(snapshot.node(&"greeting".into()).unwrap().text(), &"Hello World");
-//! # Ok::<(), doclock::TransactionError>(())
+//! # Ok::<(), doclock::transaction::TransactionError>(())
 //! ```
 
 mod blocks;
@@ -31,7 +31,7 @@ use smol_str::SmolStr;
 
 use super::manager::Submission;
 use super::{
-    Alias, Callback, Editor, IdempotencyKey, InHistory, IntoOperations, NodeOperation, NodeRef,
+    Alias, Callback, Editor, HistoryMode, IdempotencyKey, IntoOperations, NodeOperation, NodeRef,
     Operation, TransactionError, TransactionResult,
 };
 use crate::document::{NodeSpec, Selection};
@@ -66,7 +66,7 @@ pub struct PendingTransaction<'a> {
 
 impl PendingTransaction<'_> {
     /// What becomes of it in the editor's history.
-    pub fn in_history(mut self, how: InHistory) -> Self {
+    pub fn in_history(mut self, how: HistoryMode) -> Self {
         self.submission = self.submission.in_history(how);
         self
     }
@@ -88,7 +88,7 @@ impl PendingTransaction<'_> {
     /// upload().commit()?;
     /// assert!(upload().commit()?.repeated);
     /// assert_eq!(editor.store().snapshot().len(), 1);
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn idempotent(mut self, key: impl Into<IdempotencyKey>) -> Self {
         self.submission = self.submission.once(key.into());
@@ -147,7 +147,7 @@ pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
 /// transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit()?;
 /// let error = transaction(&editor, [if_unchanged(0), create(element("list", []))]).commit().unwrap_err();
 /// assert_eq!(error.to_string(), "operation 0 (ifUnchanged): the document is at version 1, not 0");
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn if_unchanged(version: u64) -> Operation {
     Operation::IfUnchanged { version }
@@ -198,7 +198,7 @@ pub fn clear_selection() -> Operation {
 /// not wait for the store's lock, which its own transaction holds: asking for it is an error at once.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, EditError, Transaction, View, dsl::*};
+/// use doclock::{DataStore, Editor, Transaction, View, document::EditError, dsl::*};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// let count = |transaction: &mut Transaction| {
@@ -206,7 +206,7 @@ pub fn clear_selection() -> Operation {
 ///     transaction.set_attrs(&"note".into(), [("length", length.into())])
 /// };
 /// transaction(&editor, [create(text_node("inline-text", "abc").with_id("note")), op(count)]).commit()?;
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn op<E>(code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static) -> Operation
 where

@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds};
 
 use smol_str::SmolStr;
 
-use crate::transaction::{Extent, NodeOperation, Pattern};
+use crate::transaction::{NodeOperation, Pattern, TextSpan};
 
 /// Replaces the whole text. Its marks go with the old text. The same text changes nothing, not even the marks.
 pub fn set_text(text: impl Into<SmolStr>) -> NodeOperation {
@@ -33,21 +33,21 @@ pub fn delete_text_range(start: usize, end: usize) -> NodeOperation {
 /// the first node's characters went.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, Extent, View, dsl::*};
+/// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// transaction(&editor, [create(element("page", [
 ///     element("paragraph", [text_node("text", "one two").with_id("a")]),
 ///     element("paragraph", [text_node("text", "three")]),
 ///     element("paragraph", [text_node("text", "four five").with_id("b")]),
-/// ]).with_id("page")), delete_range(Extent::to(4, "b", 5)).on("a")])
+/// ]).with_id("page")), delete_range(TextSpan::to(4, "b", 5)).on("a")])
 /// .commit()?;
 /// let page = editor.store().snapshot();
 /// assert_eq!(page.node(&"a".into()).unwrap().text(), &"one five");
 /// assert_eq!(page.node(&"page".into()).unwrap().children().len(), 1);
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
-pub fn delete_range(extent: impl Into<Extent>) -> NodeOperation {
+pub fn delete_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::DeleteRange {
         start,

@@ -84,7 +84,7 @@ pub fn move_block_down() -> NodeOperation {
 ///     "operation 0 (reorderChildren on node list): \
 ///      node c is a child of list, but the new order leaves it out",
 /// );
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn reorder_children<R: Into<NodeRef>>(child_ids: impl IntoIterator<Item = R>) -> NodeOperation {
     NodeOperation::ReorderChildren {
@@ -147,7 +147,7 @@ pub fn clone_node_with_children_to(
 /// .commit()?;
 /// let page = editor.store().snapshot();
 /// assert_eq!(page.parent(&"line".into()), Some(&"quote".into()));
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn wrap_node(node: NodeSpec) -> NodeOperation {
     NodeOperation::WrapNode { node }
@@ -185,7 +185,7 @@ pub fn indent_node() -> NodeOperation {
 /// let page = editor.store().snapshot();
 /// assert_eq!(page.parent(&"nested".into()), Some(&"one".into()));
 /// assert_eq!(page.node(&"nested".into()).unwrap().children().len(), 2);
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn indent_node_in(container: NodeSpec) -> NodeOperation {
     NodeOperation::IndentNode {

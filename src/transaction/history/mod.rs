@@ -1,9 +1,34 @@
-//! What an editor has done, to be undone and redone.
+//! Undo and redo of one [`Editor`](crate::Editor), beside the edits of others.
 //!
-//! The history is two stacks of entries. An entry knows its changes and, as lengths, what others did after them
-//! ([`Since`]). Undoing the topmost makes its inverses, rebased over that; what others did goes on to the entry below, as if
-//! the entry had never been. What undoing did is in turn an entry, of the other stack. So undo and redo are one
-//! mechanism, and where nobody else changes the document both are exact.
+//! **Use it** to set how edits become entries of the history ([`HistoryOptions`], [`HistoryMode`],
+//! [`EditGroup`]) and to handle an undo that is not possible ([`UndoError`]). **Do not use it** to
+//! go back to an older version of the whole document: keep a [`Snapshot`](crate::Snapshot) for
+//! that.
+//!
+//! ```
+//! use doclock::dsl::*;
+//! use doclock::{DataStore, Editor, View};
+//!
+//! let store = DataStore::new();
+//! let [ann, bob] = ["ann", "bob"].map(|user| Editor::new(store.clone(), user));
+//! ann.execute([create(text_node("paragraph", "ab").with_id("p"))])?;
+//! ann.execute([insert_text(2, "c").on("p")])?;
+//! bob.execute([insert_text(0, "x").on("p")])?;
+//!
+//! // Later edits by other editors are kept.
+//! ann.undo()?;
+//! let text = || store.snapshot().node(&"p".into()).unwrap().text().to_string();
+//! assert_eq!(text(), "xab");
+//! ann.redo()?;
+//! assert_eq!(text(), "xabc");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! In the crate, a history is two stacks of entries. An entry has its changes and, as lengths, the
+//! changes that others made after them. Undoing the topmost entry makes its inverses, rebased over
+//! those; then they go on to the entry below, as if the undone one had never been. What the undo
+//! did is in turn an entry, of the other stack. So undo and redo are one mechanism, and both are
+//! exact where no other editor changes the document.
 
 mod entry;
 mod error;
@@ -13,8 +38,9 @@ mod part;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+pub use super::editor::EditGroup;
 pub use error::UndoError;
-pub use options::{HistoryOptions, InHistory};
+pub use options::{HistoryMode, HistoryOptions};
 
 use entry::{Entry, Failure, goes_on};
 use part::Part;
@@ -48,9 +74,11 @@ pub(super) struct History {
     grouping: bool,
     /// The name that the entry of the open group will have.
     group_name: Option<SmolStr>,
-    /// How many parts were merged late into an entry that can be undone; each has to be told of every commit.
+    /// How many parts were merged late into an entry that can be undone; each has to be told of
+    /// every commit.
     late: usize,
-    /// Entries that are gone, to be dropped where no lock is held: the code that they brought along may do anything then.
+    /// Entries that are gone, to be dropped where no lock is held: the code that they brought along
+    /// may do anything then.
     gone: Vec<Arc<Entry>>,
     /// Which nodes others changed, by whom and in which version, the latest last; for errors.
     touched: VecDeque<(NodeId, OwnerId, u64)>,
@@ -163,21 +191,21 @@ impl History {
     // --- What is done ---
 
     /// Takes in what the editor itself committed.
-    pub(super) fn record(&mut self, edit: Edit, how: InHistory) {
+    pub(super) fn record(&mut self, edit: Edit, how: HistoryMode) {
         let mut edit = edit;
         edit.changes.retain(Change::is_of_the_document);
         if self.options.limit == 0 || edit.changes.is_empty() {
             return self.let_go(edit);
         }
-        if how == InHistory::Skipped {
+        if how == HistoryMode::Skipped {
             self.observe(edit.version, &edit.changes);
             return self.let_go(edit);
         }
         self.gone.extend(self.redo.drain(..));
         self.note_late(edit.version, &edit.changes);
         match how {
-            InHistory::MergedInto(name) => self.merge(edit, name),
-            InHistory::Named(name) => {
+            HistoryMode::MergedInto(name) => self.merge(edit, name),
+            HistoryMode::Named(name) => {
                 self.end_entry();
                 self.push(edit, Some(name), false);
             }
@@ -257,7 +285,8 @@ impl History {
                 Arc::make_mut(&mut self.undo[at]).join(edit, false);
             }
             Some(at) => {
-                // To the entries above, and to what it is merged into, it is as if somebody else had done it.
+                // To the entries above, and to what it is merged into, it is as if somebody else
+                // had done it.
                 if let Some(top) = self.undo.back_mut() {
                     Arc::make_mut(top).observe(edit.version, &edit.changes);
                 }
@@ -320,9 +349,11 @@ impl History {
         Some(Topmost { entry, direction })
     }
 
-    /// Takes in that the entry was undone, or redone, by these changes. No other commit came in between.
+    /// Takes in that the entry was undone, or redone, by these changes. No other commit came in
+    /// between.
     ///
-    /// If the entry was discarded meanwhile, it stays so, and what undid it is no edit of this history.
+    /// If the entry was discarded meanwhile, it stays so, and what undid it is no edit of this
+    /// history.
     pub(super) fn settle(
         &mut self,
         topmost: &Topmost,

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 /// How an editor's history is kept.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, HistoryOptions};
+/// use doclock::{DataStore, Editor, history::HistoryOptions};
 /// use std::time::Duration;
 ///
 /// let options = HistoryOptions::new().limit(1_000).group_interval(Duration::from_secs(1));
@@ -53,15 +53,15 @@ impl Default for HistoryOptions {
 /// What becomes of a transaction in the history of the editor who runs it.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, InHistory, View, dsl::*};
+/// use doclock::{DataStore, Editor, View, dsl::*, history::HistoryMode};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// let image = element("image", []).with_id("image");
-/// transaction(&editor, [create(image)]).in_history(InHistory::Named("upload".into())).commit()?;
+/// transaction(&editor, [create(image)]).in_history(HistoryMode::Named("upload".into())).commit()?;
 /// transaction(&editor, [create(element("paragraph", []))]).commit()?;
 /// // The upload has come to its end. It belongs to the entry that began it.
 /// let source = set_attrs([("source", "cat.png".into())]).on("image");
-/// transaction(&editor, [source]).in_history(InHistory::MergedInto("upload".into())).commit()?;
+/// transaction(&editor, [source]).in_history(HistoryMode::MergedInto("upload".into())).commit()?;
 ///
 /// editor.undo()?;
 /// assert_eq!(editor.store().snapshot().len(), 1, "the paragraph was the last entry");
@@ -71,7 +71,7 @@ impl Default for HistoryOptions {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum InHistory {
+pub enum HistoryMode {
     /// It is an entry, or part of the one before it: where a group is open, and where edits of one kind follow each other
     /// closely.
     #[default]

@@ -5,7 +5,7 @@ use super::Operation;
 /// Whatever can stand where a transaction expects operations: one, a list of them, lists of lists.
 ///
 /// ```
-/// use doclock::{IntoOperations, dsl::*};
+/// use doclock::{dsl::*, transaction::IntoOperations};
 ///
 /// let flat = (create(text_node("inline-text", "one")), vec![[delete_node().on("a"), delete_node().on("b")]])
 ///     .into_operations();

@@ -18,7 +18,7 @@ pub use callback::Callback;
 pub use list::IntoOperations;
 pub use node::NodeOperation;
 pub use pattern::{Pattern, PatternError};
-pub use target::{Alias, Child, Extent, NodeRef};
+pub use target::{Alias, Child, NodeRef, TextSpan};
 pub(super) use wire::Malformed;
 
 use crate::document::{NodeSpec, Selection};
@@ -120,7 +120,7 @@ impl Operation {
     ///     add_child(text_node("item", "one"), None).on(alias("list")),
     /// ])
     /// .commit()?;
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     #[must_use]
     pub fn named(self, alias: impl Into<SmolStr>) -> Self {

@@ -23,7 +23,7 @@ use crate::steps::steps;
 /// bounded. In JSON it is a string.
 ///
 /// ```
-/// use doclock::{DataStore, Editor, Pattern, PatternError, dsl::*};
+/// use doclock::{DataStore, Editor, dsl::*, transaction::{Pattern, PatternError}};
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// let year = Pattern::new("[0-9]{4}");
@@ -36,7 +36,7 @@ use crate::steps::steps;
 ///
 /// let large = Pattern::new("[a-z]{1000}{1000}");
 /// assert!(matches!(large.error(), Some(PatternError::TooLarge { .. })));
-/// # Ok::<(), doclock::TransactionError>(())
+/// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Pattern {

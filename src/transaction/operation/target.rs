@@ -16,7 +16,7 @@ use crate::id::NodeId;
 /// In JSON a string for an id, `{"alias": "title"}` for a name.
 ///
 /// ```
-/// use doclock::{NodeRef, dsl::alias};
+/// use doclock::{dsl::alias, transaction::NodeRef};
 ///
 /// assert_eq!(NodeRef::from("title").to_string(), "title");
 /// assert_eq!(alias("title").to_string(), "alias \"title\"");
@@ -178,14 +178,14 @@ impl<T: Into<NodeRef>> From<T> for Child {
 /// A half-open range is one within the node; [`to`](Self::to) goes on to another.
 ///
 /// ```
-/// use doclock::Extent;
+/// use doclock::transaction::TextSpan;
 ///
-/// assert_eq!(Extent::from(2..5), Extent { start: 2, end: Some(5), end_node_id: None });
-/// assert_eq!(Extent::from(..), Extent { start: 0, end: None, end_node_id: None });
-/// assert_eq!(Extent::to(2, "last", 7).end_node_id, Some("last".into()));
+/// assert_eq!(TextSpan::from(2..5), TextSpan { start: 2, end: Some(5), end_node_id: None });
+/// assert_eq!(TextSpan::from(..), TextSpan { start: 0, end: None, end_node_id: None });
+/// assert_eq!(TextSpan::to(2, "last", 7).end_node_id, Some("last".into()));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct TextSpan {
     /// The first character.
     pub start: usize,
     /// The first that is not included; the end of the text for `None`.
@@ -194,7 +194,7 @@ pub struct Extent {
     pub end_node_id: Option<NodeRef>,
 }
 
-impl Extent {
+impl TextSpan {
     /// From a character of the node to one of another, which comes later in the document.
     pub fn to(start: usize, end_node_id: impl Into<NodeRef>, end: usize) -> Self {
         Self {
@@ -205,13 +205,13 @@ impl Extent {
     }
 }
 
-impl Extent {
+impl TextSpan {
     pub(in crate::transaction) fn into_parts(self) -> (usize, Option<usize>, Option<NodeRef>) {
         (self.start, self.end, self.end_node_id)
     }
 }
 
-impl From<Range<usize>> for Extent {
+impl From<Range<usize>> for TextSpan {
     fn from(range: Range<usize>) -> Self {
         Self {
             start: range.start,
@@ -221,7 +221,7 @@ impl From<Range<usize>> for Extent {
     }
 }
 
-impl From<RangeFrom<usize>> for Extent {
+impl From<RangeFrom<usize>> for TextSpan {
     fn from(range: RangeFrom<usize>) -> Self {
         Self {
             start: range.start,
@@ -230,13 +230,13 @@ impl From<RangeFrom<usize>> for Extent {
     }
 }
 
-impl From<RangeTo<usize>> for Extent {
+impl From<RangeTo<usize>> for TextSpan {
     fn from(range: RangeTo<usize>) -> Self {
         Self::from(0..range.end)
     }
 }
 
-impl From<RangeFull> for Extent {
+impl From<RangeFull> for TextSpan {
     fn from(_: RangeFull) -> Self {
         Self::default()
     }

@@ -5,8 +5,10 @@ use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
 
 use doclock::{
-    DataStore, Hooks, LockError, ManualClock, Operation, StoreOptions, TransactionError,
-    TransactionManager, dsl,
+    DataStore, StoreOptions, TransactionManager, dsl,
+    lock::LockError,
+    time::ManualClock,
+    transaction::{Hooks, Operation, TransactionError},
 };
 
 use super::{Form, Notes, Outcome, Scene, act, any_thread, pause, until};

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use doclock::{CommitError, Editor, Selection, StoreOptions, UndoError, View, dsl};
+use doclock::{
+    CommitError, Editor, StoreOptions, View, document::Selection, dsl, history::UndoError,
+};
 
 use super::{Form, Scene, any_thread, in_both_forms, pause};
 use crate::until_waiting;
@@ -22,7 +24,7 @@ fn text(scene: &Scene) -> String {
 
 /// A scene whose document has the text node `t`, and two who edit it.
 fn desks(form: Form, options: StoreOptions) -> (Scene, Arc<Editor>, Arc<Editor>) {
-    let clock = doclock::ManualClock::new();
+    let clock = doclock::time::ManualClock::new();
     let options = form.of(options).clock(clock.clock());
     let store = doclock::DataStore::with_options(options);
     let [ann, ben] = ["ann", "ben"].map(|name| Arc::new(Editor::new(store.clone(), name)));
@@ -117,7 +119,7 @@ fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
 
     let (pausing, inside) = pause();
     let undone = dsl::op_with_inverse(
-        |_| Ok::<_, doclock::EditError>(()),
+        |_| Ok::<_, doclock::document::EditError>(()),
         move |transaction| transaction.run(pausing.clone()),
     );
     let insert = dsl::insert_text(5, " World").on("t");
@@ -158,13 +160,13 @@ fn lock_10_an_inverse_that_waits_for_another_thread_of_its_store_ends() {
     let store = scene.go_on();
 
     let waits = dsl::op_with_inverse(
-        |_| Ok::<_, doclock::EditError>(()),
+        |_| Ok::<_, doclock::document::EditError>(()),
         move |_| {
             let ben = Arc::clone(&ben);
             let insert = dsl::insert_text(0, ">> ").on("t");
             let other = thread::spawn(move || ben.execute(insert));
             drop(other.join().unwrap().unwrap());
-            Ok::<_, doclock::EditError>(())
+            Ok::<_, doclock::document::EditError>(())
         },
     );
     let insert = dsl::insert_text(5, " World").on("t");

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use doclock::{
-    AcquireOptions, DataStore, Editor, Hooks, LockError, Operation, OperationError,
-    TransactionError, TransactionManager, dsl,
+    DataStore, Editor, TransactionManager, dsl,
+    lock::{AcquireOptions, LockError},
+    transaction::{Hooks, Operation, OperationError, TransactionError},
 };
 
 use super::{Form, Notes, Outcome, Scene, act, any_thread, in_both_forms, pause};
@@ -220,25 +221,25 @@ fn lock_17_the_threads_of_a_line_may_own_the_last_handles_of_a_store() {
 #[test]
 fn lock_18_the_types_of_lists_on_their_way_cross_threads() {
     fn is_shared<T: Send + Sync + 'static>() {}
-    is_shared::<doclock::LockDump>();
-    is_shared::<doclock::CallSite>();
-    is_shared::<doclock::QueueEntry>();
-    is_shared::<doclock::DurationSummary>();
-    is_shared::<doclock::Priority>();
-    is_shared::<doclock::ReleaseOutcome>();
-    is_shared::<doclock::ReleaseError>();
-    is_shared::<doclock::JoinError>();
+    is_shared::<doclock::lock::LockDump>();
+    is_shared::<doclock::lock::CallSite>();
+    is_shared::<doclock::lock::QueueEntry>();
+    is_shared::<doclock::lock::DurationSummary>();
+    is_shared::<doclock::lock::Priority>();
+    is_shared::<doclock::lock::ReleaseOutcome>();
+    is_shared::<doclock::lock::ReleaseError>();
+    is_shared::<doclock::lock::JoinError>();
     is_shared::<doclock::CommitError>();
-    is_shared::<doclock::Committed>();
-    is_shared::<doclock::TimeoutEvidence>();
-    is_shared::<doclock::CancelEvidence>();
+    is_shared::<doclock::events::Committed>();
+    is_shared::<doclock::lock::TimeoutEvidence>();
+    is_shared::<doclock::lock::CancelEvidence>();
     is_shared::<AcquireOptions>();
     is_shared::<doclock::StoreOptions>();
-    is_shared::<doclock::TransactionResult>();
+    is_shared::<doclock::transaction::TransactionResult>();
     is_shared::<Hooks>();
-    is_shared::<doclock::HookFailure>();
-    is_shared::<doclock::UndoError>();
-    is_shared::<doclock::OperationError>();
-    is_shared::<doclock::Callback>();
-    is_shared::<doclock::InHistory>();
+    is_shared::<doclock::transaction::HookFailure>();
+    is_shared::<doclock::history::UndoError>();
+    is_shared::<doclock::transaction::OperationError>();
+    is_shared::<doclock::transaction::Callback>();
+    is_shared::<doclock::history::HistoryMode>();
 }

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CallSite, CancelToken, DataStore, Editor, LockId, Operation, QueueEntry,
-    TransactionManager, dsl,
+    DataStore, Editor, LockId, TransactionManager, dsl,
+    lock::{AcquireOptions, CallSite, CancelToken, QueueEntry},
+    transaction::Operation,
 };
 
 use super::waits::timeout_of;

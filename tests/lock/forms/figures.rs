@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use doclock::{
-    AcquireOptions, CancelToken, LockError, QueueEntry, StoreOptions, TransactionError,
-    TransactionManager,
+    StoreOptions, TransactionManager,
+    lock::{AcquireOptions, CancelToken, LockError, QueueEntry},
+    transaction::TransactionError,
 };
 
 use super::{Form, Scene, act, any_thread, in_both_forms, pause};

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use doclock::{
-    CommitError, Editor, Operation, Selection, StoreOptions, TransactionError, TransactionManager,
-    View, dsl,
+    CommitError, Editor, StoreOptions, TransactionManager, View,
+    document::Selection,
+    dsl,
+    transaction::{Operation, TransactionError},
 };
 
 use super::{Form, Notes, Outcome, Pause, Scene, act, any_thread, in_both_forms, pause};

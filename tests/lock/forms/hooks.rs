@@ -1,6 +1,11 @@
 //! Hooks and keys of lists that another thread executes (TRANSACTION 5, 7).
 
-use doclock::{Hooks, NodeSpec, Operation, Refusal, TransactionManager, View, dsl};
+use doclock::{
+    TransactionManager, View,
+    document::NodeSpec,
+    dsl,
+    transaction::{Hooks, Operation, Refusal},
+};
 
 use super::{Form, Notes, Scene, any_thread, in_both_forms};
 

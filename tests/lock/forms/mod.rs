@@ -17,8 +17,11 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::op;
 use doclock::{
-    AcquireOptions, DataStore, EditError, IntoOperations, ManualClock, Operation, StoreOptions,
-    Transaction, TransactionError, TransactionManager, TransactionResult,
+    DataStore, StoreOptions, Transaction, TransactionManager,
+    document::EditError,
+    lock::AcquireOptions,
+    time::ManualClock,
+    transaction::{IntoOperations, Operation, TransactionError, TransactionResult},
 };
 
 /// Runs each test in both forms.

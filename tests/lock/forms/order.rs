@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    CancelToken, DataStore, Editor, LockError, Operation, Priority, ReleaseError, StoreOptions,
-    TransactionManager, dsl,
+    DataStore, Editor, StoreOptions, TransactionManager, dsl,
+    lock::{CancelToken, LockError, Priority, ReleaseError},
+    transaction::Operation,
 };
 
 use super::{Form, Notes, Scene, act, any_thread, in_both_forms, pause, until};

@@ -6,8 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    CancelToken, DataStore, LockError, StoreOptions, TimeoutEvidence, TransactionError,
-    TransactionManager,
+    DataStore, StoreOptions, TransactionManager,
+    lock::{CancelToken, LockError, TimeoutEvidence},
+    transaction::TransactionError,
 };
 
 use super::{Form, Notes, Outcome, Scene, act, any_thread, in_both_forms, pause};

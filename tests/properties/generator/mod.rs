@@ -7,7 +7,10 @@ mod particulars;
 use std::sync::Arc;
 
 use doclock::dsl::*;
-use doclock::{NodeId, Operation, Transaction, TransactionError, View};
+use doclock::{
+    NodeId, Transaction, View,
+    transaction::{Operation, TransactionError},
+};
 use proptest::prelude::*;
 use strum::VariantArray;
 

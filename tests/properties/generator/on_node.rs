@@ -1,7 +1,10 @@
 //! What is done to a node.
 
 use doclock::dsl::*;
-use doclock::{Child, Extent, NodeId, NodeOperation, View};
+use doclock::{
+    NodeId, View,
+    transaction::{Child, NodeOperation, TextSpan},
+};
 use smol_str::SmolStr;
 
 use super::{Generator, Kind};
@@ -230,7 +233,7 @@ impl<V: View> Generator<'_, V> {
     }
 
     fn on_marks(&mut self, kind: Kind, id: &NodeId) -> NodeOperation {
-        let extent: Extent = self.extent(id);
+        let extent: TextSpan = self.extent(id);
         match kind {
             Kind::ApplyMark => apply_mark_with(self.mark(), self.attributes(), extent),
             Kind::RemoveMark => remove_mark(self.mark_of(id), extent),

@@ -4,7 +4,9 @@ use std::ops::Bound;
 
 use doclock::dsl::*;
 use doclock::{
-    Attributes, Extent, Fragment, Mark, Node, NodeId, NodeRef, NodeSpec, Position, Selection, View,
+    NodeId, View,
+    document::{Attributes, Fragment, Mark, Node, NodeSpec, Position, Selection},
+    transaction::{NodeRef, TextSpan},
 };
 use serde_json::{Map, Value, json};
 
@@ -212,12 +214,12 @@ impl<'a, V: View> Generator<'a, V> {
     }
 
     /// Characters of one node, or up to another.
-    pub(super) fn extent(&mut self, id: &NodeId) -> Extent {
+    pub(super) fn extent(&mut self, id: &NodeId) -> TextSpan {
         if !self.dice.one_in(3) {
             return match self.within(id) {
-                (Bound::Included(start), Bound::Excluded(end)) => Extent::from(start..end),
-                (Bound::Included(start), _) => Extent::from(start..),
-                _ => Extent::from(..),
+                (Bound::Included(start), Bound::Excluded(end)) => TextSpan::from(start..end),
+                (Bound::Included(start), _) => TextSpan::from(start..),
+                _ => TextSpan::from(..),
             };
         }
         let start = self.offset(id);
@@ -226,7 +228,7 @@ impl<'a, V: View> Generator<'a, V> {
             false => self.later(id),
         };
         let end = self.offset(&last);
-        Extent::to(start, self.reference(&last), end)
+        TextSpan::to(start, self.reference(&last), end)
     }
 
     /// A text node that comes later in the document, if there is one not too far.

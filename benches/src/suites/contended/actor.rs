@@ -3,7 +3,10 @@
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use doclock::{Bare, Operation, Snapshot, TransactionError};
+use doclock::{
+    Bare, Snapshot,
+    transaction::{Operation, TransactionError},
+};
 
 use super::{Client, Opened, Subject, work};
 use crate::Result;

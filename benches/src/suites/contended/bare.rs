@@ -1,6 +1,9 @@
 //! One thread and a document of its own: what there is to be shared.
 
-use doclock::{Bare, NodeId, Operation, Snapshot, TransactionError};
+use doclock::{
+    Bare, NodeId, Snapshot,
+    transaction::{Operation, TransactionError},
+};
 
 use super::{Client, Opened, Subject, work};
 use crate::Result;

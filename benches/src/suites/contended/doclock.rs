@@ -1,6 +1,9 @@
 //! doclock's store, in its two forms: lists that are executed, and transactions begun by hand.
 
-use doclock::{DataStore, Operation, OwnerId, Snapshot, TransactionError, TransactionManager};
+use doclock::{
+    DataStore, OwnerId, Snapshot, TransactionManager,
+    transaction::{Operation, TransactionError},
+};
 
 use super::{Client, Opened, Subject, work};
 use crate::Result;

@@ -3,7 +3,10 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use doclock::{Bare, Operation, Snapshot, TransactionError};
+use doclock::{
+    Bare, Snapshot,
+    transaction::{Operation, TransactionError},
+};
 
 use super::{Client, Opened, Subject, work};
 use crate::Result;

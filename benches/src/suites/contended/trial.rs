@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::TransactionError;
+use doclock::transaction::TransactionError;
 use hdrhistogram::Histogram;
 use quanta::Clock;
 

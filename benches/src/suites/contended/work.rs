@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
-use doclock::{Bare, DataStore, NodeId, NodeSpec, Operation, Snapshot, TransactionManager, View};
+use doclock::{
+    Bare, DataStore, NodeId, Snapshot, TransactionManager, View, document::NodeSpec,
+    transaction::Operation,
+};
 
 use super::{Client, bare};
 use crate::Result;

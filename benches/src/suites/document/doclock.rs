@@ -7,8 +7,11 @@ use doclock::dsl::{
     toggle_mark,
 };
 use doclock::{
-    DataStore, Editor, Extent, Node, NodeId, Operation, Schema, StoreOptions, Subscription,
-    TransactionManager, View,
+    DataStore, Editor, NodeId, StoreOptions, TransactionManager, View,
+    document::Node,
+    events::Subscription,
+    schema::Schema,
+    transaction::{Operation, TextSpan},
 };
 use serde_json::Value;
 
@@ -110,7 +113,7 @@ impl Doclock {
             What::Delete { start, end } => delete_text_range(start, end).on(text),
             What::Split { at } => insert_paragraph(at).on(text),
             What::Join { at } => {
-                delete_range(Extent::to(at, &self.texts[edit.block + 1], 0)).on(text)
+                delete_range(TextSpan::to(at, &self.texts[edit.block + 1], 0)).on(text)
             }
             What::Toggle { start, end, .. } => toggle_mark(STRONG, start..end).on(text),
             What::Level(level) => set_attrs([("level", level.into())]).on(&self.blocks[edit.block]),

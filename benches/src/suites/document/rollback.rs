@@ -1,7 +1,7 @@
 //! Whether it matters for a rollback how large the store is.
 
 use doclock::dsl::element;
-use doclock::{DataStore, NodeId, NodeSpec, View};
+use doclock::{DataStore, NodeId, View, document::NodeSpec};
 
 use super::SUITE;
 use crate::Result;

@@ -1,6 +1,6 @@
 //! What it costs that a store knows what its document may look like.
 
-use doclock::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
+use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
 
 use super::SUITE;
 use super::doclock::Doclock;

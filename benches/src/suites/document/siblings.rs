@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doclock::dsl::{add_child, delete_node, element};
-use doclock::{DataStore, Editor, NodeId, NodeSpec};
+use doclock::{DataStore, Editor, NodeId, document::NodeSpec};
 
 use super::SUITE;
 use crate::Result;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doclock::dsl::insert_text;
-use doclock::{Editor, HistoryOptions, NodeId, StoreOptions};
+use doclock::{Editor, NodeId, StoreOptions, history::HistoryOptions};
 
 use super::SUITE;
 use super::doclock::open;

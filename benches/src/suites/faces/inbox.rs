@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
-    DataStore, Handled, Inbox, InboxOptions, Message, NodeId, NodeSpec, Transaction, View,
+    DataStore, NodeId, Transaction, View,
+    document::NodeSpec,
+    inbox::{Handled, Inbox, InboxOptions, Message},
 };
 
 use super::SUITE;

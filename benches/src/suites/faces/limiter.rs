@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use doclock::{InFlightLimiter, LimiterOptions};
+use doclock::lock::limiter::{InFlightLimiter, LimiterOptions};
 use tokio::sync::Semaphore;
 
 use super::SUITE;

@@ -3,7 +3,11 @@
 use std::convert::Infallible;
 
 use doclock::dsl::{create, set_attrs};
-use doclock::{DataStore, EditError, NodeSpec, TransactionManager, from_markdown};
+use doclock::{
+    DataStore, TransactionManager,
+    document::{EditError, NodeSpec},
+    markdown::from_markdown,
+};
 
 use super::inputs;
 use super::ladder::Sample;

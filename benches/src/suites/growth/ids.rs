@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use std::time::Instant;
 
 use doclock::dsl::{create, insert_text, text_node};
-use doclock::{DataStore, NodeSpec, Operation, TransactionManager};
+use doclock::{DataStore, TransactionManager, document::NodeSpec, transaction::Operation};
 use foldhash::fast::FixedState;
 
 use super::ladder::Sample;

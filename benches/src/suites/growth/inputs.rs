@@ -1,7 +1,10 @@
 //! Inputs of dimensions that have a cost in time and one in bytes.
 
 use doclock::dsl::{create, insert_text, text_node, transaction};
-use doclock::{DataStore, Editor, Mark, NodeSpec, Savepoint, Transaction};
+use doclock::{
+    DataStore, Editor, Savepoint, Transaction,
+    document::{Mark, NodeSpec},
+};
 
 use crate::Result;
 

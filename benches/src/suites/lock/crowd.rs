@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::{create, text_node};
 use doclock::{
-    AcquireOptions, DataStore, LockError, OwnerId, TransactionError, TransactionManager,
+    DataStore, OwnerId, TransactionManager,
+    lock::{AcquireOptions, LockError},
+    transaction::TransactionError,
 };
 
 use super::SUITE;

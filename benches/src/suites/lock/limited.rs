@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use doclock::{AcquireOptions, DataStore, StoreOptions};
+use doclock::{DataStore, StoreOptions, lock::AcquireOptions};
 
 use crate::Result;
 use crate::measure::{Spread, take_turns};

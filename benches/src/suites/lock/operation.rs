@@ -1,7 +1,7 @@
 //! What one operation costs when nobody else is there, with everything around it and without.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
-use doclock::{Bare, DataStore, NodeId, Operation, TransactionManager};
+use doclock::{Bare, DataStore, NodeId, TransactionManager, transaction::Operation};
 
 use super::SUITE;
 use crate::Result;

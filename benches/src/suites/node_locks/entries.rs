@@ -1,6 +1,9 @@
 //! What the table keeps of nodes that were locked.
 
-use doclock::{AcquireOptions, DataStore, LockMode, NodeId, Scope};
+use doclock::{
+    DataStore, NodeId,
+    lock::{AcquireOptions, LockMode, node::Scope},
+};
 use serde::Serialize;
 
 use super::{Ids, SUITE, document};

@@ -2,7 +2,8 @@
 
 use doclock::dsl::{delete_text_range, insert_text};
 use doclock::{
-    AcquireOptions, DataStore, NodeGuard, NodeId, OwnerId, Scope, Transaction, TransactionManager,
+    DataStore, NodeGuard, NodeId, OwnerId, Transaction, TransactionManager,
+    lock::{AcquireOptions, node::Scope},
 };
 use lockable::LockPool;
 
@@ -160,7 +161,7 @@ fn edits(
         &DataStore,
         &OwnerId,
         &NodeId,
-    ) -> std::result::Result<Transaction, doclock::LockError>
+    ) -> std::result::Result<Transaction, doclock::lock::LockError>
     + 'static,
 ) -> Result<Subject> {
     let (store, id, other) = place(Ids::Generated, beside)?;

@@ -7,7 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::dsl::{delete_text_range, insert_text, op};
-use doclock::{DataStore, EditError, NodeId, Operation, OwnerId, Scope, TransactionManager};
+use doclock::{
+    DataStore, NodeId, OwnerId, TransactionManager, document::EditError, lock::node::Scope,
+    transaction::Operation,
+};
 
 use super::{Ids, SUITE, document};
 use crate::Result;
@@ -132,7 +135,7 @@ fn by_hand_on_node(store: &DataStore, thread: usize, id: &NodeId, work: Work) ->
 }
 
 fn edit(
-    begun: std::result::Result<doclock::Transaction, doclock::LockError>,
+    begun: std::result::Result<doclock::Transaction, doclock::lock::LockError>,
     id: &NodeId,
     longer: &mut bool,
     work: Work,

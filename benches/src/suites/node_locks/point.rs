@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use doclock::{
-    AcquireOptions, DataStore, LockError, LockMode, NodeId, OwnerId, Scope, Transient, retry,
+    DataStore, NodeId, OwnerId,
+    lock::{AcquireOptions, LockError, LockMode, node::Scope},
+    transaction::{Transient, retry},
 };
 use lockable::LockPool;
 use serde::Serialize;

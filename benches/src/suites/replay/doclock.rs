@@ -2,7 +2,7 @@
 //! each change with its inverse, maps the selection and publishes a version.
 
 use doclock::dsl::{create, delete_text_range, insert_text, replace_text, text_node, transaction};
-use doclock::{DataStore, Editor, HistoryOptions, NodeId, Operation, View};
+use doclock::{DataStore, Editor, NodeId, View, history::HistoryOptions, transaction::Operation};
 
 use super::trace::Patch;
 use super::{Subject, Trace};

@@ -41,7 +41,7 @@ impl NodeOperation {
     ///     add_child(text_node("paragraph", "one"), None).on(alias("item")),
     /// ])
     /// .commit()?;
-    /// # Ok::<(), doclock::TransactionError>(())
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     #[must_use]
     pub fn named(self, alias: impl Into<SmolStr>) -> Self {

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
-use doclock::{AcquireOptions, KeyedLock, OwnerId};
+use doclock::{
+    OwnerId,
+    lock::{AcquireOptions, keyed::KeyedLock},
+};
 
 use super::Subject;
 use super::kept::Table;

@@ -3,7 +3,10 @@
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use doclock::{AcquireOptions, CancelToken, DataStore, LockError, LockGuard};
+use doclock::{
+    DataStore,
+    lock::{AcquireOptions, CancelToken, LockError, LockGuard},
+};
 
 use crate::Result;
 

@@ -128,7 +128,7 @@ impl Snapshot {
     /// assert_eq!(before.leases()[0].owner_id.as_str(), "teller-1");
     /// assert_eq!(before.lease("ann").unwrap().fencing_token.get(), 1);
     /// assert!(store.snapshot().leases().is_empty());
-    /// # Ok::<(), doclock::LeaseError>(())
+    /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
     pub fn leases(&self) -> Vec<LeaseInfo> {
         LeaseInfo::list(self.held().iter())

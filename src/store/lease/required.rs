@@ -43,7 +43,7 @@ impl Transaction {
     /// to.
     ///
     /// ```
-    /// use doclock::{CommitError, DataStore, ManualClock, NodeSpec, StoreOptions};
+    /// use doclock::{CommitError, DataStore, StoreOptions, document::NodeSpec, time::ManualClock};
     /// use std::time::Duration;
     ///
     /// let clock = ManualClock::new();

@@ -1,4 +1,29 @@
-//! Leases: locks with an end, for owners that may not live to release them.
+//! Locks with an end, for owners that may not live to release them.
+//!
+//! **Use it** where an owner is no thread: a browser tab that edits a section for minutes, a job on
+//! another machine. A [`Lease`] ends by itself, and its fencing token keeps an owner that returns
+//! too late from committing. **Do not use it** to order short transactions: the lock of the store
+//! does that, and waits.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use doclock::DataStore;
+//! use doclock::dsl::*;
+//! use doclock::lease::LeaseTarget;
+//!
+//! let store = DataStore::new();
+//! let minute = Duration::from_secs(60);
+//! let lease = store.lease(LeaseTarget::Document, "ann", minute)?;
+//! let refused = store.lease(LeaseTarget::Document, "bob", minute).unwrap_err();
+//! assert!(refused.to_string().contains("ann"), "{refused}");
+//!
+//! let mut transaction = store.begin("ann")?;
+//! transaction.require(&lease)?;
+//! transaction.commit()?;
+//! lease.release()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod error;
 mod info;
@@ -12,30 +37,36 @@ pub use error::{LeaseError, LeaseLost};
 pub use info::{LeaseHolder, LeaseInfo};
 
 use super::DataStore;
-use crate::document::{Holding, LeaseTarget, LeaseTargets};
+use crate::document::Holding;
+pub use crate::document::lease::{LeaseTarget, LeaseTargets};
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{Expiry, MonotonicTime};
 
 /// # Leases
 ///
-/// A lease is a lock with an end: whoever has it need not live to release it. It is for work that takes long and that no
-/// thread stands for: a form that is open, a payment that is being confirmed elsewhere, a job of another process.
+/// A lease is a lock with an end: whoever has it need not live to release it. It is for work that
+/// takes long and that no thread stands for: a form that is open, a payment that is being confirmed
+/// elsewhere, a job of another process.
 ///
-/// None of these methods waits; each is one step, at once. They make no version and no event, and need neither the store's lock
-/// nor nodes of it, so a lease may be taken or given up while a transaction is open.
+/// None of these methods waits; each is one step, at once. They make no version and no event, and
+/// need neither the store's lock nor nodes of it, so a lease may be taken or given up while a
+/// transaction is open.
 ///
-/// **A lease binds those who ask for it.** It excludes other leases, and a transaction that [requires](crate::Transaction::require)
-/// it is committed only if it lasts still. A transaction that requires none is not held up by those of others: what it
-/// writes is ordered by the store's lock in any case, and an undo or a repair must not wait for somebody who went home.
+/// **A lease binds those who ask for it.** It excludes other leases, and a transaction that
+/// [requires](crate::Transaction::require) it is committed only if it lasts still. A transaction
+/// that requires none is not held up by those of others: what it writes is ordered by the store's
+/// lock in any case, and an undo or a repair must not wait for somebody who went home.
 impl DataStore {
     /// Leases one target or several, all or none, to an owner for so long from now. Never waits.
     ///
-    /// A lease on the document excludes all others. A lease on a node excludes those on the same node id and on the document,
-    /// whether there is such a node or not; not those on nodes above or below it. The owner is a name, to be told to
-    /// others: who asks again for what it has is refused like everybody, and [renews](Lease::renew) instead.
+    /// A lease on the document excludes all others. A lease on a node excludes those on the same
+    /// node id and on the document, whether there is such a node or not; not those on nodes above
+    /// or below it. The owner is a name, to be told to others: who asks again for what it has is
+    /// refused like everybody, and [renews](Lease::renew) instead.
     ///
-    /// The lease ends when the store's [clock](crate::StoreOptions::clock) has come to its end, without anybody's doing, or when it is
-    /// [released](Lease::release); not when the returned value is dropped.
+    /// The lease ends when the store's [clock](crate::StoreOptions::clock) has come to its end,
+    /// without anybody's doing, or when it is [released](Lease::release); not when the returned
+    /// value is dropped.
     ///
     /// ```
     /// use doclock::DataStore;
@@ -50,7 +81,7 @@ impl DataStore {
     /// lease.release()?;
     /// let next = store.lease("bob", "teller-2", minute)?;
     /// assert_eq!(next.fencing_token().get(), 2);
-    /// # Ok::<(), doclock::LeaseError>(())
+    /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
     ///
     /// # Errors
@@ -67,7 +98,8 @@ impl DataStore {
         if targets.is_empty() {
             return Err(LeaseError::NoTargets);
         }
-        // Declared before the guard, hence dropped after it: readers do not wait while old values are freed.
+        // Declared before the guard, hence dropped after it: readers do not wait while old values
+        // are freed.
         let _swept;
         let mut published = self.0.published.lock();
         let (now, expiry) = self.until(duration)?;
@@ -84,8 +116,9 @@ impl DataStore {
         })
     }
 
-    /// The lease with this token, for whoever was told the token and not given the lease: a front end between two of its
-    /// commands. `None` if it has ended. Whoever has the token can renew and release.
+    /// The lease with this token, for whoever was told the token and not given the lease: a front
+    /// end between two of its commands. `None` if it has ended. Whoever has the token can renew and
+    /// release.
     ///
     /// ```
     /// use doclock::{DataStore, FencingToken};
@@ -96,7 +129,7 @@ impl DataStore {
     /// // The window remembers nothing but the number.
     /// let token = FencingToken::from(token.get());
     /// store.lease_by_token(token).expect("a minute has not passed").renew(Duration::from_secs(60))?;
-    /// # Ok::<(), doclock::LeaseError>(())
+    /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
     pub fn lease_by_token(&self, token: FencingToken) -> Option<Lease> {
         let published = self.0.published.lock();
@@ -109,11 +142,12 @@ impl DataStore {
         })
     }
 
-    /// Who has leased something, by itself or with the document, and for how much longer; for the document, of all who have
-    /// leased anything, the one who has it longest. What is in the way of a lease on this target, that is.
+    /// Who has leased something, by itself or with the document, and for how much longer; for the
+    /// document, of all who have leased anything, the one who has it longest. What is in the way of
+    /// a lease on this target, that is.
     ///
     /// ```
-    /// use doclock::{DataStore, LeaseTarget};
+    /// use doclock::{DataStore, lease::LeaseTarget};
     /// use std::time::Duration;
     ///
     /// let store = DataStore::new();
@@ -121,7 +155,7 @@ impl DataStore {
     /// let holder = store.leased("title").unwrap();
     /// assert_eq!(holder.lease.owner_id.as_str(), "importer");
     /// assert!(holder.remaining <= Duration::from_secs(60));
-    /// # Ok::<(), doclock::LeaseError>(())
+    /// # Ok::<(), doclock::lease::LeaseError>(())
     /// ```
     pub fn leased(&self, target: impl Into<LeaseTarget>) -> Option<LeaseHolder> {
         let target = target.into();
@@ -132,7 +166,8 @@ impl DataStore {
         Some(LeaseHolder::new(found, now))
     }
 
-    /// All leases that last still, in the order in which they were taken. Others go on meanwhile, so one may have ended since.
+    /// All leases that last still, in the order in which they were taken. Others go on meanwhile,
+    /// so one may have ended since.
     pub fn leases(&self) -> Vec<LeaseInfo> {
         let snapshot = self.snapshot();
         let now = self.monotonic();
@@ -140,8 +175,8 @@ impl DataStore {
         LeaseInfo::list(holdings.filter(|holding| !holding.expiry.has_come(now)))
     }
 
-    /// The moment, and that so long after it. To be called with the published version locked, so that leases are taken in the
-    /// order of their moments.
+    /// The moment, and that so long after it. To be called with the published version locked, so
+    /// that leases are taken in the order of their moments.
     fn until(&self, duration: Duration) -> Result<(MonotonicTime, Expiry), LeaseError> {
         if duration.is_zero() {
             return Err(LeaseError::NoDuration);
@@ -154,11 +189,11 @@ impl DataStore {
 
 /// Something leased to an owner until a moment. See [`DataStore::lease`].
 ///
-/// A value that names the lease, not the lease itself: dropping it changes nothing, and [`DataStore::lease_by_token`] makes another.
-/// It keeps the store alive.
+/// A value that names the lease, not the lease itself: dropping it changes nothing, and
+/// [`DataStore::lease_by_token`] makes another. It keeps the store alive.
 ///
 /// ```
-/// use doclock::{DataStore, LeaseError, ManualClock, StoreOptions};
+/// use doclock::{DataStore, StoreOptions, lease::LeaseError, time::ManualClock};
 /// use std::time::Duration;
 ///
 /// let clock = ManualClock::new();
@@ -199,14 +234,14 @@ impl Lease {
         &self.holding.owner
     }
 
-    /// The number of the lease, greater than that of every earlier one of the store, whatever it was on. The numbering is that of
-    /// leases, and has nothing to do with the lock's.
+    /// The number of the lease, greater than that of every earlier one of the store, whatever it
+    /// was on. The numbering is that of leases, and has nothing to do with the lock's.
     pub fn fencing_token(&self) -> FencingToken {
         self.holding.token
     }
 
-    /// When it ends, by the machine's calendar as it was when the lease was taken, or renewed by this value. It is the store's
-    /// clock that decides: see [`remaining`](Self::remaining).
+    /// When it ends, by the machine's calendar as it was when the lease was taken, or renewed by
+    /// this value. It is the store's clock that decides: see [`remaining`](Self::remaining).
     pub fn expires_at(&self) -> SystemTime {
         self.holding.expiry.date
     }

@@ -1,0 +1,229 @@
+//! What is public: how many names the root has, and that every type may cross threads (LOCK 18).
+
+fn shared<T: Send + Sync>() {}
+
+#[test]
+fn lock_18_every_public_type_is_send_and_sync() {
+    shared::<doclock::AliasError>();
+    shared::<doclock::CommitError>();
+    shared::<doclock::DataStore>();
+    shared::<doclock::Editor>();
+    shared::<doclock::FencingToken>();
+    shared::<doclock::LockId>();
+    shared::<doclock::NodeGuard>();
+    shared::<doclock::NodeId>();
+    shared::<doclock::NodeLocks>();
+    shared::<doclock::OwnerId>();
+    shared::<doclock::ParseIdError>();
+    shared::<doclock::Savepoint>();
+    shared::<doclock::SavepointError>();
+    shared::<doclock::Snapshot>();
+    shared::<doclock::StoreOptions>();
+    shared::<doclock::TakenOut>();
+    shared::<doclock::Transaction>();
+    shared::<doclock::TransactionId>();
+    shared::<doclock::TransactionManager>();
+    shared::<doclock::document::AttributePatch>();
+    shared::<doclock::document::Attributes>();
+    shared::<doclock::document::Change>();
+    shared::<doclock::document::Children>();
+    shared::<doclock::document::Conflict>();
+    shared::<doclock::document::Cut>();
+    shared::<doclock::document::Descendants<'static, doclock::Snapshot>>();
+    shared::<doclock::document::EditError>();
+    shared::<doclock::document::Fragment>();
+    shared::<doclock::document::Half>();
+    shared::<doclock::document::IntegrityError>();
+    shared::<doclock::document::JsonError>();
+    shared::<doclock::document::Limit>();
+    shared::<doclock::document::LimitExceeded>();
+    shared::<doclock::document::Limits>();
+    shared::<doclock::document::Mark>();
+    shared::<doclock::document::Marks>();
+    shared::<doclock::document::MarksChange>();
+    shared::<doclock::document::Node>();
+    shared::<doclock::document::NodeSelection>();
+    shared::<doclock::document::NodeSpec>();
+    shared::<doclock::document::Place>();
+    shared::<doclock::document::Position>();
+    shared::<doclock::document::Selection>();
+    shared::<doclock::document::Text>();
+    shared::<doclock::document::TextSelection>();
+    shared::<doclock::events::Commit>();
+    shared::<doclock::events::CommitEvent>();
+    shared::<doclock::events::Committed>();
+    shared::<doclock::events::EventIter>();
+    shared::<doclock::events::ExecutedOperation>();
+    shared::<doclock::events::Filter>();
+    shared::<doclock::events::Subscription>();
+    shared::<doclock::history::EditGroup>();
+    shared::<doclock::history::HistoryMode>();
+    shared::<doclock::history::HistoryOptions>();
+    shared::<doclock::history::UndoError>();
+    shared::<doclock::inbox::Cause>();
+    shared::<doclock::inbox::Claim>();
+    shared::<doclock::inbox::DeadLetter>();
+    shared::<doclock::inbox::EventState>();
+    shared::<doclock::inbox::Failure>();
+    shared::<doclock::inbox::Handled>();
+    shared::<doclock::inbox::Inbox>();
+    shared::<doclock::inbox::InboxInUse>();
+    shared::<doclock::inbox::InboxOptions>();
+    shared::<doclock::inbox::InboxStats>();
+    shared::<doclock::inbox::Interrupted<(&'static str, ())>>();
+    shared::<doclock::inbox::Interruption>();
+    shared::<doclock::inbox::Outcome>();
+    shared::<doclock::inbox::ReasonCount>();
+    shared::<doclock::lease::Lease>();
+    shared::<doclock::lease::LeaseError>();
+    shared::<doclock::lease::LeaseHolder>();
+    shared::<doclock::lease::LeaseInfo>();
+    shared::<doclock::lease::LeaseLost>();
+    shared::<doclock::lease::LeaseTarget>();
+    shared::<doclock::lease::LeaseTargets>();
+    shared::<doclock::lock::AcquireOptions>();
+    shared::<doclock::lock::CallSite>();
+    shared::<doclock::lock::CancelEvidence>();
+    shared::<doclock::lock::CancelToken>();
+    shared::<doclock::lock::DurationSummary>();
+    shared::<doclock::lock::FifoLock>();
+    shared::<doclock::lock::JoinError>();
+    shared::<doclock::lock::LockDump>();
+    shared::<doclock::lock::LockError>();
+    shared::<doclock::lock::LockGuard>();
+    shared::<doclock::lock::LockInfo>();
+    shared::<doclock::lock::LockMode>();
+    shared::<doclock::lock::LockStats>();
+    shared::<doclock::lock::Priority>();
+    shared::<doclock::lock::QueueEntry>();
+    shared::<doclock::lock::ReleaseError>();
+    shared::<doclock::lock::ReleaseOutcome>();
+    shared::<doclock::lock::TimeoutEvidence>();
+    shared::<doclock::lock::keyed::Execution<&'static str, ()>>();
+    shared::<doclock::lock::keyed::ExecutionError>();
+    shared::<doclock::lock::keyed::KeyedLock<&'static str, ()>>();
+    shared::<doclock::lock::keyed::KeyedOptions>();
+    shared::<doclock::lock::keyed::KeyedStats>();
+    shared::<doclock::lock::keyed::TaskPanic>();
+    shared::<doclock::lock::keyed::Turn<&'static str, ()>>();
+    shared::<doclock::lock::limiter::Aimd>();
+    shared::<doclock::lock::limiter::Call<&'static str>>();
+    shared::<doclock::lock::limiter::CallEvidence>();
+    shared::<doclock::lock::limiter::InFlightLimiter<&'static str>>();
+    shared::<doclock::lock::limiter::KeySnapshot<&'static str>>();
+    shared::<doclock::lock::limiter::LimiterError>();
+    shared::<doclock::lock::limiter::LimiterFigures>();
+    shared::<doclock::lock::limiter::LimiterOptions<&'static str>>();
+    shared::<doclock::lock::limiter::LimiterSnapshot<&'static str>>();
+    shared::<doclock::lock::limiter::Load>();
+    shared::<doclock::lock::limiter::Permit<&'static str>>();
+    shared::<doclock::lock::limiter::Signal>();
+    shared::<doclock::lock::node::Deadlock>();
+    shared::<doclock::lock::node::DeadlockLink>();
+    shared::<doclock::lock::node::NodeHolder>();
+    shared::<doclock::lock::node::NodeLockStats>();
+    shared::<doclock::lock::node::NodeWait>();
+    shared::<doclock::lock::node::NodeWaiter>();
+    shared::<doclock::lock::node::Scope>();
+    shared::<doclock::markdown::MarkdownOptions>();
+    shared::<doclock::markdown::TargetFilter>();
+    shared::<doclock::schema::AttributeFault>();
+    shared::<doclock::schema::AttributeSpec>();
+    shared::<doclock::schema::ExpressionError>();
+    shared::<doclock::schema::MarkType>();
+    shared::<doclock::schema::NodeType>();
+    shared::<doclock::schema::Schema>();
+    shared::<doclock::schema::SchemaBuilder>();
+    shared::<doclock::schema::SchemaError>();
+    shared::<doclock::schema::SchemaViolation>();
+    shared::<doclock::schema::ValueType>();
+    shared::<doclock::time::Clock>();
+    shared::<doclock::time::ManualClock>();
+    shared::<doclock::transaction::Alias>();
+    shared::<doclock::transaction::Callback>();
+    shared::<doclock::transaction::BeforeHook>();
+    shared::<doclock::transaction::Child>();
+    shared::<doclock::transaction::HookFailure>();
+    shared::<doclock::transaction::HookId>();
+    shared::<doclock::transaction::Hooks>();
+    shared::<doclock::transaction::IdempotencyKey>();
+    shared::<doclock::transaction::NodeOperation>();
+    shared::<doclock::transaction::NodeRef>();
+    shared::<doclock::transaction::Operation>();
+    shared::<doclock::transaction::OperationError>();
+    shared::<doclock::transaction::PanicPayload>();
+    shared::<doclock::transaction::Pattern>();
+    shared::<doclock::transaction::PatternError>();
+    shared::<doclock::transaction::Refusal>();
+    shared::<doclock::transaction::ScriptError>();
+    shared::<doclock::transaction::TextSpan>();
+    shared::<doclock::transaction::TransactionError>();
+    shared::<doclock::transaction::TransactionResult>();
+}
+
+/// The names in `pub use` and `pub mod` of a file.
+fn exported(file: &str) -> Vec<&str> {
+    let statements = file.split(';').filter_map(|statement| {
+        let statement = statement.trim_start();
+        let start = statement.rfind("\npub ").map_or(0, |at| at + 1);
+        let statement = &statement[start..];
+        statement
+            .strip_prefix("pub use ")
+            .or_else(|| statement.strip_prefix("pub mod "))
+    });
+    let names = statements.flat_map(|statement| {
+        let names = statement
+            .rsplit_once("::")
+            .map_or(statement, |(_, names)| names);
+        let names = statement.split_once('{').map_or(names, |(_, names)| names);
+        names.split(|char: char| !char.is_alphanumeric() && char != '_')
+    });
+    names
+        .filter(|name| !name.is_empty() && *name != "self")
+        .collect()
+}
+
+#[test]
+fn the_root_has_at_most_forty_names() {
+    let names = exported(include_str!("../src/lib.rs"));
+    assert!(names.contains(&"DataStore") && names.contains(&"document"));
+    assert!(names.len() <= 40, "{}: {names:?}", names.len());
+}
+
+/// So that a type which is added is added to the test above.
+#[test]
+fn every_exported_type_is_named_in_this_file() {
+    let here = include_str!("public_items.rs");
+    let files = [
+        include_str!("../src/lib.rs"),
+        include_str!("../src/document/mod.rs"),
+        include_str!("../src/document/schema/mod.rs"),
+        include_str!("../src/inbox.rs"),
+        include_str!("../src/lock/keyed/mod.rs"),
+        include_str!("../src/lock/limiter/mod.rs"),
+        include_str!("../src/lock/mod.rs"),
+        include_str!("../src/lock/node/mod.rs"),
+        include_str!("../src/store/events.rs"),
+        include_str!("../src/store/lease.rs"),
+        include_str!("../src/transaction/history/mod.rs"),
+        include_str!("../src/transaction/mod.rs"),
+    ];
+    // Traits, types of other crates, and `Feed`: it has closures of the thread that feeds an inbox.
+    let others = [
+        "Bare",
+        "Feed",
+        "IntoOperations",
+        "LimiterKey",
+        "Message",
+        "Receiver",
+        "RecvError",
+        "RecvTimeoutError",
+        "Transient",
+        "TryRecvError",
+        "View",
+    ];
+    for name in files.into_iter().flat_map(exported) {
+        let is_type = name.starts_with(char::is_uppercase) && !others.contains(&name);
+        assert!(!is_type || here.contains(&format!("::{name}")), "{name}");
+    }
+}
