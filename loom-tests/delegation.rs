@@ -326,7 +326,12 @@ fn delegation_without_a_batch_is_none() {
 fn delegation_is_not_done_by_a_thread_that_hands_over() {
     of_three_lists("hand over to lists").check(|run| {
         let expected = ["1st", "1st", "1st"];
-        who_executes(run, StoreOptions::new(), plain().hand_over(), expected);
+        who_executes(
+            run,
+            StoreOptions::new(),
+            plain().without_combining(),
+            expected,
+        );
     });
 }
 

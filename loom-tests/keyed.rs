@@ -167,7 +167,7 @@ fn keyed_expiry_against_hand_over() {
         let lock = Lock::with_options(KeyedOptions::new().clock(clock.clock()));
         let turns = Turns::default();
         let held = lock.reserve(&KEY).unwrap();
-        let limited = AcquireOptions::new().wait_limit(Duration::from_millis(1));
+        let limited = AcquireOptions::new().timeout(Duration::from_millis(1));
         let impatient = lock.reserve_with(&KEY, "impatient", limited).unwrap();
         let impatient = {
             let turns = turns.clone();

@@ -201,7 +201,7 @@ fn keyed_joins_against_its_deadline() {
         let execution = lock.current_execution(&KEY).unwrap();
         let joiner = thread::spawn(move || {
             let limit = Duration::from_millis(1);
-            execution.join_with(AcquireOptions::new().wait_limit(limit))
+            execution.join_with(AcquireOptions::new().timeout(limit))
         });
         let mover = run.spawn("mover", move || clock.advance(Duration::from_millis(1)));
         assert_eq!(turn.execute(|| 7), Ok(7));

@@ -13,7 +13,7 @@ use crate::model::{Actor, Model, Run};
 type Limiter = InFlightLimiter<&'static str>;
 
 fn limiter(slots: usize) -> Limiter {
-    InFlightLimiter::with_options(LimiterOptions::new(slots).wait_limit(None))
+    InFlightLimiter::with_options(LimiterOptions::new(slots).timeout(None))
 }
 
 /// What runs at present, and what ran, in that order. Not loom's: it only records.
@@ -225,7 +225,7 @@ fn limiter_two_keys_under_the_global_limit() {
         .reaches_by("b", "a, b")
         .reaches_by("b", "b, a");
     model.check(|run| {
-        let options = LimiterOptions::new(1).global_limit(1).wait_limit(None);
+        let options = LimiterOptions::new(1).global_limit(1).timeout(None);
         let limiter: Limiter = InFlightLimiter::with_options(options);
         let record = Record::default();
         let held = limiter.acquire("a").unwrap();
@@ -252,7 +252,7 @@ fn limiter_two_keys_under_the_global_limit() {
 #[test]
 fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled() {
     heavy_model("cancel of a heavy key in turn").check(|run| {
-        let options = LimiterOptions::new(2).global_limit(2).wait_limit(None);
+        let options = LimiterOptions::new(2).global_limit(2).timeout(None);
         let limiter: Limiter = InFlightLimiter::with_options(options);
         let record = Record::default();
         let token = CancelToken::new();

@@ -14,12 +14,12 @@ use loom::thread;
 use crate::model::{Actor, Model, Run};
 
 fn patient() -> AcquireOptions {
-    AcquireOptions::new().no_wait_limit()
+    AcquireOptions::new().no_timeout()
 }
 
 /// Nobody holds, nobody waits, and every grant was released.
 fn at_rest(lock: &FifoLock) {
-    let stats = lock.stats();
+    let stats = lock.lock_stats();
     assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
     assert_eq!(stats.total_acquisitions, stats.total_releases);
 }
@@ -50,7 +50,7 @@ fn exclusion(run: &Run, contenders: u64) {
     let (inside, begun) = (Arc::new(AtomicBool::new(false)), Arc::default());
     let enter = |lock: &FifoLock, inside: &AtomicBool, begun: &AtomicUsize| {
         begun.fetch_add(1, SeqCst);
-        let guard = lock.lock("contender", patient()).unwrap();
+        let guard = lock.lock_with("contender", patient()).unwrap();
         assert!(!inside.swap(true, SeqCst), "two holders at once");
         let before = begun.load(SeqCst);
         thread::yield_now();
@@ -68,7 +68,10 @@ fn exclusion(run: &Run, contenders: u64) {
     let meanwhile = enter(&lock, &inside, &begun);
     let others: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
     at_rest(&lock);
-    assert_eq!(lock.stats().total_acquisitions, 1 + others.len() as u64);
+    assert_eq!(
+        lock.lock_stats().total_acquisitions,
+        1 + others.len() as u64
+    );
     note_exclusion(run, meanwhile);
 }
 
@@ -109,14 +112,14 @@ fn lock_grants_follow_the_order_of_asking() {
             let others = [(); 2].map(|()| {
                 let (lock, grants) = (lock.clone(), grants.clone());
                 run.spawn("other", move || {
-                    let id = lock.acquire("other", patient()).unwrap();
+                    let id = lock.acquire_lock_with("other", patient()).unwrap();
                     grants.note(id);
-                    lock.release(id).unwrap();
+                    lock.release_lock(id).unwrap();
                 })
             });
-            let id = lock.acquire("main", patient()).unwrap();
+            let id = lock.acquire_lock_with("main", patient()).unwrap();
             grants.note(id);
-            lock.release(id).unwrap();
+            lock.release_lock(id).unwrap();
             for other in others {
                 other.join();
             }
@@ -130,30 +133,32 @@ fn lock_grants_follow_the_order_of_asking() {
 fn expiry_against_grant(run: &Run, waiters: usize) {
     let lock = FifoLock::new();
     let grants = Grants::default();
-    let held = lock.acquire("holder", patient()).unwrap();
+    let held = lock.acquire_lock_with("holder", patient()).unwrap();
     let threads: Vec<_> = (0..waiters)
         .map(|nth| {
             let (lock, grants) = (lock.clone(), grants.clone());
-            thread::spawn(move || match lock.acquire(format!("w{nth}"), patient()) {
-                Ok(id) => {
-                    grants.note(id);
-                    lock.release(id).unwrap();
-                    true
-                }
-                Err(LockError::Timeout(evidence)) => {
-                    assert_eq!(nth, 0, "only the limit of w0 passed");
-                    assert_ne!(evidence.id, evidence.holder.lock_id);
-                    false
-                }
-                Err(other) => panic!("{other}"),
-            })
+            thread::spawn(
+                move || match lock.acquire_lock_with(format!("w{nth}"), patient()) {
+                    Ok(id) => {
+                        grants.note(id);
+                        lock.release_lock(id).unwrap();
+                        true
+                    }
+                    Err(LockError::Timeout(evidence)) => {
+                        assert_eq!(nth, 0, "only the limit of w0 passed");
+                        assert_ne!(evidence.id, evidence.holder.lock_id);
+                        false
+                    }
+                    Err(other) => panic!("{other}"),
+                },
+            )
         })
         .collect();
     let timer = {
         let lock = lock.clone();
         run.spawn("timer", move || lock.expire("w0"))
     };
-    lock.release(held).unwrap();
+    lock.release_lock(held).unwrap();
     let granted: Vec<_> = threads
         .into_iter()
         .map(|thread| thread.join().unwrap())
@@ -163,7 +168,7 @@ fn expiry_against_grant(run: &Run, waiters: usize) {
 
     grants.are_in_order_of_asking();
     at_rest(&lock);
-    let stats = lock.stats();
+    let stats = lock.lock_stats();
     let grants = granted.iter().filter(|&&granted| granted).count() as u64;
     assert_eq!(stats.total_acquisitions, grants + 1);
     assert_eq!(stats.total_timeouts, waiters as u64 - grants);
@@ -191,7 +196,7 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
     let lock = FifoLock::new();
     let token = CancelToken::new();
     let grants = Grants::default();
-    let held = lock.acquire("holder", patient()).unwrap();
+    let held = lock.acquire_lock_with("holder", patient()).unwrap();
     let threads: Vec<_> = (0..waiters)
         .map(|nth| {
             let (lock, grants) = (lock.clone(), grants.clone());
@@ -199,10 +204,10 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
                 0 => patient().cancel_token(&token),
                 _ => patient(),
             };
-            thread::spawn(move || match lock.acquire("waiter", options) {
+            thread::spawn(move || match lock.acquire_lock_with("waiter", options) {
                 Ok(id) => {
                     grants.note(id);
-                    lock.release(id).unwrap();
+                    lock.release_lock(id).unwrap();
                     "granted"
                 }
                 Err(LockError::Cancelled(evidence)) => {
@@ -220,7 +225,7 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
         let token = token.clone();
         run.spawn("canceller", move || token.cancel())
     };
-    lock.release(held).unwrap();
+    lock.release_lock(held).unwrap();
     let outcomes: Vec<_> = threads
         .into_iter()
         .map(|thread| thread.join().unwrap())
@@ -232,8 +237,11 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
     at_rest(&lock);
     let granted = outcomes.iter().filter(|&&outcome| outcome == "granted");
     let grants = granted.count() as u64;
-    assert_eq!(lock.stats().total_acquisitions, grants + 1);
-    assert_eq!(lock.stats().total_cancellations, waiters as u64 - grants);
+    assert_eq!(lock.lock_stats().total_acquisitions, grants + 1);
+    assert_eq!(
+        lock.lock_stats().total_cancellations,
+        waiters as u64 - grants
+    );
     assert!(
         format!("{token:?}").contains("waiting: 0"),
         "the token keeps nobody"
@@ -266,23 +274,23 @@ fn lock_cancel_against_expiry_against_grant() {
         .check(|run| {
             let lock = FifoLock::new();
             let token = CancelToken::new();
-            let held = lock.acquire("holder", patient()).unwrap();
+            let held = lock.acquire_lock_with("holder", patient()).unwrap();
             let waiter = {
                 let (lock, options) = (lock.clone(), patient().cancel_token(&token));
-                thread::spawn(move || lock.lock("w0", options).map(drop))
+                thread::spawn(move || lock.lock_with("w0", options).map(drop))
             };
             let timer = {
                 let lock = lock.clone();
                 run.spawn("timer", move || lock.expire("w0"))
             };
             let canceller = run.spawn("canceller", move || token.cancel());
-            lock.release(held).unwrap();
+            lock.release_lock(held).unwrap();
             let outcome = waiter.join().unwrap();
             timer.join();
             canceller.join();
 
             at_rest(&lock);
-            let stats = lock.stats();
+            let stats = lock.lock_stats();
             let counts = (
                 stats.total_acquisitions - 1,
                 stats.total_timeouts,
@@ -310,13 +318,13 @@ fn lock_try_never_overtakes() {
         .check(|run| {
             let lock = FifoLock::new();
             let grants = Grants::default();
-            let held = lock.acquire("holder", patient()).unwrap();
+            let held = lock.acquire_lock_with("holder", patient()).unwrap();
             let asks = |owner: &'static str, options: AcquireOptions| {
                 let (lock, grants) = (lock.clone(), grants.clone());
-                move || match lock.acquire(owner, options) {
+                move || match lock.acquire_lock_with(owner, options) {
                     Ok(id) => {
                         grants.note(id);
-                        lock.release(id).unwrap();
+                        lock.release_lock(id).unwrap();
                         "granted"
                     }
                     Err(LockError::WouldBlock { holder, .. }) if holder.lock_id == held => {
@@ -328,7 +336,7 @@ fn lock_try_never_overtakes() {
             };
             let waiter = run.spawn("waiter", asks("waiter", patient()));
             let eager = thread::spawn(asks("eager", patient().no_wait()));
-            lock.release(held).unwrap();
+            lock.release_lock(held).unwrap();
             waiter.join();
             run.note(eager.join().unwrap());
             grants.are_in_order_of_asking();
@@ -343,13 +351,13 @@ fn lock_a_holder_that_is_dropped_serves_its_waiters() {
         .reaches_by("dropper", "dropped when they had come")
         .check(|run| {
             let lock = FifoLock::new();
-            let guard = lock.lock("holder", patient()).unwrap();
+            let guard = lock.lock_with("holder", patient()).unwrap();
             let begun = Arc::new(AtomicUsize::new(0));
             let waiters = [(); 2].map(|()| {
                 let (lock, begun) = (lock.clone(), Arc::clone(&begun));
                 thread::spawn(move || {
                     begun.fetch_add(1, SeqCst);
-                    drop(lock.lock("waiter", patient()).unwrap());
+                    drop(lock.lock_with("waiter", patient()).unwrap());
                 })
             });
             // The handle goes first, then the guard, elsewhere than where it was taken.
@@ -382,7 +390,7 @@ fn deadline(run: &Run, released: bool) {
     let held = store.acquire_lock("holder").unwrap();
     let waiter = {
         let store = store.clone();
-        let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
+        let options = AcquireOptions::new().timeout(Duration::from_millis(1));
         thread::spawn(move || store.lock_with("w0", options).map(drop))
     };
     while store.queue_length() == 0 {

@@ -169,7 +169,7 @@ fn revocation_under_an_open_transaction_is_told_to_it_and_to_who_lent_the_lock()
     model.reaches_by("timer", "revoked").check(|run| {
         release(run, |store| {
             let id = store.acquire_lock("a").unwrap();
-            let published = match store.begin_with(id) {
+            let published = match store.begin_under(id) {
                 Ok(mut transaction) => {
                     transaction.create(NodeSpec::new("text")).unwrap();
                     transaction.commit().is_ok()
@@ -196,7 +196,7 @@ fn revocation_of_a_guard_that_left_it_to_the_transaction_under_it() {
     model.check(|run| {
         let store = limited();
         let guard = store.lock("a").unwrap();
-        let mut transaction = store.begin_with(guard.id()).unwrap();
+        let mut transaction = store.begin_under(guard.id()).unwrap();
         let dropper = thread::spawn(move || drop(guard));
         let waiter = {
             let store = store.clone();
@@ -351,7 +351,7 @@ fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
         .reaches(["b granted"])
         .reaches_by("timer", "b timed out");
     model.check(|run| {
-        let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
+        let options = AcquireOptions::new().timeout(Duration::from_millis(1));
         match watched(run, options, || ()) {
             Err(LockError::Timeout(_)) => run.note("b timed out"),
             Ok(()) => run.note("b granted"),

@@ -120,7 +120,7 @@ impl Site {
     /// Submits a list that runs no code, and whose wait has a limit.
     pub(crate) fn spawn_brief(&self, name: &'static str, limit: Duration) -> JoinHandle<Outcome> {
         self.spawn(move |site| {
-            let options = AcquireOptions::new().wait_limit(limit);
+            let options = AcquireOptions::new().timeout(limit);
             site.submit_list(name, options, [create(NodeSpec::new("text").with_id(name))])
         })
     }

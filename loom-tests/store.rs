@@ -12,8 +12,8 @@ use loom::thread;
 use crate::model::{Actor, Model};
 
 fn begin(store: &DataStore) -> Transaction {
-    let options = AcquireOptions::new().no_wait_limit();
-    store.begin_as("writer", options).unwrap()
+    let options = AcquireOptions::new().no_timeout();
+    store.begin_with("writer", options).unwrap()
 }
 
 /// Writes the number of the version to come into two nodes.
@@ -140,7 +140,7 @@ fn store_a_guard_dropped_under_an_open_transaction_releases_once() {
     model.check(|run| {
         let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
         let guard = store.lock("holder").unwrap();
-        let transaction = store.begin_with(guard.id()).unwrap();
+        let transaction = store.begin_under(guard.id()).unwrap();
         let committed = Arc::new(AtomicBool::new(false));
         let dropper = {
             let (run, committed) = (run.clone(), Arc::clone(&committed));

@@ -15,7 +15,7 @@ use crate::model::{Actor, Model, Run};
 use crate::site::{Site, at_rest};
 
 fn patient() -> AcquireOptions {
-    AcquireOptions::new().no_wait_limit()
+    AcquireOptions::new().no_timeout()
 }
 
 fn hurried() -> FifoLock {
@@ -38,11 +38,11 @@ fn exclusion(run: &Run, contenders: usize) {
     let begun = Arc::new(AtomicUsize::new(0));
     let enter = |lock: &FifoLock, data: &AtomicU64, begun: &AtomicUsize| {
         begun.fetch_add(1, SeqCst);
-        let id = lock.acquire("contender", patient()).unwrap();
+        let id = lock.acquire_lock_with("contender", patient()).unwrap();
         let before = begun.load(SeqCst);
         count(data);
         let others = begun.load(SeqCst) - before;
-        lock.release(id).unwrap();
+        lock.release_lock(id).unwrap();
         others
     };
     let others: Vec<_> = (1..contenders)
@@ -55,12 +55,12 @@ fn exclusion(run: &Run, contenders: usize) {
     let others: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
     let contenders = 1 + others.len() as u64;
     assert!(!lock.is_locked());
-    let stats = lock.stats();
+    let stats = lock.lock_stats();
     at_rest(&stats);
     assert_eq!(stats.total_acquisitions, contenders);
-    let id = lock.acquire("last", patient()).unwrap();
+    let id = lock.acquire_lock_with("last", patient()).unwrap();
     assert_eq!(data.load(Ordering::Relaxed), contenders);
-    lock.release(id).unwrap();
+    lock.release_lock(id).unwrap();
     note_exclusion(run, meanwhile);
 }
 
@@ -82,18 +82,18 @@ fn word_release_against_a_look() {
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
         let lock = hurried();
-        let first = lock.acquire("first", patient()).unwrap();
+        let first = lock.acquire_lock_with("first", patient()).unwrap();
         let second = {
             let lock = lock.clone();
             run.spawn("waiter", move || {
-                drop(lock.lock("second", patient()).unwrap())
+                drop(lock.lock_with("second", patient()).unwrap())
             })
         };
         let looker = {
             let (lock, run) = (lock.clone(), run.clone());
             thread::spawn(move || {
-                let current = lock.current();
-                let stats = lock.stats();
+                let current = lock.current_lock();
+                let stats = lock.lock_stats();
                 let ended = stats.total_releases + u64::from(stats.is_locked);
                 assert_eq!(stats.total_acquisitions, ended);
                 let now = stats.current_lock.map(|info| info.lock_id);
@@ -106,10 +106,10 @@ fn word_release_against_a_look() {
                 });
             })
         };
-        lock.release(first).unwrap();
+        lock.release_lock(first).unwrap();
         let holds = 1 + second.join().map_or(0, |()| 1);
         looker.join().unwrap();
-        let stats = lock.stats();
+        let stats = lock.lock_stats();
         at_rest(&stats);
         assert_eq!(stats.total_acquisitions, holds);
         assert_eq!(stats.hold.count, holds);
@@ -123,36 +123,38 @@ fn word_release_against_a_waiter_and_a_try() {
         .reaches_by("waiter", "held by the waiter");
     model.check(|run| {
         let lock = hurried();
-        let first = lock.acquire("first", patient()).unwrap();
+        let first = lock.acquire_lock_with("first", patient()).unwrap();
         let waiter = {
             let lock = lock.clone();
             run.spawn("waiter", move || {
-                drop(lock.lock("waiter", patient()).unwrap())
+                drop(lock.lock_with("waiter", patient()).unwrap())
             })
         };
         let eager = {
             let (lock, run) = (lock.clone(), run.clone());
-            thread::spawn(move || match lock.acquire("eager", patient().no_wait()) {
-                Ok(id) => {
-                    lock.release(id).unwrap();
-                    run.note("granted");
-                    1
-                }
-                Err(LockError::WouldBlock { holder, .. }) => {
-                    run.note(match holder.owner_id.as_str() {
-                        "first" => "held by the first",
-                        "waiter" => "held by the waiter",
-                        other => panic!("{other}"),
-                    });
-                    0
-                }
-                Err(other) => panic!("{other}"),
-            })
+            thread::spawn(
+                move || match lock.acquire_lock_with("eager", patient().no_wait()) {
+                    Ok(id) => {
+                        lock.release_lock(id).unwrap();
+                        run.note("granted");
+                        1
+                    }
+                    Err(LockError::WouldBlock { holder, .. }) => {
+                        run.note(match holder.owner_id.as_str() {
+                            "first" => "held by the first",
+                            "waiter" => "held by the waiter",
+                            other => panic!("{other}"),
+                        });
+                        0
+                    }
+                    Err(other) => panic!("{other}"),
+                },
+            )
         };
-        lock.release(first).unwrap();
+        lock.release_lock(first).unwrap();
         let waited = waiter.join().map_or(0, |()| 1);
         let granted = eager.join().unwrap();
-        let stats = lock.stats();
+        let stats = lock.lock_stats();
         at_rest(&stats);
         assert_eq!(stats.total_acquisitions, 1 + waited + granted);
     });
@@ -165,19 +167,19 @@ fn word_release_against_expiry() {
         .reaches_by("timer", "timed out");
     model.check(|run| {
         let lock = hurried();
-        let first = lock.acquire("first", patient()).unwrap();
+        let first = lock.acquire_lock_with("first", patient()).unwrap();
         let waiters = ["w0", "w1"].map(|name| {
             let lock = lock.clone();
-            thread::spawn(move || lock.lock(name, patient()).map(drop))
+            thread::spawn(move || lock.lock_with(name, patient()).map(drop))
         });
         let timer = {
             let lock = lock.clone();
             run.spawn("timer", move || lock.expire("w0"))
         };
-        lock.release(first).unwrap();
+        lock.release_lock(first).unwrap();
         let [w0, w1] = waiters.map(|waiter| waiter.join().unwrap());
         timer.join();
-        let stats = lock.stats();
+        let stats = lock.lock_stats();
         at_rest(&stats);
         w1.unwrap();
         match w0 {
@@ -198,7 +200,7 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
         let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
         store.hurry();
         let guard = store.lock("guard").unwrap();
-        let transaction = store.begin_with(guard.id()).unwrap();
+        let transaction = store.begin_under(guard.id()).unwrap();
         let open = Arc::new(AtomicBool::new(true));
         let dropper = {
             let (run, open) = (run.clone(), Arc::clone(&open));

@@ -428,7 +428,7 @@ impl Attempt<'_> {
         if let Some(token) = self.cancel {
             options = options.cancel_token(token);
         }
-        match self.inbox.store.begin_as(self.owner.clone(), options) {
+        match self.inbox.store.begin_with(self.owner.clone(), options) {
             Ok(transaction) => Ok(carry_out(claim, transaction, message, handler)),
             // Neither is about the event.
             Err(error @ (LockError::Reentrant { .. } | LockError::Cancelled(_))) => {

@@ -54,7 +54,7 @@ use events::Events;
 /// # Blocking
 ///
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock) and [`begin`](Self::begin) wait for their turn, at
-/// most for the wait limit. Nothing else waits for a transaction: snapshots, statistics and releases are done in
+/// most for the timeout. Nothing else waits for a transaction: snapshots, statistics and releases are done in
 /// the time that it takes to copy what they return.
 ///
 /// ```
@@ -86,7 +86,7 @@ struct Shared {
 }
 
 impl DataStore {
-    /// An empty store: wait limit five seconds, no bound on the queue, the system's clock.
+    /// An empty store: timeout five seconds, no bound on the queue, the system's clock.
     pub fn new() -> Self {
         Self::with_options(StoreOptions::new())
     }
@@ -95,7 +95,7 @@ impl DataStore {
     pub fn with_options(options: StoreOptions) -> Self {
         let session = options.session.unwrap_or_else(random_session);
         Self(Arc::new(Shared {
-            lock: FifoLock::with_settings(options.lock),
+            lock: FifoLock::with_options(options.lock),
             published: CachePadded::new(Mutex::new(Published::new(options.remembered_keys))),
             publishing: Mutex::default(),
             events: Events::default(),
@@ -139,7 +139,7 @@ impl DataStore {
     /// [`LockError`], as [`lock`](Self::lock).
     #[track_caller]
     pub fn begin(&self, owner: impl Into<OwnerId>) -> Result<Transaction, LockError> {
-        self.begin_as(owner, AcquireOptions::new())
+        self.begin_with(owner, AcquireOptions::new())
     }
 
     /// As [`begin`](Self::begin), with options for the wait.
@@ -148,7 +148,7 @@ impl DataStore {
     ///
     /// [`LockError`], as [`lock`](Self::lock).
     #[track_caller]
-    pub fn begin_as(
+    pub fn begin_with(
         &self,
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
@@ -156,12 +156,12 @@ impl DataStore {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), true);
         let grant = self.0.lock.grant(&asker, &options)?;
-        Ok(self.begin_under(grant, owner, EndedBy::Transaction))
+        Ok(self.begin_granted(grant, owner, EndedBy::Transaction))
     }
 
     /// Begins a transaction under a grant to a transaction.
     #[inline(always)]
-    pub(crate) fn begin_under(
+    pub(crate) fn begin_granted(
         &self,
         grant: Grant,
         owner: OwnerId,
@@ -189,14 +189,14 @@ impl DataStore {
     ///
     /// let store = DataStore::new();
     /// let id = store.acquire_lock("front end")?;
-    /// let mut transaction = store.begin_with(id)?;
+    /// let mut transaction = store.begin_under(id)?;
     /// transaction.create(NodeSpec::new("paragraph"))?;
     /// transaction.commit()?;
     /// assert!(store.is_locked());
     /// store.release_lock(id)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn begin_with(&self, id: LockId) -> Result<Transaction, JoinError> {
+    pub fn begin_under(&self, id: LockId) -> Result<Transaction, JoinError> {
         Transaction::joining(self.clone(), id)
     }
 
@@ -285,11 +285,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
-        let grant = self
-            .0
-            .lock
-            .acquire_plainly(owner.into(), Location::caller(), false)?;
-        Ok(grant.id())
+        self.0.lock.acquire_lock(owner)
     }
 
     /// As [`acquire_lock`](Self::acquire_lock), with options for the wait.
@@ -303,7 +299,7 @@ impl DataStore {
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockId, LockError> {
-        self.0.lock.acquire(owner, options)
+        self.0.lock.acquire_lock_with(owner, options)
     }
 
     /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never blocks. Any
@@ -315,13 +311,13 @@ impl DataStore {
     /// released.
     #[inline]
     pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
-        self.0.lock.release(id)
+        self.0.lock.release_lock(id)
     }
 
     /// Waits for the lock and holds it until the returned guard is dropped.
     ///
     /// Grants follow the order in which they were asked for, by whatever method. The wait ends with the grant,
-    /// with the wait limit, or by a [`CancelToken`](crate::lock::CancelToken); if a grant races one of the others, the grant
+    /// with the timeout, or by a [`CancelToken`](crate::lock::CancelToken); if a grant races one of the others, the grant
     /// counts.
     ///
     /// # Errors
@@ -340,11 +336,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        let grant = self
-            .0
-            .lock
-            .acquire_plainly(owner.into(), Location::caller(), true)?;
-        Ok(LockGuard::new(self.0.lock.clone(), grant))
+        self.0.lock.lock(owner)
     }
 
     /// As [`lock`](Self::lock), with options for the wait.
@@ -358,7 +350,7 @@ impl DataStore {
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockGuard, LockError> {
-        self.0.lock.lock(owner, options)
+        self.0.lock.lock_with(owner, options)
     }
 
     /// Takes the lock only if nobody holds it and nobody waits; never blocks.
@@ -368,7 +360,7 @@ impl DataStore {
     /// [`LockError::WouldBlock`] with who holds, or [`LockError::Reentrant`] if it is the calling thread.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        self.lock_with(owner, AcquireOptions::new().no_wait())
+        self.0.lock.try_lock(owner)
     }
 
     /// Whether somebody holds the lock.
@@ -378,7 +370,7 @@ impl DataStore {
 
     /// Who holds the lock.
     pub fn current_lock(&self) -> Option<LockInfo> {
-        self.0.lock.current()
+        self.0.lock.current_lock()
     }
 
     /// How many wait for the lock.
@@ -394,18 +386,18 @@ impl DataStore {
     /// Who holds the lock and who waits for it, for a person to read when something hangs. Others go on while it is taken, however
     /// long the line is.
     pub fn lock_dump(&self) -> LockDump {
-        self.0.lock.dump()
+        self.0.lock.lock_dump()
     }
 
     /// The lock's figures and state, all of one moment but for those who wait behind the first 32.
     pub fn lock_stats(&self) -> LockStats {
-        self.0.lock.stats()
+        self.0.lock.lock_stats()
     }
 
     /// Sets the lock's figures to zero. Holder and queue stay; a hold that began before counts whole when it
     /// ends.
     pub fn reset_lock_stats(&self) {
-        self.0.lock.reset_stats();
+        self.0.lock.reset_lock_stats();
     }
 
     /// Sets how long requests made from now on wait: zero not at all, `None` without limit. Those that wait
@@ -420,7 +412,7 @@ impl DataStore {
     /// store.set_lock_timeout(None);
     /// ```
     pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
-        self.0.lock.set_wait_limit(limit.into());
+        self.0.lock.set_lock_timeout(limit);
     }
 
     /// The code that `owner` runs when the limit of its present wait has passed. `None` when it does not wait.
@@ -430,7 +422,7 @@ impl DataStore {
         self.0.lock.expiry(owner.into())
     }
 
-    /// Lets the wait limit of `owner` pass, if it waits.
+    /// Lets the timeout of `owner` pass, if it waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {

@@ -85,7 +85,7 @@ fn idle_objects_are_small_also_after_uncontended_use() {
     let used = kept(|| {
         let lock = FifoLock::new();
         for spins in 0..USES {
-            let guard = lock.lock("ann", Default::default()).unwrap();
+            let guard = lock.lock("ann").unwrap();
             (0..spins % 100).for_each(|_| std::hint::spin_loop());
             drop(guard);
         }

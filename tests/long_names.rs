@@ -68,9 +68,9 @@ fn errors_of_the_lock_show_owners_and_labels_in_brief() {
     };
     let limit = Duration::from_secs(1);
     thread::scope(|scope| {
-        let first = scope.spawn(|| store.lock_with(long('q'), options().no_wait_limit()));
+        let first = scope.spawn(|| store.lock_with(long('q'), options().no_timeout()));
         waiting(1);
-        let second = scope.spawn(|| store.lock_with(long('p'), options().wait_limit(limit)));
+        let second = scope.spawn(|| store.lock_with(long('p'), options().timeout(limit)));
         waiting(2);
         assert_brief(&store.lock_dump(), &['o', 'l', 'p', 'q']);
         clock.advance(limit);

@@ -92,6 +92,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::LockError>();
     shared::<doclock::lock::LockGuard>();
     shared::<doclock::lock::LockInfo>();
+    shared::<doclock::lock::LockOptions>();
     shared::<doclock::lock::LockMode>();
     shared::<doclock::lock::LockStats>();
     shared::<doclock::lock::Priority>();

@@ -136,7 +136,7 @@ fn close(bank: &Bank) -> Result<String, Failure> {
         "closing, with {} accounts active and {} messages waiting\n",
         stats.active_keys, stats.queue_length
     );
-    let soon = AcquireOptions::new().wait_limit(Duration::from_millis(5));
+    let soon = AcquireOptions::new().timeout(Duration::from_millis(5));
     match accounts.wait_for_all_existing_tasks_with("closing", soon) {
         Ok(()) => writeln!(text, "  within 5 ms: all are booked")?,
         Err(LockError::Timeout(evidence)) => writeln!(text, "  within 5 ms: no. {evidence}")?,

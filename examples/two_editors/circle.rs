@@ -78,7 +78,7 @@ fn sign_both(store: &DataStore, both_have_one: &Barrier) -> Result<(String, u64)
 /// Begins with nothing locked, because what code does is seen only when it does it, and signs.
 fn begin_with_own_title(store: &DataStore, editor: &Editor) -> Result<Transaction, Failure> {
     let options = AcquireOptions::new().label("sign both titles");
-    let mut transaction = store.begin_on_as(editor.name, Scope::new(), options)?;
+    let mut transaction = store.begin_on_with(editor.name, Scope::new(), options)?;
     sign(&mut transaction, editor, editor.title)?;
     Ok(transaction)
 }

@@ -12,7 +12,7 @@ use crate::id::{LockId, OwnerId};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The wait limit passed first.
+    /// The timeout passed first.
     #[error(transparent)]
     Timeout(Box<TimeoutEvidence>),
     /// The request was not to wait, and somebody holds or waits.
@@ -71,7 +71,7 @@ impl LockError {
     }
 }
 
-/// What a request saw when its wait limit passed.
+/// What a request saw when its timeout passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeoutEvidence {

@@ -11,14 +11,14 @@ use super::error::CancelEvidence;
 use super::options::Limit;
 use super::relay::Relay;
 use super::request::{Asker, Errand, Outcome, Request};
-use super::shared::{LockSettings, Shared, WaitLimit};
+use super::shared::{Shared, WaitLimit};
 use super::state::{Moment, Next, State};
 use super::tempo::Tempo;
 use super::wait;
 use super::word::Word;
 use super::{
-    AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockStats,
-    QueueEntry, ReleaseError,
+    AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockOptions,
+    LockStats, QueueEntry, ReleaseError,
 };
 use crate::id::{LockId, OwnerId, random_session};
 use crate::queue::{Cursor, Part};
@@ -64,10 +64,11 @@ pub enum ReleaseOutcome {
 impl FifoLock {
     /// A free lock that waits on the system's clock, at most five seconds, in a line of any length.
     pub fn new() -> Self {
-        Self::with_settings(LockSettings::default())
+        Self::with_options(LockOptions::new())
     }
 
-    pub(crate) fn with_settings(settings: LockSettings) -> Self {
+    /// A free lock with other settings.
+    pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
         let mut state = State::new(lock, settings.overtaking, Tempo::new(&settings.clock));
         state.hold_limit = Limit::new(settings.hold_limit);
@@ -75,7 +76,7 @@ impl FifoLock {
         Self(Arc::new(Shared {
             word: Word::new(),
             state: Mutex::new(state),
-            wait_limit: WaitLimit::new(settings.wait_limit),
+            timeout: WaitLimit::new(settings.timeout),
             lock,
             clock: settings.clock,
             batch: settings.batch,
@@ -83,9 +84,9 @@ impl FifoLock {
         }))
     }
 
-    /// Acquires the lock and returns the id under which it is held, to be given to [`release`](Self::release).
+    /// Acquires the lock and returns the id under which it is held, to be given to [`release_lock`](Self::release_lock).
     ///
-    /// Blocks until the grant, a withdrawal, or the end of the wait limit. Of a grant and an expiry that race,
+    /// Blocks until the grant, a withdrawal, or the end of the timeout. Of a grant and an expiry that race,
     /// the grant wins: an error means that the lock was not given. The grant is not bound to the calling thread: if the
     /// thread requests the lock again, the request waits as that of any other thread.
     ///
@@ -98,13 +99,24 @@ impl FifoLock {
     /// use doclock::lock::FifoLock;
     ///
     /// let lock = FifoLock::new();
-    /// let id = lock.acquire("editor", Default::default())?;
+    /// let id = lock.acquire_lock("editor")?;
     /// assert!(lock.is_locked());
-    /// lock.release(id)?;
+    /// lock.release_lock(id)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]
-    pub fn acquire(
+    pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
+        let grant = self.acquire_plainly(owner.into(), Location::caller(), false)?;
+        Ok(grant.id())
+    }
+
+    /// Acquires the lock with options and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_lock`](Self::acquire_lock).
+    #[track_caller]
+    pub fn acquire_lock_with(
         &self,
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
@@ -151,7 +163,7 @@ impl FifoLock {
         Some(self.0.take(&mut state, || None))
     }
 
-    /// As [`acquire`](Self::acquire) without options.
+    /// Acquires the lock without options.
     #[inline]
     pub(crate) fn acquire_plainly(
         &self,
@@ -190,7 +202,7 @@ impl FifoLock {
     ) -> Result<Answer<W>, LockError> {
         let shared = &self.0;
         let request = Arc::new(Request::new(asker, work));
-        let limit = options.limit(shared.wait_limit.get());
+        let limit = options.limit(shared.timeout.get());
         // The deadline comes first: whoever sees the request in the line may count on its limit running.
         let deadline = shared.deadline(limit);
         let (mut state, now) = shared.enter();
@@ -231,9 +243,31 @@ impl FifoLock {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire).
+    /// As [`acquire_lock`](Self::acquire_lock).
     #[track_caller]
-    pub fn lock(
+    pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        let grant = self.acquire_plainly(owner.into(), Location::caller(), true)?;
+        Ok(LockGuard::new(self.clone(), grant))
+    }
+
+    /// Acquires the lock only if it is free and no request waits. Never blocks.
+    ///
+    /// # Errors
+    ///
+    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if that is the calling
+    /// thread.
+    #[track_caller]
+    pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
+        self.lock_with(owner, AcquireOptions::new().no_wait())
+    }
+
+    /// Acquires the lock with options for the life of the returned guard.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire_lock`](Self::acquire_lock).
+    #[track_caller]
+    pub fn lock_with(
         &self,
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
@@ -251,7 +285,7 @@ impl FifoLock {
     /// [`ReleaseError`]: the grant is not held, was revoked, or a transaction is open under it. Nothing is
     /// released.
     #[inline]
-    pub fn release(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
+    pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
         match self.0.release(id, false) {
             true => Ok(ReleaseOutcome::Freed),
             false => self.release_in_step(id),
@@ -281,7 +315,7 @@ impl FifoLock {
     }
 
     /// Who holds the lock.
-    pub fn current(&self) -> Option<LockInfo> {
+    pub fn current_lock(&self) -> Option<LockInfo> {
         self.0.step(|state, now| state.current(now.at))
     }
 
@@ -314,7 +348,7 @@ impl FifoLock {
 
     /// Who holds and who waits, for a person to read when something hangs. Others go on while it is taken, however long the
     /// line is.
-    pub fn dump(&self) -> LockDump {
+    pub fn lock_dump(&self) -> LockDump {
         let (holder, first) = self.0.step(|state, now| {
             let holder = state.current(now.at);
             (holder, state.page(None, 0, now.at))
@@ -325,7 +359,7 @@ impl FifoLock {
 
     /// Figures and state of one moment. Of those who wait the first 32 are of that moment too, and the others are noted
     /// down a page at a time, as in a [dump](LockDump).
-    pub fn stats(&self) -> LockStats {
+    pub fn lock_stats(&self) -> LockStats {
         let (stats, first) = self.0.step(|state, now| {
             let stats = state.stats(now.at);
             (stats, state.page(None, 0, now.at))
@@ -335,13 +369,13 @@ impl FifoLock {
     }
 
     /// Sets all figures to zero. Holder and line stay; a hold that began before counts whole when it ends.
-    pub fn reset_stats(&self) {
+    pub fn reset_lock_stats(&self) {
         self.0.step(|state, _| state.reset_figures());
     }
 
     /// How long requests made from now on wait: zero not at all, `None` without limit.
-    pub fn set_wait_limit(&self, limit: Option<Duration>) {
-        self.0.wait_limit.set(limit);
+    pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
+        self.0.timeout.set(limit.into());
     }
 
     /// Releases on behalf of a guard: what cannot be released now is released by the transaction under it.
@@ -441,7 +475,7 @@ impl FifoLock {
         self.0.expiry(&owner.into())
     }
 
-    /// Lets the wait limit of `owner` pass, if it waits.
+    /// Lets the timeout of `owner` pass, if it waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {
@@ -474,7 +508,7 @@ impl Default for FifoLock {
 impl fmt::Debug for FifoLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FifoLock")
-            .field("current", &self.current())
+            .field("current", &self.current_lock())
             .field("queue", &self.queue_info())
             .finish()
     }

@@ -11,12 +11,12 @@
 //! use doclock::lock::{AcquireOptions, FifoLock, LockError};
 //!
 //! let printer = FifoLock::new();
-//! let guard = printer.lock("report", AcquireOptions::new().label("page 1"))?;
+//! let guard = printer.lock("report")?;
 //!
 //! let other = printer.clone();
 //! let waiter = std::thread::spawn(move || {
-//!     let patience = AcquireOptions::new().wait_limit(Duration::from_millis(10));
-//!     other.lock("letter", patience).map(drop)
+//!     let patience = AcquireOptions::new().timeout(Duration::from_millis(10));
+//!     other.lock_with("letter", patience).map(drop)
 //! });
 //! let error = waiter.join().unwrap().unwrap_err();
 //! assert!(matches!(error, LockError::Timeout(_)));
@@ -64,7 +64,7 @@ pub use guard::LockGuard;
 pub use info::{CallSite, LockInfo, QueueEntry};
 use node::{Deadlock, NodeWait};
 pub(crate) use node::{Granule, Scope, Tree};
-pub use options::AcquireOptions;
+pub use options::{AcquireOptions, LockOptions};
 pub use stats::{DurationSummary, LockStats};
 
 pub(crate) use batch::BatchLimit;
@@ -73,7 +73,6 @@ pub(crate) use info::millis;
 pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, Errand};
 pub(crate) use samples::Samples;
-pub(crate) use shared::LockSettings;
 
 use crate::id::{FencingToken, LockId};
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 use smol_str::SmolStr;
 
 use super::CancelToken;
+use super::batch::BatchLimit;
 use super::request::Asker;
 use crate::id::OwnerId;
 use crate::queue::Priority;
 use crate::sync::thread_number;
+use crate::time::Clock;
 
 /// How one request waits: how long, behind how many, until whom.
 ///
@@ -20,7 +22,7 @@ use crate::sync::thread_number;
 ///
 /// let store = DataStore::new();
 /// let options = AcquireOptions::new()
-///     .wait_limit(Duration::from_millis(200))
+///     .timeout(Duration::from_millis(200))
 ///     .queue_bound(16)
 ///     .label("autosave");
 /// let guard = store.lock_with("editor", options)?;
@@ -34,7 +36,7 @@ pub struct AcquireOptions {
     pub(super) queue_bound: Option<usize>,
     pub(super) label: Option<SmolStr>,
     pub(super) unbound: bool,
-    pub(super) hand_over: bool,
+    pub(super) without_combining: bool,
     pub(super) any_thread: bool,
     pub(super) priority: Priority,
 }
@@ -74,6 +76,91 @@ impl Limit {
     }
 }
 
+/// Settings of a new lock.
+///
+/// A store configures its lock in the same way, with methods of
+/// [`StoreOptions`](crate::StoreOptions).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use doclock::lock::{FifoLock, LockError, LockOptions};
+///
+/// let options = LockOptions::new().timeout(Duration::from_secs(1)).queue_bound(2);
+/// let lock = FifoLock::with_options(options);
+/// let guard = lock.lock("report")?;
+/// assert!(matches!(lock.try_lock("letter"), Err(LockError::Reentrant { .. })));
+/// # Ok::<(), LockError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct LockOptions {
+    pub(crate) clock: Clock,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) hold_limit: Option<Duration>,
+    pub(crate) queue_bound: Option<usize>,
+    pub(crate) overtaking: u32,
+    pub(crate) batch: BatchLimit,
+}
+
+impl Default for LockOptions {
+    fn default() -> Self {
+        Self {
+            clock: Clock::system(),
+            timeout: Some(Self::DEFAULT_TIMEOUT),
+            hold_limit: None,
+            queue_bound: None,
+            overtaking: 64,
+            batch: BatchLimit::default(),
+        }
+    }
+}
+
+impl LockOptions {
+    pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+
+    /// The settings of [`FifoLock::new`](super::FifoLock::new).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how long a request waits that has no timeout of its own. Zero: it does not wait.
+    /// `None`: it waits as long as it takes. The default is five seconds.
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = timeout.into();
+        self
+    }
+
+    /// Bounds the number of requests that wait. The next request is rejected at once. There is no bound
+    /// by default.
+    pub fn queue_bound(mut self, bound: usize) -> Self {
+        self.queue_bound = Some(bound);
+        self
+    }
+
+    /// Bounds by how many later requests a waiting request can be overtaken, for each step that their
+    /// [priority](AcquireOptions::priority) is above its own. The default is 64. Zero makes
+    /// priorities ineffective.
+    pub fn overtaking_bound(mut self, requests: u32) -> Self {
+        self.overtaking = requests;
+        self
+    }
+
+    /// Limits how long the lock may be held while requests wait. A holder that exceeds the limit is
+    /// revoked: the next waiter is granted, and the release fails with
+    /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default.
+    pub fn hold_limit(mut self, limit: Duration) -> Self {
+        self.hold_limit = Some(limit);
+        self
+    }
+
+    /// Sets the clock that the lock reads. The default is the clock of the system.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+}
+
 impl AcquireOptions {
     /// [`AcquireOptions::new`], as a constant.
     pub(super) const PLAIN: Self = Self {
@@ -82,7 +169,7 @@ impl AcquireOptions {
         queue_bound: None,
         label: None,
         unbound: false,
-        hand_over: false,
+        without_combining: false,
         any_thread: false,
         priority: Priority::Normal,
     };
@@ -93,20 +180,20 @@ impl AcquireOptions {
     }
 
     /// Gives up after this long. Zero means not to wait at all.
-    pub fn wait_limit(mut self, limit: Duration) -> Self {
+    pub fn timeout(mut self, limit: Duration) -> Self {
         self.wait = WaitLimit::Of(Some(limit));
         self
     }
 
     /// Waits for as long as it takes.
-    pub fn no_wait_limit(mut self) -> Self {
+    pub fn no_timeout(mut self) -> Self {
         self.wait = WaitLimit::Of(None);
         self
     }
 
     /// Takes the lock only if nobody holds it or waits for it.
     pub fn no_wait(self) -> Self {
-        self.wait_limit(Duration::ZERO)
+        self.timeout(Duration::ZERO)
     }
 
     /// Lets `token` withdraw the request while it waits.
@@ -155,8 +242,8 @@ impl AcquireOptions {
     /// returns; with this option it wakes the next in line instead. For a thread that must not be kept, as one that draws.
     ///
     /// Its own list may still be executed by another thread; if it slept meanwhile, it may wake one other thread before it returns.
-    pub fn hand_over(mut self) -> Self {
-        self.hand_over = true;
+    pub fn without_combining(mut self) -> Self {
+        self.without_combining = true;
         self
     }
 
@@ -190,7 +277,7 @@ impl AcquireOptions {
     }
 
     pub(crate) fn hands_over(&self) -> bool {
-        self.hand_over
+        self.without_combining
     }
 
     /// Whoever asks in this way.

@@ -20,34 +20,6 @@ use crate::id::OwnerId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline};
 
-/// How a lock starts out.
-#[derive(Clone, Debug)]
-pub(crate) struct LockSettings {
-    pub(crate) clock: Clock,
-    pub(crate) wait_limit: Option<Duration>,
-    pub(crate) hold_limit: Option<Duration>,
-    pub(crate) queue_bound: Option<usize>,
-    pub(crate) overtaking: u32,
-    pub(crate) batch: BatchLimit,
-}
-
-impl LockSettings {
-    pub(crate) const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(5);
-}
-
-impl Default for LockSettings {
-    fn default() -> Self {
-        Self {
-            clock: Clock::system(),
-            wait_limit: Some(Self::DEFAULT_WAIT_LIMIT),
-            hold_limit: None,
-            queue_bound: None,
-            overtaking: 64,
-            batch: BatchLimit::default(),
-        }
-    }
-}
-
 /// In this order, from the beginning of a cache line: the word, the mutex and what a request reads and writes of the
 /// state lie side by side. Who asks and who grants take these lines from each other's processor, one after the other.
 #[repr(C, align(64))]
@@ -55,7 +27,7 @@ pub(super) struct Shared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, State>,
     /// From here on read only, but for what is rare.
-    pub(super) wait_limit: WaitLimit,
+    pub(super) timeout: WaitLimit,
     /// Which lock this is, in its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,

@@ -64,7 +64,7 @@ pub struct LockStats {
     pub total_acquisitions: u64,
     /// Grants given back.
     pub total_releases: u64,
-    /// Requests that gave up when their wait limit passed.
+    /// Requests that gave up when their timeout passed.
     pub total_timeouts: u64,
     /// Requests that a token withdrew or refused.
     pub total_cancellations: u64,

@@ -80,7 +80,7 @@ impl DataStore {
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,
     ) -> Result<Transaction, LockError> {
-        self.begin_on_as(owner, scope, AcquireOptions::new())
+        self.begin_on_with(owner, scope, AcquireOptions::new())
     }
 
     /// As [`begin_on`](Self::begin_on), with options for this and all further waits of the transaction. Priorities count in
@@ -90,7 +90,7 @@ impl DataStore {
     ///
     /// [`LockError`], as [`lock`](Self::lock).
     #[track_caller]
-    pub fn begin_on_as(
+    pub fn begin_on_with(
         &self,
         owner: impl Into<OwnerId>,
         scope: impl Into<Scope>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::document::schema::Schema;
-use crate::lock::{BatchLimit, LockSettings};
+use crate::lock::{BatchLimit, LockOptions};
 use crate::time::Clock;
 
 /// Settings of a new store.
@@ -22,7 +22,7 @@ use crate::time::Clock;
 pub struct StoreOptions {
     pub(super) session: Option<u32>,
     pub(super) schema: Option<Arc<Schema>>,
-    pub(super) lock: LockSettings,
+    pub(super) lock: LockOptions,
     pub(super) remembered_keys: usize,
 }
 
@@ -31,7 +31,7 @@ impl Default for StoreOptions {
         Self {
             session: None,
             schema: None,
-            lock: LockSettings::default(),
+            lock: LockOptions::default(),
             remembered_keys: 10_000,
         }
     }
@@ -61,7 +61,7 @@ impl StoreOptions {
     /// How long a request for the lock waits unless it says otherwise; zero not at all, `None` without limit. Five
     /// seconds unless set.
     pub fn lock_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.lock.wait_limit = limit.into();
+        self.lock.timeout = limit.into();
         self
     }
 
@@ -99,7 +99,7 @@ impl StoreOptions {
     /// then, and before a list that runs code or has more than 512 operations. Those that are still awake hear of their results at
     /// once. Having woken somebody, the thread yields its processor once.
     ///
-    /// A single request opts out with [`AcquireOptions::hand_over`](crate::lock::AcquireOptions::hand_over).
+    /// A single request opts out with [`AcquireOptions::without_combining`](crate::lock::AcquireOptions::without_combining).
     pub fn batch_limit(mut self, lists: usize, time: Duration) -> Self {
         self.lock.batch = BatchLimit { count: lists, time };
         self

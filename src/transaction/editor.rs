@@ -267,7 +267,9 @@ impl Editor {
         let owner = self.owner().clone();
         // Dropped after the transaction, hence when the lock is released: it may be the last to have the code of its entry.
         let topmost;
-        let mut transaction = self.store().begin_under(grant, owner, EndedBy::Transaction);
+        let mut transaction = self
+            .store()
+            .begin_granted(grant, owner, EndedBy::Transaction);
         let before = self.seat.prepare(&mut transaction).before;
         topmost = self.seat.desk().history.topmost(direction);
         let Some(topmost) = &topmost else {

@@ -114,13 +114,13 @@ impl Errand for Job {
 struct Turn<'a> {
     lock: &'a FifoLock,
     grant: Grant,
-    hand_over: bool,
+    without_combining: bool,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // A thread that unwinds has other things to do than the work of others.
-        match self.hand_over || std::thread::panicking() {
+        match self.without_combining || std::thread::panicking() {
             true => self.lock.part_from_grant(self.grant.id()),
             false => self.lock.part_and_serve(self.grant),
         }
@@ -222,7 +222,7 @@ impl TransactionManager {
     /// calling thread waits meanwhile and gets the result: at once, or, if it has fallen asleep, within half a millisecond and
     /// the list that is carried out then, but for what the scheduler takes. In turn the calling thread may carry out a [limited
     /// number](crate::StoreOptions::batch_limit) of lists of other threads before it returns, unless it [hands
-    /// over](AcquireOptions::hand_over).
+    /// over](AcquireOptions::without_combining).
     ///
     /// Only lists that are pure data are carried out by other threads. One with an [`op`](crate::dsl::op), or of a manager with
     /// before-hooks, runs in the calling thread, unless it is for [any thread](AcquireOptions::any_thread). After-hooks always
@@ -313,7 +313,7 @@ impl TransactionManager {
     ) -> Result<TransactionResult, TransactionError> {
         let operations = operations.into_operations();
         self.admit(None, &operations)?;
-        let mut transaction = self.0.store.begin_with(lock)?;
+        let mut transaction = self.0.store.begin_under(lock)?;
         if first(&operations).is_none() {
             let published = transaction.publish_and(|_, _| ())?;
             return Ok(TransactionResult::new(
@@ -367,7 +367,7 @@ impl TransactionManager {
         let turn = |grant| Turn {
             lock,
             grant,
-            hand_over: options.hands_over(),
+            without_combining: options.hands_over(),
         };
         if let Some(grant) = lock.try_grant(&asker, options)? {
             return self.take_turn(turn(grant), seat, &mut submission);
@@ -483,7 +483,7 @@ impl TransactionManager {
         room: Vec<ExecutedOperation>,
     ) -> Outcome {
         let Manager { store, owner, .. } = &**self.0;
-        let mut transaction = store.begin_under(grant, owner.clone(), EndedBy::Lender);
+        let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
         // From here on nobody else can use the key; while this one waited, somebody may have.
         if let Some(outcome) = self.repeated(submission.once.as_deref()) {
             return outcome;

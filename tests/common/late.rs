@@ -49,7 +49,7 @@ impl LateCancel {
         let slot = limiter.acquire(None).unwrap();
         let call = {
             let limiter = limiter.clone();
-            let call = Call::to(Some(Key)).no_wait_limit().cancel_token(&token);
+            let call = Call::to(Some(Key)).no_timeout().cancel_token(&token);
             thread::spawn(move || limiter.run(call, |_| ()))
         };
         until_attached(&token, 1);

@@ -16,7 +16,7 @@ type Limiter = InFlightLimiter<Key>;
 type Step = fn(&Limiter, Key);
 
 fn at_once(key: Key) -> Call<Key> {
-    Call::to(key).wait_limit(Duration::ZERO)
+    Call::to(key).timeout(Duration::ZERO)
 }
 
 /// Every public method. None waits for another one's end.
@@ -24,7 +24,7 @@ const STEPS: &[Step] = &[
     |limiter, key| drop(limiter.run(at_once(key), |_| ())),
     |limiter, key| drop(limiter.try_run(key, |_| ())),
     |limiter, key| drop(limiter.acquire(at_once(key))),
-    |limiter, key| drop(limiter.acquire(Call::to(key).wait_limit(Duration::from_millis(1)))),
+    |limiter, key| drop(limiter.acquire(Call::to(key).timeout(Duration::from_millis(1)))),
     |limiter, key| drop(limiter.acquire(Call::to(key).queue_bound(0))),
     |limiter, key| drop(limiter.acquire(Call::to(key).weight(9))),
     |limiter, key| {
@@ -123,7 +123,7 @@ fn limiter_03_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() 
         let token = CancelToken::new();
         let waiting = {
             let (limiter, call) = (limiter.clone(), Call::to(Key::new(1, &plain)));
-            let call = call.no_wait_limit().cancel_token(&token);
+            let call = call.no_timeout().cancel_token(&token);
             thread::spawn(move || limiter.acquire(call).map(drop))
         };
         while !format!("{token:?}").contains("waiting: 1 ") {

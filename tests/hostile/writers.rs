@@ -12,10 +12,7 @@ use doclock::{
     document::{EditError, NodeSpec},
     inbox::Inbox,
     lease::LeaseTarget,
-    lock::{
-        AcquireOptions, CancelToken, FifoLock, keyed::KeyedLock, limiter::InFlightLimiter,
-        node::Scope,
-    },
+    lock::{CancelToken, FifoLock, keyed::KeyedLock, limiter::InFlightLimiter, node::Scope},
     time::ManualClock,
     transaction::Hooks,
 };
@@ -90,8 +87,8 @@ impl Things {
         drop((store.subscribe(1), store.try_lock("writer")));
         let _ = (self.editor.can_undo(), self.editor.selection());
         drop(Editor::new(store.clone(), "writer"));
-        let _ = (self.lock.stats(), self.lock.queue_info());
-        drop(self.lock.lock("writer", AcquireOptions::new().no_wait()));
+        let _ = (self.lock.lock_stats(), self.lock.queue_info());
+        drop(self.lock.try_lock("writer"));
         let _ = (self.keyed.stats(), self.keyed.active_keys());
         drop(self.keyed.reserve(&7));
         let _ = (
@@ -132,7 +129,7 @@ impl Things {
         write(&self.inbox.stats(), Some(&self.inbox.stats()));
         write(&self.inbox.claim(&("event", ())), None);
         {
-            let _held = self.lock.lock("ann", AcquireOptions::new());
+            let _held = self.lock.lock("ann");
             write(&self.lock, None);
             write(&_held, None);
         }
@@ -175,7 +172,7 @@ impl Things {
     /// Serializes everything.
     fn serialize(&self, mut write: impl FnMut(Serialize<'_>)) {
         let store = &self.store;
-        let _held = self.lock.lock("ann", AcquireOptions::new());
+        let _held = self.lock.lock("ann");
         let _turn = self.keyed.reserve(&1).unwrap();
         let _permit = self.limiter.try_acquire(1).unwrap();
         let _guard = store.try_lock("ann").unwrap();
@@ -186,7 +183,7 @@ impl Things {
         write(&|writer| serde_json::to_writer(writer, &store.node_locks().stats()));
         write(&|writer| serde_json::to_writer(writer, &store.snapshot().nodes().next()));
         write(&|writer| serde_json::to_writer(writer, &self.editor.selection()));
-        write(&|writer| serde_json::to_writer(writer, &self.lock.stats()));
+        write(&|writer| serde_json::to_writer(writer, &self.lock.lock_stats()));
         write(&|writer| serde_json::to_writer(writer, &self.lock.queue_info()));
         write(&|writer| serde_json::to_writer(writer, &self.keyed.stats()));
         write(&|writer| serde_json::to_writer(writer, &self.limiter.snapshot()));

@@ -69,7 +69,7 @@ fn keyed_04_several_wait_each_for_what_it_found() {
 fn keyed_04_whoever_gives_up_is_not_waited_for() {
     let (lock, clock) = timed();
     let holder = lock.reserve("ann").unwrap();
-    let late = queued(&lock, "ann", "late", plain().wait_limit(MS), || 1);
+    let late = queued(&lock, "ann", "late", plain().timeout(MS), || 1);
     let given_up = lock.reserve("ann").unwrap();
     let all = waiting_for_all(&lock, plain());
     let later = lock.reserve("ann").unwrap();
@@ -130,7 +130,7 @@ fn keyed_04_waiting_for_all_has_limits_and_can_be_cancelled() {
     let (lock, clock) = timed();
     let holder = running(&lock, "ann", "holder");
     let waiter = queued(&lock, "ann", "waiter", plain(), || 2);
-    let all = waiting_for_all(&lock, plain().wait_limit(9 * MS));
+    let all = waiting_for_all(&lock, plain().timeout(9 * MS));
     clock.advance(8 * MS);
     assert!(!all.is_finished());
     clock.advance(MS);

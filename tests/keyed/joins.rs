@@ -136,7 +136,7 @@ fn keyed_03_joining_has_limits_and_can_be_cancelled() {
     let task = running(&lock, "ann", "runner");
     let late = current(&lock, "ann");
     let token = CancelToken::new();
-    let limited = plain().wait_limit(4 * MS).cancel_token(&token);
+    let limited = plain().timeout(4 * MS).cancel_token(&token);
     let waiting = thread::spawn(move || late.join_with(limited));
     until_waiting_with(&token, 1);
     clock.advance(3 * MS);

@@ -37,7 +37,7 @@ fn keyed_02_a_key_is_idle_after_a_panic_a_timeout_and_a_turn_given_up() {
 
     let turn = lock.reserve("ann").unwrap();
     assert!(lock.is_active_key("ann"));
-    let late = queued(&lock, "ann", "late", plain().wait_limit(MS), || 1);
+    let late = queued(&lock, "ann", "late", plain().timeout(MS), || 1);
     clock.advance(MS);
     timeout_of(late.join().unwrap());
     assert!(lock.is_active_key("ann"));

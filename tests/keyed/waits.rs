@@ -18,7 +18,7 @@ fn keyed_01_a_wait_limit_passes_never_early_and_says_who_was_before() {
     clock.advance(7 * MS);
     let ahead = queued(&lock, "ann", "ahead", plain().label("report"), || 1);
     clock.advance(3 * MS);
-    let limited = plain().wait_limit(100 * MS).label("autosave");
+    let limited = plain().timeout(100 * MS).label("autosave");
     let waiter = queued(&lock, "ann", "waiter", limited, || 2);
     let behind = queued(&lock, "ann", "behind", plain(), || 3);
     clock.advance(99 * MS);
@@ -55,11 +55,11 @@ fn keyed_01_a_wait_limit_passes_never_early_and_says_who_was_before() {
 #[test]
 fn keyed_01_the_limit_of_the_lock_counts_unless_a_request_has_its_own() {
     let clock = ManualClock::new();
-    let options = KeyedOptions::new().clock(clock.clock()).wait_limit(5 * MS);
+    let options = KeyedOptions::new().clock(clock.clock()).timeout(5 * MS);
     let lock = Lock::with_options(options);
     let holder = running(&lock, "ann", "holder");
     let limited = queued(&lock, "ann", "limited", plain(), || 1);
-    let patient = queued(&lock, "ann", "patient", plain().no_wait_limit(), || 2);
+    let patient = queued(&lock, "ann", "patient", plain().no_timeout(), || 2);
     clock.advance(5 * MS);
     assert_eq!(timeout_of(limited.join().unwrap()).limit, 5 * MS);
     assert_eq!(lock.queue_length("ann"), 1);
@@ -84,7 +84,7 @@ fn keyed_01_a_grant_that_races_the_limit_wins() {
             threads.spawn(|| {
                 for round in 0..rounds {
                     let limit = Duration::from_nanos(round % 3_000);
-                    let options = plain().wait_limit(limit);
+                    let options = plain().timeout(limit);
                     let task = || {
                         done.fetch_add(1, Ordering::Relaxed);
                     };
@@ -220,7 +220,7 @@ fn keyed_01_asking_again_for_the_own_key_is_refused_at_once() {
     let lock = Lock::new();
     let outer = lock.execute_exclusive_with("ann", "outer", plain().label("transfer"), || {
         // Even without a limit, and even if it claims not to be tied to its thread.
-        let inner = plain().no_wait_limit().unbound();
+        let inner = plain().no_timeout().unbound();
         match lock.execute_exclusive_with("ann", "inner", inner, || 0) {
             Err(LockError::Reentrant { owner, holder }) => {
                 assert_eq!(
@@ -244,7 +244,7 @@ fn keyed_01_asking_again_for_the_own_key_is_refused_at_once() {
 fn keyed_01_a_reserved_turn_has_its_limit_from_the_reservation() {
     let (lock, clock) = timed();
     let holder = running(&lock, "ann", "holder");
-    let limited = || plain().wait_limit(10 * MS);
+    let limited = || plain().timeout(10 * MS);
     let late = lock.reserve_with("ann", "late", limited()).unwrap();
     let in_time = lock.reserve_with("ann", "in time", limited()).unwrap();
     clock.advance(10 * MS);

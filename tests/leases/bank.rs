@@ -70,7 +70,7 @@ fn transfer(
     let manager = TransactionManager::for_owner(store.clone(), lease.owner());
     // The balances are others when the request comes again.
     let key = doclock::transaction::IdempotencyKey::new(key).accept_other_operations();
-    manager.execute_once(key, list, AcquireOptions::new().no_wait_limit())
+    manager.execute_once(key, list, AcquireOptions::new().no_timeout())
 }
 
 /// Two accounts that differ.

@@ -202,7 +202,7 @@ fn limiter_04_a_wait_that_is_too_long_ends_in_an_error_of_its_own_and_never_befo
     let (limiter, clock) = timed(LimiterOptions::new(1));
     let held = limiter.acquire("payments").unwrap();
     thread::scope(|scope| {
-        let call = Call::to("payments").wait_limit(100 * MS);
+        let call = Call::to("payments").timeout(100 * MS);
         let waiter = scope.spawn(|| limiter.run(call, |_| unreachable!("it runs")));
         until_queued(&limiter, "payments", 1);
         clock.advance(100 * MS - Duration::from_nanos(1));
@@ -227,7 +227,7 @@ fn limiter_04_a_wait_that_is_too_long_ends_in_an_error_of_its_own_and_never_befo
 
 #[test]
 fn limiter_04_on_the_systems_clock_too() {
-    let options = LimiterOptions::new(1).wait_limit(20 * MS).global_limit(1);
+    let options = LimiterOptions::new(1).timeout(20 * MS).global_limit(1);
     let limiter: Limiter = InFlightLimiter::with_options(options);
     let _held = limiter.acquire("payments").unwrap();
     let asked = Instant::now();
@@ -245,7 +245,7 @@ fn limiter_04_on_the_systems_clock_too() {
 #[test]
 fn limiter_04_the_limit_is_on_waiting_not_on_running() {
     let (limiter, clock) = timed(LimiterOptions::new(1));
-    let call = Call::to("payments").wait_limit(10 * MS);
+    let call = Call::to("payments").timeout(10 * MS);
     let answer = limiter.run(call, |signal| {
         clock.advance(Duration::from_secs(3600));
         assert!(!signal.is_cancelled());

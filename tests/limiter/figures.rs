@@ -102,7 +102,7 @@ fn limiter_10_the_counters_say_what_happened() {
         let granted = started.line_up(scope, limiter, "payments", "a", patient("payments"));
         let call = patient("payments").cancel_token(&token);
         let gone = started.line_up(scope, limiter, "payments", "b", call);
-        let call = Call::to("payments").wait_limit(30 * MS);
+        let call = Call::to("payments").timeout(30 * MS);
         let late = started.line_up(scope, limiter, "payments", "c", call);
 
         let snapshot = limiter.snapshot();

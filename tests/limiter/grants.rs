@@ -95,7 +95,7 @@ fn limiter_02_calls_to_one_key_start_in_the_order_of_asking() {
             let call = match nth % 3 {
                 0 => patient("payments"),
                 1 => Call::to("payments").queue_bound(100),
-                _ => Call::to("payments").wait_limit(std::time::Duration::from_secs(600)),
+                _ => Call::to("payments").timeout(std::time::Duration::from_secs(600)),
             };
             started.line_up(scope, limiter, "payments", name, call);
         }
@@ -161,8 +161,8 @@ fn limiter_08_a_try_finds_a_free_slot_or_says_at_once_that_there_is_none() {
     let evidence = busy(limiter.try_acquire("payments"));
     assert_eq!((evidence.load.in_flight, evidence.load.limit), (2, 2));
     assert_eq!((evidence.place, evidence.load.queued), (None, 0));
-    // A wait limit of zero is a try.
-    let zero = Call::to("payments").wait_limit(std::time::Duration::ZERO);
+    // A timeout of zero is a try.
+    let zero = Call::to("payments").timeout(std::time::Duration::ZERO);
     busy(limiter.acquire(zero));
     drop(first);
     assert_eq!(limiter.try_run("payments", |_| 7), Ok(7));

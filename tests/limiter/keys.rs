@@ -91,7 +91,7 @@ fn a_key_that_fails_at_whichever_call_leaves_nothing_behind() {
     drop(limiter.try_acquire(Frail(0)).unwrap());
     // Turned away at once, with the key in the error.
     let held = limiter.acquire(Frail(0)).unwrap();
-    for call in [0, 1].map(|key| move || Call::to(Frail(key)).wait_limit(Duration::ZERO)) {
+    for call in [0, 1].map(|key| move || Call::to(Frail(key)).timeout(Duration::ZERO)) {
         failed = 0;
         while fails(failed, || drop(limiter.acquire(call()))) {
             assert_eq!(limiter.snapshot().keys.len(), 1);
@@ -124,7 +124,7 @@ fn a_key_that_fails_when_it_is_returned_does_not_cost_others_their_slots() {
     let in_hashing: fn() = || FUSE.set(Some(0));
     let in_drop: fn() = || DROPS_FAIL.set(true);
     for fail in [in_hashing, in_drop] {
-        let options = LimiterOptions::new(1).global_limit(1).wait_limit(None);
+        let options = LimiterOptions::new(1).global_limit(1).timeout(None);
         let limiter = InFlightLimiter::with_options(options);
         let held = limiter.acquire(Frail(0)).unwrap();
         let (sender, ran) = mpsc::channel();

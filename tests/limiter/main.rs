@@ -34,7 +34,7 @@ fn until_queued(limiter: &Limiter, key: &'static str, count: usize) {
 }
 
 fn patient(key: &'static str) -> Call<&'static str> {
-    Call::to(key).no_wait_limit()
+    Call::to(key).no_timeout()
 }
 
 /// What ran, in that order.

@@ -33,7 +33,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
         });
         barrier.wait();
         let next = scope.spawn(|| {
-            let mut transaction = store.begin_as("next", patient()).unwrap();
+            let mut transaction = store.begin_with("next", patient()).unwrap();
             assert!(!transaction.contains(&"lost".into()));
             transaction
                 .create(NodeSpec::new("paragraph").with_id("kept"))
@@ -201,7 +201,7 @@ fn lock_17_a_guard_under_which_a_transaction_is_open_releases_when_that_ends() {
     let store = DataStore::new();
     let guard = store.lock("ann").unwrap();
     let id = guard.id();
-    let mut transaction = store.begin_with(id).unwrap();
+    let mut transaction = store.begin_under(id).unwrap();
     assert_eq!(
         store.release_lock(id),
         Err(ReleaseError::TransactionOpen { id })
@@ -254,11 +254,11 @@ fn lock_18_public_types_cross_threads() {
 fn lock_17_a_lock_has_one_open_transaction_at_a_time() {
     let store = DataStore::new();
     let id = store.acquire_lock("ann").unwrap();
-    let open = store.begin_with(id).unwrap();
+    let open = store.begin_under(id).unwrap();
     let refused = JoinError::TransactionOpen { id };
-    assert_eq!(store.begin_with(id).unwrap_err(), refused);
+    assert_eq!(store.begin_under(id).unwrap_err(), refused);
     drop(open);
-    store.begin_with(id).unwrap().rollback();
+    store.begin_under(id).unwrap().rollback();
     store.release_lock(id).unwrap();
 }
 
@@ -275,7 +275,7 @@ fn lock_03_the_lock_of_an_open_transaction_is_nobody_elses() {
         Err(ReleaseError::TransactionOpen { id })
     );
     let refused = JoinError::TransactionOpen { id };
-    assert_eq!(store.begin_with(id).unwrap_err(), refused);
+    assert_eq!(store.begin_under(id).unwrap_err(), refused);
     let manager = TransactionManager::new(store.clone());
     let inner = dsl::create(NodeSpec::new("x"));
     let error = manager.execute_under(id, inner).unwrap_err();

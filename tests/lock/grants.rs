@@ -90,7 +90,7 @@ fn lock_02_a_stale_id_is_an_error_in_every_state() {
     let error = store.release_lock(id).unwrap_err();
     assert_eq!(error, ReleaseError::NotHeld { id });
     assert_eq!(error.to_string(), format!("lock {id} is not held"));
-    let error = store.begin_with(id).unwrap_err();
+    let error = store.begin_under(id).unwrap_err();
     assert_eq!(error.to_string(), format!("lock {id} is not held"));
 
     let held = store.acquire_lock("b").unwrap();
@@ -189,7 +189,7 @@ impl Kind {
                 note();
             }
             Self::Timed => {
-                let options = AcquireOptions::new().wait_limit(Duration::from_secs(600));
+                let options = AcquireOptions::new().timeout(Duration::from_secs(600));
                 let _guard = store.lock_with("w", options).unwrap();
                 note();
             }

@@ -30,7 +30,7 @@ fn until_waiting(store: &DataStore, count: usize) {
 }
 
 fn patient() -> AcquireOptions {
-    AcquireOptions::new().no_wait_limit()
+    AcquireOptions::new().no_timeout()
 }
 
 fn timeout_of(result: Result<LockGuard, LockError>) -> TimeoutEvidence {

@@ -72,7 +72,7 @@ fn lock_10_a_lock_held_by_id_is_revoked() {
     let next = overtaken(&store, &clock);
     released_in_vain(&store, id, &next);
     let (expected, got) = (next.lock_id(), id);
-    let refused = store.begin_with(id).unwrap_err();
+    let refused = store.begin_under(id).unwrap_err();
     assert_eq!(refused, JoinError::Mismatch { expected, got });
     unharmed(&store, next);
     assert_eq!(store.release_lock(id), Err(ReleaseError::NotHeld { id }));
@@ -144,7 +144,7 @@ fn lock_10_the_error_names_nobody_where_nobody_holds() {
 fn lock_10_a_grant_is_revoked_with_the_transaction_that_was_begun_under_it() {
     let (store, clock) = limited();
     let id = store.acquire_lock("ann").unwrap();
-    let mut transaction = store.begin_with(id).unwrap();
+    let mut transaction = store.begin_under(id).unwrap();
     writes(&mut transaction, "lost");
     let next = overtaken(&store, &clock);
     let refused = transaction.commit().unwrap_err();
@@ -183,7 +183,7 @@ fn lock_10_a_guard_is_revoked_with_the_list_that_runs_under_it() {
 fn lock_10_a_transaction_that_outlives_its_guard_is_revoked() {
     let (store, clock) = limited();
     let guard = store.lock("ann").unwrap();
-    let mut transaction = store.begin_with(guard.id()).unwrap();
+    let mut transaction = store.begin_under(guard.id()).unwrap();
     writes(&mut transaction, "lost");
     drop(guard);
     let next = overtaken(&store, &clock);
@@ -265,7 +265,7 @@ fn lock_10_the_revocation_of_a_transaction_is_not_remembered_for_its_id() {
 fn lock_10_the_revocation_of_a_guard_that_is_gone_is_not_remembered_for_its_id() {
     let (store, clock) = limited();
     let guard = store.lock("ann").unwrap();
-    let revoked = store.begin_with(guard.id()).unwrap();
+    let revoked = store.begin_under(guard.id()).unwrap();
     drop(guard);
     assert_eq!(store.current_lock().unwrap().lock_id, revoked.lock_id());
     is_not_remembered(&store, &clock, revoked);
@@ -309,7 +309,7 @@ fn watched_by_the_last(
 
 #[test]
 fn lock_10_the_watch_passes_on_when_those_on_watch_time_out() {
-    let short = || AcquireOptions::new().wait_limit(LIMIT / 10);
+    let short = || AcquireOptions::new().timeout(LIMIT / 10);
     watched_by_the_last(short, |_, clock, _, leaving| {
         clock.advance(LIMIT / 10);
         for waiter in leaving {

@@ -7,10 +7,59 @@ use std::time::{Duration, Instant};
 
 use doclock::{
     DataStore,
-    lock::{AcquireOptions, CancelToken, LockError, ReleaseOutcome, TimeoutEvidence},
+    lock::{
+        AcquireOptions, CancelToken, FifoLock, LockError, LockOptions, ReleaseError,
+        ReleaseOutcome, TimeoutEvidence,
+    },
+    time::ManualClock,
 };
 
 use crate::{patient, timed_store, timeout_of, until_waiting};
+
+#[test]
+fn lock_05_a_lock_without_a_store_has_the_same_settings() {
+    let clock = ManualClock::new();
+    let options = LockOptions::new()
+        .timeout(None)
+        .queue_bound(1)
+        .hold_limit(Duration::from_millis(5))
+        .clock(clock.clock());
+    let lock = FifoLock::with_options(options);
+    let held = lock.acquire_lock("a").unwrap();
+    assert!(matches!(
+        lock.try_lock("b"),
+        Err(LockError::WouldBlock { .. })
+    ));
+    let waiter = thread::spawn({
+        let lock = lock.clone();
+        move || lock.acquire_lock("b").unwrap()
+    });
+    while lock.queue_length() == 0 {
+        thread::yield_now();
+    }
+    let full = lock.acquire_lock("c").unwrap_err();
+    assert!(
+        matches!(full, LockError::QueueFull { bound: 1, .. }),
+        "{full}"
+    );
+    // The hold limit passes, and the waiter is granted.
+    clock.advance(Duration::from_millis(6));
+    let next = waiter.join().unwrap();
+    assert_eq!(
+        lock.release_lock(held),
+        Err(ReleaseError::Revoked { id: held })
+    );
+    lock.release_lock(next).unwrap();
+
+    let impatient = FifoLock::with_options(LockOptions::new().timeout(Duration::ZERO));
+    let guard = impatient.acquire_lock("a").unwrap();
+    let refused = impatient.acquire_lock("b").unwrap_err();
+    assert!(matches!(refused, LockError::WouldBlock { .. }), "{refused}");
+    impatient.set_lock_timeout(Duration::from_millis(1));
+    let late = impatient.acquire_lock("b").unwrap_err();
+    assert!(matches!(late, LockError::Timeout(_)), "{late}");
+    impatient.release_lock(guard).unwrap();
+}
 
 #[test]
 fn lock_05_a_wait_of_100_ms_ends_in_a_timeout_and_never_before() {
@@ -65,7 +114,7 @@ fn lock_05_the_error_carries_holder_hold_place_and_who_is_ahead() {
             })
             .collect();
         let limit = Duration::from_millis(100);
-        let options = AcquireOptions::new().wait_limit(limit);
+        let options = AcquireOptions::new().timeout(limit);
         let last = scope.spawn(|| store.lock_with("dora", options));
         until_waiting(&store, 3);
         clock.advance(limit);
@@ -161,7 +210,7 @@ fn lock_06_a_million_races_of_grant_and_expiry_leak_nothing() {
                 1 => Duration::from_secs(600),
                 _ => Duration::from_nanos(1 + round * 37 % 1500),
             };
-            match store.lock_with("waiter", AcquireOptions::new().wait_limit(limit)) {
+            match store.lock_with("waiter", AcquireOptions::new().timeout(limit)) {
                 Ok(guard) => {
                     assert_eq!(store.current_lock().unwrap().lock_id, guard.id());
                     granted += 1;
@@ -200,7 +249,7 @@ fn lock_07_leaving_the_middle_of_the_line_disturbs_nobody() {
             let options = match nth % 3 {
                 0 => patient(),
                 1 => patient().cancel_token(&token),
-                _ => AcquireOptions::new().wait_limit(Duration::from_millis(10)),
+                _ => AcquireOptions::new().timeout(Duration::from_millis(10)),
             };
             let (store, order) = (&store, &order);
             waiters.push(scope.spawn(move || {
@@ -335,7 +384,7 @@ fn lock_16_no_limit_outlasts_a_century() {
         patient.join().unwrap().unwrap();
     });
     // A limit beyond what a clock can count is no limit, not a panic.
-    let options = AcquireOptions::new().wait_limit(Duration::MAX);
+    let options = AcquireOptions::new().timeout(Duration::MAX);
     drop(store.lock_with("x", options).unwrap());
 }
 

@@ -19,7 +19,7 @@ fn node_locks_01_nodes_can_be_released_by_id() {
         let id = guard.id();
         assert!(
             store
-                .begin_with(id)
+                .begin_under(id)
                 .is_err_and(|error| error == JoinError::NodesOnly { id })
         );
         assert!(store.release_lock(id).is_ok());

@@ -68,7 +68,7 @@ fn until_waiting(locks: &NodeLocks, count: usize) {
 }
 
 fn patient() -> AcquireOptions {
-    AcquireOptions::new().no_wait_limit()
+    AcquireOptions::new().no_timeout()
 }
 
 /// Asks in a thread of its own, and returns once the request waits for nodes.

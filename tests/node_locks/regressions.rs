@@ -42,11 +42,11 @@ fn of_two_who_make_a_node_with_a_generated_id_one_has_to_wait() {
     let id = store.generate_id().unwrap();
     let made = || NodeSpec::new("p").with_id(id.clone());
     let mut ann = store
-        .begin_on_as("ann", Scope::new(), patient().unbound())
+        .begin_on_with("ann", Scope::new(), patient().unbound())
         .unwrap();
     ann.create(made()).unwrap();
     let options = AcquireOptions::new().no_wait().unbound();
-    let mut bob = store.begin_on_as("bob", Scope::new(), options).unwrap();
+    let mut bob = store.begin_on_with("bob", Scope::new(), options).unwrap();
     let refused = bob.insert(made(), &node("b"), None);
     assert!(
         matches!(refused, Err(EditError::NotLocked { .. })),
@@ -132,7 +132,7 @@ fn a_timeout_names_the_holder_also_if_that_waits_itself() {
         ann
     });
     until_waiting(&locks, 1);
-    let limit = AcquireOptions::new().wait_limit(Duration::from_millis(100));
+    let limit = AcquireOptions::new().timeout(Duration::from_millis(100));
     let bob = ask_with(&store, "bob", Scope::new().write("a1"), limit);
     clock.advance(Duration::from_millis(100));
     let Err(LockError::Timeout(evidence)) = bob.join().unwrap() else {
@@ -174,7 +174,7 @@ fn a_set_asked_for_while_its_node_moves_deadlocks_with_nobody() {
     let store = document();
     // Moves a1 from a to b.
     let mut mover = store
-        .begin_on_as("mover", Scope::new(), patient().unbound())
+        .begin_on_with("mover", Scope::new(), patient().unbound())
         .unwrap();
     let _other = take(&store, "other", Scope::new().write("elsewhere"));
     mover.move_node(&node("a"), &node("b"), None).unwrap();
@@ -199,7 +199,7 @@ fn an_id_of_the_store_s_own_form_can_be_kept_for_oneself() {
     let id = store.generate_id().unwrap();
     let _ann = take(&store, "ann", Scope::new().write(id.clone()));
     let options = AcquireOptions::new().no_wait().unbound();
-    let mut bob = store.begin_on_as("bob", Scope::new(), options).unwrap();
+    let mut bob = store.begin_on_with("bob", Scope::new(), options).unwrap();
     assert!(bob.create(NodeSpec::new("p").with_id(id)).is_err());
 }
 
@@ -208,11 +208,11 @@ fn an_id_of_the_store_s_own_form_can_be_kept_for_oneself() {
 fn an_edit_computed_from_an_outdated_read_can_be_tried_again() {
     let store = document();
     let mut ann = store
-        .begin_on_as("ann", Scope::new(), patient().unbound())
+        .begin_on_with("ann", Scope::new(), patient().unbound())
         .unwrap();
     let len = doclock::View::text_of(&ann, &node("a1")).unwrap().len();
     let mut bob = store
-        .begin_on_as("bob", Scope::new(), patient().unbound())
+        .begin_on_with("bob", Scope::new(), patient().unbound())
         .unwrap();
     bob.set_text(&node("a1"), "").unwrap();
     bob.commit().unwrap();
@@ -248,14 +248,14 @@ fn fencing_tokens_rise_on_each_node() {
 fn the_commit_of_who_was_revoked_says_so_and_not_that_it_conflicts() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut ann = store
-        .begin_on_as("ann", Scope::new().write("a1"), patient().unbound())
+        .begin_on_with("ann", Scope::new().write("a1"), patient().unbound())
         .unwrap();
     ann.set_text(&node("a1"), "late").unwrap();
     assert!(doclock::View::text_of(&ann, &node("a2")).is_ok());
     let bob = {
         let store = store.clone();
         thread::spawn(move || {
-            let mut bob = store.begin_on_as("bob", Scope::new().write("a1"), patient())?;
+            let mut bob = store.begin_on_with("bob", Scope::new().write("a1"), patient())?;
             bob.set_text(&node("a1"), "in time").unwrap();
             bob.set_text(&node("a2"), "as well").unwrap();
             Ok::<_, LockError>(bob.commit().unwrap())
@@ -283,7 +283,7 @@ fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
     for read in reads {
         let store = document();
         let scope = Scope::new().write("a1");
-        let mut ann = store.begin_on_as("ann", scope, patient()).unwrap();
+        let mut ann = store.begin_on_with("ann", scope, patient()).unwrap();
         read(&ann);
         read(&ann);
         ann.set_text(&node("a1"), "x").unwrap();

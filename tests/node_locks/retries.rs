@@ -43,7 +43,7 @@ impl Meeting {
             let options = AcquireOptions::new().unbound();
             let mut bob = self
                 .store
-                .begin_on_as("bob", Scope::new(), options)
+                .begin_on_with("bob", Scope::new(), options)
                 .unwrap();
             bob.set_text(&node("a1"), "Bob").unwrap();
             bob.commit().unwrap();
@@ -117,7 +117,9 @@ fn node_locks_06_an_outdated_read_of_a_before_hook_is_tried_again() {
 fn by_hand<E: Transient + From<TransactionError> + From<LockError> + From<CommitError>>() {
     let meeting = Meeting::new();
     retry(5, || -> Result<(), E> {
-        let mut ann = meeting.store.begin_on_as("ann", Scope::new(), patient())?;
+        let mut ann = meeting
+            .store
+            .begin_on_with("ann", Scope::new(), patient())?;
         ann.run([nested(&meeting)])?;
         ann.commit()?;
         Ok(())
@@ -231,12 +233,12 @@ fn reentrant() -> LockError {
 fn conflict() -> CommitError {
     let store = document();
     let mut ann = store
-        .begin_on_as("ann", Scope::new().write("a1"), patient().unbound())
+        .begin_on_with("ann", Scope::new().write("a1"), patient().unbound())
         .unwrap();
     let seen = ann.text_of(&node("b1")).unwrap();
     ann.set_text(&node("a1"), seen).unwrap();
     let mut bob = store
-        .begin_on_as("bob", Scope::new().write("b1"), patient().unbound())
+        .begin_on_with("bob", Scope::new().write("b1"), patient().unbound())
         .unwrap();
     bob.set_text(&node("b1"), "changed").unwrap();
     bob.commit().unwrap();

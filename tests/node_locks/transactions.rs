@@ -16,7 +16,7 @@ use super::{blocked, document, node, take};
 
 fn on(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> Transaction {
     let options = AcquireOptions::new().no_wait().unbound();
-    store.begin_on_as(owner, scope, options).unwrap()
+    store.begin_on_with(owner, scope, options).unwrap()
 }
 
 fn text(store: &DataStore, id: &str) -> String {

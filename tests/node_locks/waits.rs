@@ -17,7 +17,7 @@ fn node_locks_01_a_wait_ends_with_its_limit_and_tells_whom_it_was_for() {
     let (store, clock) = timed();
     let holder = take(&store, "holder", Scope::new().write("a1"));
     let before = ask(&store, "before", Scope::new().write("a1"));
-    let limit = AcquireOptions::new().wait_limit(Duration::from_millis(100));
+    let limit = AcquireOptions::new().timeout(Duration::from_millis(100));
     let timed = ask_with(&store, "ann", Scope::new().read("a1").read("b1"), limit);
     clock.advance(Duration::from_millis(99));
     assert_eq!(
@@ -207,7 +207,7 @@ fn node_locks_01_a_limit_on_holding_frees_what_others_wait_for() {
 fn node_locks_01_a_limit_on_holding_frees_the_whole_as_well() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut slow = store
-        .begin_on_as("slow", Scope::new().write("a1"), patient().unbound())
+        .begin_on_with("slow", Scope::new().write("a1"), patient().unbound())
         .unwrap();
     slow.set_text(&node("a1"), "never seen").unwrap();
     let beside = take(&store, "beside", Scope::new().write("b1"));

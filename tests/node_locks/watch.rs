@@ -31,7 +31,7 @@ fn lock_10_the_watch_over_a_node_passes_on_when_those_on_watch_leave() {
             .map(|_| {
                 let options = match ends_by_token {
                     true => patient().cancel_token(&token),
-                    false => AcquireOptions::new().wait_limit(SECOND / 2),
+                    false => AcquireOptions::new().timeout(SECOND / 2),
                 };
                 ask_with(&store, "leaving", writes("a1"), options)
             })

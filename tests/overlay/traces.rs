@@ -99,7 +99,7 @@ pub(crate) const ENDINGS: [(&str, Ending); 9] = [
     }),
     ("rollback under a lock held by id", |store, actions| {
         let lock = store.acquire_lock("ann").unwrap();
-        perform(store.begin_with(lock).unwrap(), actions).rollback();
+        perform(store.begin_under(lock).unwrap(), actions).rollback();
         store.release_lock(lock).unwrap();
     }),
     ("error in an operation", |store, actions| {

@@ -64,7 +64,7 @@ const ENDINGS: [(&str, Ending); 6] = [
     }),
     ("rollback under a lock held by id", |store, steps| {
         let lock = store.acquire_lock("ann").unwrap();
-        let mut transaction = store.begin_with(lock).unwrap();
+        let mut transaction = store.begin_under(lock).unwrap();
         run(&mut transaction, steps);
         transaction.rollback();
         store.release_lock(lock).unwrap();

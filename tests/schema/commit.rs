@@ -569,7 +569,7 @@ fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
 fn tree_06_a_lock_that_was_joined_stays_held_when_a_commit_is_refused() {
     let store = store();
     let lock = store.acquire_lock("front end").unwrap();
-    let mut on = store.begin_with(lock).unwrap();
+    let mut on = store.begin_under(lock).unwrap();
     on.delete(&id("ht")).unwrap();
     assert!(on.commit().is_err());
     assert_eq!(store.current_lock().map(|held| held.lock_id), Some(lock));
@@ -578,7 +578,7 @@ fn tree_06_a_lock_that_was_joined_stays_held_when_a_commit_is_refused() {
 }
 
 fn commit_under(store: &DataStore, lock: doclock::LockId) {
-    let mut on = store.begin_with(lock).unwrap();
+    let mut on = store.begin_under(lock).unwrap();
     on.insert_text(&id("ht"), 0, "x").unwrap();
     on.commit().unwrap();
 }

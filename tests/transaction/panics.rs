@@ -158,7 +158,7 @@ fn lock_11_a_panic_under_a_lock_held_by_id_rolls_back_and_leaves_the_lock_to_its
     let (index, _) = panicked(manager(&store).execute_under(lock, [torn]).unwrap_err());
     assert_eq!(index, 0);
     caught(|| {
-        let mut transaction = store.begin_with(lock).unwrap();
+        let mut transaction = store.begin_under(lock).unwrap();
         transaction.delete(&id("note")).unwrap();
         panic!("torn, too");
     });
@@ -228,7 +228,7 @@ fn lock_12_code_under_a_lock_that_another_thread_acquired_is_told_at_once() {
     let lock = thread::scope(|scope| scope.spawn(acquire).join().unwrap());
     let inner = store.clone();
     let ask = op(move |_| {
-        let options = AcquireOptions::new().wait_limit(Duration::from_millis(20));
+        let options = AcquireOptions::new().timeout(Duration::from_millis(20));
         inner.lock_with("inner", options).map(drop)
     });
     let (_, _, cause) = failed(manager(&store).execute_under(lock, [ask]).unwrap_err());

@@ -104,7 +104,7 @@ struct Request {
 impl Request {
     /// Asks, waits, and is done.
     fn make(self) -> std::result::Result<(), TransactionError> {
-        let options = AcquireOptions::new().no_wait_limit();
+        let options = AcquireOptions::new().no_timeout();
         match self.list {
             Some(list) => self.manager.execute_with(list, options).map(drop),
             None => Ok(self.store.lock_with(&self.owner, options).map(drop)?),
@@ -206,7 +206,7 @@ fn started<'scope, 'env: 'scope>(
 fn wait_once() {
     let store = DataStore::new();
     let _held = store.lock_with("holder", AcquireOptions::new().unbound());
-    let options = AcquireOptions::new().wait_limit(Duration::from_millis(1));
+    let options = AcquireOptions::new().timeout(Duration::from_millis(1));
     let _timeout = store.lock_with("waiter", options);
 }
 

@@ -179,7 +179,7 @@ impl<V> Lines<V> {
     }
 
     /// Whose turn is next. It holds the key now.
-    pub(super) fn hand_over(&mut self) -> Option<Turn> {
+    pub(super) fn without_combining(&mut self) -> Option<Turn> {
         self.turns.give_back(&());
         self.turns.next()
     }

@@ -39,7 +39,7 @@ impl<K: 'static, V: Send + 'static> Execution<K, V> {
 impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     /// Waits until the task ends, and returns a clone of its result.
     ///
-    /// Blocks until then, or until the lock's wait limit has passed; of a result and a limit that race, the result wins. All
+    /// Blocks until then, or until the lock's timeout has passed; of a result and a limit that race, the result wins. All
     /// who joined get their clones, which the executing thread makes before it returns from its call, after it has handed the
     /// key on.
     ///

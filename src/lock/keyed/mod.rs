@@ -69,7 +69,7 @@ use shared::{Shared, Standing};
 /// Per key, strictly first in, first out: the end of a task names the next in the same step, and
 /// nobody comes in between. A request that gives up or is cancelled leaves the line from wherever
 /// it stands. [Priorities](AcquireOptions::priority) have no effect here, nor has
-/// [`hand_over`](AcquireOptions::hand_over), and [`unbound`](AcquireOptions::unbound) neither: a
+/// [`without_combining`](AcquireOptions::without_combining), and [`unbound`](AcquireOptions::unbound) neither: a
 /// task is executed by one thread, which cannot wait for itself. Between keys there is no order.
 ///
 /// # Waiting
@@ -138,7 +138,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// returns.
     ///
     /// Blocks while others are before it: for as long as that takes, unless the lock has a
-    /// [wait limit](KeyedOptions::wait_limit).
+    /// [timeout](KeyedOptions::timeout).
     ///
     /// # Errors
     ///
@@ -361,7 +361,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// Turns that are reserved count as tasks. What comes after does not: neither is it waited for,
     /// nor does it have to wait (of what comes in the very moment of the call, some may be). So for
     /// a shutdown, have no more tasks come, and call this. Blocks for as long as that takes, unless
-    /// the lock has a [wait limit](KeyedOptions::wait_limit).
+    /// the lock has a [timeout](KeyedOptions::timeout).
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::time::Clock;
 /// use doclock::lock::keyed::{KeyedLock, KeyedOptions};
 /// use std::time::Duration;
 ///
-/// let options = KeyedOptions::new().wait_limit(Duration::from_secs(1)).queue_bound(100);
+/// let options = KeyedOptions::new().timeout(Duration::from_secs(1)).queue_bound(100);
 /// let accounts: KeyedLock<u64> = KeyedLock::with_options(options);
 /// # accounts.execute_exclusive(&1, || ())?;
 /// # Ok::<(), doclock::lock::LockError>(())
@@ -19,7 +19,7 @@ use crate::time::Clock;
 #[must_use]
 pub struct KeyedOptions {
     pub(super) clock: Clock,
-    pub(super) wait_limit: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     pub(super) queue_bound: Option<usize>,
 }
 
@@ -31,8 +31,8 @@ impl KeyedOptions {
 
     /// How long whoever waits for anything of this lock does, unless it says otherwise; zero not at all, `None` without limit.
     /// No limit unless set: a task that is given to the lock is to be executed, however many are there before it.
-    pub fn wait_limit(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.wait_limit = limit.into();
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.timeout = limit.into();
         self
     }
 

@@ -346,7 +346,7 @@ impl Book {
         });
         if let Some(lines) = &mut holder.lines {
             news.joiners = lines.part();
-            if let Some(Turn { waiter, generation }) = lines.hand_over() {
+            if let Some(Turn { waiter, generation }) = lines.without_combining() {
                 self.counts.acquisitions += 1;
                 news.wait = Some(now - waiter.since);
                 let asker = waiter.request.asker();

@@ -52,7 +52,7 @@ pub(super) struct Shared<K, V> {
     /// Which lock this is, in its ids.
     lock: u32,
     pub(super) clock: Clock,
-    wait_limit: options::Limit,
+    timeout: options::Limit,
     queue_bound: usize,
     pub(super) figures: Mutex<{ rank::FIGURES }, Figures>,
     first: Mutex<{ rank::KEYS }, Shard<K, V>>,
@@ -89,7 +89,7 @@ impl<K, V> Shared<K, V> {
             gathered: AtomicU64::new(u64::MAX),
             others: OnceLock::new(),
             lock,
-            wait_limit: options::Limit::new(options.wait_limit),
+            timeout: options::Limit::new(options.timeout),
             queue_bound: options.queue_bound.unwrap_or(usize::MAX),
             figures: Mutex::default(),
             clock,
@@ -230,7 +230,7 @@ impl<K, V> Shared<K, V> {
 
     /// How long a request waits that is made in this way.
     pub(super) fn limit(&self, options: &AcquireOptions) -> Option<Duration> {
-        options.limit(self.wait_limit.get())
+        options.limit(self.timeout.get())
     }
 
     /// That limit, and when it will have passed if it begins now.

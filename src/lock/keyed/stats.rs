@@ -82,7 +82,7 @@ pub struct KeyedStats {
     pub total_releases: u64,
     /// Requests to share the result of a running task.
     pub total_joins: u64,
-    /// Requests that gave up when their wait limit passed, of whatever kind.
+    /// Requests that gave up when their timeout passed, of whatever kind.
     pub total_timeouts: u64,
     /// Requests that a token withdrew or refused, of whatever kind.
     pub total_cancellations: u64,

@@ -54,7 +54,7 @@ impl<K: 'static, V: 'static> Turn<K, V> {
 impl<K: Send + 'static, V: 'static> Turn<K, V> {
     /// Waits for the turn, executes the task in the calling thread, and hands the key on.
     ///
-    /// Blocks until all tasks that asked earlier for the same key have ended, or until the wait limit has passed that began
+    /// Blocks until all tasks that asked earlier for the same key have ended, or until the timeout has passed that began
     /// with the reservation. A turn that has come by then stays one, however late this is called.
     ///
     /// # Errors

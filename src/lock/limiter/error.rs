@@ -10,7 +10,7 @@ use crate::lock::info::Millis;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimiterError {
-    /// Its wait limit passed first.
+    /// Its timeout passed first.
     #[error("No slot for {} within {}: {call}", Brief(&.call.key), Millis(*.limit))]
     Timeout {
         /// The limit that passed.

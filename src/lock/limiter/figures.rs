@@ -136,7 +136,7 @@ pub struct LimiterFigures {
     pub declined: u64,
     /// Calls that take more slots than there ever are.
     pub too_heavy: u64,
-    /// Calls whose wait limit passed before they were granted.
+    /// Calls whose timeout passed before they were granted.
     pub timed_out: u64,
     /// Calls that were cancelled before they were granted.
     pub cancelled: u64,

@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// # Blocking
 ///
 /// [`run`](Self::run) and [`acquire`](Self::acquire) block the calling thread until the grant, a
-/// withdrawal, or the end of the wait limit (five seconds unless set otherwise). All else does not
+/// withdrawal, or the end of the timeout (five seconds unless set otherwise). All else does not
 /// wait. The limit is on waiting: how long a call may take once it runs is its own affair, and its
 /// [`Signal`] tells it when it is no longer wanted.
 ///
@@ -110,7 +110,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 ///
 /// // While one call runs, the next waits, or does not.
 /// let permit = limiter.acquire("payments")?;
-/// let impatient = Call::to("payments").wait_limit(Duration::from_millis(1));
+/// let impatient = Call::to("payments").timeout(Duration::from_millis(1));
 /// let error = limiter.run(impatient, |_| "paid twice").unwrap_err();
 /// assert!(matches!(error, LimiterError::Timeout { .. }));
 /// assert_eq!(
@@ -126,7 +126,7 @@ struct Shared<K: LimiterKey> {
     state: Mutex<{ rank::KEYS }, State<K, Caller>>,
     hashing: RandomState,
     clock: Clock,
-    wait_limit: Option<Duration>,
+    timeout: Option<Duration>,
     queue_bound: Option<usize>,
 }
 
@@ -152,7 +152,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             state: Mutex::new(state),
             hashing,
             clock,
-            wait_limit: options.wait_limit,
+            timeout: options.timeout,
             queue_bound: options.queue_bound,
         }))
     }
@@ -183,7 +183,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         task: impl FnOnce(&Signal) -> R,
     ) -> Result<R, LimiterError> {
         let call = call.into();
-        let limit = call.wait.or(self.0.wait_limit);
+        let limit = call.wait.or(self.0.timeout);
         let slots = Held::of(self, call, limit, |slots| slots)?;
         assert_unlocked("a call is made");
         Ok(task(&slots.signal))
@@ -215,7 +215,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Acquires the slots of a call for the life of the returned permit.
     ///
-    /// Blocks until the grant, a withdrawal, or the end of the wait limit.
+    /// Blocks until the grant, a withdrawal, or the end of the timeout.
     ///
     /// # Errors
     ///
@@ -234,7 +234,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// ```
     pub fn acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
         let call = call.into();
-        let limit = call.wait.or(self.0.wait_limit);
+        let limit = call.wait.or(self.0.timeout);
         Held::of(self.clone(), call, limit, Permit)
     }
 
@@ -381,7 +381,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         }
     }
 
-    /// Lets the wait limit pass of who waits at this place (from 1) for a key: the very code that a
+    /// Lets the timeout pass of who waits at this place (from 1) for a key: the very code that a
     /// waiter runs when its deadline comes.
     #[cfg(loom)]
     #[doc(hidden)]

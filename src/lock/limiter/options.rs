@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Aimd;
 use crate::lock::discard::Discard;
 use crate::lock::options::WaitLimit;
-use crate::lock::{CancelToken, LockSettings};
+use crate::lock::{CancelToken, LockOptions};
 use crate::time::Clock;
 
 /// Settings of a new [`InFlightLimiter`](super::InFlightLimiter).
@@ -19,7 +19,7 @@ use crate::time::Clock;
 ///     .adaptive("search", Aimd::new(Duration::from_millis(50)))
 ///     .global_limit(16)
 ///     .queue_bound(64)
-///     .wait_limit(Duration::from_millis(200));
+///     .timeout(Duration::from_millis(200));
 /// let limiter = InFlightLimiter::with_options(options);
 /// assert_eq!(limiter.load(&"payments").limit, 4);
 /// assert_eq!(limiter.load(&"shipping").limit, 8);
@@ -31,7 +31,7 @@ pub struct LimiterOptions<K> {
     pub(super) keys: Vec<(K, Rule)>,
     pub(super) global_limit: Option<usize>,
     pub(super) queue_bound: Option<usize>,
-    pub(super) wait_limit: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     pub(super) clock: Clock,
 }
 
@@ -50,7 +50,7 @@ impl<K: PartialEq> LimiterOptions<K> {
             keys: Vec::new(),
             global_limit: None,
             queue_bound: None,
-            wait_limit: Some(LockSettings::DEFAULT_WAIT_LIMIT),
+            timeout: Some(LockOptions::DEFAULT_TIMEOUT),
             clock: Clock::system(),
         }
     }
@@ -92,8 +92,8 @@ impl<K: PartialEq> LimiterOptions<K> {
     }
 
     /// How long a call waits unless it says otherwise: zero not at all, `None` without limit. Five seconds unless set.
-    pub fn wait_limit(mut self, limit: impl Into<Option<Duration>>) -> Self {
-        self.wait_limit = limit.into();
+    pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.timeout = limit.into();
         self
     }
 
@@ -112,7 +112,7 @@ impl<K: PartialEq> LimiterOptions<K> {
 ///
 /// let limiter = InFlightLimiter::new(4);
 /// limiter.run("payments", |_| ())?;
-/// let call = Call::to("payments").weight(2).wait_limit(Duration::from_millis(50)).queue_bound(8);
+/// let call = Call::to("payments").weight(2).timeout(Duration::from_millis(50)).queue_bound(8);
 /// limiter.run(call, |_| ())?;
 /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
 /// ```
@@ -148,13 +148,13 @@ impl<K> Call<K> {
     }
 
     /// Gives up after waiting for this long. Zero means not to wait at all. How long the call itself takes is not limited.
-    pub fn wait_limit(mut self, limit: Duration) -> Self {
+    pub fn timeout(mut self, limit: Duration) -> Self {
         self.wait = WaitLimit::Of(Some(limit));
         self
     }
 
     /// Waits for as long as it takes.
-    pub fn no_wait_limit(mut self) -> Self {
+    pub fn no_timeout(mut self) -> Self {
         self.wait = WaitLimit::Of(None);
         self
     }

@@ -117,7 +117,7 @@ impl FifoLock {
     ) -> Result<(Grant, Option<Limit>), LockError> {
         let shared = &self.0;
         let request = Arc::new(Request::new(asker, None));
-        let waits = options.limit(shared.wait_limit.get());
+        let waits = options.limit(shared.timeout.get());
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,

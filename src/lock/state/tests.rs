@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::revoking::REMEMBERED;
 use super::*;
-use crate::lock::LockSettings;
+use crate::lock::LockOptions;
 use crate::time::ManualClock;
 
 const MS: Duration = Duration::from_millis(1);
@@ -18,7 +18,7 @@ struct Taken {
 impl Taken {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let tempo = Tempo::new(&LockSettings::default().clock);
+        let tempo = Tempo::new(&LockOptions::default().clock);
         let state = State::new(1, 64, tempo);
         Self { state, clock }
     }

@@ -112,7 +112,7 @@ fn one_request_can_opt_out_of_working_for_others() {
     let (pausing, inside) = pause();
     let manager = TransactionManager::new(store.clone());
     let holder =
-        std::thread::spawn(move || manager.execute_with(pausing, any_thread().hand_over()));
+        std::thread::spawn(move || manager.execute_with(pausing, any_thread().without_combining()));
     let server = inside.entered();
     let (pausing, first) = pause();
     let scene = Scene {
@@ -128,7 +128,7 @@ fn one_request_can_opt_out_of_working_for_others() {
     let note = notes.note(1);
     lists.push(scene.join(move |store| {
         let manager = TransactionManager::new(store.clone());
-        manager.execute_with(note, any_thread().hand_over())
+        manager.execute_with(note, any_thread().without_combining())
     }));
     lists.push(scene.list("w", notes.note(2)));
     inside.resume();

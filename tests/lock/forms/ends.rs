@@ -119,7 +119,7 @@ fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
         };
         for options in [any_thread(), patient()] {
             is_refused(&store.lock_with("again", options.clone()).unwrap_err());
-            is_refused(&store.begin_as("again", options).unwrap_err());
+            is_refused(&store.begin_with("again", options).unwrap_err());
         }
         let manager = TransactionManager::for_owner(store.clone(), "again");
         match manager.execute_with(act(|_| ()), any_thread()).unwrap_err() {

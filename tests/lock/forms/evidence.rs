@@ -47,13 +47,13 @@ fn lock_05_a_list_names_the_list_that_keeps_it_waiting(form: Form) {
     scene.clock.advance(7 * MS);
     let ahead = scene.join(|store| {
         let manager = TransactionManager::for_owner(store.clone(), "ben");
-        let options = any_thread().no_wait_limit().label("import");
+        let options = any_thread().no_timeout().label("import");
         (manager.execute_with(create(), options), line!())
     });
     scene.clock.advance(2 * MS);
     let last = scene.join(|store| {
         let editor = Editor::new(store.clone(), "cem");
-        let options = AcquireOptions::new().wait_limit(10 * MS);
+        let options = AcquireOptions::new().timeout(10 * MS);
         dsl::transaction(&editor, create())
             .options(options)
             .commit()
@@ -95,7 +95,7 @@ const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
     |store, _, _| (drop(store.lock("w").unwrap()), line!()).1,
     |store, _, _| (drop(store.lock_with("w", patient()).unwrap()), line!()).1,
     |store, _, _| (drop(store.begin("w").unwrap()), line!()).1,
-    |store, _, _| (drop(store.begin_as("w", patient()).unwrap()), line!()).1,
+    |store, _, _| (drop(store.begin_with("w", patient()).unwrap()), line!()).1,
     |store, _, _| (free(store, store.acquire_lock("w").unwrap()), line!()).1,
     |store, _, _| (free(store, store.acquire_lock_with("w", patient()).unwrap()), line!()).1,
     |_, _, manager| (drop(manager.execute(nothing()).unwrap()), line!()).1,
@@ -176,7 +176,7 @@ fn lock_08_a_long_line_of_lists_is_listed_while_others_come_and_go(form: Form) {
     let (over, theirs) = (Arc::clone(&done), scene.store.clone());
     let coming = thread::spawn(move || {
         while !over.load(Ordering::SeqCst) {
-            let options = AcquireOptions::new().wait_limit(Duration::from_nanos(1));
+            let options = AcquireOptions::new().timeout(Duration::from_nanos(1));
             let refused = options.queue_bound(0);
             theirs.lock_with("x", refused).unwrap_err();
             let token = CancelToken::new();

@@ -116,8 +116,8 @@ fn lock_09_each_end_of_a_list_is_counted_under_its_name(form: Form) {
             TransactionManager::new(store.clone()).execute_with(act(|_| ()), options)
         })
     };
-    let timed = join(any_thread().wait_limit(10 * MS));
-    let cancelled = join(any_thread().no_wait_limit().cancel_token(&token));
+    let timed = join(any_thread().timeout(10 * MS));
+    let cancelled = join(any_thread().no_timeout().cancel_token(&token));
     let manager = TransactionManager::new(scene.store.clone());
     let rejected = manager.execute_with(act(|_| ()), any_thread()).unwrap_err();
     assert!(matches!(

@@ -107,13 +107,13 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
                 .unwrap();
         }
         Kind::Lists("timed") => {
-            let options = any_thread().wait_limit(Duration::from_secs(1));
+            let options = any_thread().timeout(Duration::from_secs(1));
             let manager = TransactionManager::new(store.clone());
             manager.execute_with(notes.note(nth), options).unwrap();
         }
         Kind::Lists(_) => {
             let token = CancelToken::new();
-            let options = any_thread().no_wait_limit().cancel_token(&token);
+            let options = any_thread().no_timeout().cancel_token(&token);
             let manager = TransactionManager::new(store.clone());
             let key = format!("key {nth}");
             manager.execute_once(key, notes.note(nth), options).unwrap();
@@ -133,7 +133,7 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
             transaction.commit().unwrap();
         }
         Kind::Timed => {
-            let options = patient().wait_limit(Duration::from_secs(1));
+            let options = patient().timeout(Duration::from_secs(1));
             let _guard = store.lock_with("w", options).unwrap();
             notes.add(nth);
         }
@@ -223,7 +223,7 @@ fn granted(form: Form, bound: u32, priorities: &[Priority]) -> Vec<usize> {
         .map(|(nth, &priority)| {
             let (note, notes) = (notes.note(nth), notes.clone());
             scene.join(move |store| {
-                let options = any_thread().no_wait_limit().priority(priority);
+                let options = any_thread().no_timeout().priority(priority);
                 if nth % 3 == 2 {
                     let _guard = store.lock_with("w", options).unwrap();
                     notes.add(nth);

@@ -101,7 +101,7 @@ fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
                 }
             });
             holding
-                .execute_with(holds, any_thread().no_wait_limit())
+                .execute_with(holds, any_thread().no_timeout())
                 .unwrap();
             until(&|| at.load(Ordering::SeqCst) == 2 * round + 2);
         }
@@ -116,7 +116,7 @@ fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
         let counting = act(move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
         });
-        let options = any_thread().wait_limit(limit);
+        let options = any_thread().timeout(limit);
         match manager.execute_with(counting, options) {
             Ok(_) => ran += 1,
             Err(TransactionError::Lock(LockError::Timeout(evidence))) => {
@@ -153,7 +153,7 @@ fn lock_07_lists_that_leave_the_middle_of_the_line_disturb_nobody(form: Form) {
             let options = match nth % 3 {
                 0 => any_thread(),
                 1 => any_thread().cancel_token(&token),
-                _ => any_thread().wait_limit(limit),
+                _ => any_thread().timeout(limit),
             };
             let note = notes.note(nth);
             scene.join(move |store| {
@@ -215,7 +215,7 @@ fn lock_07_ten_thousand_cancelled_lists_leave_no_entry(form: Form) {
                             canceller.cancel();
                         });
                         go.send(()).unwrap();
-                        let options = any_thread().no_wait_limit().cancel_token(&token);
+                        let options = any_thread().no_timeout().cancel_token(&token);
                         let result = manager.execute_with(counting, options).unwrap_err();
                         let TransactionError::Lock(LockError::Cancelled(_)) = result else {
                             panic!("{result:?}");
@@ -251,7 +251,7 @@ fn lock_07_what_a_cancelled_list_captured_is_dropped_by_its_submitter() {
         let token = CancelToken::new();
         let notes = Notes::new();
         let captured = Dropped(notes.clone());
-        let options = any_thread().no_wait_limit().cancel_token(&token);
+        let options = any_thread().no_timeout().cancel_token(&token);
         let list = scene.join(move |store| {
             let capturing = act(move |_| {
                 let _kept = &captured;

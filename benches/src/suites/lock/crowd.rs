@@ -163,7 +163,7 @@ fn cancel_in_the_middle(waiters: &mut Waiters, leaving: usize, times: &mut Vec<f
 
 /// In line for no longer than it takes to join it.
 fn at_once() -> AcquireOptions {
-    AcquireOptions::new().wait_limit(Duration::from_nanos(1))
+    AcquireOptions::new().timeout(Duration::from_nanos(1))
 }
 
 /// What came of it, and the nanoseconds that it took.

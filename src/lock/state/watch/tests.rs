@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::lock::{AcquireOptions, FifoLock, LockSettings};
+use crate::lock::{AcquireOptions, FifoLock, LockOptions};
 use crate::time::ManualClock;
 
 const LIMIT: Duration = Duration::from_millis(5);
@@ -13,20 +13,18 @@ const NANO: Duration = Duration::from_nanos(1);
 /// So many threads wait while others hold the lock one after another, each almost as long as it may. How often a waiter looked.
 fn looks(waiters: usize, holds: usize) -> usize {
     let clock = ManualClock::new();
-    let lock = FifoLock::with_settings(LockSettings {
+    let lock = FifoLock::with_options(LockOptions {
         clock: clock.clock(),
-        wait_limit: None,
+        timeout: None,
         hold_limit: Some(LIMIT),
-        ..LockSettings::default()
+        ..LockOptions::default()
     });
-    let mut held = lock
-        .acquire("first", AcquireOptions::new().unbound())
-        .unwrap();
+    let mut held = lock.acquire_lock("first").unwrap();
     let (grants, granted) = mpsc::channel();
     let threads: Vec<_> = (1..=waiters)
         .map(|place| {
             let (theirs, grants) = (lock.clone(), grants.clone());
-            let wait = move || grants.send(theirs.acquire("waiter", Default::default()).unwrap());
+            let wait = move || grants.send(theirs.acquire_lock("waiter").unwrap());
             let thread = thread::Builder::new()
                 .stack_size(64 * 1024)
                 .spawn(wait)
@@ -39,18 +37,18 @@ fn looks(waiters: usize, holds: usize) -> usize {
         .collect();
     for _ in 0..holds {
         clock.advance(LIMIT - NANO);
-        lock.release(held).unwrap();
+        lock.release_lock(held).unwrap();
         held = granted.recv().unwrap();
     }
     for _ in holds..waiters {
-        lock.release(held).unwrap();
+        lock.release_lock(held).unwrap();
         held = granted.recv().unwrap();
     }
-    lock.release(held).unwrap();
+    lock.release_lock(held).unwrap();
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap().unwrap());
-    assert_eq!(lock.stats().total_revocations, 0, "all kept the limit");
+    assert_eq!(lock.lock_stats().total_revocations, 0, "all kept the limit");
     let state = lock.0.state.lock();
     state.watch.as_ref().map_or(0, |watch| watch.looks)
 }

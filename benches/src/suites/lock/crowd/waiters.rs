@@ -32,7 +32,7 @@ impl Waiters {
         let mut waiting = Vec::with_capacity(count);
         for _ in 0..count {
             let token = CancelToken::new();
-            let options = AcquireOptions::new().no_wait_limit().cancel_token(&token);
+            let options = AcquireOptions::new().no_timeout().cancel_token(&token);
             let store = store.clone();
             let wait = move || store.lock_with("waiter", options).map(drop);
             let Ok(thread) = thread::Builder::new().stack_size(STACK).spawn(wait) else {
