@@ -4,10 +4,11 @@
 //! cargo run --release --example bank -- [--transfers N] [--tellers N] [--seed N]
 //! ```
 //!
-//! Each transfer leases both accounts, reads both balances, is away for a moment as if it asked somebody else, and then writes both in one
-//! transaction that requires the lease. Who finds an account leased is told by whom and for how much longer, and tries again. Some
-//! requests come twice, and get their first answer. Some tellers die in the middle: their leases expire, others take over, and what
-//! the dead still send is refused.
+//! Each transfer leases both accounts, reads both balances, is away for a moment as if it asked
+//! somebody else, and then writes both in one transaction that requires the lease. Who finds an
+//! account leased is told by whom and for how much longer, and tries again. Some requests come
+//! twice, and get their first answer. Some tellers die in the middle: their leases expire, others
+//! take over, and what the dead still send is refused.
 //!
 //! Ends with 0 if the sum is what it was, with 1 if it is not, or with 2 if the input was bad.
 
@@ -251,7 +252,8 @@ impl Bank {
         Ok(())
     }
 
-    /// Done when this returns, once. A teller that was so slow that its lease has ended begins again.
+    /// Done when this returns, once. A teller that was so slow that its lease has ended begins
+    /// again.
     fn carry_out(&self, teller: &str, transfer: &Transfer) -> Result<TransactionResult, Failure> {
         loop {
             let lease = self.lease(teller, transfer)?;
@@ -271,8 +273,8 @@ impl Bank {
         }
     }
 
-    /// Nobody hears of the teller until its leases have expired. Then another takes over and does the work; and the first, who
-    /// was only slow, wants to go on with what it read.
+    /// Nobody hears of the teller until its leases have expired. Then another takes over and does
+    /// the work; and the first, who was only slow, wants to go on with what it read.
     fn die_in_the_middle(&self, teller: &str, transfer: &Transfer) -> Result<(), Failure> {
         let old = self.lease(&format!("{teller} (dead)"), transfer)?;
         let stale = self.ask_somebody(transfer);

@@ -4,10 +4,11 @@
 //! cargo run --release --example downstreams -- [--millis N] [--limit N] [--json]
 //! ```
 //!
-//! A service has a few worker threads, and calls that arrive at a steady pace, in turn for `payments`, `inventory` and `shipping`.
-//! `shipping` takes fifty times as long as the others. Without a limiter it soon has every worker, and whoever wants the others waits in
-//! the service's backlog. With a limiter it has as many as its limit says; what would exceed it is turned away at once, to be
-//! answered in some other way.
+//! A service has a few worker threads, and calls that arrive at a steady pace, in turn for
+//! `payments`, `inventory` and `shipping`. `shipping` takes fifty times as long as the others.
+//! Without a limiter it soon has every worker, and whoever wants the others waits in the service's
+//! backlog. With a limiter it has as many as its limit says; what would exceed it is turned away at
+//! once, to be answered in some other way.
 //!
 //! Ends with 0, or with 2 if the input was bad.
 
@@ -98,8 +99,8 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
     Ok(Some(options))
 }
 
-/// What became of the calls to each downstream: how long each took from its arrival, and how many were turned away or still
-/// waited in the backlog when the time was up.
+/// What became of the calls to each downstream: how long each took from its arrival, and how many
+/// were turned away or still waited in the backlog when the time was up.
 #[derive(Default)]
 struct Outcome {
     arrived: u32,

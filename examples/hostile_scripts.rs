@@ -1,7 +1,8 @@
 //! What the worst scripts cost that the default limits accept.
 //!
-//! Each script repeats an operation that looks at much: as often as is accepted, and once more. The table has how often that is, for
-//! how long the accepted script holds the lock, and which limit refuses the longer one.
+//! Each script repeats an operation that looks at much: as often as is accepted, and once more. The
+//! table has how often that is, for how long the accepted script holds the lock, and which limit
+//! refuses the longer one.
 //!
 //! ```text
 //! cargo run --release --example hostile_scripts

@@ -1,12 +1,14 @@
-//! A ledger that is fed by a broker which delivers some messages twice and more, while its workers crash.
+//! A ledger that is fed by a broker which delivers some messages twice and more, while its workers
+//! crash.
 //!
 //! ```text
 //! cargo run --release --example ledger -- [--events N] [--workers N] [--seed N] [--json]
 //! ```
 //!
-//! Each event of the day moves money from the till to an account: two writes, in one transaction. Some handlers crash between
-//! the two, some fail because a service is away, some messages cannot be read, and one worker claims three events and
-//! hangs. In the end each event that could be read is in the ledger once. Then the whole day is delivered again.
+//! Each event of the day moves money from the till to an account: two writes, in one transaction.
+//! Some handlers crash between the two, some fail because a service is away, some messages cannot
+//! be read, and one worker claims three events and hangs. In the end each event that could be read
+//! is in the ledger once. Then the whole day is delivered again.
 //!
 //! Ends with 0; with 1 if the ledger is wrong; with 2 if the input was bad.
 

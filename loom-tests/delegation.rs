@@ -265,7 +265,8 @@ fn delegation_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
         });
 }
 
-/// Three lists that wait while `a` is executed: whose thread executes which, by their places in line.
+/// Three lists that wait while `a` is executed: whose thread executes which, by their places in
+/// line.
 fn who_executes(run: &Run, options: StoreOptions, of_a: AcquireOptions, expected: [&str; 3]) {
     let site = Site::new(run, options);
     let start = {
@@ -335,9 +336,10 @@ fn delegation_is_not_done_by_a_thread_that_hands_over() {
     });
 }
 
-/// Two are answered and sleep on until the batch ends: then one is woken, and wakes the other. Meanwhile the limit of one of
-/// them passes: it is awake by itself, and may be gone when it is its turn to wake somebody; or it comes too late to leave the line,
-/// and sleeps again, now without a limit.
+/// Two are answered and sleep on until the batch ends: then one is woken, and wakes the other.
+/// Meanwhile the limit of one of them passes: it is awake by itself, and may be gone when it is its
+/// turn to wake somebody; or it comes too late to leave the line, and sleeps again, now without a
+/// limit.
 #[test]
 fn delegation_wakes_all_who_slept_although_some_awoke_by_themselves() {
     Model::new("relay against a limit", 3)

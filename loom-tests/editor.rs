@@ -1,4 +1,5 @@
-//! Races between editors of one store: commits that move the selection and the history of the others.
+//! Races between editors of one store: commits that move the selection and the history of the
+//! others.
 
 use std::sync::Arc;
 

@@ -141,7 +141,8 @@ fn inbox_an_effect_is_seen_with_its_mark_or_not_at_all() {
     model.check(|run| {
         let (inbox, _clock) = inbox();
         let worker = worker(run, &inbox);
-        // Neither ever goes away again. So if the second look misses what the first has found, they did not come together.
+        // Neither ever goes away again. So if the second look misses what the first has found, they
+        // did not come together.
         let effect = effects(&inbox);
         let marked = is_marked(&inbox);
         assert!(marked || effect == 0, "an effect without a mark");

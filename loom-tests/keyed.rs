@@ -223,7 +223,8 @@ fn keyed_a_turn_given_up_against_its_grant() {
     });
 }
 
-/// One waits for all while two end that were there, of different keys in different shards, and a third comes.
+/// One waits for all while two end that were there, of different keys in different shards, and a
+/// third comes.
 #[test]
 fn keyed_waiting_for_all_against_those_who_come_and_go() {
     let model = Model::new("keyed: waiting for all", 3)
@@ -264,7 +265,8 @@ fn keyed_waiting_for_all_against_those_who_come_and_go() {
     });
 }
 
-/// Whoever comes while one waits for all is not waited for: here it has the key until the other has returned.
+/// Whoever comes while one waits for all is not waited for: here it has the key until the other has
+/// returned.
 #[test]
 fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
     let model = Model::new("keyed: waiting for all against one who comes later", 5)
@@ -324,7 +326,8 @@ fn keyed_waiting_for_all_against_turns_given_up() {
     });
 }
 
-/// Threads at one key while the lock makes its shards: the key is active in one shard at most, and its ids rise.
+/// Threads at one key while the lock makes its shards: the key is active in one shard at most, and
+/// its ids rise.
 #[test]
 fn keyed_a_key_that_moves_to_its_own_shard() {
     /// Of the two shards and the first one, which numbers its requests last.

@@ -29,8 +29,8 @@ fn take(store: &DataStore, owner: &str, target: impl Into<LeaseTarget>) -> Optio
     }
 }
 
-/// Lets the first lease's time pass. loom does not see a clock, but it sees the published version, under whose mutex leases read
-/// the time: so this comes about between any two of their steps.
+/// Lets the first lease's time pass. loom does not see a clock, but it sees the published version,
+/// under whose mutex leases read the time: so this comes about between any two of their steps.
 fn pass(run: &Run, store: &DataStore, clock: ManualClock) -> Actor<()> {
     let store = store.clone();
     run.spawn("mover", move || {
@@ -139,7 +139,8 @@ fn leases_takeover_against_commit() {
     });
 }
 
-/// What is folded into a copy beside the published version does not bring back the leases of before.
+/// What is folded into a copy beside the published version does not bring back the leases of
+/// before.
 #[test]
 fn leases_commit_of_a_large_overlay_against_leases() {
     let model = Model::new("leases: a large commit", None)

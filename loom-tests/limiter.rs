@@ -208,7 +208,8 @@ fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
             record.run(limiter, "light", Call::to("k"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
-        // The slot that is held does not come back before the light one ran, so it has to go on when the heavy one leaves.
+        // The slot that is held does not come back before the light one ran, so it has to go on
+        // when the heavy one leaves.
         let held = run.has("canceller").then_some(held);
         light.join().unwrap().unwrap();
         drop(held);
@@ -265,7 +266,8 @@ fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled(
             record.run(limiter, "light", Call::to("light"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
-        // Nobody returns a slot: the light call has to go on when the heavy one leaves the turn to it.
+        // Nobody returns a slot: the light call has to go on when the heavy one leaves the turn to
+        // it.
         let held = run.has("canceller").then_some(held);
         light.join().unwrap().unwrap();
         drop(held);

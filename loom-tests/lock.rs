@@ -382,8 +382,8 @@ fn lock_a_holder_that_is_dropped_serves_its_waiters() {
         });
 }
 
-/// The waiter's own way through its deadline: a manual clock moves while it looks, sleeps and withdraws. The holder stays
-/// until the waiter is gone, or is released meanwhile.
+/// The waiter's own way through its deadline: a manual clock moves while it looks, sleeps and
+/// withdraws. The holder stays until the waiter is gone, or is released meanwhile.
 fn deadline(run: &Run, released: bool) {
     let clock = ManualClock::new();
     let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));

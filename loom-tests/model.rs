@@ -1,9 +1,10 @@
 //! Explores a model, and checks that the model can fail.
 //!
-//! A model declares the outcomes that its executions reach. An outcome that no execution reaches fails the model, and so does
-//! an outcome that is not declared. A model also names at least one actor, the thread that it is about (a timer, a canceller,
-//! a releaser), with an outcome that only this actor brings about. The meta-check explores the model again without the
-//! actor: the outcome must be gone. So a model whose timer does nothing cannot pass.
+//! A model declares the outcomes that its executions reach. An outcome that no execution reaches
+//! fails the model, and so does an outcome that is not declared. A model also names at least one
+//! actor, the thread that it is about (a timer, a canceller, a releaser), with an outcome that only
+//! this actor brings about. The meta-check explores the model again without the actor: the outcome
+//! must be gone. So a model whose timer does nothing cannot pass.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +49,8 @@ impl Model {
         self.reaches([outcome])
     }
 
-    /// Explores every execution of `body`, then every execution without one of the actors, for each of them.
+    /// Explores every execution of `body`, then every execution without one of the actors, for each
+    /// of them.
     pub(crate) fn check(self, body: impl Fn(&Run) + Sync + Send + 'static) {
         let Self { name, bound, .. } = self;
         let body = Arc::new(body);
@@ -106,7 +108,8 @@ fn explore(
     seen
 }
 
-/// One exploration, as its executions see it. Nothing here is loom's: it records, and adds no interleavings.
+/// One exploration, as its executions see it. Nothing here is loom's: it records, and adds no
+/// interleavings.
 #[derive(Clone)]
 pub(crate) struct Run(Arc<Exploration>);
 
@@ -140,7 +143,8 @@ impl Run {
         self.0.removed != Some(actor)
     }
 
-    /// Runs an actor in a thread of its own. When the meta-check leaves this actor out, its code is dropped instead.
+    /// Runs an actor in a thread of its own. When the meta-check leaves this actor out, its code is
+    /// dropped instead.
     pub(crate) fn spawn<T: 'static>(
         &self,
         actor: &'static str,

@@ -149,7 +149,8 @@ struct Step {
     written: (&'static str, String),
 }
 
-/// Reads one node without a lock and writes what it found to another, with a letter more. Not repeated when it fails.
+/// Reads one node without a lock and writes what it found to another, with a letter more. Not
+/// repeated when it fails.
 fn copy(store: &DataStore, from: &'static str, to: &'static str) -> Option<Step> {
     let mut transaction = store.begin_on(from, Scope::new().write(to)).unwrap();
     let found = transaction.text_of(&node(from)).unwrap();
@@ -217,7 +218,8 @@ fn limited() -> StoreOptions {
     StoreOptions::new().hold_limit(AGES)
 }
 
-/// Three who write to one node, of whom one may be revoked. What was published is there, each once, and nothing else.
+/// Three who write to one node, of whom one may be revoked. What was published is there, each once,
+/// and nothing else.
 fn revocation(
     name: &'static str,
     a: fn(&DataStore, &str, &str) -> bool,
@@ -282,7 +284,8 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Whoever of those that wait sees it first: after the one that got in by that, the limit passes for that one.
+/// Whoever of those that wait sees it first: after the one that got in by that, the limit passes
+/// for that one.
 #[test]
 fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
     let model =
@@ -317,7 +320,8 @@ fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
     });
 }
 
-/// Somebody who has a node and waits for another cannot be revoked until it has both; who waits for it knows when.
+/// Somebody who has a node and waits for another cannot be revoked until it has both; who waits for
+/// it knows when.
 #[test]
 fn node_holders_are_revoked_who_had_to_wait_themselves() {
     let model =

@@ -21,7 +21,8 @@ pub(crate) fn patient() -> DataStore {
     DataStore::with_options(StoreOptions::new().lock_timeout(None))
 }
 
-/// Nobody has a node, nobody waits for one, nothing is kept of any; and so many were granted what they asked for, and ended.
+/// Nobody has a node, nobody waits for one, nothing is kept of any; and so many were granted what
+/// they asked for, and ended.
 pub(crate) fn at_rest(store: &DataStore, granted: u64) -> NodeLockStats {
     let stats = store.node_locks().stats();
     assert_eq!((stats.holders, stats.waiting, stats.entries), (0, 0, 0));
@@ -57,7 +58,8 @@ pub(crate) fn take(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> N
     store.node_locks().lock_with(owner, scope, options).unwrap()
 }
 
-/// Who is there now, and who of them to itself. Not loom's: it only records, and must not add to the interleavings.
+/// Who is there now, and who of them to itself. Not loom's: it only records, and must not add to
+/// the interleavings.
 #[derive(Clone, Default)]
 pub(crate) struct Place(Arc<Mutex<Vec<LockMode>>>);
 
@@ -418,7 +420,8 @@ fn node_locks_who_is_alone_is_narrowed_or_gone() {
     });
 }
 
-/// `w` waits for a node that is held, and has another one already for which somebody else waits. An actor withdraws it.
+/// `w` waits for a node that is held, and has another one already for which somebody else waits. An
+/// actor withdraws it.
 fn withdrawal(
     run: &Run,
     options: AcquireOptions,

@@ -19,8 +19,8 @@ fn limited() -> DataStore {
     DataStore::with_options(StoreOptions::new().hold_limit(AGES).lock_timeout(None))
 }
 
-/// A transaction that creates a node of its owner's name. Whether it was published; if it was, nobody published between its
-/// grant and itself, and if not, it leaves nothing.
+/// A transaction that creates a node of its owner's name. Whether it was published; if it was,
+/// nobody published between its grant and itself, and if not, it leaves nothing.
 fn write(store: &DataStore, name: &'static str) -> bool {
     let mut transaction = store.begin(name).unwrap();
     let before = transaction.base().version();
@@ -93,7 +93,8 @@ fn wait(store: &DataStore, name: &'static str) {
     }
 }
 
-/// Two who wait for a holder, and a limit that passes. `hold` says whether it was told that it was revoked.
+/// Two who wait for a holder, and a limit that passes. `hold` says whether it was told that it was
+/// revoked.
 fn release(run: &Run, hold: impl FnOnce(&DataStore) -> bool) {
     let store = limited();
     let waiters = ["b", "c"].map(|name| {
@@ -297,8 +298,9 @@ fn revocation_is_done_by_those_who_wait() {
     });
 }
 
-/// A holder that never releases, and two requests that wait. The one on watch may leave while the limit passes; then the other
-/// is granted the lock by a watcher whose own clock moved. Without the timer the holder releases.
+/// A holder that never releases, and two requests that wait. The one on watch may leave while the
+/// limit passes; then the other is granted the lock by a watcher whose own clock moved. Without the
+/// timer the holder releases.
 fn watched(run: &Run, options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockError> {
     let clock = ManualClock::new();
     let limit = Duration::from_millis(1);

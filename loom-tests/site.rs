@@ -175,8 +175,8 @@ impl Site {
         assert!(ids.is_sorted(), "{ids:?}");
     }
 
-    /// Those that succeeded were executed once, one after the other, and made one version each; nothing is left of the
-    /// others. Nobody holds, nobody waits, and every grant ended.
+    /// Those that succeeded were executed once, one after the other, and made one version each;
+    /// nothing is left of the others. Nobody holds, nobody waits, and every grant ended.
     pub(crate) fn at_rest(&self, outcomes: &[(&'static str, &Outcome)]) -> LockStats {
         let document = self.store.snapshot();
         let mut versions = Vec::new();

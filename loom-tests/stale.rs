@@ -37,7 +37,8 @@ fn twice(
     })
 }
 
-/// An actor that withdraws the first wait, and sees whether the second one has begun when it is done.
+/// An actor that withdraws the first wait, and sees whether the second one has begun when it is
+/// done.
 fn withdraws(
     run: &Run,
     actor: &'static str,

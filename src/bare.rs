@@ -1,5 +1,6 @@
-//! A document with nothing around it, for the benchmarks: no lock, no line, no owner, no events, no figures. What it
-//! costs is what anybody pays who edits such a document; what a store costs beyond is the price of the rest.
+//! A document with nothing around it, for the benchmarks: no lock, no line, no owner, no events, no
+//! figures. What it costs is what anybody pays who edits such a document; what a store costs beyond
+//! is the price of the rest.
 
 use std::ops::Range;
 
@@ -52,7 +53,8 @@ impl Bare {
         Ok(id)
     }
 
-    /// Replaces characters of a node in an overlay and folds it in: the overlay's part of a commit, and nothing else.
+    /// Replaces characters of a node in an overlay and folds it in: the overlay's part of a commit,
+    /// and nothing else.
     pub fn splice(
         &mut self,
         id: &NodeId,

@@ -2,8 +2,9 @@
 
 use std::fmt::{self, Write};
 
-/// A name as error texts show it: whole up to [`LONGEST`] bytes, otherwise its beginning with an ellipsis and its length. Names come from
-/// users, are of any length, and are repeated by each error about them.
+/// A name as error texts show it: whole up to [`LONGEST`] bytes, otherwise its beginning with an
+/// ellipsis and its length. Names come from users, are of any length, and are repeated by each
+/// error about them.
 ///
 /// The fields of errors have names whole.
 pub(crate) struct Brief<T>(pub(crate) T);

@@ -1,14 +1,16 @@
 //! Panics of user code that were caught, and their disposal.
 //!
-//! The payload of a panic is a user value: its `Drop` may panic too. [`CaughtPanic`] is the one form in which the crate keeps a
-//! payload, and [`catch`] the one place that catches. Whatever drops a `CaughtPanic` does not unwind.
+//! The payload of a panic is a user value: its `Drop` may panic too. [`CaughtPanic`] is the one
+//! form in which the crate keeps a payload, and [`catch`] the one place that catches. Whatever
+//! drops a `CaughtPanic` does not unwind.
 
 use std::any::Any;
 use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs user code, and catches its panic. The caller makes sure that no state which the panic left half done is seen.
+/// Runs user code, and catches its panic. The caller makes sure that no state which the panic left
+/// half done is seen.
 #[inline(always)]
 pub(crate) fn catch<R>(code: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| CaughtPanic(Some(payload)))
@@ -19,8 +21,8 @@ pub(crate) fn dispose<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
         && message(&*payload).is_none()
     {
-        // The payload of a panic in `Drop` could panic when it is dropped, and so could the next one, without an end. A message
-        // cannot.
+        // The payload of a panic in `Drop` could panic when it is dropped, and so could the next
+        // one, without an end. A message cannot.
         mem::forget(payload);
     }
 }

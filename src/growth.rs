@@ -1,4 +1,5 @@
-//! Ten times the input takes about ten times the steps: no input of a client has a cost that grows with its square.
+//! Ten times the input takes about ten times the steps: no input of a client has a cost that grows
+//! with its square.
 
 #[cfg(feature = "markdown")]
 mod fuzz;
@@ -17,7 +18,8 @@ use crate::{
 /// The smaller size of an input.
 const SIZE: usize = 1_000;
 
-/// The steps that ten times the input may take, as a multiple. A logarithm is allowed, a square is a hundred.
+/// The steps that ten times the input may take, as a multiple. A logarithm is allowed, a square is
+/// a hundred.
 const MOST: usize = 20;
 
 /// Checks the cost of `work`, which makes its input and returns what is to be counted.
@@ -46,7 +48,8 @@ fn executes(operations: Vec<Operation>) -> impl FnOnce() {
     move || drop(manager.execute(operations).unwrap())
 }
 
-/// Each attribute was found and inserted by itself: 100,000 of them held the lock for seven seconds.
+/// Each attribute was found and inserted by itself: 100,000 of them held the lock for seven
+/// seconds.
 #[test]
 fn attributes_that_are_set_together_are_merged() {
     grows_evenly("setAttrs", |size| {
@@ -128,7 +131,8 @@ fn a_node_is_checked_against_any_number_of_allowed_values_at_once() {
     });
 }
 
-/// All text before a reference was counted for each reference that a link follows: a page of a megabyte took 1.8 seconds.
+/// All text before a reference was counted for each reference that a link follows: a page of a
+/// megabyte took 1.8 seconds.
 #[cfg(feature = "markdown")]
 #[test]
 fn references_to_footnotes_before_links_are_spelled_out_at_once() {
@@ -138,7 +142,8 @@ fn references_to_footnotes_before_links_are_spelled_out_at_once() {
     });
 }
 
-/// Each sibling was looked for from the first one on: a range over the second half of many was deleted in the square of their number.
+/// Each sibling was looked for from the first one on: a range over the second half of many was
+/// deleted in the square of their number.
 #[test]
 fn operations_on_many_siblings_find_each_beside_the_one_before() {
     let far = |nth: usize| format!("n{nth}");
@@ -204,8 +209,8 @@ fn empty_lines_of_code_in_nested_lists_have_no_spaces() {
     });
 }
 
-/// All images around an edge of a mark were looked at, all HTML there, and of each link or footnote that another
-/// cut in two all was written again.
+/// All images around an edge of a mark were looked at, all HTML there, and of each link or footnote
+/// that another cut in two all was written again.
 #[cfg(feature = "markdown")]
 #[test]
 fn marks_that_overlap_are_each_written_once() {

@@ -1,14 +1,16 @@
 //! How ids and other values of users are hashed.
 //!
-//! A client that knows the hash of a table can choose values that all collide in it, and each use of such a table takes time
-//! in proportion to their number. So every hash depends on a secret of this process.
+//! A client that knows the hash of a table can choose values that all collide in it, and each use
+//! of such a table takes time in proportion to their number. So every hash depends on a secret of
+//! this process.
 //!
 //! - **Texts** are hashed with SipHash-1-3, which is made to resist such a choice.
-//! - **Numbers**, of which generated ids consist, are multiplied by secret factors of 128 bits and added up, and the upper 64 bits
-//!   are taken. Of values that are chosen without the secret, two collide with a probability of 2⁻⁶⁴ (multiply-shift for
-//!   vectors: M. Dietzfelbinger, "Universal hashing and k-wise independent random variables via integer arithmetic without primes",
-//!   STACS 1996). The finalizer of MurmurHash3, a bijection, then has each bit depend on all others, so that rows of numbers do
-//!   not fall into rows of places.
+//! - **Numbers**, of which generated ids consist, are multiplied by secret factors of 128 bits and
+//!   added up, and the upper 64 bits are taken. Of values that are chosen without the secret, two
+//!   collide with a probability of 2⁻⁶⁴ (multiply-shift for vectors: M. Dietzfelbinger, "Universal
+//!   hashing and k-wise independent random variables via integer arithmetic without primes", STACS
+//!   1996). The finalizer of MurmurHash3, a bijection, then has each bit depend on all others, so
+//!   that rows of numbers do not fall into rows of places.
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
@@ -158,7 +160,8 @@ mod tests {
     use super::*;
     use crate::NodeId;
 
-    /// With fixed seeds, ids that collide in every process could be chosen: 30,000 of them held the lock for 17 seconds.
+    /// With fixed seeds, ids that collide in every process could be chosen: 30,000 of them held the
+    /// lock for 17 seconds.
     #[test]
     fn hashes_are_those_of_a_secret() {
         let known = std::hash::BuildHasherDefault::<DefaultHasher>::default();
@@ -175,8 +178,8 @@ mod tests {
         assert_eq!(distinct.len(), FACTORS + 2);
     }
 
-    /// Rows of ids, in the counter, in the session, in both, near and far from one another, fill the places of a table as random
-    /// numbers would.
+    /// Rows of ids, in the counter, in the session, in both, near and far from one another, fill
+    /// the places of a table as random numbers would.
     #[test]
     fn rows_of_generated_ids_are_spread() {
         const IDS: usize = 1 << 12;

@@ -51,8 +51,8 @@ macro_rules! serde_as_string {
 
 /// A number that tells this store from others of this and of other processes.
 ///
-/// Random, because two stores that meet later (one document read into another, one log replayed elsewhere)
-/// could not have agreed on numbers.
+/// Random, because two stores that meet later (one document read into another, one log replayed
+/// elsewhere) could not have agreed on numbers.
 pub(crate) fn random_session() -> u32 {
     static FIRST: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(0) as u32);
     static CALLS: AtomicU32 = AtomicU32::new(0);
@@ -61,10 +61,12 @@ pub(crate) fn random_session() -> u32 {
     FIRST.wrapping_add(call).max(1)
 }
 
-/// One request for a lock, from the moment it asks until its grant is released: `lock-<number>-<base36>`.
+/// One request for a lock, from the moment it asks until its grant is released:
+/// `lock-<number>-<base36>`.
 ///
-/// The number rises with every request, so it is never given twice. The second part names the lock that gave
-/// it, so an id of another store of the same process is told apart even where the numbers agree.
+/// The number rises with every request, so it is never given twice. The second part names the lock
+/// that gave it, so an id of another store of the same process is told apart even where the numbers
+/// agree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockId {
     pub(crate) number: u64,
@@ -124,10 +126,11 @@ impl FromStr for LockId {
 
 serde_as_string!(LockId);
 
-/// A number that rises with every grant of one lock, or with every claim in one inbox, so that of two holders the later has the greater.
+/// A number that rises with every grant of one lock, or with every claim in one inbox, so that of
+/// two holders the later has the greater.
 ///
-/// Whatever a holder writes can carry it, and whoever stores the write can refuse one that comes after a
-/// greater token was seen.
+/// Whatever a holder writes can carry it, and whoever stores the write can refuse one that comes
+/// after a greater token was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FencingToken(pub(crate) u64);
@@ -245,7 +248,8 @@ impl FromStr for TransactionId {
 
 serde_as_string!(TransactionId);
 
-/// Parses a number that is written as `Display` would write it, so that a string names at most one id.
+/// Parses a number that is written as `Display` would write it, so that a string names at most one
+/// id.
 fn canonical<N: FromStr>(digits: &str) -> Option<N> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = digits.len() > 1 && digits.starts_with('0');
@@ -277,7 +281,8 @@ pub(crate) enum Repr {
 }
 
 impl Hash for Repr {
-    /// Numbers and texts are hashed apart from each other anyway, so nothing more tells which it is.
+    /// Numbers and texts are hashed apart from each other anyway, so nothing more tells which it
+    /// is.
     #[inline]
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         match self {
@@ -355,8 +360,8 @@ impl FromStr for NodeId {
 
 serde_as_string!(NodeId);
 
-/// Where a store's own node ids come from. A number that was given out once never comes again, whatever becomes of
-/// the transaction that asked for it.
+/// Where a store's own node ids come from. A number that was given out once never comes again,
+/// whatever becomes of the transaction that asked for it.
 #[derive(Debug)]
 pub(crate) struct NodeIds {
     session: u32,
@@ -364,7 +369,8 @@ pub(crate) struct NodeIds {
 }
 
 impl NodeIds {
-    /// The largest number of the store's own that a node may be given: the largest that JSON readers keep exact.
+    /// The largest number of the store's own that a node may be given: the largest that JSON
+    /// readers keep exact.
     pub(crate) const LARGEST_GIVEN: u64 = (1 << 53) - 1;
 
     pub(crate) fn new(session: u32) -> Self {
@@ -380,8 +386,9 @@ impl NodeIds {
         Some(NodeId::generated(self.session, counter))
     }
 
-    /// Keeps an id that came from elsewhere from being generated later. `false`, and nothing is kept, for one of the
-    /// store's own numbering that is so large that it would leave no numbers to generate.
+    /// Keeps an id that came from elsewhere from being generated later. `false`, and nothing is
+    /// kept, for one of the store's own numbering that is so large that it would leave no numbers
+    /// to generate.
     pub(crate) fn reserve(&self, id: &NodeId) -> bool {
         match id.0 {
             Repr::Generated { session, counter } if session == self.session => {

@@ -1,7 +1,7 @@
 //! Where in a JSON text something is wrong, and what.
 
-/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from one; zero
-/// stands for no place, or for the end of a text that has nothing in its last line.
+/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from
+/// one; zero stands for no place, or for the end of a text that has nothing in its last line.
 pub(crate) fn offset(text: &str, error: &serde_json::Error) -> usize {
     let Some(lines_before) = error.line().checked_sub(1) else {
         return 0;
@@ -21,7 +21,8 @@ pub(crate) fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// Line and column of a place in a text, given in bytes; both are counted from one, columns in characters.
+/// Line and column of a place in a text, given in bytes; both are counted from one, columns in
+/// characters.
 pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(at)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,19 +1,22 @@
-//! An embedded, synchronous document store whose transactions run one at a time, in the order in which they asked.
+//! An embedded, synchronous document store whose transactions run one at a time, in the order in
+//! which they asked.
 //!
-//! For desktop and server editors: documents are trees of nodes with text, marks and attributes; edits are lists of
-//! operations that succeed or vanish as a whole; readers hold versions that never change; and when something
-//! hangs, the store can say who holds the lock, since when and for what, and who waits.
+//! For desktop and server editors: documents are trees of nodes with text, marks and attributes;
+//! edits are lists of operations that succeed or vanish as a whole; readers hold versions that
+//! never change; and when something hangs, the store can say who holds the lock, since when and for
+//! what, and who waits.
 //!
 //! # Trade-offs
 //!
-//! - **One writer at a time, in strict order.** Two transactions do not run beside each other, even where they would
-//!   not meet. What you get for it: no conflicts, no retries, no deadlocks, and an order that everybody sees. Those that need
-//!   only a part of the document can [lock nodes](DataStore::begin_on) and run side by side, at the price of all three.
-//! - **In memory.** A process that ends takes its documents with it. [`Commit`](events::Commit)s are data, to be written wherever you
-//!   like.
+//! - **One writer at a time, in strict order.** Two transactions do not run beside each other, even
+//!   where they would not meet. What you get for it: no conflicts, no retries, no deadlocks, and an
+//!   order that everybody sees. Those that need only a part of the document can
+//!   [lock nodes](DataStore::begin_on) and run side by side, at the price of all three.
+//! - **In memory.** A process that ends takes its documents with it. [`Commit`](events::Commit)s
+//!   are data, to be written wherever you like.
 //! - **Threads, not tasks.** Waiting blocks the thread that waits.
-//! - **A snapshot that is alive makes commits copy** what they would otherwise change in place: a few
-//!   microseconds at a million nodes.
+//! - **A snapshot that is alive makes commits copy** what they would otherwise change in place: a
+//!   few microseconds at a million nodes.
 //!
 //! # One worked example
 //!
@@ -56,8 +59,9 @@
 //!
 //! # Where things are
 //!
-//! At the root: the store ([`DataStore`]) and what begins on it ([`Transaction`], [`TransactionManager`], [`Editor`]),
-//! what is read ([`Snapshot`], [`View`]), ids, the operations as functions ([`dsl`]), and a [`prelude`].
+//! At the root: the store ([`DataStore`]) and what begins on it ([`Transaction`],
+//! [`TransactionManager`], [`Editor`]), what is read ([`Snapshot`], [`View`]), ids, the operations
+//! as functions ([`dsl`]), and a [`prelude`].
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -72,8 +76,8 @@
 //! | `markdown` | Markdown into nodes and back, with the feature of that name |
 //! | [`time`] | clocks, and one that tests turn by hand |
 //!
-//! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are checked,
-//! `docs/performance.md` what it costs.
+//! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are
+//! checked, `docs/performance.md` what it costs.
 
 // The generator of operations in `tests` names the crate.
 #[cfg(all(test, not(loom)))]

@@ -46,16 +46,17 @@ use crate::lock::{
 use crate::sync::{Mutex, rank};
 use events::Events;
 
-/// A document store: transactions one at a time in the order in which they asked, readers at any time.
+/// A document store: transactions one at a time in the order in which they asked, readers at any
+/// time.
 ///
-/// Clones are handles of the same store. A store ends when its last handle and transaction is gone. Its lock lives on with
-/// the guards and waiters that are left, so dropping handles strands nobody.
+/// Clones are handles of the same store. A store ends when its last handle and transaction is gone.
+/// Its lock lives on with the guards and waiters that are left, so dropping handles strands nobody.
 ///
 /// # Blocking
 ///
-/// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock) and [`begin`](Self::begin) wait for their turn, at
-/// most for the timeout. Nothing else waits for a transaction: snapshots, statistics and releases are done in
-/// the time that it takes to copy what they return.
+/// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock) and [`begin`](Self::begin) wait for
+/// their turn, at most for the timeout. Nothing else waits for a transaction: snapshots, statistics
+/// and releases are done in the time that it takes to copy what they return.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -71,11 +72,12 @@ use events::Events;
 #[derive(Clone)]
 pub struct DataStore(Arc<Shared>);
 
-/// What each transaction writes, the count of references among it, lies apart from what is only read: a thread that asks would
-/// else take it away, again and again, from the thread that works.
+/// What each transaction writes, the count of references among it, lies apart from what is only
+/// read: a thread that asks would else take it away, again and again, from the thread that works.
 struct Shared {
     lock: FifoLock,
-    /// Only whoever holds `lock`, or a share of it and `publishing`, publishes; readers clone what they want and are gone.
+    /// Only whoever holds `lock`, or a share of it and `publishing`, publishes; readers clone what
+    /// they want and are gone.
     published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
     /// Held for a commit by whoever has not the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
@@ -122,8 +124,8 @@ impl DataStore {
     }
 
     /// An id that no node of this store has or will have, for a node to be created with
-    /// [`NodeSpec::with_id`](crate::document::NodeSpec::with_id). `None` when the numbers are used up, which takes 2⁶⁴ of
-    /// them.
+    /// [`NodeSpec::with_id`](crate::document::NodeSpec::with_id). `None` when the numbers are used
+    /// up, which takes 2⁶⁴ of them.
     pub fn generate_id(&self) -> Option<NodeId> {
         self.0.ids.generate()
     }
@@ -178,7 +180,8 @@ impl DataStore {
 
     /// Begins a transaction under a lock that is held by id. The lock stays held when it ends.
     ///
-    /// One transaction at a time can be open under a lock; while it is, the lock cannot be released by id.
+    /// One transaction at a time can be open under a lock; while it is, the lock cannot be released
+    /// by id.
     ///
     /// # Errors
     ///
@@ -214,20 +217,21 @@ impl DataStore {
 
     // --- Events ---
 
-    /// Subscribes to the commits from now on, keeping at most `capacity` of them that were not received yet.
+    /// Subscribes to the commits from now on, keeping at most `capacity` of them that were not
+    /// received yet.
     ///
-    /// A subscriber that falls further behind misses commits and is told how many; it never holds up a commit.
-    /// A capacity of zero counts as one, one of more than 2²⁰ as that. The channel takes its room at once, some 24
-    /// bytes for each commit that it may keep.
+    /// A subscriber that falls further behind misses commits and is told how many; it never holds
+    /// up a commit. A capacity of zero counts as one, one of more than 2²⁰ as that. The channel
+    /// takes its room at once, some 24 bytes for each commit that it may keep.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         self.subscribe_to(capacity, Filter::All)
     }
 
-    /// As [`subscribe`](Self::subscribe), to the commits alone that the filter lets in. Others take no room in the
-    /// channel and are not counted as missed.
+    /// As [`subscribe`](Self::subscribe), to the commits alone that the filter lets in. Others take
+    /// no room in the channel and are not counted as missed.
     ///
-    /// While somebody subscribes with a filter other than [`Filter::All`], each commit costs time in proportion to
-    /// the nodes that it touches and those above them.
+    /// While somebody subscribes with a filter other than [`Filter::All`], each commit costs time
+    /// in proportion to the nodes that it touches and those above them.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*, events::Filter};
@@ -266,8 +270,8 @@ impl DataStore {
     /// Waits for the lock and returns the id under which it is held, to be given to
     /// [`release_lock`](Self::release_lock).
     ///
-    /// For whoever must hold the lock across calls that share no scope. Where one scope is enough, take
-    /// [`lock`](Self::lock), which cannot forget to release.
+    /// For whoever must hold the lock across calls that share no scope. Where one scope is enough,
+    /// take [`lock`](Self::lock), which cannot forget to release.
     ///
     /// # Errors
     ///
@@ -302,8 +306,8 @@ impl DataStore {
         self.0.lock.acquire_lock_with(owner, options)
     }
 
-    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never blocks. Any
-    /// thread may call it.
+    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never
+    /// blocks. Any thread may call it.
     ///
     /// # Errors
     ///
@@ -316,9 +320,9 @@ impl DataStore {
 
     /// Waits for the lock and holds it until the returned guard is dropped.
     ///
-    /// Grants follow the order in which they were asked for, by whatever method. The wait ends with the grant,
-    /// with the timeout, or by a [`CancelToken`](crate::lock::CancelToken); if a grant races one of the others, the grant
-    /// counts.
+    /// Grants follow the order in which they were asked for, by whatever method. The wait ends with
+    /// the grant, with the timeout, or by a [`CancelToken`](crate::lock::CancelToken); if a grant
+    /// races one of the others, the grant counts.
     ///
     /// # Errors
     ///
@@ -357,7 +361,8 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`LockError::WouldBlock`] with who holds, or [`LockError::Reentrant`] if it is the calling thread.
+    /// [`LockError::WouldBlock`] with who holds, or [`LockError::Reentrant`] if it is the calling
+    /// thread.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
         self.0.lock.try_lock(owner)
@@ -383,8 +388,8 @@ impl DataStore {
         self.0.lock.queue_info()
     }
 
-    /// Who holds the lock and who waits for it, for a person to read when something hangs. Others go on while it is taken, however
-    /// long the line is.
+    /// Who holds the lock and who waits for it, for a person to read when something hangs. Others
+    /// go on while it is taken, however long the line is.
     pub fn lock_dump(&self) -> LockDump {
         self.0.lock.lock_dump()
     }
@@ -394,14 +399,14 @@ impl DataStore {
         self.0.lock.lock_stats()
     }
 
-    /// Sets the lock's figures to zero. Holder and queue stay; a hold that began before counts whole when it
-    /// ends.
+    /// Sets the lock's figures to zero. Holder and queue stay; a hold that began before counts
+    /// whole when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.lock.reset_lock_stats();
     }
 
-    /// Sets how long requests made from now on wait: zero not at all, `None` without limit. Those that wait
-    /// already keep the limit that they came with.
+    /// Sets how long requests made from now on wait: zero not at all, `None` without limit. Those
+    /// that wait already keep the limit that they came with.
     ///
     /// ```
     /// use doclock::DataStore;
@@ -415,7 +420,8 @@ impl DataStore {
         self.0.lock.set_lock_timeout(limit);
     }
 
-    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it does not wait.
+    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it
+    /// does not wait.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
@@ -429,15 +435,16 @@ impl DataStore {
         self.0.lock.expire(owner);
     }
 
-    /// Lets the limit on holding pass for whoever holds: the very code that a waiter runs when that comes.
+    /// Lets the limit on holding pass for whoever holds: the very code that a waiter runs when that
+    /// comes.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {
         self.0.lock.expire_hold();
     }
 
-    /// Has the lock believe that it is taken again and again, so that it measures none of the next grants for which nobody
-    /// waits.
+    /// Has the lock believe that it is taken again and again, so that it measures none of the next
+    /// grants for which nobody waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn hurry(&self) {

@@ -1,23 +1,25 @@
 //! Mutex, condition variable and thread identity: parking_lot's in a build, loom's in a model.
 //!
-//! This is the only file that names either crate, so everything above it is model-checked as it stands. Where
-//! the two differ, this shim takes the smaller interface: a condition variable consumes and returns the guard.
-//! Two lies are inherent. loom has no time, so under loom [`Condvar::wait_for`] never times out: models express
-//! an expiry as a thread that calls the code which the timeout calls. And spinning would have no end there, so a
-//! [`Hint`] is never seen by a model: what it hints at must also be found without it.
+//! This is the only file that names either crate, so everything above it is model-checked as it
+//! stands. Where the two differ, this shim takes the smaller interface: a condition variable
+//! consumes and returns the guard. Two lies are inherent. loom has no time, so under loom
+//! [`Condvar::wait_for`] never times out: models express an expiry as a thread that calls the code
+//! which the timeout calls. And spinning would have no end there, so a [`Hint`] is never seen by a
+//! model: what it hints at must also be found without it.
 //!
-//! Each mutex has a [rank](rank), as part of its type. A thread locks mutexes in the order of their ranks only, so no two threads can
-//! wait for each other. Debug builds assert the order in every test, and assert that no code of a user runs under a mutex
-//! ([`assert_unlocked`]).
+//! Each mutex has a [rank](rank), as part of its type. A thread locks mutexes in the order of their
+//! ranks only, so no two threads can wait for each other. Debug builds assert the order in every
+//! test, and assert that no code of a user runs under a mutex ([`assert_unlocked`]).
 
 pub(crate) mod key_code;
 
 use std::time::Duration;
 
-/// The ranks of the mutexes: a thread that holds one locks only mutexes of a higher rank. The outermost come first.
+/// The ranks of the mutexes: a thread that holds one locks only mutexes of a higher rank. The
+/// outermost come first.
 pub(crate) mod rank {
-    /// The keys of a keyed lock or a limiter, and what is known of each. The only mutexes under which code of a user runs: it
-    /// compares and copies [keys](super::key_code).
+    /// The keys of a keyed lock or a limiter, and what is known of each. The only mutexes under
+    /// which code of a user runs: it compares and copies [keys](super::key_code).
     pub(crate) const KEYS: u8 = 0;
     /// The commit of a transaction on nodes.
     pub(crate) const PUBLISHING: u8 = 1;
@@ -117,7 +119,8 @@ mod imp {
         }
     }
 
-    /// Lets go of a mutex. A thread that waits for it has it next, before this one can lock it again.
+    /// Lets go of a mutex. A thread that waits for it has it next, before this one can lock it
+    /// again.
     pub(crate) fn unlock_fair<const RANK: u8, T>(guard: MutexGuard<'_, RANK, T>) {
         parking_lot::MutexGuard::unlock_fair(guard.value);
     }
@@ -183,7 +186,8 @@ mod imp {
         }
     }
 
-    /// Asserts, in debug builds, that the thread holds no mutex: what comes next may be code of a user.
+    /// Asserts, in debug builds, that the thread holds no mutex: what comes next may be code of a
+    /// user.
     #[inline(always)]
     pub(crate) fn assert_unlocked(what: &str) {
         let held = order::held();
@@ -314,7 +318,8 @@ mod imp {
             self.0.lock().expect("loom does not poison across a model")
         }
 
-        /// As [`lock`](Self::lock): what is done otherwise when it fails, models bring about by themselves.
+        /// As [`lock`](Self::lock): what is done otherwise when it fails, models bring about by
+        /// themselves.
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
             Some(self.lock())
         }

@@ -1,6 +1,6 @@
-//! Ten times the input takes about ten times the memory on its way, whatever a script makes large. Steps are counted by the
-//! unit tests of `src/growth.rs`; here allocations are, also those of other crates. By itself, because all that the process
-//! allocates is counted.
+//! Ten times the input takes about ten times the memory on its way, whatever a script makes large.
+//! Steps are counted by the unit tests of `src/growth.rs`; here allocations are, also those of
+//! other crates. By itself, because all that the process allocates is counted.
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
@@ -66,8 +66,8 @@ fn marks(count: usize) -> Vec<Mark> {
         .collect()
 }
 
-/// A text in the midst of so many siblings that a few more make no difference: what comes there takes a logarithm of how many
-/// there are.
+/// A text in the midst of so many siblings that a few more make no difference: what comes there
+/// takes a logarithm of how many there are.
 fn among_others(id: &str) -> Operation {
     let other = || NodeSpec::new("other");
     let before = std::iter::repeat_with(other).take(4_000);

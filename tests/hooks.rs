@@ -440,7 +440,8 @@ fn transaction_05_hooks_may_register_and_remove_hooks_and_those_that_run_stay_th
         *slot.lock().unwrap() = Some(id);
         let manager = manager(&store, &hooks);
         manager.execute([set_text("x").on("note")]).unwrap();
-        // The before-hooks of this transaction were chosen before it registered one, the after-hooks after it.
+        // The before-hooks of this transaction were chosen before it registered one, the
+        // after-hooks after it.
         assert_eq!(notes.taken(), ["once", "after"]);
         manager.execute([set_text("y").on("note")]).unwrap();
         assert_eq!(notes.taken(), ["before", "after"]);
@@ -468,7 +469,8 @@ fn transaction_05_a_hook_that_is_removed_may_remove_others_when_it_is_dropped() 
 
 // --- Payloads that panic in `Drop` ---
 
-/// The panic of a payload's own `Drop` came out of `execute` after the commit, and no further hook ran.
+/// The panic of a payload's own `Drop` came out of `execute` after the commit, and no further hook
+/// ran.
 #[test]
 fn transaction_05_after_hooks_run_whatever_the_payload_of_a_panic_does_in_drop() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());

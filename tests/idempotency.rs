@@ -182,7 +182,8 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
     assert_eq!(image(&store.snapshot()), before);
 }
 
-/// The digest is that of what was submitted, so hooks that rewrite differently each time do not matter; nor does nesting.
+/// The digest is that of what was submitted, so hooks that rewrite differently each time do not
+/// matter; nor does nesting.
 #[test]
 fn transaction_07_what_is_compared_is_what_was_submitted() {
     let store = with_note(store());
@@ -200,7 +201,8 @@ fn transaction_07_what_is_compared_is_what_was_submitted() {
     assert_repeats(&first.unwrap(), again);
 }
 
-/// Of those that wait with one key and other operations one is carried out, and the others are refused when it is their turn.
+/// Of those that wait with one key and other operations one is carried out, and the others are
+/// refused when it is their turn.
 #[test]
 fn transaction_07_a_mismatch_is_found_also_by_those_who_waited() {
     let store = with_note(store());

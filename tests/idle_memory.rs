@@ -1,5 +1,5 @@
-//! What idle objects keep in memory: new ones, and those that were used without contention. By itself, because all that the
-//! process allocates is counted.
+//! What idle objects keep in memory: new ones, and those that were used without contention. By
+//! itself, because all that the process allocates is counted.
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
@@ -51,7 +51,8 @@ fn kept<T>(make: impl Fn() -> T) -> usize {
     kept
 }
 
-/// Times from 100 nanoseconds to a millisecond, as different as can be: evenly over these four decades.
+/// Times from 100 nanoseconds to a millisecond, as different as can be: evenly over these four
+/// decades.
 fn times() -> impl Iterator<Item = Duration> {
     let mut seed = 1u64;
     (0..USES).map(move |_| {
@@ -76,7 +77,8 @@ fn store(clock: &ManualClock) -> DataStore {
     store
 }
 
-/// Once each histogram took 37 kB from the beginning, so an idle lock took 75 kB and ten thousand idle stores 780 MB.
+/// Once each histogram took 37 kB from the beginning, so an idle lock took 75 kB and ten thousand
+/// idle stores 780 MB.
 #[test]
 fn idle_objects_are_small_also_after_uncontended_use() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +166,8 @@ fn idle_objects_are_small_also_after_uncontended_use() {
     within(LOCK, "a keyed lock that was used", used);
 }
 
-/// Once an inbox kept 43 MB of a million events that were pruned: the room of the list by which they are pruned.
+/// Once an inbox kept 43 MB of a million events that were pruned: the room of the list by which
+/// they are pruned.
 #[test]
 fn an_inbox_keeps_nothing_of_pruned_events() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,7 +190,8 @@ fn an_inbox_keeps_nothing_of_pruned_events() {
     assert!(pruned <= idle + 4 * LOCK, "{idle} bytes, then {pruned}");
 }
 
-/// Each keystroke kept two full lists of marks: a thousand beside ten thousand marks took 560 MB of history.
+/// Each keystroke kept two full lists of marks: a thousand beside ten thousand marks took 560 MB of
+/// history.
 #[test]
 fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +226,8 @@ fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
     within(KEYSTROKES * 1024, "keystrokes beside marks", kept);
 }
 
-/// Once an inbox took 8 kB before its first event and 46 kB with a few hundred, and stayed as long as its store.
+/// Once an inbox took 8 kB before its first event and 46 kB with a few hundred, and stayed as long
+/// as its store.
 #[test]
 fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! KEYED 1: of idle keys, no byte is left. By itself, because all that the process allocates is counted.
+//! KEYED 1: of idle keys, no byte is left. By itself, because all that the process allocates is
+//! counted.
 
 use std::alloc::System;
 

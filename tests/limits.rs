@@ -1,5 +1,5 @@
-//! What the script of an untrusted client can make large is bounded: by itself before the lock is requested, and by what it
-//! makes of the document.
+//! What the script of an untrusted client can make large is bounded: by itself before the lock is
+//! requested, and by what it makes of the document.
 
 use doclock::dsl::*;
 use doclock::{

@@ -1,4 +1,5 @@
-//! Error texts when names are megabytes long: each shows the beginning of a name, and its fields have it whole.
+//! Error texts when names are megabytes long: each shows the beginning of a name, and its fields
+//! have it whole.
 
 use std::error::Error;
 use std::fmt::Display;

@@ -47,7 +47,8 @@ fn with_tree() -> DataStore {
     store
 }
 
-/// A clone of a receiver never ended when its subscription was dropped, and the channel kept its room until the next commit.
+/// A clone of a receiver never ended when its subscription was dropped, and the channel kept its
+/// room until the next commit.
 #[test]
 fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_channel() {
     let store = store();
@@ -177,7 +178,8 @@ fn overlay_12_a_subscriber_to_a_subtree_hears_of_what_comes_to_it_stays_in_it_an
 fn overlay_12_a_subtree_is_heard_of_where_what_was_changed_in_it_went_away_in_pieces() {
     let store = with_tree();
     let heard = subtree(&store, "top");
-    // The leaf is changed, then moved away with its parent, from which it is then taken, and both are deleted.
+    // The leaf is changed, then moved away with its parent, from which it is then taken, and both
+    // are deleted.
     commit(&store, |on| {
         on.set_text(&id("leaf"), "x").unwrap();
         on.move_node(&id("left"), &id("other"), None).unwrap();
@@ -259,8 +261,8 @@ fn below(document: &Plain, top: &NodeId) -> BTreeSet<NodeId> {
     found
 }
 
-/// The nodes that differ before and after one change, and those which it moves, splits or joins, though they may
-/// look the same.
+/// The nodes that differ before and after one change, and those which it moves, splits or joins,
+/// though they may look the same.
 fn differ(change: &Change, before: &Plain, after: &Plain) -> BTreeSet<NodeId> {
     let hands_over = matches!(change, Change::SplitNode { .. } | Change::JoinNodes { .. });
     let image = |document: &Plain, id: &NodeId| {

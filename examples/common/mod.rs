@@ -12,7 +12,8 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::process::{self, ExitCode};
 
-/// As `println!`, but where standard output cannot be written to the program ends with 1 and without a panic.
+/// As `println!`, but where standard output cannot be written to the program ends with 1 and
+/// without a panic.
 macro_rules! print_line {
     ($($text:tt)*) => {
         $crate::common::print(format_args!("{}\n", format_args!($($text)*)))
@@ -33,8 +34,8 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints one line to standard error, whatever characters its reason brings along. Where that cannot be written to, the exit
-/// code is all that can be told.
+/// Prints one line to standard error, whatever characters its reason brings along. Where that
+/// cannot be written to, the exit code is all that can be told.
 pub(crate) fn complain(reason: impl fmt::Display) {
     let line = reason.to_string().replace(char::is_control, " ");
     let _ = writeln!(io::stderr(), "{line}");
@@ -58,7 +59,8 @@ impl Given {
     }
 }
 
-/// What is to be done; or with what to end at once, when that was to list the options, or could not be read.
+/// What is to be done; or with what to end at once, when that was to list the options, or could not
+/// be read.
 pub(crate) fn wanted<T>(read: Result<Option<T>, String>, help: &str) -> Result<T, ExitCode> {
     match read {
         Ok(Some(options)) => Ok(options),

@@ -1,4 +1,5 @@
-//! Transactions that have to fail, after some operations that work, so that there is something to roll back.
+//! Transactions that have to fail, after some operations that work, so that there is something to
+//! roll back.
 
 use std::panic::{PanicHookInfo, set_hook, take_hook};
 
@@ -34,8 +35,8 @@ enum Impossible {
 
 /// How a transaction has to fail.
 ///
-/// What is impossible about it depends on nothing that other editors can change: on a node that the transaction
-/// itself creates, or on the root.
+/// What is impossible about it depends on nothing that other editors can change: on a node that the
+/// transaction itself creates, or on the root.
 #[derive(Debug)]
 pub struct Doom {
     why: Impossible,

@@ -1,4 +1,5 @@
-//! The editors: each a thread that plans, runs its plan as one transaction, and looks at what became of it.
+//! The editors: each a thread that plans, runs its plan as one transaction, and looks at what
+//! became of it.
 
 use doclock::dsl::transaction;
 use doclock::{

@@ -5,10 +5,10 @@
 //! cargo run --release --example edit_session -- --trace FILE.json[.gz] [--editors N] [--json]
 //! ```
 //!
-//! Reads a Markdown file into a tree of nodes and lets several threads edit it at once, a part of whose
-//! transactions is made to fail; or replays a recorded editing history, once per thread. Meanwhile a reader
-//! checks snapshots, and a replica follows the commit events. What was checked, and the figures of the lock, are
-//! printed at the end.
+//! Reads a Markdown file into a tree of nodes and lets several threads edit it at once, a part of
+//! whose transactions is made to fail; or replays a recorded editing history, once per thread.
+//! Meanwhile a reader checks snapshots, and a replica follows the commit events. What was checked,
+//! and the figures of the lock, are printed at the end.
 //!
 //! Ends with 0 if everything held, with 1 if something did not, with 2 if the input was bad.
 

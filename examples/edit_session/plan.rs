@@ -1,11 +1,12 @@
 //! What an editor does next.
 //!
-//! Plans are made on a snapshot and run later, when others may have been faster: then a plan is stale, and fails as
-//! a whole. Some are left to code instead, which sees the document as it is when its turn comes.
+//! Plans are made on a snapshot and run later, when others may have been faster: then a plan is
+//! stale, and fails as a whole. Some are left to code instead, which sees the document as it is
+//! when its turn comes.
 //!
-//! A plan that succeeds always changes something, so every commit can be counted in the versions. And plans keep
-//! the document about as large as it was, however many there are: long texts tend to be shortened, short ones to
-//! grow, and the same with the number of nodes.
+//! A plan that succeeds always changes something, so every commit can be counted in the versions.
+//! And plans keep the document about as large as it was, however many there are: long texts tend to
+//! be shortened, short ones to grow, and the same with the number of nodes.
 
 use std::ops::Range;
 
@@ -280,8 +281,8 @@ impl Planner {
         Some((container, index))
     }
 
-    /// Says which edit came last: other than all before, so a change even where the rest of a plan leaves
-    /// everything as it was.
+    /// Says which edit came last: other than all before, so a change even where the rest of a plan
+    /// leaves everything as it was.
     fn stamp(&self) -> NodeOperation {
         let stamp = format!("{} #{}", self.editor, self.number);
         set_attrs([("edited", stamp.into())])

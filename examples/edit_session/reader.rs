@@ -5,8 +5,8 @@ use std::thread;
 
 use doclock::{DataStore, Snapshot, View, document::check};
 
-/// Checks one snapshot after the other until `done` is set, and then the last one. Returns how many versions it
-/// saw, or what was wrong.
+/// Checks one snapshot after the other until `done` is set, and then the last one. Returns how many
+/// versions it saw, or what was wrong.
 pub fn watch(store: &DataStore, done: &AtomicBool) -> Result<u64, String> {
     let mut checked = 0;
     let mut last = None;

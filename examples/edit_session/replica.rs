@@ -18,8 +18,8 @@ impl Replica {
         Ok(replica)
     }
 
-    /// Repeats every commit, one by one, until the other store ends. Returns the document that comes of it, or
-    /// what did not fit.
+    /// Repeats every commit, one by one, until the other store ends. Returns the document that
+    /// comes of it, or what did not fit.
     pub fn follow(self, events: Subscription) -> Result<Snapshot, String> {
         let missed = |count| match count {
             0 => Ok(()),

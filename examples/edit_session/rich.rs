@@ -1,5 +1,5 @@
-//! What a rich text editor does to the text at hand and to the blocks around it: every operation beyond typing, deleting and
-//! moving.
+//! What a rich text editor does to the text at hand and to the blocks around it: every operation
+//! beyond typing, deleting and moving.
 
 use std::ops::Range;
 

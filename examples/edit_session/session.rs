@@ -137,7 +137,8 @@ pub fn run(
 
     let document = store.snapshot();
     let lock = store.lock_stats();
-    // The last handle: with the store ends the stream of events, and with that the replica is complete.
+    // The last handle: with the store ends the stream of events, and with that the replica is
+    // complete.
     drop(store);
     Ok(Outcome {
         before,

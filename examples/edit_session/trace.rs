@@ -74,7 +74,8 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Follows the length of the text, which is all that it takes to know that every patch has its place.
+    /// Follows the length of the text, which is all that it takes to know that every patch has its
+    /// place.
     fn check_ranges(&self) -> Result<(), String> {
         let mut len = self.start.chars().count();
         for (nth, patches) in self.transactions.iter().enumerate() {

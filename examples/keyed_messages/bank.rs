@@ -130,7 +130,8 @@ impl Bank {
         self.ledger.lock().unwrap_or_else(|torn| torn.into_inner())
     }
 
-    /// Reads the balance, is at work for a while, and writes the new one. Whoever books for the same account meanwhile is lost.
+    /// Reads the balance, is at work for a while, and writes the new one. Whoever books for the
+    /// same account meanwhile is lost.
     fn book(&self, message: Message, worker: u32) -> i64 {
         let from = Instant::now();
         let Message {
@@ -158,7 +159,8 @@ impl Intake<'_> {
         let _ = self.jobs.send((message, None));
     }
 
-    /// Takes a message in with its turn: from here on it comes after all that came before for its account, whichever worker gets it.
+    /// Takes a message in with its turn: from here on it comes after all that came before for its
+    /// account, whichever worker gets it.
     pub fn take_in_turn(&self, message: Message) -> Result<(), LockError> {
         let owner = format!("message {}", message.number);
         let options = AcquireOptions::new().label(message.account);

@@ -1,13 +1,15 @@
-//! A batch of messages, keyed by account and booked by a few threads: of one account in order, of different accounts in parallel.
+//! A batch of messages, keyed by account and booked by a few threads: of one account in order, of
+//! different accounts in parallel.
 //!
 //! ```text
 //! cargo run --release --example keyed_messages -- [--messages N] [--workers N] [--work MS]
 //! ```
 //!
-//! To book a message, a worker reads the account's balance, is at work for a while, and writes the new one. First the workers do this
-//! as they get to it, and bookings are lost. Then each message reserves its turn at its account when it comes in: timelines show
-//! the difference. While that goes on, somebody joins a booking to learn its outcome, and the bank closes: it waits for all that
-//! came in, first for a short time, which tells what keeps it, then for as long as it takes.
+//! To book a message, a worker reads the account's balance, is at work for a while, and writes the
+//! new one. First the workers do this as they get to it, and bookings are lost. Then each message
+//! reserves its turn at its account when it comes in: timelines show the difference. While that
+//! goes on, somebody joins a booking to learn its outcome, and the bank closes: it waits for all
+//! that came in, first for a short time, which tells what keeps it, then for as long as it takes.
 //!
 //! Ends with 0 if everything came out as it should, with 1 if not, with 2 if the input was bad.
 
@@ -185,7 +187,8 @@ fn sum(batch: &[Message], account: &str) -> i64 {
     of_account.map(|message| message.amount).sum()
 }
 
-/// That with turns, each account's messages were booked one at a time, in the order of arrival, and none was lost.
+/// That with turns, each account's messages were booked one at a time, in the order of arrival, and
+/// none was lost.
 fn check(batch: &[Message], ledger: &Ledger) -> Result<(), Failure> {
     if ledger.booked.len() != batch.len() {
         return Err("not every message was booked once".into());

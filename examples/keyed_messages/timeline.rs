@@ -40,7 +40,8 @@ pub fn of<'a>(ledger: &'a Ledger, account: &str) -> Vec<&'a Booked> {
     booked
 }
 
-/// What was with an account at a moment: the worker that booked for it, `*` for several; `·` if a message waited.
+/// What was with an account at a moment: the worker that booked for it, `*` for several; `·` if a
+/// message waited.
 fn sign(booked: &[&Booked], moment: Instant) -> char {
     let mut working = booked
         .iter()

@@ -1,4 +1,5 @@
-//! Both go on to where the other is: the circle that this would close is refused and told, and the loser tries again.
+//! Both go on to where the other is: the circle that this would close is refused and told, and the
+//! loser tries again.
 
 use std::fmt::Write;
 use std::sync::Barrier;

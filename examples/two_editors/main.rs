@@ -1,12 +1,14 @@
-//! Two editors in two sections of one document at once, and what happens when they get into each other's way.
+//! Two editors in two sections of one document at once, and what happens when they get into each
+//! other's way.
 //!
 //! ```text
 //! cargo run --release --example two_editors -- [--work MS]
 //! ```
 //!
-//! Ann and Bob each rewrite a section: first with that section locked, then under the lock on the whole document. A timeline
-//! shows who held what from when to when. Then each of them goes on, by code and without saying so beforehand, to the section
-//! that the other is at. One of them is refused, told who holds and who waits for what, and tries again.
+//! Ann and Bob each rewrite a section: first with that section locked, then under the lock on the
+//! whole document. A timeline shows who held what from when to when. Then each of them goes on, by
+//! code and without saying so beforehand, to the section that the other is at. One of them is
+//! refused, told who holds and who waits for what, and tries again.
 //!
 //! Ends with 0 if everything came out as it should, with 1 if not, with 2 if the input was bad.
 

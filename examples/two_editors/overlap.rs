@@ -1,4 +1,5 @@
-//! Both at work in their sections, with locks on the sections or with the one on the whole document.
+//! Both at work in their sections, with locks on the sections or with the one on the whole
+//! document.
 
 use std::sync::Barrier;
 use std::thread;
@@ -69,7 +70,8 @@ fn rewrite(
         meetings.begun.wait();
     }
     if locking == Locking::Section {
-        // Under the lock on the whole document this would be for ever: nobody goes on before both have begun.
+        // Under the lock on the whole document this would be for ever: nobody goes on before both
+        // have begun.
         meetings.inside.wait();
     }
     let mut transaction = begun?;

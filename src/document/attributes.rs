@@ -73,7 +73,8 @@ impl Attributes {
         value::compare_lists(self.iter(), other.iter(), by_pair)
     }
 
-    /// Sets or removes attributes, in about the time that it takes to look at each of them and of the present ones.
+    /// Sets or removes attributes, in about the time that it takes to look at each of them and of
+    /// the present ones.
     pub(super) fn patch(&mut self, patches: &[AttributePatch]) {
         if patches.len() <= Self::FEW {
             for patch in patches {

@@ -21,9 +21,10 @@ pub struct Place {
 
 /// The smallest step from one state of a document to another, as data.
 ///
-/// A change carries what it replaces next to what it puts there. So its inverse is itself read backwards and needs
-/// no document to be computed; and applying it to a document that is not in the state where it starts is found
-/// out ([`EditError::Conflict`](super::EditError::Conflict)) instead of doing something else.
+/// A change carries what it replaces next to what it puts there. So its inverse is itself read
+/// backwards and needs no document to be computed; and applying it to a document that is not in the
+/// state where it starts is found out ([`EditError::Conflict`](super::EditError::Conflict)) instead
+/// of doing something else.
 ///
 /// In JSON: `{"type": "spliceText", …}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,8 +72,8 @@ pub enum Change {
         inserted: SmolStr,
         /// The marks that do not follow from the splice; `None` where all do.
         ///
-        /// A mark before the characters, behind them or around all of them follows: it stays, is shifted, grows or
-        /// shrinks.
+        /// A mark before the characters, behind them or around all of them follows: it stays, is
+        /// shifted, grows or shrinks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         marks: Option<MarksChange>,
     },
@@ -131,8 +132,8 @@ pub enum Change {
     },
     /// Selects something else.
     ///
-    /// A selection is no part of the document: it belongs to whoever runs the transaction. So this is the one change
-    /// that applies whatever was selected before.
+    /// A selection is no part of the document: it belongs to whoever runs the transaction. So this
+    /// is the one change that applies whatever was selected before.
     SetSelection {
         /// What was selected.
         before: Option<Selection>,
@@ -165,13 +166,14 @@ pub struct Half {
     pub attributes: Attributes,
 }
 
-/// The marks of a text that are different after a change. It tells nothing of the others, so its size does not depend on how
-/// many there are.
+/// The marks of a text that are different after a change. It tells nothing of the others, so its
+/// size does not depend on how many there are.
 ///
 /// In JSON: `{"removed": […], "added": […]}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarksChange {
-    /// Marks that go, as they are before the change. Each of them has to be there, with this range and these attributes.
+    /// Marks that go, as they are before the change. Each of them has to be there, with this range
+    /// and these attributes.
     pub removed: Marks,
     /// Marks that come, as they are after the change. They and those that stay are in normal form.
     pub added: Marks,
@@ -284,8 +286,8 @@ impl Change {
 }
 
 impl Change {
-    /// Whether both sides are the same. Such a change is checked like any other when it is applied, and is then
-    /// forgotten.
+    /// Whether both sides are the same. Such a change is checked like any other when it is applied,
+    /// and is then forgotten.
     pub fn changes_nothing(&self) -> bool {
         match self {
             Self::InsertSubtree { nodes, .. } | Self::RemoveSubtree { nodes, .. } => {

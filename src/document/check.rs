@@ -62,8 +62,8 @@ pub enum IntegrityError {
     },
 }
 
-/// Checks that a document is a sound forest: parents and children name each other, nothing is its own ancestor, the
-/// root is a top, marks are in normal form. Looks at every node once.
+/// Checks that a document is a sound forest: parents and children name each other, nothing is its
+/// own ancestor, the root is a top, marks are in normal form. Looks at every node once.
 ///
 /// # Errors
 ///
@@ -89,7 +89,8 @@ pub fn check(document: &impl View) -> Result<(), IntegrityError> {
             });
         }
     }
-    // Whoever is listed is listed by the parent that it names; so who names a parent has to be listed.
+    // Whoever is listed is listed by the parent that it names; so who names a parent has to be
+    // listed.
     for node in document.nodes() {
         if let Some(parent) = &node.parent
             && !listed.contains(&node.id)
@@ -100,7 +101,8 @@ pub fn check(document: &impl View) -> Result<(), IntegrityError> {
             });
         }
     }
-    // Every node has one way up now. It ends at a top or runs in a circle, and a circle is below no top.
+    // Every node has one way up now. It ends at a top or runs in a circle, and a circle is below no
+    // top.
     let tops = document.nodes().filter(|node| node.parent.is_none());
     let below_tops: HashSet<&NodeId> = tops
         .flat_map(|top| document.descendants(&top.id))

@@ -15,8 +15,9 @@ const MOST: usize = if cfg!(test) { 8 } else { 64 };
 
 /// The ids of a node's children, in order.
 ///
-/// A persistent list of leaves of up to 64 ids. To add or remove a child copies its leaf, and of the way to it a logarithm of
-/// the number of leaves. To find a child by its index looks at the length of each leaf before it.
+/// A persistent list of leaves of up to 64 ids. To add or remove a child copies its leaf, and of
+/// the way to it a logarithm of the number of leaves. To find a child by its index looks at the
+/// length of each leaf before it.
 #[derive(Clone, Default)]
 pub struct Children(Option<Arc<List>>);
 
@@ -33,7 +34,8 @@ enum List {
     },
 }
 
-/// Where a child was found last. A hint, which decides nothing: an operation on many siblings asks for one after the other.
+/// Where a child was found last. A hint, which decides nothing: an operation on many siblings asks
+/// for one after the other.
 #[derive(Default)]
 struct Found(AtomicUsize);
 
@@ -76,7 +78,8 @@ impl Leaf {
     }
 }
 
-/// Where an index lies: in which leaf, and where in that. Behind the last id it is the end of the last leaf.
+/// Where an index lies: in which leaf, and where in that. Behind the last id it is the end of the
+/// last leaf.
 fn find(leaves: &im::Vector<Leaf>, len: usize, index: usize) -> (usize, usize) {
     // Most come at an end.
     if let Some(last) = leaves.last()
@@ -226,7 +229,8 @@ impl List {
                     leaf.len
                 });
                 if left < MOST / 4 {
-                    // Two small neighbours become one, so that there are no more leaves than a fraction of the ids.
+                    // Two small neighbours become one, so that there are no more leaves than a
+                    // fraction of the ids.
                     let [before, behind] = [nth.checked_sub(1), Some(nth + 1)].map(|at| {
                         let at = at?;
                         let len = leaves.get(at)?.len;
@@ -342,7 +346,8 @@ impl Children {
         self.leaves().flatten().inspect(|_| step())
     }
 
-    /// The index of a child. Looks at one after the other, in long lists in both directions from where a child was found last.
+    /// The index of a child. Looks at one after the other, in long lists in both directions from
+    /// where a child was found last.
     pub fn position(&self, child: &NodeId) -> Option<usize> {
         match self.0.as_deref()? {
             List::Few(ids) => position_in(ids, child),

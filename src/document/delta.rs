@@ -1,8 +1,8 @@
 //! What happened to a sequence, characters or children, as lengths.
 //!
-//! The algebra of operational transformation, with lengths instead of contents (Ellis and Gibbs, 1989; the three kinds
-//! of steps are those of the ot-text formats): deltas compose, and one of two deltas of the same sequence is
-//! transformed so that it comes after the other.
+//! The algebra of operational transformation, with lengths instead of contents (Ellis and Gibbs,
+//! 1989; the three kinds of steps are those of the ot-text formats): deltas compose, and one of two
+//! deltas of the same sequence is transformed so that it comes after the other.
 
 use std::ops::Range;
 
@@ -17,8 +17,8 @@ enum Step {
 
 /// Steps from the start of a sequence; what lies behind the last is kept.
 ///
-/// Neighbouring steps are of different kinds. What is inserted behind something that was removed stays behind it, so that
-/// what comes back comes back to its place.
+/// Neighbouring steps are of different kinds. What is inserted behind something that was removed
+/// stays behind it, so that what comes back comes back to its place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Delta(SmallVec<[Step; 3]>);
 
@@ -104,8 +104,8 @@ impl Delta {
         composed.trimmed()
     }
 
-    /// This one as it comes after `other`, where both began from the same sequence. Where both insert at one place, what
-    /// `other` inserts comes first.
+    /// This one as it comes after `other`, where both began from the same sequence. Where both
+    /// insert at one place, what `other` inserts comes first.
     pub(super) fn after(&self, other: &Self) -> Self {
         let (mut own, mut theirs) = (Cursor::new(self), Cursor::new(other));
         let mut transformed = Self::default();
@@ -182,7 +182,8 @@ impl Delta {
         pieces
     }
 
-    /// What is left of a range, in pieces that were whole before and are whole now: where each began, and where it is.
+    /// What is left of a range, in pieces that were whole before and are whole now: where each
+    /// began, and where it is.
     pub(super) fn survivors(&self, range: Range<usize>) -> Vec<(usize, Range<usize>)> {
         let mut pieces = Vec::new();
         let mut cursor = Cursor::new(self);
@@ -217,7 +218,8 @@ impl Delta {
         pieces
     }
 
-    /// This delta of a sequence that is cut in two: those of its parts. What is inserted at the cut belongs to the second.
+    /// This delta of a sequence that is cut in two: those of its parts. What is inserted at the cut
+    /// belongs to the second.
     pub(super) fn divided(&self, at: usize) -> (Self, Self) {
         let mut cursor = Cursor::new(self);
         let mut left = Self::default();
@@ -240,7 +242,8 @@ impl Delta {
         (left.trimmed(), right.trimmed())
     }
 
-    /// The delta of a sequence of `len` items, of which `now` came, that another one, which `next` happened to, is put behind.
+    /// The delta of a sequence of `len` items, of which `now` came, that another one, which `next`
+    /// happened to, is put behind.
     pub(super) fn joined(&self, len: usize, now: usize, next: &Self) -> Self {
         let (mut whole, _) = self.divided(len);
         let (mut reached, mut known) = (0, 0);
@@ -329,7 +332,8 @@ mod tests {
         prop::collection::vec(splice(), 0..count)
     }
 
-    /// Makes the splices, numbering what is inserted from `first`, and tells the delta that they come to.
+    /// Makes the splices, numbering what is inserted from `first`, and tells the delta that they
+    /// come to.
     fn make(on: &[u32], splices: &[(u8, u8, u8)], first: u32) -> (Vec<u32>, Delta) {
         let (mut items, mut whole, mut next) = (on.to_vec(), Delta::default(), first);
         for &(at, removed, inserted) in splices {
@@ -343,7 +347,8 @@ mod tests {
         (items, whole)
     }
 
-    /// The sequence after a delta, with what it inserts taken from the sequence that it is known to lead to.
+    /// The sequence after a delta, with what it inserts taken from the sequence that it is known to
+    /// lead to.
     fn applied(on: &[u32], delta: &Delta, new: &[u32]) -> Vec<u32> {
         let (mut result, mut at, mut new) = (Vec::new(), 0, new.iter());
         for step in &delta.0 {
@@ -372,7 +377,8 @@ mod tests {
             prop_assert_eq!(applied(&items, &delta, &inserted(&after)), after);
         }
 
-        /// A splice that comes after what others did, and what others did if it comes after the splice.
+        /// A splice that comes after what others did, and what others did if it comes after the
+        /// splice.
         #[test]
         fn a_splice_and_what_others_did_lead_to_one_sequence_in_either_order(
             len in 0..12u32,

@@ -39,8 +39,8 @@ pub enum EditError {
         /// Whether the whole transaction may well succeed if it is tried again from the start.
         transient: bool,
     },
-    /// The transaction is on nodes, and others have changed what it had read of one before it locked it. Safe to try again from the
-    /// start.
+    /// The transaction is on nodes, and others have changed what it had read of one before it
+    /// locked it. Safe to try again from the start.
     #[error("node {id} was read and changed by others until version {version}; safe to try again", id = Brief(.id))]
     Outdated {
         /// The node.
@@ -215,8 +215,8 @@ impl From<SchemaViolation> for EditError {
 }
 
 impl EditError {
-    /// Whether the whole transaction may well succeed if it is tried again from the start, because the edit failed by an
-    /// unlucky meeting with others.
+    /// Whether the whole transaction may well succeed if it is tried again from the start, because
+    /// the edit failed by an unlucky meeting with others.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,

@@ -13,7 +13,8 @@ use crate::id::NodeId;
 
 /// What was copied: nodes without ids, clipped at the ends of what was selected.
 ///
-/// In JSON: `{"nodes": [{"type": "inline-text", "text": "lo"}], "openStart": true, "openEnd": false}`.
+/// In JSON:
+/// `{"nodes": [{"type": "inline-text", "text": "lo"}], "openStart": true, "openEnd": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fragment {
@@ -28,9 +29,10 @@ pub struct Fragment {
 }
 
 impl Fragment {
-    /// What lies between two places, the first not behind the second: a part of one node, or the children of the
-    /// lowest common ancestor from the one that leads to the first place to the one that leads to the second, each
-    /// without what lies outside. No characters of one node are no nodes.
+    /// What lies between two places, the first not behind the second: a part of one node, or the
+    /// children of the lowest common ancestor from the one that leads to the first place to the one
+    /// that leads to the second, each without what lies outside. No characters of one node are no
+    /// nodes.
     pub(crate) fn clipped<V: View>(view: &V, start: &Position, end: &Position) -> Self {
         let ends = view.node(&start.node_id).zip(view.node(&end.node_id));
         let fork = ends.and_then(|(first, last)| walk::fork(view, first, last));
@@ -38,7 +40,8 @@ impl Fragment {
             return Self::default();
         };
         let (open_start, open_end) = open(&fork, start, end);
-        // Ancestors of the start come before it, so there is nothing of them but that they are around it.
+        // Ancestors of the start come before it, so there is nothing of them but that they are
+        // around it.
         let above = fork.to_one.iter().take(fork.to_one.len().saturating_sub(1));
         let mut copy = Copy::default();
         above.for_each(|node| copy.begin(node, 0..0));
@@ -79,7 +82,8 @@ impl Fragment {
         with_text.map(|node| node.kind.clone()).collect()
     }
 
-    /// The text and its marks, if it is nothing but text of the type and with the attributes of a node.
+    /// The text and its marks, if it is nothing but text of the type and with the attributes of a
+    /// node.
     pub(crate) fn text_like(&self, node: &Node) -> Option<(&Text, &[Mark])> {
         let [spec] = self.nodes.as_slice() else {
             return None;
@@ -92,7 +96,8 @@ impl Fragment {
     }
 }
 
-/// Whether something of the first branch lies before the start, and something of the last behind the end.
+/// Whether something of the first branch lies before the start, and something of the last behind
+/// the end.
 fn open(fork: &Fork<'_>, start: &Position, end: &Position) -> (bool, bool) {
     let whole_way = [&[fork.common], fork.to_other.as_slice()].concat();
     // Where the end is below the start, the two have one branch, which begins with the start.

@@ -1,7 +1,8 @@
 //! Who has leased what, and until when.
 //!
-//! The table is pure: no time passes in it, and a lease that has ended at `now` is as if it were gone, whether it is still kept or
-//! not. So what becomes of those that nobody releases is only a matter of memory (`sweep`).
+//! The table is pure: no time passes in it, and a lease that has ended at `now` is as if it were
+//! gone, whether it is still kept or not. So what becomes of those that nobody releases is only a
+//! matter of memory (`sweep`).
 
 mod target;
 
@@ -37,11 +38,12 @@ pub(crate) struct InTheWay<'a> {
     pub(crate) holding: &'a Arc<Holding>,
 }
 
-/// All leases of one moment. Cloning costs O(1), and clones share what they have in common. Where there are none, nothing is
-/// allocated.
+/// All leases of one moment. Cloning costs O(1), and clones share what they have in common. Where
+/// there are none, nothing is allocated.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leases {
-    /// The last token. Not among what is dropped with the last lease, because no token is given twice.
+    /// The last token. Not among what is dropped with the last lease, because no token is given
+    /// twice.
     issued: u64,
     table: Option<Arc<Table>>,
 }
@@ -50,7 +52,8 @@ pub(crate) struct Leases {
 #[derive(Debug)]
 pub(crate) struct Swept(#[expect(dead_code, reason = "kept to be dropped")] Option<Arc<Table>>);
 
-/// `whole` and `nodes` name, for each target of each holding, that holding; so no two holdings have a target in common.
+/// `whole` and `nodes` name, for each target of each holding, that holding; so no two holdings have
+/// a target in common.
 #[derive(Clone, Debug, Default)]
 struct Table {
     holdings: im::HashMap<FencingToken, Arc<Holding>, Secret>,
@@ -61,7 +64,8 @@ struct Table {
 }
 
 impl Leases {
-    /// So many that have expired are cleared away with each new lease, so that it takes no longer the more there are.
+    /// So many that have expired are cleared away with each new lease, so that it takes no longer
+    /// the more there are.
     const SWEPT_AT_ONCE: usize = 32;
 
     /// All that are kept, in no particular order.
@@ -86,8 +90,8 @@ impl Leases {
         holding.is_live(now).then_some(holding)
     }
 
-    /// What excludes a lease on these targets: for a node a lease on it or on the document, for the document any. Of all
-    /// nodes' leases the one is named that lasts longest.
+    /// What excludes a lease on these targets: for a node a lease on it or on the document, for the
+    /// document any. Of all nodes' leases the one is named that lasts longest.
     pub(crate) fn in_the_way<'a>(
         &'a self,
         targets: &[LeaseTarget],

@@ -66,11 +66,13 @@ impl Limit {
     }
 }
 
-/// How large a script of an untrusted client may make what it touches: one number for each [`Limit`].
+/// How large a script of an untrusted client may make what it touches: one number for each
+/// [`Limit`].
 ///
-/// The defaults are for such clients. Without limits, a manager, an editor or a transaction has none. What a script holds of
-/// these itself is checked before the lock is requested; what it makes of the document, which it may copy, is checked by
-/// each change before it is made. The page `docs/untrusted-scripts.md` tells what each limit protects.
+/// The defaults are for such clients. Without limits, a manager, an editor or a transaction has
+/// none. What a script holds of these itself is checked before the lock is requested; what it makes
+/// of the document, which it may copy, is checked by each change before it is made. The page
+/// `docs/untrusted-scripts.md` tells what each limit protects.
 ///
 /// | limit | default |
 /// |---|---|
@@ -158,7 +160,8 @@ pub struct LimitExceeded {
     pub limit: Limit,
     /// The most that it allows.
     pub most: usize,
-    /// How much there is. Where a sum grows over the transaction, how much there was when it was found out.
+    /// How much there is. Where a sum grows over the transaction, how much there was when it was
+    /// found out.
     pub found: usize,
 }
 

@@ -18,7 +18,8 @@ pub(super) use splice::Splice;
 
 /// One kind of formatting over one half-open range of characters.
 ///
-/// In JSON: `{"type": "bold", "range": [0, 5], "attributes": {…}}`; without a range it covers the whole text.
+/// In JSON: `{"type": "bold", "range": [0, 5], "attributes": {…}}`; without a range it covers the
+/// whole text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
@@ -120,13 +121,15 @@ fn some_say_the_same<'a>(
     !said.is_empty() && other.any(|mark| said.contains(&mark.says()))
 }
 
-/// The marks of one text, in normal form: each has a range that is not empty and lies within the text, they are
-/// sorted by start, end, kind and attributes, and no two of the same kind and attributes touch or overlap.
+/// The marks of one text, in normal form: each has a range that is not empty and lies within the
+/// text, they are sorted by start, end, kind and attributes, and no two of the same kind and
+/// attributes touch or overlap.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Marks(Option<Arc<Vec<Mark>>>);
 
 impl Marks {
-    /// Brings marks into normal form for a text of `len` characters; the marks that reach out of it are returned.
+    /// Brings marks into normal form for a text of `len` characters; the marks that reach out of it
+    /// are returned.
     pub(crate) fn normal(marks: Vec<Mark>, len: usize) -> Result<Self, Mark> {
         let mut marks = marks;
         for mark in &mut marks {
@@ -143,8 +146,8 @@ impl Marks {
         marks.retain(|mark| !mark.bounds().is_empty());
         marks.sort_by_key(|mark| mark.bounds().start);
         let mut joined: Vec<Mark> = Vec::with_capacity(marks.len());
-        // Of equal marks the last that was kept. It reaches further than those before it, and starts no later than
-        // any that is still to come.
+        // Of equal marks the last that was kept. It reaches further than those before it, and
+        // starts no later than any that is still to come.
         let mut latest: HashMap<(SmolStr, Attributes), usize, Secret> = HashMap::default();
         for mark in marks {
             let range = mark.bounds();
@@ -174,8 +177,8 @@ impl Marks {
         self.0.as_ref().map_or(&[], |marks| marks.as_slice())
     }
 
-    /// Cuts off the marks of the characters from `at` on, counted from there. Looks at the marks so far and copies only
-    /// those that it cuts off.
+    /// Cuts off the marks of the characters from `at` on, counted from there. Looks at the marks so
+    /// far and copies only those that it cuts off.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let Some(marks) = self.0.as_mut().map(Arc::make_mut) else {
             return Self::default();
@@ -205,8 +208,9 @@ impl Marks {
         Self::in_order(right)
     }
 
-    /// Adds the marks of a text that follows this one of `len` characters. Looks at the marks so far and copies them only
-    /// where some meet their equals, so that many texts can be joined to one.
+    /// Adds the marks of a text that follows this one of `len` characters. Looks at the marks so
+    /// far and copies them only where some meet their equals, so that many texts can be joined to
+    /// one.
     pub(super) fn append(&mut self, len: usize, next: &Self) {
         let shifted = next.iter().map(|mark| {
             let Range { start, end } = mark.bounds();
@@ -224,7 +228,8 @@ impl Marks {
         }
     }
 
-    /// The marks with those parts of them that lie in `range` changed, or left out for `None`. Not in normal form.
+    /// The marks with those parts of them that lie in `range` changed, or left out for `None`. Not
+    /// in normal form.
     pub(crate) fn change_within(
         &self,
         range: &Range<usize>,
@@ -339,7 +344,8 @@ impl Serialize for Marks {
 }
 
 impl<'de> Deserialize<'de> for Marks {
-    /// The normal form for a text of any length; whether they fit is checked where they are applied.
+    /// The normal form for a text of any length; whether they fit is checked where they are
+    /// applied.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let marks = Vec::<Mark>::deserialize(deserializer)?;
         Self::normal(marks, usize::MAX).map_err(|mark| {

@@ -6,7 +6,8 @@ use smol_str::SmolStr;
 use super::{Attributes, Children, Cut, Marks, Text};
 use crate::id::NodeId;
 
-/// A node: an id, a type, attributes, a text with marks, children in order, and the parent that lists it.
+/// A node: an id, a type, attributes, a text with marks, children in order, and the parent that
+/// lists it.
 ///
 /// Serializes in camelCase with the children and the parent as ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,10 @@
 //! The table of all nodes of one version.
 //!
-//! Generated ids count up, so their nodes are kept in pages of neighbours and only the pages are hashed. Against
-//! one hash entry per node this halves the memory of a million nodes, keeps neighbours in a document neighbours
-//! in memory, and cuts what a commit copies while a snapshot is alive (docs/performance.md, "The table"). Ids
-//! that users name are hashed one by one. A page that becomes empty is dropped, so deleted ids leave nothing.
+//! Generated ids count up, so their nodes are kept in pages of neighbours and only the pages are
+//! hashed. Against one hash entry per node this halves the memory of a million nodes, keeps
+//! neighbours in a document neighbours in memory, and cuts what a commit copies while a snapshot is
+//! alive (docs/performance.md, "The table"). Ids that users name are hashed one by one. A page that
+//! becomes empty is dropped, so deleted ids leave nothing.
 
 use std::sync::Arc;
 

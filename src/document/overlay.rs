@@ -19,8 +19,9 @@ use crate::id::{NodeId, NodeIds};
 
 /// A snapshot, the nodes that differ from it, and the changes that made them differ.
 ///
-/// The snapshot is never written to, so dropping the overlay is a complete rollback. [`Overlay::apply`] is the only
-/// way to write, and each of its changes is applied whole or not at all.
+/// The snapshot is never written to, so dropping the overlay is a complete rollback.
+/// [`Overlay::apply`] is the only way to write, and each of its changes is applied whole or not at
+/// all.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     /// There until it is folded in.
@@ -59,7 +60,8 @@ impl Overlay {
         self.base.as_ref().expect("kept until it is folded in")
     }
 
-    /// Goes on over a later version. To be called when nothing that was changed here is different there.
+    /// Goes on over a later version. To be called when nothing that was changed here is different
+    /// there.
     pub(crate) fn advance(&mut self, base: Snapshot) {
         self.base = Some(base);
     }
@@ -94,8 +96,8 @@ impl Overlay {
         self.touched.len()
     }
 
-    /// Makes `snapshot` the next version. Lets go of the base first, so that a snapshot which nobody else holds is
-    /// changed in place. Only the changes are left then.
+    /// Makes `snapshot` the next version. Lets go of the base first, so that a snapshot which
+    /// nobody else holds is changed in place. Only the changes are left then.
     pub(crate) fn fold_into(&mut self, snapshot: &mut Snapshot) {
         self.base = None;
         snapshot.fold(std::mem::take(&mut self.touched), self.root.take());
@@ -491,8 +493,8 @@ fn stands(view: &Overlay, node: &Node, at: Option<&Place>) -> bool {
     }
 }
 
-/// Besides starting from what is there, each key stands once and `null` is spelled as absence; otherwise the inverse
-/// would not lead back.
+/// Besides starting from what is there, each key stands once and `null` is spelled as absence;
+/// otherwise the inverse would not lead back.
 fn check_patches(node: &Node, patches: &[AttributePatch]) -> Result<(), EditError> {
     let mut keys = HashSet::with_capacity(patches.len());
     let fit = patches.iter().all(|patch| {
@@ -541,8 +543,8 @@ fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditErro
     }
 }
 
-/// Checks that a list of nodes is one subtree in document order: each node lists its children, each child names
-/// its parent, and nothing else is in the list.
+/// Checks that a list of nodes is one subtree in document order: each node lists its children, each
+/// child names its parent, and nothing else is in the list.
 fn whole_subtree(nodes: &[Arc<Node>]) -> Result<(), EditError> {
     let malformed = |node: &Node, reason| {
         Err(EditError::Malformed {

@@ -1,4 +1,5 @@
-//! From a wish to a primitive change: fills in what the change replaces, by looking at the document.
+//! From a wish to a primitive change: fills in what the change replaces, by looking at the
+//! document.
 //!
 //! Nothing is written here. `None` means that the document is as wished already.
 
@@ -158,7 +159,8 @@ pub(crate) fn set_type<V: View>(view: &V, id: &NodeId, kind: SmolStr) -> Planned
     }))
 }
 
-/// Where the right half takes nothing of its own, it is of the type and has the attributes of the left.
+/// Where the right half takes nothing of its own, it is of the type and has the attributes of the
+/// left.
 pub(crate) fn split_node<V: View>(
     view: &V,
     id: &NodeId,
@@ -241,7 +243,8 @@ pub(crate) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
     })
 }
 
-/// Where exactly a node comes to stand; a node that moves does not count among the children it moves within.
+/// Where exactly a node comes to stand; a node that moves does not count among the children it
+/// moves within.
 fn resolve<V: View>(
     view: &V,
     parent: &NodeId,

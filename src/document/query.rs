@@ -104,8 +104,8 @@ fn push(text: &mut String, node: &Node, range: Range<usize>) {
     }
 }
 
-/// Whether a text contains another. The pieces of a long text are put together first, because what is looked for
-/// may lie across their borders.
+/// Whether a text contains another. The pieces of a long text are put together first, because what
+/// is looked for may lie across their borders.
 pub(super) fn contains(text: &Text, needle: &str) -> bool {
     let mut chunks = text.chunks();
     match (chunks.next(), chunks.next()) {
@@ -117,7 +117,8 @@ pub(super) fn contains(text: &Text, needle: &str) -> bool {
 pub(super) fn to_spec<V: View>(view: &V, id: &NodeId) -> Result<NodeSpec, EditError> {
     let mut ahead = vec![find(view, id)?];
     let mut nodes = Vec::new();
-    // From right to left, each node before those below it; so backwards, each comes after those below it.
+    // From right to left, each node before those below it; so backwards, each comes after those
+    // below it.
     while let Some(node) = ahead.pop() {
         let children = node.children().iter();
         ahead.extend(children.filter_map(|child| view.node(child)));

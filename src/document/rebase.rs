@@ -1,10 +1,11 @@
 //! Undoing a change after others have changed the document, too.
 //!
-//! An undo applies the inverses of what was done, the last first. What others did since then is known as lengths
-//! ([`Since`]). An inverse is *rebased* over it: places are shifted, and what the change
-//! replaces is read from the document as it is. Then what others did is *advanced* over the inverse, so that it is known
-//! as if the change had never been, and the next inverse comes. Where others have made an inverse impossible, or it
-//! would take away what they did, that is a [`Conflict`].
+//! An undo applies the inverses of what was done, the last first. What others did since then is
+//! known as lengths ([`Since`]). An inverse is *rebased* over it: places are shifted, and what the
+//! change replaces is read from the document as it is. Then what others did is *advanced* over the
+//! inverse, so that it is known as if the change had never been, and the next inverse comes. Where
+//! others have made an inverse impossible, or it would take away what they did, that is a
+//! [`Conflict`].
 
 use std::ops::Range;
 
@@ -101,8 +102,9 @@ fn expect_whole(id: &NodeId, delta: &Delta, range: &Range<usize>) -> Result<(), 
     }
 }
 
-/// That those of the removed characters which are said to be left are there: what others did is known as lengths, and to
-/// a node that has the id of a deleted one, for example, they do not apply.
+/// That those of the removed characters which are said to be left are there: what others did is
+/// known as lengths, and to a node that has the id of a deleted one, for example, they do not
+/// apply.
 fn expect_survivors(
     node: &Node,
     delta: &Delta,
@@ -124,7 +126,8 @@ fn expect_survivors(
 }
 
 impl Overlay {
-    /// Makes the inverse of `change` on a document to which `since` was done after it, and advances that.
+    /// Makes the inverse of `change` on a document to which `since` was done after it, and advances
+    /// that.
     pub(crate) fn rewind(
         &mut self,
         change: &Change,
@@ -229,7 +232,8 @@ impl Overlay {
         Ok(self.apply(rebased, ids)?)
     }
 
-    /// Where a node is, which nobody must have taken out of the list in which it was, nor to another place there.
+    /// Where a node is, which nobody must have taken out of the list in which it was, nor to
+    /// another place there.
     fn still_at(
         &self,
         id: &NodeId,
@@ -259,8 +263,8 @@ impl Overlay {
         }
     }
 
-    /// Deletes what is left of the characters that are to go, and puts those that are to come where they were, with the
-    /// marks that they had.
+    /// Deletes what is left of the characters that are to go, and puts those that are to come where
+    /// they were, with the marks that they had.
     fn splice_rebased(
         &mut self,
         change: &Change,
@@ -313,8 +317,8 @@ impl Overlay {
         }
     }
 
-    /// Gives the characters at `place` the marks that come back with those of `range`. They have the marks around them
-    /// already.
+    /// Gives the characters at `place` the marks that come back with those of `range`. They have
+    /// the marks around them already.
     fn restore_marks(
         &mut self,
         id: &NodeId,
@@ -331,7 +335,8 @@ impl Overlay {
         self.mark(id, marks, ids)
     }
 
-    /// Takes away the marks that came and brings back those that went, where their characters still are.
+    /// Takes away the marks that came and brings back those that went, where their characters still
+    /// are.
     fn marks_rebased(
         &mut self,
         id: &NodeId,

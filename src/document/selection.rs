@@ -16,10 +16,11 @@ pub struct Position {
     pub offset: usize,
 }
 
-/// What is selected: text from where the selection began to where it was drawn, or a node as a whole.
+/// What is selected: text from where the selection began to where it was drawn, or a node as a
+/// whole.
 ///
-/// In JSON: `{"anchor": {"nodeId": "1:4", "offset": 0}, "focus": {"nodeId": "1:4", "offset": 5}}` or
-/// `{"nodeId": "1:4"}`.
+/// In JSON: `{"anchor": {"nodeId": "1:4", "offset": 0}, "focus": {"nodeId": "1:4", "offset": 5}}`
+/// or `{"nodeId": "1:4"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Selection {
@@ -84,8 +85,9 @@ impl Position {
         }
     }
 
-    /// Where the place is after a change; `None` where its node is gone. A place in the midst of replaced
-    /// characters, or right where some are inserted or where a node is split, comes to lie behind that.
+    /// Where the place is after a change; `None` where its node is gone. A place in the midst of
+    /// replaced characters, or right where some are inserted or where a node is split, comes to lie
+    /// behind that.
     fn after(mut self, change: &Change) -> Option<Self> {
         match change {
             Change::SpliceText {
@@ -100,7 +102,8 @@ impl Position {
                 self.offset = at + inserted.chars().count() + behind;
             }
             Change::SplitNode { id, at, right, .. } if *id == self.node_id => {
-                // Where children stay before the cut, the cut lies behind them, and so behind all of the text.
+                // Where children stay before the cut, the cut lies behind them, and so behind all
+                // of the text.
                 if let Some(offset) = self.offset.checked_sub(at.text)
                     && (offset > 0 || at.children == 0)
                 {

@@ -18,7 +18,8 @@ pub(crate) struct Since {
     children: Deltas,
 }
 
-/// A place in a list of children that is put back when a node moves: first it leaves one list, then it enters another.
+/// A place in a list of children that is put back when a node moves: first it leaves one list, then
+/// it enters another.
 type Lists<'a> = [Option<(&'a NodeId, Delta)>; 2];
 
 impl Since {
@@ -41,8 +42,8 @@ impl Since {
         }
     }
 
-    /// Takes in what was done after all that is known. Takes the time of what was done to sequences that both know, and of what
-    /// came later.
+    /// Takes in what was done after all that is known. Takes the time of what was done to sequences
+    /// that both know, and of what came later.
     pub(crate) fn append(&mut self, later: Self) {
         for (id, delta) in later.texts {
             note(&mut self.texts, &id, delta);
@@ -52,8 +53,8 @@ impl Since {
         }
     }
 
-    /// What was done, as it would have been done after this change, which began where it began. `end` is where the left half
-    /// of nodes that are joined ends by now.
+    /// What was done, as it would have been done after this change, which began where it began.
+    /// `end` is where the left half of nodes that are joined ends by now.
     pub(super) fn advance(&mut self, change: &Change, end: Cut) {
         match change {
             Change::SpliceText { id, .. } => after(&mut self.texts, id, &splice_of(change)),
@@ -147,8 +148,8 @@ impl Steps {
         match change {
             Change::SpliceText { id, .. } => self.note(Sequence::Text, id, splice_of(change)),
             Change::SplitNode { id, at, right, .. } => {
-                // What moved to the right half is not followed there. If that was there before, as the node that a join took
-                // in, nothing of then is known to be in it.
+                // What moved to the right half is not followed there. If that was there before, as
+                // the node that a join took in, nothing of then is known to be in it.
                 for (id, at) in [(id, *at), (&right.id, Cut::default())] {
                     self.note(Sequence::Text, id, Delta::cut(at.text));
                     self.note(Sequence::Children, id, Delta::cut(at.children));

@@ -11,8 +11,8 @@ use crate::id::NodeId;
 
 /// A document as it stood at one version, for as long as it is kept.
 ///
-/// Taking one costs O(1) and so does cloning it; it never changes, whatever is committed meanwhile. While one is
-/// alive, commits copy what they would otherwise change in place.
+/// Taking one costs O(1) and so does cloning it; it never changes, whatever is committed meanwhile.
+/// While one is alive, commits copy what they would otherwise change in place.
 ///
 /// Two snapshots are equal when their nodes and roots are, whatever their versions, and whoever had
 /// [leased](crate::DataStore::lease) what.
@@ -43,8 +43,8 @@ impl Snapshot {
         self.len() == 0
     }
 
-    /// Takes in what a transaction changed, and the root if it was set, and becomes the next version. Changes in place what nobody else
-    /// holds, and copies the rest.
+    /// Takes in what a transaction changed, and the root if it was set, and becomes the next
+    /// version. Changes in place what nobody else holds, and copies the rest.
     pub(super) fn fold(&mut self, touched: Touched, root: Option<Option<NodeId>>) {
         let document = Arc::make_mut(&mut self.0);
         document.version += 1;
@@ -83,7 +83,8 @@ impl Snapshot {
         &self.0.leases
     }
 
-    /// To change who has leased what. That makes no version; copies the snapshot, in O(1), if somebody else holds it.
+    /// To change who has leased what. That makes no version; copies the snapshot, in O(1), if
+    /// somebody else holds it.
     pub(crate) fn held_mut(&mut self) -> &mut Leases {
         &mut Arc::make_mut(&mut self.0).leases
     }

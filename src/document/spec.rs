@@ -34,9 +34,10 @@ pub use json::JsonError;
 /// values of attributes included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
-    /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and dropping it
-    /// needs no stack. The last is the top. The smaller of two siblings is added to the larger one, at its front or
-    /// its end, so that no node is copied more often than the tree doubles.
+    /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and
+    /// dropping it needs no stack. The last is the top. The smaller of two siblings is added to the
+    /// larger one, at its front or its end, so that no node is copied more often than the tree
+    /// doubles.
     pub(super) nodes: VecDeque<SpecNode>,
 }
 

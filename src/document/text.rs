@@ -12,9 +12,9 @@ use crate::steps::bytes_looked_at;
 
 /// Characters, counted as Unicode scalar values.
 ///
-/// Short text is one small string; long text is a rope (the ropey crate), so an edit costs no copy of the whole
-/// and two versions share what they have in common. Which of the two holds it shows nowhere: equality, order of
-/// characters and positions are those of the characters.
+/// Short text is one small string; long text is a rope (the ropey crate), so an edit costs no copy
+/// of the whole and two versions share what they have in common. Which of the two holds it shows
+/// nowhere: equality, order of characters and positions are those of the characters.
 ///
 /// ```
 /// use doclock::document::Text;
@@ -33,9 +33,11 @@ enum Repr {
     Long(Rope),
 }
 
-/// Past this many bytes a text becomes a rope: there copying it begins to cost more than a rope's own leaf.
+/// Past this many bytes a text becomes a rope: there copying it begins to cost more than a rope's
+/// own leaf.
 const LONG: usize = 1024;
-/// Below this many bytes it becomes a string again; the gap keeps a text at the edge from changing to and fro.
+/// Below this many bytes it becomes a string again; the gap keeps a text at the edge from changing
+/// to and fro.
 const SHORT: usize = LONG / 2;
 
 impl Text {

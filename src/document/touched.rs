@@ -10,8 +10,8 @@ use crate::steps::{step, steps};
 
 /// Each node that was touched, as it is now; `None` for one that was deleted.
 ///
-/// Most transactions touch a handful of nodes, so they are found by looking along the list; the index comes in
-/// when the list grows long.
+/// Most transactions touch a handful of nodes, so they are found by looking along the list; the
+/// index comes in when the list grows long.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     entries: Vec<(NodeId, Option<Arc<Node>>)>,

@@ -111,7 +111,8 @@ pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
     }
 }
 
-/// Some order of values, the same for equal ones; the first difference decides. Recurses as deep as they are.
+/// Some order of values, the same for equal ones; the first difference decides. Recurses as deep as
+/// they are.
 pub(crate) fn compare(one: &Value, other: &Value) -> Ordering {
     let kind = |value: &Value| match value {
         Value::Null => 0,

@@ -10,12 +10,13 @@ use crate::id::NodeId;
 
 /// Something that shows a document.
 ///
-/// A [`Snapshot`](super::Snapshot) shows one committed version, an open [`Transaction`](crate::Transaction) its
-/// base with its own changes.
+/// A [`Snapshot`](super::Snapshot) shows one committed version, an open
+/// [`Transaction`](crate::Transaction) its base with its own changes.
 ///
-/// *Document order* is the order of reading: a node, then what is below it, child by child. A node is found by its
-/// id at once; its place among its siblings is found by looking along them, so whoever wants all nodes takes
-/// [`descendants`](Self::descendants) instead of asking for the next of each. Any depth will do.
+/// *Document order* is the order of reading: a node, then what is below it, child by child. A node
+/// is found by its id at once; its place among its siblings is found by looking along them, so
+/// whoever wants all nodes takes [`descendants`](Self::descendants) instead of asking for the next
+/// of each. Any depth will do.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -80,7 +81,8 @@ pub trait View {
 
     // --- Next to a node ---
 
-    /// The other children of the node's parent, in order; none where it has no parent or does not exist.
+    /// The other children of the node's parent, in order; none where it has no parent or does not
+    /// exist.
     fn siblings(&self, id: &NodeId) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
@@ -90,7 +92,8 @@ pub trait View {
         listed.filter(move |node| node.id() != id)
     }
 
-    /// Which child of its parent the node is, counted from zero; `None` where it has no parent or does not exist.
+    /// Which child of its parent the node is, counted from zero; `None` where it has no parent or
+    /// does not exist.
     fn index_in_parent(&self, id: &NodeId) -> Option<usize>
     where
         Self: Sized,
@@ -114,8 +117,8 @@ pub trait View {
         Siblings::of(self, self.node(id)?)?.previous(self)
     }
 
-    /// The node that comes next in document order: the first child, or else the next sibling of the node or of the
-    /// nearest ancestor that has one. `None` at the end of the tree.
+    /// The node that comes next in document order: the first child, or else the next sibling of the
+    /// node or of the nearest ancestor that has one. `None` at the end of the tree.
     fn next(&self, id: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -123,8 +126,8 @@ pub trait View {
         query::next(self, self.node(id)?)
     }
 
-    /// The node that comes before in document order: the [last](Self::last_descendant) below the previous sibling,
-    /// or else the parent. `None` at the top of the tree.
+    /// The node that comes before in document order: the [last](Self::last_descendant) below the
+    /// previous sibling, or else the parent. `None` at the top of the tree.
     fn previous(&self, id: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -148,7 +151,8 @@ pub trait View {
 
     /// Those of a node and all below it for which `predicate` holds, in document order.
     ///
-    /// The whole store, detached nodes included, is searched with [`nodes`](Self::nodes) and `filter`.
+    /// The whole store, detached nodes included, is searched with [`nodes`](Self::nodes) and
+    /// `filter`.
     fn find(
         &self,
         top: &NodeId,
@@ -181,8 +185,8 @@ pub trait View {
         self.find(top, move |node| node.attributes().get(key) == Some(value))
     }
 
-    /// Those of a node and all below it whose own text contains `needle`, in document order. Words that go on from one
-    /// node to the next are not found.
+    /// Those of a node and all below it whose own text contains `needle`, in document order. Words
+    /// that go on from one node to the next are not found.
     fn find_by_text(&self, top: &NodeId, needle: &str) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
@@ -200,7 +204,8 @@ pub trait View {
         self.ancestors(id).any(|above| above.id() == ancestor)
     }
 
-    /// The innermost node that has both at or below it; `None` where they are in different trees, or do not exist.
+    /// The innermost node that has both at or below it; `None` where they are in different trees,
+    /// or do not exist.
     fn common_ancestor(&self, one: &NodeId, other: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -209,7 +214,8 @@ pub trait View {
         walk::fork(self, one, other).map(|fork| fork.common)
     }
 
-    /// Which of two positions comes first in the document. The text of a node comes before its children.
+    /// Which of two positions comes first in the document. The text of a node comes before its
+    /// children.
     ///
     /// ```
     /// use doclock::{DataStore, View, document::{NodeSpec, Position}};
@@ -248,8 +254,8 @@ pub trait View {
         query::text_of(self, id)
     }
 
-    /// The characters between two positions, in document order, with nothing between those of different nodes. It
-    /// does not matter which of the two is given first.
+    /// The characters between two positions, in document order, with nothing between those of
+    /// different nodes. It does not matter which of the two is given first.
     ///
     /// ```
     /// use doclock::{DataStore, View, document::{NodeSpec, Position}};
@@ -274,8 +280,8 @@ pub trait View {
 
     // --- As a value ---
 
-    /// The node with all below it as a value, with ids: what would create it again. Its JSON is the nested form of the
-    /// subtree ([`NodeSpec::to_json`]).
+    /// The node with all below it as a value, with ids: what would create it again. Its JSON is the
+    /// nested form of the subtree ([`NodeSpec::to_json`]).
     ///
     /// ```
     /// use doclock::{DataStore, View, document::NodeSpec};

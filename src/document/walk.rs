@@ -1,4 +1,5 @@
-//! From one node to another in document order: a node comes before those below it, and these before its next sibling.
+//! From one node to another in document order: a node comes before those below it, and these before
+//! its next sibling.
 
 use std::cmp::Ordering;
 
@@ -57,13 +58,14 @@ fn way<'v, V: View>(view: &'v V, id: &NodeId) -> Vec<&'v Node> {
     way
 }
 
-/// A node and all that come after it in its tree, in document order. Looks only at the nodes that it passes, and at
-/// the siblings before those that it starts from or climbs to.
+/// A node and all that come after it in its tree, in document order. Looks only at the nodes that
+/// it passes, and at the siblings before those that it starts from or climbs to.
 #[derive(Debug)]
 pub(crate) struct Walk<'v, V> {
     view: &'v V,
     start: Option<&'v Node>,
-    /// Nodes that were passed, each with the index of its child that comes next, and each below the one before.
+    /// Nodes that were passed, each with the index of its child that comes next, and each below the
+    /// one before.
     open: Vec<(&'v Node, usize)>,
 }
 
@@ -123,7 +125,8 @@ pub(crate) fn between<'v, V: View>(
 ) -> impl Iterator<Item = &'v Node> {
     let mut walk = Walk::from(view, start);
     let mut ended = false;
-    // It ends without looking for what comes next, which would mean to look for the end among its siblings.
+    // It ends without looking for what comes next, which would mean to look for the end among its
+    // siblings.
     std::iter::from_fn(move || {
         let node = (!ended).then(|| walk.next()).flatten()?;
         ended = node.id == *end;

@@ -1,6 +1,7 @@
 //! Random input against a budget of steps that grows with its size: scripts, Markdown and schemas.
 //!
-//! What dependencies do is not counted: the Markdown parser and the search of patterns. What is given to them is, byte by byte.
+//! What dependencies do is not counted: the Markdown parser and the search of patterns. What is
+//! given to them is, byte by byte.
 
 #[allow(
     dead_code,
@@ -46,7 +47,8 @@ struct Shares {
 }
 
 impl Shares {
-    /// Runs `work` on an input of this size, and checks how many steps that takes. What comes out of it counts as well.
+    /// Runs `work` on an input of this size, and checks how many steps that takes. What comes out
+    /// of it counts as well.
     fn within_budget<R>(
         &mut self,
         what: &str,

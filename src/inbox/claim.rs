@@ -12,11 +12,12 @@ use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transa
 
 /// The right to work on one event, until it is stale and somebody takes it over.
 ///
-/// For work that does not fit into a handler: that takes long, or is done elsewhere before its effect is committed. What is done
-/// elsewhere can carry the [token](Self::token), so that it can refuse one that is smaller than one it has seen.
+/// For work that does not fit into a handler: that takes long, or is done elsewhere before its
+/// effect is committed. What is done elsewhere can carry the [token](Self::token), so that it can
+/// refuse one that is smaller than one it has seen.
 ///
-/// A claim that is dropped is given up: the next delivery of the message may claim the event at once, and the attempt counts.
-/// One that is lost with its thread goes stale.
+/// A claim that is dropped is given up: the next delivery of the message may claim the event at
+/// once, and the attempt counts. One that is lost with its thread goes stale.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec, inbox::{Inbox, Outcome}};
@@ -190,7 +191,8 @@ impl From<LockError> for Failed {
 }
 
 impl From<CommitError> for Failed {
-    /// A lock or a lease that was held for too long may not be the next time; a document that breaks the rules will do so again.
+    /// A lock or a lease that was held for too long may not be the next time; a document that
+    /// breaks the rules will do so again.
     fn from(error: CommitError) -> Self {
         let passes = error.is_transient()
             || matches!(

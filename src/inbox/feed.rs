@@ -13,7 +13,8 @@ use crate::store::{DeadLetter, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::Deadline;
 
-/// Where a worker takes its messages from, and what is to be done with those that die. A receiver alone is a feed.
+/// Where a worker takes its messages from, and what is to be done with those that die. A receiver
+/// alone is a feed.
 ///
 /// ```
 /// use doclock::{DataStore, inbox::{Feed, Inbox, Outcome}, lock::CancelToken};
@@ -60,13 +61,15 @@ impl<'a, M> From<&'a Receiver<M>> for Feed<'a, M> {
 }
 
 impl<'a, M> Feed<'a, M> {
-    /// Who takes them, to be read in commits, claims and whatever tells of the store's lock. The inbox's name unless set.
+    /// Who takes them, to be read in commits, claims and whatever tells of the store's lock. The
+    /// inbox's name unless set.
     pub fn worker(mut self, name: impl Into<OwnerId>) -> Self {
         self.worker = Some(name.into());
         self
     }
 
-    /// Where messages go that die. Without this, or when nobody receives there any more, only their records stay.
+    /// Where messages go that die. Without this, or when nobody receives there any more, only their
+    /// records stay.
     ///
     /// Take a channel without a bound: one that is full holds up the worker.
     pub fn dead_letters(mut self, sender: &'a Sender<(M, DeadLetter)>) -> Self {
@@ -80,8 +83,9 @@ impl<'a, M> Feed<'a, M> {
         self
     }
 
-    /// Is told what becomes of each delivery, in the worker's thread: once for each attempt, and once for each time that a
-    /// message met the claim of somebody else. The last outcome of a message is [settled](Outcome::is_settled).
+    /// Is told what becomes of each delivery, in the worker's thread: once for each attempt, and
+    /// once for each time that a message met the claim of somebody else. The last outcome of a
+    /// message is [settled](Outcome::is_settled).
     pub fn on_outcome(mut self, tell: impl FnMut(&M, &Outcome) + 'a) -> Self {
         self.on_outcome = Some(Box::new(tell));
         self
@@ -104,8 +108,8 @@ impl<M> fmt::Debug for Feed<'_, M> {
 #[error("the worker stopped with {} of its messages unfinished: {cause}", .messages.len())]
 #[non_exhaustive]
 pub struct Interrupted<M> {
-    /// Messages that it had taken from the channel and that are not settled: those that wait, in the order in which they are due. Whatever it had
-    /// not taken is in the channel still.
+    /// Messages that it had taken from the channel and that are not settled: those that wait, in
+    /// the order in which they are due. Whatever it had not taken is in the channel still.
     pub messages: Vec<M>,
     /// Why it stopped.
     pub cause: Interruption,
@@ -145,7 +149,8 @@ pub(super) struct Run<'a, M> {
     was_due: bool,
 }
 
-/// By when it is due, and then in the order in which it came. Each deadline comes, so each message is looked at again.
+/// By when it is due, and then in the order in which it came. Each deadline comes, so each message
+/// is looked at again.
 type Place = (Deadline, u64);
 
 /// A message that was taken from the channel.
@@ -189,8 +194,8 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         Ok(())
     }
 
-    /// The message to look at now, new or due: the one place where a worker waits. `None` when the channel has come to its end
-    /// and nothing waits.
+    /// The message to look at now, new or due: the one place where a worker waits. `None` when the
+    /// channel has come to its end and nothing waits.
     fn next(&mut self) -> Result<Option<Taken<M>>, Interrupted<M>> {
         let nothing = never();
         loop {
@@ -241,7 +246,8 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
     }
 
     fn settle(&mut self, taken: Taken<M>, outcome: Outcome) {
-        // Who has the event may be done long before its claim is stale, or may be lost with its thread.
+        // Who has the event may be done long before its claim is stale, or may be lost with its
+        // thread.
         let patience = |event| self.inbox.options.delay(event, taken.looks);
         let delay = match &outcome {
             Outcome::Retry { after, .. } => Some(*after),

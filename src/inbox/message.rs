@@ -35,13 +35,16 @@ use crate::store::DeadLetter;
 /// assert_eq!(("evt-1", 500).event_id(), "evt-1");
 /// ```
 pub trait Message {
-    /// The id of the event that it tells of: the same in each delivery, and that of no other event. A message whose id is empty
-    /// is poison: each delivery of it is a dead letter, which cannot be [revived](super::Inbox::revive).
+    /// The id of the event that it tells of: the same in each delivery, and that of no other event.
+    /// A message whose id is empty is poison: each delivery of it is a dead letter, which cannot be
+    /// [revived](super::Inbox::revive).
     fn event_id(&self) -> &str;
 
-    /// When it was sent the first time: the same in each delivery. From this an inbox that forgets its records can tell what is
-    /// too old to be new ([`Inbox::prune`](super::Inbox::prune)). Without it the event is forgotten only by
-    /// [`Inbox::prune_untimed`](super::Inbox::prune_untimed) and [`Inbox::forget`](super::Inbox::forget).
+    /// When it was sent the first time: the same in each delivery. From this an inbox that forgets
+    /// its records can tell what is too old to be new ([`Inbox::prune`](super::Inbox::prune)).
+    /// Without it the event is forgotten only by
+    /// [`Inbox::prune_untimed`](super::Inbox::prune_untimed) and
+    /// [`Inbox::forget`](super::Inbox::forget).
     fn sent_at(&self) -> Option<SystemTime> {
         None
     }
@@ -84,8 +87,8 @@ pub type Handled = Result<(), Failure>;
 
 /// Why a handler has no effect.
 ///
-/// With `?` any error becomes one that may pass, which is attempted again up to the limit and then a dead letter. That an error will not pass has to be
-/// said:
+/// With `?` any error becomes one that may pass, which is attempted again up to the limit and then
+/// a dead letter. That an error will not pass has to be said:
 ///
 /// ```
 /// use doclock::inbox::{Failure, Handled};
@@ -151,7 +154,8 @@ pub enum Outcome {
     Duplicate,
     /// The event is among the dead letters.
     Buried,
-    /// There is no record of the event, and it was sent no later than some event whose record was forgotten. So it may have been done.
+    /// There is no record of the event, and it was sent no later than some event whose record was
+    /// forgotten. So it may have been done.
     TooOld,
     /// Somebody else works on the event, or it waits for its next attempt.
     Taken {
@@ -167,7 +171,8 @@ pub enum Outcome {
     },
     /// The event went to the dead letters.
     Dead(DeadLetter),
-    /// The claim went stale during the attempt, and somebody else has the event now. The attempt had no effect.
+    /// The claim went stale during the attempt, and somebody else has the event now. The attempt
+    /// had no effect.
     Superseded,
 }
 

@@ -49,10 +49,12 @@ impl InboxOptions {
         Self::default()
     }
 
-    /// After how long a claim is stale, so that the next delivery takes it over. Thirty seconds unless set, a year at most.
+    /// After how long a claim is stale, so that the next delivery takes it over. Thirty seconds
+    /// unless set, a year at most.
     ///
-    /// It should be longer than a worker waits for the store's lock and its handler takes. If it is not, nothing is done twice,
-    /// because who was superseded cannot commit, but work is done in vain.
+    /// It should be longer than a worker waits for the store's lock and its handler takes. If it is
+    /// not, nothing is done twice, because who was superseded cannot commit, but work is done in
+    /// vain.
     pub fn claim_time(mut self, time: Duration) -> Self {
         self.claim_time = time.min(YEAR);
         self
@@ -64,23 +66,25 @@ impl InboxOptions {
         self
     }
 
-    /// How long after an attempt that failed the next one is due: `first` after the first, twice as long after each further one, but
-    /// never longer than `longest`. Ten milliseconds and one second unless set, a year at most.
+    /// How long after an attempt that failed the next one is due: `first` after the first, twice as
+    /// long after each further one, but never longer than `longest`. Ten milliseconds and one
+    /// second unless set, a year at most.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.longest = longest.min(YEAR);
         self.first = first.min(self.longest);
         self
     }
 
-    /// Shortens each delay by up to a half, so that what failed together does not come again together. By how much depends on the
-    /// seed, the event's id and the number of the attempt alone. No jitter unless set.
+    /// Shortens each delay by up to a half, so that what failed together does not come again
+    /// together. By how much depends on the seed, the event's id and the number of the attempt
+    /// alone. No jitter unless set.
     pub fn jitter(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// How many messages a worker keeps that wait for something, before it takes no more from its channel until one of these is due.
-    /// Zero counts as one. 10,000 unless set.
+    /// How many messages a worker keeps that wait for something, before it takes no more from its
+    /// channel until one of these is due. Zero counts as one. 10,000 unless set.
     pub fn waiting_bound(mut self, messages: usize) -> Self {
         self.waiting_bound = messages.max(1);
         self
@@ -101,7 +105,8 @@ impl InboxOptions {
     }
 }
 
-/// A number from zero up to one that depends on nothing but this: FNV-1a, and SplitMix64's last step to spread it.
+/// A number from zero up to one that depends on nothing but this: FNV-1a, and SplitMix64's last
+/// step to spread it.
 fn share(seed: u64, event: &str, attempt: u32) -> f64 {
     let start = seed ^ 0xcbf2_9ce4_8422_2325 ^ u64::from(attempt) << 32;
     let hashed = event.bytes().fold(start, |hash, byte| {

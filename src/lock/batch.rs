@@ -28,19 +28,22 @@ impl Default for BatchLimit {
     }
 }
 
-/// What a thread has done for others since it was done with its own work. When it is dropped, who slept meanwhile is woken.
+/// What a thread has done for others since it was done with its own work. When it is dropped, who
+/// slept meanwhile is woken.
 pub(super) struct Batch<'a> {
     limit: BatchLimit,
     relay: &'a Relay,
     served: usize,
     began: Option<Timestamp>,
-    /// For whom word was left and who sleep, with the time since when the first of them could be awake.
+    /// For whom word was left and who sleep, with the time since when the first of them could be
+    /// awake.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
     asleep_since: Timestamp,
 }
 
 impl<'a> Batch<'a> {
-    /// For so long somebody who sleeps is let sleep on although there is word for them, if the batch may last longer than that.
+    /// For so long somebody who sleeps is let sleep on although there is word for them, if the
+    /// batch may last longer than that.
     const PATIENCE: Duration = Duration::from_micros(500);
 
     pub(super) fn new(limit: BatchLimit, relay: &'a Relay) -> Self {
@@ -67,9 +70,10 @@ impl<'a> Batch<'a> {
 
     /// Does the work of a request.
     ///
-    /// Who sleeps is woken when the batch ends, with others and when the lock is in other hands: to be woken is to be given a
-    /// processor, and it could be this thread's, with everybody waiting for it. Nobody sleeps on behind work that could take
-    /// long, or could even wait for who sleeps.
+    /// Who sleeps is woken when the batch ends, with others and when the lock is in other hands: to
+    /// be woken is to be given a processor, and it could be this thread's, with everybody waiting
+    /// for it. Nobody sleeps on behind work that could take long, or could even wait for who
+    /// sleeps.
     pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
         if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
             self.wake();

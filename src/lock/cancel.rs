@@ -9,8 +9,8 @@ use crate::sync::{Mutex, key_code, rank};
 
 /// Withdraws every waiting request that carries it, at once and for good.
 ///
-/// Clones share their state. A request that was granted before the cancellation reached it keeps its grant; a
-/// request that carries a cancelled token is refused without waiting.
+/// Clones share their state. A request that was granted before the cancellation reached it keeps
+/// its grant; a request that carries a cancelled token is refused without waiting.
 ///
 /// ```
 /// use doclock::{DataStore, lock::{AcquireOptions, CancelToken, LockError}};
@@ -34,7 +34,8 @@ slotmap::new_key_type! {
     struct Registration;
 }
 
-/// Withdraws one request from the line in which it stands, because it was cancelled. Does nothing when it no longer waits.
+/// Withdraws one request from the line in which it stands, because it was cancelled. Does nothing
+/// when it no longer waits.
 type Withdraw = Box<dyn FnOnce() + Send>;
 
 impl CancelToken {
@@ -43,17 +44,19 @@ impl CancelToken {
         Self::default()
     }
 
-    /// Withdraws all requests that wait with this token, and refuses those to come. Never blocks on a holder.
+    /// Withdraws all requests that wait with this token, and refuses those to come. Never blocks on
+    /// a holder.
     ///
-    /// When this returns, those that waited when it was called stand in no line any more. One that is just joining may be
-    /// seen there for a moment, and is withdrawn by its own thread.
+    /// When this returns, those that waited when it was called stand in no line any more. One that
+    /// is just joining may be seen there for a moment, and is withdrawn by its own thread.
     pub fn cancel(&self) {
         let mut state = self.0.lock();
         state.cancelled = true;
         let requests: Vec<_> = state.requests.drain().map(|(_, request)| request).collect();
         // The locks are entered without the token's mutex: waiters take the two in the other order.
         drop(state);
-        // Code of a key may cancel; a request may wait in the very table whose mutex guards that code.
+        // Code of a key may cancel; a request may wait in the very table whose mutex guards that
+        // code.
         for withdraw in requests {
             key_code::after(withdraw);
         }
@@ -64,8 +67,8 @@ impl CancelToken {
         self.0.lock().cancelled
     }
 
-    /// Attaches a waiting request, by what withdraws it, for as long as the returned value lives. A request that comes after
-    /// the cancellation is withdrawn here and now.
+    /// Attaches a waiting request, by what withdraws it, for as long as the returned value lives. A
+    /// request that comes after the cancellation is withdrawn here and now.
     pub(crate) fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached<'_> {
         let mut state = self.0.lock();
         let registration = if state.cancelled {

@@ -10,8 +10,9 @@ use crate::sync::{assert_unlocked, key_code};
 
 /// A value of a user, which may be taken out.
 ///
-/// Its `Drop` is code of a user. If that panics while the thread unwinds already, the panic ends here, because a second one would
-/// abort the program. So of a vector of these all are dropped, and the first panic goes on.
+/// Its `Drop` is code of a user. If that panics while the thread unwinds already, the panic ends
+/// here, because a second one would abort the program. So of a vector of these all are dropped, and
+/// the first panic goes on.
 #[derive(Clone)]
 pub(super) struct Discard<T>(Option<T>);
 

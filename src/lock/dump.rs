@@ -6,10 +6,12 @@ use serde::Serialize;
 
 use super::{LockInfo, QueueEntry};
 
-/// Who holds a lock and who waits for it, noted down a page at a time so that a long line is not held up.
+/// Who holds a lock and who waits for it, noted down a page at a time so that a long line is not
+/// held up.
 ///
-/// The holder and the first 32 that wait are of one moment. Who comes after them is noted down a little later, when some may
-/// have left and others joined; whoever waited all the time is listed, once, and in order.
+/// The holder and the first 32 that wait are of one moment. Who comes after them is noted down a
+/// little later, when some may have left and others joined; whoever waited all the time is listed,
+/// once, and in order.
 ///
 /// Serializes in camelCase. [`Display`](fmt::Display) prints a line for each:
 ///

@@ -38,16 +38,18 @@ pub enum LockError {
         /// How many may wait.
         bound: usize,
     },
-    /// A request for more nodes would have waited for somebody who waits for the asker: both would have waited for ever.
-    /// What the asker had locked before it has still. Safe to try again once that is given up.
+    /// A request for more nodes would have waited for somebody who waits for the asker: both would
+    /// have waited for ever. What the asker had locked before it has still. Safe to try again once
+    /// that is given up.
     #[error("Deadlock: {0}")]
     Deadlock(Box<Deadlock>),
-    /// Two owners have one node locked shared and both want it to themselves; the other asked before. What the asker had
-    /// locked before it has still. Safe to try again once that is given up.
+    /// Two owners have one node locked shared and both want it to themselves; the other asked
+    /// before. What the asker had locked before it has still. Safe to try again once that is given
+    /// up.
     #[error("Lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
-    /// A request for more nodes came from somebody who has nothing any more: it was revoked because it was held for too long, or
-    /// released by its id.
+    /// A request for more nodes came from somebody who has nothing any more: it was revoked because
+    /// it was held for too long, or released by its id.
     #[error("Lock {id} was revoked or released before more nodes were locked")]
     Revoked {
         /// The grant.
@@ -64,8 +66,8 @@ pub enum LockError {
 }
 
 impl LockError {
-    /// Whether the same may well succeed if it is tried again from the start, because it failed by an unlucky meeting with
-    /// others.
+    /// Whether the same may well succeed if it is tried again from the start, because it failed by
+    /// an unlucky meeting with others.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Deadlock(_) | Self::UpgradeConflict(_))
     }
@@ -89,13 +91,14 @@ pub struct TimeoutEvidence {
     pub holder: LockInfo,
     /// Who stood ahead, from the head of the line on; at most [`TimeoutEvidence::AHEAD`] of them.
     pub ahead: Vec<QueueEntry>,
-    /// For which node it waited; of several, for that with the longest line. `None` if it stood in the line before the
-    /// whole lock.
+    /// For which node it waited; of several, for that with the longest line. `None` if it stood in
+    /// the line before the whole lock.
     pub node: Option<NodeWait>,
 }
 
 impl TimeoutEvidence {
-    /// How many of those ahead an error lists. [`place`](TimeoutEvidence::place) tells how many there were.
+    /// How many of those ahead an error lists. [`place`](TimeoutEvidence::place) tells how many
+    /// there were.
     pub const AHEAD: usize = 8;
 }
 
@@ -170,7 +173,8 @@ pub enum ReleaseError {
         /// The id that was given.
         got: LockId,
     },
-    /// The grant was taken back when it had lasted longer than the limit on holding. There is nothing left to release.
+    /// The grant was taken back when it had lasted longer than the limit on holding. There is
+    /// nothing left to release.
     #[error("Lock {id} was revoked before it was released: it was held for too long")]
     Revoked {
         /// The grant.

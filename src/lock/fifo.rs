@@ -29,17 +29,17 @@ use crate::time::Clock;
 ///
 /// # Fairness
 ///
-/// Release names the next holder in the same step (direct hand-off), so nobody can come in between: not a later
-/// request, not a `try`, not the releasing thread. A waiter that gives up or is cancelled leaves the line
-/// from wherever it stands and changes nobody's order.
+/// Release names the next holder in the same step (direct hand-off), so nobody can come in between:
+/// not a later request, not a `try`, not the releasing thread. A waiter that gives up or is
+/// cancelled leaves the line from wherever it stands and changes nobody's order.
 ///
 /// # Differences from the standard library
 ///
-/// It guards no value, has no poisoning, may be released by another thread, tells who holds and who waits, and
-/// every wait has a limit (five seconds unless set otherwise).
+/// It guards no value, has no poisoning, may be released by another thread, tells who holds and who
+/// waits, and every wait has a limit (five seconds unless set otherwise).
 ///
-/// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the other handles
-/// never strands it.
+/// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
+/// other handles never strands it.
 #[derive(Clone)]
 pub struct FifoLock(pub(super) Arc<Shared>);
 
@@ -84,11 +84,13 @@ impl FifoLock {
         }))
     }
 
-    /// Acquires the lock and returns the id under which it is held, to be given to [`release_lock`](Self::release_lock).
+    /// Acquires the lock and returns the id under which it is held, to be given to
+    /// [`release_lock`](Self::release_lock).
     ///
-    /// Blocks until the grant, a withdrawal, or the end of the timeout. Of a grant and an expiry that race,
-    /// the grant wins: an error means that the lock was not given. The grant is not bound to the calling thread: if the
-    /// thread requests the lock again, the request waits as that of any other thread.
+    /// Blocks until the grant, a withdrawal, or the end of the timeout. Of a grant and an expiry
+    /// that race, the grant wins: an error means that the lock was not given. The grant is not
+    /// bound to the calling thread: if the thread requests the lock again, the request waits as
+    /// that of any other thread.
     ///
     /// # Errors
     ///
@@ -192,8 +194,8 @@ impl FifoLock {
         self.grant(&Asker { bound, ..asker }, &options)
     }
 
-    /// Joins the line and waits, unless nobody holds the lock. Work that is brought along may be done by whoever
-    /// holds the lock when it is its turn; if it panics, the panic goes on here.
+    /// Joins the line and waits, unless nobody holds the lock. Work that is brought along may be
+    /// done by whoever holds the lock when it is its turn; if it panics, the panic goes on here.
     pub(crate) fn ask<W: Errand>(
         &self,
         asker: &Asker<'_>,
@@ -203,7 +205,8 @@ impl FifoLock {
         let shared = &self.0;
         let request = Arc::new(Request::new(asker, work));
         let limit = options.limit(shared.timeout.get());
-        // The deadline comes first: whoever sees the request in the line may count on its limit running.
+        // The deadline comes first: whoever sees the request in the line may count on its limit
+        // running.
         let deadline = shared.deadline(limit);
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
@@ -225,7 +228,8 @@ impl FifoLock {
         if request.was_relayed() {
             shared.relay.go_on();
         }
-        // Who told may be the last to let go of the request, and is not to drop what is the asker's.
+        // Who told may be the last to let go of the request, and is not to drop what is the
+        // asker's.
         let work = request.take_work();
         match outcome {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
@@ -254,8 +258,8 @@ impl FifoLock {
     ///
     /// # Errors
     ///
-    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if that is the calling
-    /// thread.
+    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if that is the
+    /// calling thread.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
         self.lock_with(owner, AcquireOptions::new().no_wait())
@@ -278,7 +282,8 @@ impl FifoLock {
         Ok(LockGuard::new(self.clone(), grant))
     }
 
-    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never blocks.
+    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never
+    /// blocks.
     ///
     /// # Errors
     ///
@@ -324,8 +329,8 @@ impl FifoLock {
         self.0.state.lock().queue_length()
     }
 
-    /// Who waits, in order: the first 32 of one moment, the others noted down a page at a time, as in a
-    /// [dump](LockDump).
+    /// Who waits, in order: the first 32 of one moment, the others noted down a page at a time, as
+    /// in a [dump](LockDump).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         let first = self
             .0
@@ -346,8 +351,8 @@ impl FifoLock {
         waiting
     }
 
-    /// Who holds and who waits, for a person to read when something hangs. Others go on while it is taken, however long the
-    /// line is.
+    /// Who holds and who waits, for a person to read when something hangs. Others go on while it is
+    /// taken, however long the line is.
     pub fn lock_dump(&self) -> LockDump {
         let (holder, first) = self.0.step(|state, now| {
             let holder = state.current(now.at);
@@ -357,8 +362,8 @@ impl FifoLock {
         LockDump { holder, waiting }
     }
 
-    /// Figures and state of one moment. Of those who wait the first 32 are of that moment too, and the others are noted
-    /// down a page at a time, as in a [dump](LockDump).
+    /// Figures and state of one moment. Of those who wait the first 32 are of that moment too, and
+    /// the others are noted down a page at a time, as in a [dump](LockDump).
     pub fn lock_stats(&self) -> LockStats {
         let (stats, first) = self.0.step(|state, now| {
             let stats = state.stats(now.at);
@@ -368,7 +373,8 @@ impl FifoLock {
         LockStats { queue, ..stats }
     }
 
-    /// Sets all figures to zero. Holder and line stay; a hold that began before counts whole when it ends.
+    /// Sets all figures to zero. Holder and line stay; a hold that began before counts whole when
+    /// it ends.
     pub fn reset_lock_stats(&self) {
         self.0.step(|state, _| state.reset_figures());
     }
@@ -378,7 +384,8 @@ impl FifoLock {
         self.0.timeout.set(limit.into());
     }
 
-    /// Releases on behalf of a guard: what cannot be released now is released by the transaction under it.
+    /// Releases on behalf of a guard: what cannot be released now is released by the transaction
+    /// under it.
     #[inline]
     pub(crate) fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
@@ -397,7 +404,8 @@ impl FifoLock {
         self.0.step(|state, _| state.join_grant(id, thread))
     }
 
-    /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends the grant that is a transaction's own.
+    /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends the grant that is a
+    /// transaction's own.
     #[inline]
     pub(crate) fn part_from_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
@@ -443,7 +451,8 @@ impl FifoLock {
         }
     }
 
-    /// Has a grant that can be revoked stay until the transaction under it is over. `false` when the grant has ended already.
+    /// Has a grant that can be revoked stay until the transaction under it is over. `false` when
+    /// the grant has ended already.
     #[inline]
     pub(crate) fn seal(&self, grant: Grant) -> bool {
         match grant.limited {
@@ -468,7 +477,8 @@ impl FifoLock {
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
     }
 
-    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it does not wait.
+    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it
+    /// does not wait.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
@@ -484,14 +494,16 @@ impl FifoLock {
         }
     }
 
-    /// Lets the limit on holding pass for whoever holds: the very code that a watcher runs when that comes.
+    /// Lets the limit on holding pass for whoever holds: the very code that a watcher runs when
+    /// that comes.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {
         self.0.expire_hold();
     }
 
-    /// Has it believe that it is taken again and again, so that it measures none of the next grants for which nobody waits.
+    /// Has it believe that it is taken again and again, so that it measures none of the next grants
+    /// for which nobody waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn hurry(&self) {

@@ -6,7 +6,8 @@ use crate::id::{FencingToken, LockId};
 /// Holds a [`FifoLock`] until it is dropped.
 ///
 /// It may be sent to another thread and dropped there. Where a transaction is still open under it
-/// ([`DataStore::begin_under`](crate::DataStore::begin_under)), the lock is released when that transaction ends.
+/// ([`DataStore::begin_under`](crate::DataStore::begin_under)), the lock is released when that
+/// transaction ends.
 #[derive(Debug)]
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct LockGuard {

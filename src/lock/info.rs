@@ -53,8 +53,9 @@ pub struct LockInfo {
     /// How long it has been held, by the store's clock.
     #[serde(serialize_with = "millis::duration")]
     pub held_for: Duration,
-    /// Whether it may have been held for longer: the time when the hold began was not taken, because the lock was being taken
-    /// again and again within microseconds, so what is known is only since when somebody has looked at it or waited for it.
+    /// Whether it may have been held for longer: the time when the hold began was not taken,
+    /// because the lock was being taken again and again within microseconds, so what is known is
+    /// only since when somebody has looked at it or waited for it.
     #[serde(skip_serializing_if = "Not::not")]
     pub at_least: bool,
     /// What it is wanted for, if the owner said.
@@ -113,7 +114,8 @@ impl Serialize for CallSite {
     }
 }
 
-/// A duration as a person reads it: whole milliseconds, below ten of them with as many digits as it takes to tell.
+/// A duration as a person reads it: whole milliseconds, below ten of them with as many digits as it
+/// takes to tell.
 pub(super) struct Millis(pub(super) Duration);
 
 impl fmt::Display for Millis {

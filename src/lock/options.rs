@@ -131,15 +131,15 @@ impl LockOptions {
         self
     }
 
-    /// Bounds the number of requests that wait. The next request is rejected at once. There is no bound
-    /// by default.
+    /// Bounds the number of requests that wait. The next request is rejected at once. There is no
+    /// bound by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
     }
 
-    /// Bounds by how many later requests a waiting request can be overtaken, for each step that their
-    /// [priority](AcquireOptions::priority) is above its own. The default is 64. Zero makes
+    /// Bounds by how many later requests a waiting request can be overtaken, for each step that
+    /// their [priority](AcquireOptions::priority) is above its own. The default is 64. Zero makes
     /// priorities ineffective.
     pub fn overtaking_bound(mut self, requests: u32) -> Self {
         self.overtaking = requests;
@@ -202,13 +202,15 @@ impl AcquireOptions {
         self
     }
 
-    /// Is rejected at once where `bound` requests wait already. The smaller of this bound and the lock's own counts.
+    /// Is rejected at once where `bound` requests wait already. The smaller of this bound and the
+    /// lock's own counts.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
     }
 
-    /// Says what the lock is wanted for, to be read in errors, in the queue's listing and in the statistics.
+    /// Says what the lock is wanted for, to be read in errors, in the queue's listing and in the
+    /// statistics.
     pub fn label(mut self, label: impl Into<SmolStr>) -> Self {
         self.label = Some(label.into());
         self
@@ -221,8 +223,9 @@ impl AcquireOptions {
     }
 
     /// Goes before requests of lower priority that wait, but before each of them only as often as
-    /// [`StoreOptions::overtaking_bound`](crate::StoreOptions::overtaking_bound) allows. Requests of one priority are
-    /// granted in the order in which they asked, and a holder is never interrupted.
+    /// [`StoreOptions::overtaking_bound`](crate::StoreOptions::overtaking_bound) allows. Requests
+    /// of one priority are granted in the order in which they asked, and a holder is never
+    /// interrupted.
     ///
     /// ```
     /// use doclock::{DataStore, lock::{AcquireOptions, Priority}};
@@ -237,22 +240,27 @@ impl AcquireOptions {
         self
     }
 
-    /// Does no work for others. When a list of operations has been executed, the thread that executed it goes on with those
-    /// that wait, as many as [`StoreOptions::batch_limit`](crate::StoreOptions::batch_limit) allows, before it
-    /// returns; with this option it wakes the next in line instead. For a thread that must not be kept, as one that draws.
+    /// Does no work for others. When a list of operations has been executed, the thread that
+    /// executed it goes on with those that wait, as many as
+    /// [`StoreOptions::batch_limit`](crate::StoreOptions::batch_limit) allows, before it returns;
+    /// with this option it wakes the next in line instead. For a thread that must not be kept, as
+    /// one that draws.
     ///
-    /// Its own list may still be executed by another thread; if it slept meanwhile, it may wake one other thread before it returns.
+    /// Its own list may still be executed by another thread; if it slept meanwhile, it may wake one
+    /// other thread before it returns.
     pub fn without_combining(mut self) -> Self {
         self.without_combining = true;
         self
     }
 
-    /// Allows another thread to execute an operation batch that has code, as it does with batches that are pure data.
+    /// Allows another thread to execute an operation batch that has code, as it does with batches
+    /// that are pure data.
     ///
-    /// Without this option the operations that are code, and the before-hooks, run in the thread that submits the batch. With
-    /// it they may run in any thread that executes batches on the same store. Then the code must not wait for another
-    /// thread: that thread could be the one that runs the code. It must not ask for locks that the other thread may hold either;
-    /// such a request fails with [`LockError::Reentrant`](super::LockError::Reentrant).
+    /// Without this option the operations that are code, and the before-hooks, run in the thread
+    /// that submits the batch. With it they may run in any thread that executes batches on the same
+    /// store. Then the code must not wait for another thread: that thread could be the one that
+    /// runs the code. It must not ask for locks that the other thread may hold either; such a
+    /// request fails with [`LockError::Reentrant`](super::LockError::Reentrant).
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
@@ -300,10 +308,10 @@ impl AcquireOptions {
 
     /// Does not bind the guard or the transaction to the calling thread.
     ///
-    /// A guard and a transaction are bound to the thread that acquires them: if the thread requests the lock
-    /// again, the request is refused at once, because the thread would wait for itself. A guard or a transaction
-    /// that is sent to another thread stays bound to the first one, so it should be unbound. A grant that is held
-    /// by id is never bound.
+    /// A guard and a transaction are bound to the thread that acquires them: if the thread requests
+    /// the lock again, the request is refused at once, because the thread would wait for itself. A
+    /// guard or a transaction that is sent to another thread stays bound to the first one, so it
+    /// should be unbound. A grant that is held by id is never bound.
     pub fn unbound(mut self) -> Self {
         self.unbound = true;
         self

@@ -9,8 +9,8 @@ use crate::time::{Clock, Deadline, Pause, TimeListener};
 pub(super) trait Waiter: TimeListener + Sized + 'static {
     type Outcome;
 
-    /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline has passed without, or when it is
-    /// to look itself.
+    /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline
+    /// has passed without, or when it is to look itself.
     fn wait_until(
         &self,
         looks: u32,
@@ -19,7 +19,8 @@ pub(super) trait Waiter: TimeListener + Sized + 'static {
     ) -> Option<Self::Outcome>;
 }
 
-/// What one thread waits with, wherever these parts lie. `S` is what the mutex guards, the outcome among it.
+/// What one thread waits with, wherever these parts lie. `S` is what the mutex guards, the outcome
+/// among it.
 pub(super) struct Parker<'a, S> {
     pub(super) slot: &'a Mutex<{ rank::REQUEST }, S>,
     pub(super) changed: &'a Condvar,
@@ -66,8 +67,8 @@ impl<S> Parker<'_, S> {
         }
     }
 
-    /// Wakes the waiter to look at its clock again. Passing through the mutex closes the gap between its last
-    /// look and its sleep.
+    /// Wakes the waiter to look at its clock again. Passing through the mutex closes the gap
+    /// between its last look and its sleep.
     pub(super) fn look_again(&self) {
         drop(self.slot.lock());
         self.changed.notify_one();

@@ -21,7 +21,8 @@ pub(crate) enum Received<M> {
     Cancelled,
 }
 
-/// Waits for a message, a deadline or a token, whichever comes first. Of what comes at once any may be told.
+/// Waits for a message, a deadline or a token, whichever comes first. Of what comes at once any may
+/// be told.
 pub(crate) fn receive<M: Send + 'static>(
     messages: &Receiver<M>,
     clock: &Clock,

@@ -1,11 +1,12 @@
 //! Waking those who were answered while they slept: each wakes the next.
 //!
-//! To wake a thread takes microseconds of whoever does it, as long as a short list of operations. A thread that served many
-//! therefore wakes the first two of them only. Whoever was woken wakes the next before it goes on, and so on to the last.
+//! To wake a thread takes microseconds of whoever does it, as long as a short list of operations. A
+//! thread that served many therefore wakes the first two of them only. Whoever was woken wakes the
+//! next before it goes on, and so on to the last.
 //!
-//! Invariant: while somebody is in the relay, there is a thread that has yet to call [`Relay::go_on`] and will, with no code of
-//! users before that: the one that put the last of them in, or one that was woken from it, which keeps nothing from hearing what
-//! was left for it.
+//! Invariant: while somebody is in the relay, there is a thread that has yet to call
+//! [`Relay::go_on`] and will, with no code of users before that: the one that put the last of them
+//! in, or one that was woken from it, which keeps nothing from hearing what was left for it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use std::sync::Arc;
 use super::request::Waiting;
 use crate::sync::{Mutex, rank};
 
-/// Those for whom word was left and who have yet to be woken, in the order in which they were answered.
+/// Those for whom word was left and who have yet to be woken, in the order in which they were
+/// answered.
 #[derive(Default)]
 pub(super) struct Relay(Mutex<{ rank::RELAY }, Sleepers>);
 
@@ -21,8 +23,8 @@ pub(super) struct Relay(Mutex<{ rank::RELAY }, Sleepers>);
 type Sleepers = Option<Box<VecDeque<Arc<dyn Waiting>>>>;
 
 impl Relay {
-    /// So many are woken at first: the others need not wait for one that was given a processor which is busy. In a model one, so
-    /// that two who sleep are enough for a relay.
+    /// So many are woken at first: the others need not wait for one that was given a processor
+    /// which is busy. In a model one, so that two who sleep are enough for a relay.
     const RUNNERS: usize = if cfg!(loom) { 1 } else { 2 };
 
     /// Has these woken, one by the other. Whether any slept.
@@ -32,7 +34,8 @@ impl Relay {
         runners.count() > 0
     }
 
-    /// Wakes the next, and tells whether there was one. To be called by whoever was woken from the relay.
+    /// Wakes the next, and tells whether there was one. To be called by whoever was woken from the
+    /// relay.
     pub(super) fn go_on(&self) -> bool {
         // Who awoke without being woken may have gone by already, and wakes nobody.
         std::iter::from_fn(|| self.next()).any(|sleeper| sleeper.wake())

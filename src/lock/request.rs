@@ -1,8 +1,8 @@
 //! One waiting request: who asks, what is to be done, and how it is told what became of it.
 //!
-//! What a lock needs to know of who waits is [`Waiting`], so an asynchronous waker could stand here as well, if it goes on with a
-//! [relay](super::relay) from where it is woken and not from where it is polled. A request has its own mutex: a woken thread need
-//! not touch the lock's again.
+//! What a lock needs to know of who waits is [`Waiting`], so an asynchronous waker could stand here
+//! as well, if it goes on with a [relay](super::relay) from where it is woken and not from where it
+//! is polled. A request has its own mutex: a woken thread need not touch the lock's again.
 
 use std::convert::Infallible;
 use std::panic::Location;
@@ -23,7 +23,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) owner: &'a OwnerId,
     pub(crate) label: Option<&'a SmolStr>,
     pub(crate) call_site: &'static Location<'static>,
-    /// The thread that must not hold the lock already, because it would wait for itself; zero for none.
+    /// The thread that must not hold the lock already, because it would wait for itself; zero for
+    /// none.
     pub(crate) thread: u64,
     /// Whether the grant is bound to that thread. A grant that is released by its id is not.
     pub(crate) bound: bool,
@@ -84,8 +85,8 @@ impl Claim {
         }
     }
 
-    /// Makes it the claim of whoever asks. What is written goes to its place at once: a copy on the way would stall the
-    /// processor, which reads back wide what was written narrow.
+    /// Makes it the claim of whoever asks. What is written goes to its place at once: a copy on the
+    /// way would stall the processor, which reads back wide what was written narrow.
     #[inline(always)]
     pub(super) fn assign(&mut self, asker: &Asker<'_>) {
         self.owner = asker.owner.clone();
@@ -126,7 +127,8 @@ impl Claim {
     }
 }
 
-/// Work under a lock. If it is for any thread, the holder of the lock can do it when it is its turn.
+/// Work under a lock. If it is for any thread, the holder of the lock can do it when it is its
+/// turn.
 pub(crate) trait Errand: Send + 'static {
     /// What becomes of it.
     type Reply: Send + 'static;
@@ -137,8 +139,9 @@ pub(crate) trait Errand: Send + 'static {
     /// Whether it is done in no time, whatever others do meanwhile: it runs no code of users.
     fn is_brief(&self) -> bool;
 
-    /// Does it, once, under a grant that the caller ends. What is left of it goes back to who asked: memory that one thread
-    /// allocates and another frees costs both of them more than a short errand does.
+    /// Does it, once, under a grant that the caller ends. What is left of it goes back to who
+    /// asked: memory that one thread allocates and another frees costs both of them more than a
+    /// short errand does.
     fn run(&mut self, grant: Grant) -> Self::Reply;
 }
 
@@ -196,25 +199,29 @@ pub(super) trait Waiting: Send + Sync {
     /// Whether its work is done in no time.
     fn is_brief(&self) -> bool;
 
-    /// Tells the waiter. To be called once, and without the lock's mutex; instead of [`Waiting::serve`].
+    /// Tells the waiter. To be called once, and without the lock's mutex; instead of
+    /// [`Waiting::serve`].
     fn tell(&self, verdict: Verdict);
 
-    /// Does the waiter's work in the calling thread, and leaves word of what became of it. A panic is told as well. Returns
-    /// whether the waiter sleeps and has yet to be woken.
+    /// Does the waiter's work in the calling thread, and leaves word of what became of it. A panic
+    /// is told as well. Returns whether the waiter sleeps and has yet to be woken.
     #[must_use]
     fn serve(&self, grant: Grant) -> bool;
 
-    /// Has the waiter look at the limit on holding from now on. It may have been told an outcome meanwhile.
+    /// Has the waiter look at the limit on holding from now on. It may have been told an outcome
+    /// meanwhile.
     fn call_to_watch(&self);
 
-    /// Wakes a waiter for whom word was left, and has it go on with the relay, which it must. `false` if it has awoken by itself.
+    /// Wakes a waiter for whom word was left, and has it go on with the relay, which it must.
+    /// `false` if it has awoken by itself.
     #[must_use]
     fn wake(&self) -> bool;
 }
 
 /// A request with a thread that waits for it.
 ///
-/// Ten thousand may wait, so what it is made of lies side by side, the flags in what would else be a gap.
+/// Ten thousand may wait, so what it is made of lies side by side, the flags in what would else be
+/// a gap.
 pub(super) struct Request<W: Errand> {
     owner: OwnerId,
     label: Option<SmolStr>,
@@ -228,9 +235,11 @@ pub(super) struct Request<W: Errand> {
     /// Read and written under the slot's mutex alone.
     asleep: AtomicBool,
     told: Hint,
-    /// Whether it was woken from a [relay](super::relay). Written under the slot's mutex, to somebody who sleeps.
+    /// Whether it was woken from a [relay](super::relay). Written under the slot's mutex, to
+    /// somebody who sleeps.
     relayed: AtomicBool,
-    /// Whether it was called to watch and has yet to look. Read and written under the slot's mutex alone.
+    /// Whether it was called to watch and has yet to look. Read and written under the slot's mutex
+    /// alone.
     called: AtomicBool,
 }
 
@@ -352,7 +361,8 @@ impl<W: Errand> Waiting for Request<W> {
             debug_assert!(false, "only errands are served, and those once");
             return false;
         };
-        // Nobody sees what a panic leaves behind: the work owns all that it changes before it is done, and is not done again.
+        // Nobody sees what a panic leaves behind: the work owns all that it changes before it is
+        // done, and is not done again.
         let outcome = match catch(|| work.run(grant)) {
             Ok(reply) => Outcome::Done(reply),
             Err(panic) => Outcome::Panicked(panic),

@@ -11,7 +11,8 @@ use hdrhistogram::Histogram;
 use super::DurationSummary;
 use sparse::Sparse;
 
-/// Sum and maximum of what was measured; percentiles of it within one per cent. Takes a word until anything is.
+/// Sum and maximum of what was measured; percentiles of it within one per cent. Takes a word until
+/// anything is.
 #[derive(Default)]
 pub(crate) struct Samples(Option<Box<Measured>>);
 
@@ -25,8 +26,8 @@ struct Measured {
     spread: Spread,
 }
 
-/// How the samples are distributed. An object that is used without contention keeps that in some hundred bytes: a histogram with a
-/// counter for each bucket takes 37 kB.
+/// How the samples are distributed. An object that is used without contention keeps that in some
+/// hundred bytes: a histogram with a counter for each bucket takes 37 kB.
 enum Spread {
     Sparse(Sparse),
     /// Counts fastest.
@@ -53,14 +54,15 @@ impl Measured {
 }
 
 impl Samples {
-    /// The longest time that the histogram tells apart. Longer ones count as this in percentiles only.
+    /// The longest time that the histogram tells apart. Longer ones count as this in percentiles
+    /// only.
     const HIGHEST: Duration = Duration::from_secs(3600);
 
     /// Where so many requests have waited, time counts more than memory.
     const CONTENDED: u64 = 1024;
 
-    /// Takes in a sample that stands for `weight` of them. Whether that took long, as it does now and then: see
-    /// [`Tempo::pardon`](super::tempo::Tempo::pardon).
+    /// Takes in a sample that stands for `weight` of them. Whether that took long, as it does now
+    /// and then: see [`Tempo::pardon`](super::tempo::Tempo::pardon).
     pub(crate) fn record(&mut self, sample: Duration, weight: u64) -> bool {
         let nanos = nanos(sample);
         let measured = self.0.get_or_insert_default();
@@ -76,7 +78,8 @@ impl Samples {
         }
     }
 
-    /// Takes in how long a request waited for what it holds then. Where many wait, both distributions are kept dense.
+    /// Takes in how long a request waited for what it holds then. Where many wait, both
+    /// distributions are kept dense.
     pub(crate) fn record_wait(&mut self, waited: Duration, holds: &mut Self) {
         self.record(waited, 1);
         if self.count() == Self::CONTENDED {
@@ -114,7 +117,8 @@ impl Samples {
         self.0.get_or_insert_default().unfold();
     }
 
-    /// The distribution of `count` samples: these, scaled to the number of all that were not `zero`.
+    /// The distribution of `count` samples: these, scaled to the number of all that were not
+    /// `zero`.
     pub(crate) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
         let Some(samples) = &self.0 else {
             return DurationSummary {

@@ -1,4 +1,5 @@
-//! What all handles of a lock have in common: its word and its state, and how the two are kept in step.
+//! What all handles of a lock have in common: its word and its state, and how the two are kept in
+//! step.
 
 #[cfg(loom)]
 use std::sync::Arc;
@@ -20,8 +21,9 @@ use crate::id::OwnerId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline};
 
-/// In this order, from the beginning of a cache line: the word, the mutex and what a request reads and writes of the
-/// state lie side by side. Who asks and who grants take these lines from each other's processor, one after the other.
+/// In this order, from the beginning of a cache line: the word, the mutex and what a request reads
+/// and writes of the state lie side by side. Who asks and who grants take these lines from each
+/// other's processor, one after the other.
 #[repr(C, align(64))]
 pub(super) struct Shared {
     pub(super) word: Word,
@@ -71,7 +73,8 @@ impl Shared {
                 state.settle();
             }
         }
-        // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else did.
+        // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else
+        // did.
         let now = Moment {
             at: self.clock.now(),
             overdue: state
@@ -88,7 +91,8 @@ impl Shared {
         self.step_and(step, drop)
     }
 
-    /// As [`step`](Self::step), and a thread that waits for the state meanwhile has it next, before this one comes again.
+    /// As [`step`](Self::step), and a thread that waits for the state meanwhile has it next, before
+    /// this one comes again.
     pub(super) fn step_in_turn<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
         self.step_and(step, unlock_fair)
     }
@@ -121,7 +125,8 @@ impl Shared {
         self.word.set(held);
     }
 
-    /// The state, if nobody holds, nor can before it is let go of. `None` says only that somebody held a moment ago.
+    /// The state, if nobody holds, nor can before it is let go of. `None` says only that somebody
+    /// held a moment ago.
     #[inline(always)]
     pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, { rank::LOCK }, State>> {
         if !self.word.is_free() {
@@ -140,7 +145,8 @@ impl Shared {
         }
     }
 
-    /// Takes a step that may hand the lock on, and wakes whom that concerns when the mutex is free again.
+    /// Takes a step that may hand the lock on, and wakes whom that concerns when the mutex is free
+    /// again.
     pub(super) fn hand_on(&self, step: impl FnOnce(&mut State, Moment) -> Option<Next>) {
         if let Some(next) = self.step(step) {
             next.deliver();
@@ -198,7 +204,8 @@ impl Shared {
     }
 }
 
-/// How long requests wait that do not say. Read without the mutex, so that deadlines need not be worked out under it.
+/// How long requests wait that do not say. Read without the mutex, so that deadlines need not be
+/// worked out under it.
 pub(super) struct WaitLimit(AtomicU64);
 
 impl WaitLimit {

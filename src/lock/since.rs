@@ -5,11 +5,13 @@ use std::time::Duration;
 use super::tempo::Measured;
 use crate::time::Timestamp;
 
-/// When a hold began. Plain fields, each written to its place at once, like [`Claim::assign`](super::request::Claim::assign).
+/// When a hold began. Plain fields, each written to its place at once, like
+/// [`Claim::assign`](super::request::Claim::assign).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Since {
     at: Timestamp,
-    /// For how many holds this one stands in the figures; zero says that nobody has looked at the clock yet.
+    /// For how many holds this one stands in the figures; zero says that nobody has looked at the
+    /// clock yet.
     weight: u64,
     /// Whether it began at that moment, and not at some time before.
     pub(super) exact: bool,
@@ -43,7 +45,8 @@ impl Since {
             .map_or(Duration::ZERO, |(since, _)| now - since)
     }
 
-    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
+    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold
+    /// began.
     pub(super) fn observe(&mut self, now: Timestamp) {
         if !self.is_known() {
             (self.at, self.weight) = (now, 1);

@@ -42,8 +42,8 @@ pub(super) struct Moment {
 /// Nodes with all that has to be locked above them.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;
 
-/// Names one wait. A guard that waits for more nodes waits under the id of its first request, but in another wait: what was
-/// meant for one wait, and comes late, ends no other.
+/// Names one wait. A guard that waits for more nodes waits under the id of its first request, but
+/// in another wait: what was meant for one wait, and comes late, ends no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WaitId(u64);
 
@@ -79,13 +79,15 @@ impl Next {
     }
 }
 
-/// The steps of the uncontended path are always inlined: as calls they pass their parts over the stack, which costs
-/// a third of that path (docs/performance.md, "The lock").
+/// The steps of the uncontended path are always inlined: as calls they pass their parts over the
+/// stack, which costs a third of that path (docs/performance.md, "The lock").
 ///
-/// In this order: what a request that joins the line reads and writes comes first, see [`Shared`](super::shared::Shared).
+/// In this order: what a request that joins the line reads and writes comes first, see
+/// [`Shared`](super::shared::Shared).
 #[repr(C)]
 pub(super) struct State {
-    /// What the lock's word was last set to under the mutex. Unless that is held and not pinned, it is so still.
+    /// What the lock's word was last set to under the mutex. Unless that is held and not pinned, it
+    /// is so still.
     pub(super) shown: Option<Held>,
     /// Whether somebody took the whole of `queue`.
     held: bool,
@@ -136,8 +138,8 @@ impl State {
 
     // --- Grants ---
 
-    /// Takes note of a hold that ended without the mutex. To be called before anything else but [`State::take`] when nobody
-    /// holds.
+    /// Takes note of a hold that ended without the mutex. To be called before anything else but
+    /// [`State::take`] when nobody holds.
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
@@ -146,7 +148,8 @@ impl State {
         }
     }
 
-    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold began.
+    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold
+    /// began.
     pub(super) fn observe(&mut self, now: Timestamp) {
         self.holder.since.observe(now);
     }
@@ -225,7 +228,8 @@ impl State {
         overdue: Option<Deadline>,
     ) -> Grant {
         if self.held {
-            // The last hold ended without the mutex, so what it took of the line was not given back.
+            // The last hold ended without the mutex, so what it took of the line was not given
+            // back.
             self.recorder().releases += 1;
         } else {
             let taken = self.queue.try_take(&Part::Whole);
@@ -261,8 +265,8 @@ impl State {
         grant
     }
 
-    /// Ends the hold; the next in line becomes the holder in the same step. Its work is left to be done by the thread
-    /// `server`, if there is one and it can be.
+    /// Ends the hold; the next in line becomes the holder in the same step. Its work is left to be
+    /// done by the thread `server`, if there is one and it can be.
     fn end(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
         self.recorder().releases += 1;
         self.vacate(now, server)
@@ -281,7 +285,8 @@ impl State {
         self.grant_next(now, server)
     }
 
-    /// Grants the lock to whom it can be granted: to the next in line, or to all up to the first who wants the whole.
+    /// Grants the lock to whom it can be granted: to the next in line, or to all up to the first
+    /// who wants the whole.
     fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
         let (number, since, request) = loop {
             let mut waiter = self.queue.next()?;
@@ -388,8 +393,8 @@ impl State {
         })
     }
 
-    /// Closes the transaction that [`State::join_grant`] opened, or ends the grant that is a transaction's own: then
-    /// the next in line can be left to be served.
+    /// Closes the transaction that [`State::join_grant`] opened, or ends the grant that is a
+    /// transaction's own: then the next in line can be left to be served.
     pub(super) fn part_from_grant(
         &mut self,
         id: LockId,

@@ -25,9 +25,10 @@ pub(super) struct Recorder {
 
 /// A distribution of durations.
 ///
-/// The count is exact, and so are the mean and the maximum of what was measured; percentiles of it are within one per cent (an HDR
-/// histogram with two significant digits; what is longer than an hour counts there as an hour). [`LockStats`] tells what is measured.
-/// All are zero while there is no sample. Serializes in milliseconds.
+/// The count is exact, and so are the mean and the maximum of what was measured; percentiles of it
+/// are within one per cent (an HDR histogram with two significant digits; what is longer than an
+/// hour counts there as an hour). [`LockStats`] tells what is measured. All are zero while there is
+/// no sample. Serializes in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DurationSummary {
@@ -55,7 +56,8 @@ pub struct DurationSummary {
 
 /// The figures of a lock and its state, all of one moment but for a long [`queue`](Self::queue).
 ///
-/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
+/// table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -81,8 +83,9 @@ pub struct LockStats {
     pub wait: DurationSummary,
     /// Hold of the grants that ended, from grant to release or revocation.
     ///
-    /// Every hold is measured, unless the lock is taken again and again within microseconds and nobody waits: then one in 64
-    /// is, and stands for all of them. One that somebody had to wait for or looked at is measured in any case, from that moment on.
+    /// Every hold is measured, unless the lock is taken again and again within microseconds and
+    /// nobody waits: then one in 64 is, and stands for all of them. One that somebody had to wait
+    /// for or looked at is measured in any case, from that moment on.
     pub hold: DurationSummary,
     /// How many wait now.
     pub queue_length: usize,
@@ -90,8 +93,8 @@ pub struct LockStats {
     pub is_locked: bool,
     /// Who holds now.
     pub current_lock: Option<LockInfo>,
-    /// Who waits, in order. The first 32 are of the same moment as all else; who comes after them is noted down a
-    /// little later, when some may have left and others joined.
+    /// Who waits, in order. The first 32 are of the same moment as all else; who comes after them
+    /// is noted down a little later, when some may have left and others joined.
     pub queue: Vec<QueueEntry>,
 }
 

@@ -1,8 +1,9 @@
 //! When to read the clock.
 //!
-//! Reading it costs as much as all else that an uncontended lock does. A lock that is taken now and then can afford it; one
-//! that is taken hundreds of thousands of times a second measures one hold in [`Tempo::RUN`] and lets it stand for all of
-//! them. That the rate has fallen is noticed with the next that is measured; from then on all are.
+//! Reading it costs as much as all else that an uncontended lock does. A lock that is taken now and
+//! then can afford it; one that is taken hundreds of thousands of times a second measures one hold
+//! in [`Tempo::RUN`] and lets it stand for all of them. That the rate has fallen is noticed with
+//! the next that is measured; from then on all are.
 
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ impl Tempo {
         }
     }
 
-    /// Whether the grant that is about to be made is measured. To be asked once for each behind which nobody waits.
+    /// Whether the grant that is about to be made is measured. To be asked once for each behind
+    /// which nobody waits.
     #[inline]
     pub(super) fn measure(&mut self, now: impl FnOnce() -> Timestamp) -> Option<Measured> {
         if self.unmeasured > 0 {
@@ -89,12 +91,14 @@ impl Tempo {
         (self.unmeasured, self.quick) = (0, 0);
     }
 
-    /// Has the next count as quick enough, because the figures have just taken their time: that says nothing of a hurry.
+    /// Has the next count as quick enough, because the figures have just taken their time: that
+    /// says nothing of a hurry.
     pub(super) fn pardon(&mut self) {
         self.pardoned = true;
     }
 
-    /// As after many quick takes. In a model time stands still, so this alone brings on a hurry at once.
+    /// As after many quick takes. In a model time stands still, so this alone brings on a hurry at
+    /// once.
     #[cfg(loom)]
     pub(super) fn hurry(&mut self) {
         (self.unmeasured, self.quick) = (Self::RUN - 1, Self::BELIEVED);
@@ -129,7 +133,8 @@ mod tests {
 
     const NANO: Duration = Duration::from_nanos(1);
 
-    /// A lock's tempo, on a clock that is told when the lock is taken and is as dear to read as the system's.
+    /// A lock's tempo, on a clock that is told when the lock is taken and is as dear to read as the
+    /// system's.
     struct Taken {
         tempo: Tempo,
         clock: ManualClock,
@@ -197,7 +202,8 @@ mod tests {
     fn when_the_hurry_is_over_each_is_measured_again() {
         let mut taken = Taken::new();
         taken.hurry();
-        // The rest of the run, in which nobody looks at the clock, is the longest that it takes to notice.
+        // The rest of the run, in which nobody looks at the clock, is the longest that it takes to
+        // notice.
         for _ in 1..Tempo::RUN {
             assert_eq!(taken.after(Tempo::QUICK), None);
         }
@@ -219,7 +225,8 @@ mod tests {
         assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
     }
 
-    /// Once the figures of a lock took so long now and then that no hurry was believed, and every hold was measured.
+    /// Once the figures of a lock took so long now and then that no hurry was believed, and every
+    /// hold was measured.
     #[test]
     fn what_the_figures_take_is_no_pause() {
         let mut taken = Taken::new();

@@ -1,6 +1,7 @@
 //! How a thread waits in a line: until it is told, for as long as it may, unless somebody cancels.
 //!
-//! The one place where limits, cancel tokens and limits on holding meet a sleeping thread; every face of the line waits here.
+//! The one place where limits, cancel tokens and limits on holding meet a sleeping thread; every
+//! face of the line waits here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +12,19 @@ use crate::time::{Clock, Deadline};
 
 /// A line as seen by those who wait in it.
 pub(super) trait Line: Send + Sync + 'static {
-    /// Names one wait: no other wait in the line ever has an equal ticket, not even a later wait of the same holder.
-    /// A withdrawal can come when its wait is over, because a token collects its requests before it withdraws them.
+    /// Names one wait: no other wait in the line ever has an equal ticket, not even a later wait of
+    /// the same holder. A withdrawal can come when its wait is over, because a token collects its
+    /// requests before it withdraws them.
     type Ticket: Copy + Send + 'static;
 
     fn clock(&self) -> &Clock;
 
-    /// Takes a request out of the line and tells it so. Does nothing when that wait is over: then the request was told
-    /// already, or is about to be.
+    /// Takes a request out of the line and tells it so. Does nothing when that wait is over: then
+    /// the request was told already, or is about to be.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
 
-    /// Takes back what was held for too long while others wait for it, and returns when this waiter is to look again.
+    /// Takes back what was held for too long while others wait for it, and returns when this waiter
+    /// is to look again.
     fn look(&self, ticket: Self::Ticket) -> Option<Deadline> {
         let _ = ticket;
         None
@@ -47,8 +50,8 @@ pub(super) struct Wait<T> {
     pub(super) looks: u32,
 }
 
-/// Waits until the waiter is told what became of its request, which happens exactly once: who gives up withdraws it and waits
-/// for word of that, so that a grant which races it counts.
+/// Waits until the waiter is told what became of its request, which happens exactly once: who gives
+/// up withdraws it and waits for word of that, so that a grant which races it counts.
 pub(super) fn wait<L: Line, W: Waiter>(
     line: &Arc<L>,
     waiter: &Arc<W>,

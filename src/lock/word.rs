@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use crate::id::LockId;
 use crate::sync::AtomicU64;
 
-/// Who holds the lock, in one atomic number, so that an uncontended holder can leave with one compare-and-swap.
+/// Who holds the lock, in one atomic number, so that an uncontended holder can leave with one
+/// compare-and-swap.
 ///
 /// | bits | meaning |
 /// |---|---|
@@ -15,8 +16,9 @@ use crate::sync::AtomicU64;
 /// | 1 | a transaction holds, which alone may end the hold |
 /// | 2.. | the number of the holder's request, never zero |
 ///
-/// Only somebody with the mutex makes the word anything but free. Without the mutex one step is possible: from *held and not
-/// pinned* to *free*, by the holder. So while the word is pinned, only the mutex's owner changes it.
+/// Only somebody with the mutex makes the word anything but free. Without the mutex one step is
+/// possible: from *held and not pinned* to *free*, by the holder. So while the word is pinned, only
+/// the mutex's owner changes it.
 #[derive(Debug)]
 pub(super) struct Word(AtomicU64);
 
@@ -45,7 +47,8 @@ impl Word {
     /// Says who holds. With the mutex, and while the word is free or pinned.
     #[inline]
     pub(super) fn set(&self, held: Option<Held>) {
-        // Release, because who finds the lock free without the mutex's help must see what was done under it.
+        // Release, because who finds the lock free without the mutex's help must see what was done
+        // under it.
         self.0
             .store(held.map_or(FREE, |held| held.0.get()), Ordering::Release);
     }
@@ -79,7 +82,8 @@ impl Word {
 pub(super) struct Held(NonZeroU64);
 
 impl Held {
-    /// By some who share the lock: each of them leaves under the mutex. No request has the number zero.
+    /// By some who share the lock: each of them leaves under the mutex. No request has the number
+    /// zero.
     pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
 
     /// By whoever asked with that number.

@@ -1,7 +1,8 @@
 //! Text with marks as the characters of Markdown.
 //!
-//! First the text is cut into pieces at the edges of marks, with something between them that opens or closes a mark.
-//! Then each piece is spelled so that it reads as nothing but itself, which depends on what stands beside it.
+//! First the text is cut into pieces at the edges of marks, with something between them that opens
+//! or closes a mark. Then each piece is spelled so that it reads as nothing but itself, which
+//! depends on what stands beside it.
 
 mod flank;
 mod spell;
@@ -111,7 +112,8 @@ impl Care {
     }
 }
 
-/// What the marks of Markdown are. The first are written outside of the last where they cover the same.
+/// What the marks of Markdown are. The first are written outside of the last where they cover the
+/// same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Style {
     Strikethrough,
@@ -190,7 +192,8 @@ impl<'v> Run<'v> {
             .extend(spans.filter(|span| !span.range.is_empty()));
     }
 
-    /// Brings marks into the order in which they are written, and into the form that Markdown can say.
+    /// Brings marks into the order in which they are written, and into the form that Markdown can
+    /// say.
     fn settle(&mut self) {
         self.join();
         self.part(&[Style::Footnote]);
@@ -200,8 +203,8 @@ impl<'v> Run<'v> {
         self.nest_brackets();
     }
 
-    /// Makes one of what touches or overlaps and would be written alike, for there is no way to end the one and begin
-    /// the other.
+    /// Makes one of what touches or overlaps and would be written alike, for there is no way to end
+    /// the one and begin the other.
     fn join(&mut self) {
         self.spans
             .sort_by_key(|span| (span.style, span.range.start));
@@ -235,7 +238,8 @@ impl<'v> Run<'v> {
         });
     }
 
-    /// A mark over a part of a reference to a footnote covers all of it, so that the reference is written once.
+    /// A mark over a part of a reference to a footnote covers all of it, so that the reference is
+    /// written once.
     fn keep_footnotes_whole(&mut self) {
         let notes = self
             .spans
@@ -319,8 +323,8 @@ impl<'v> Run<'v> {
         pieces
     }
 
-    /// Closes what ends here. What was opened later than that has to be closed too and is opened again, and so is
-    /// what would cut in two a link or an image that opens here.
+    /// Closes what ends here. What was opened later than that has to be closed too and is opened
+    /// again, and so is what would cut in two a link or an image that opens here.
     fn close(
         &self,
         open: &mut Open<'v>,
@@ -351,7 +355,8 @@ impl<'v> Run<'v> {
 #[derive(Default)]
 struct Open<'v> {
     spans: Vec<Span<'v>>,
-    /// Which of them have delimiters: one of each style at most. The others are links and images, which nest.
+    /// Which of them have delimiters: one of each style at most. The others are links and images,
+    /// which nest.
     delimited: Vec<usize>,
 }
 
@@ -363,7 +368,8 @@ impl<'v> Open<'v> {
         self.spans.push(span);
     }
 
-    /// Takes away what ends `at` this place and, of delimiters, before `reach`, with all that is inside of it.
+    /// Takes away what ends `at` this place and, of delimiters, before `reach`, with all that is
+    /// inside of it.
     fn split_off_what_ends(&mut self, at: usize, reach: usize) -> Vec<Span<'v>> {
         let mut keep = self.spans.len();
         for (nth, span) in self.spans.iter().enumerate().rev() {
@@ -543,7 +549,8 @@ fn title_text(title: &str) -> String {
     })
 }
 
-/// A text in which ASCII characters are references unless they are plain, and so are spaces of all kinds.
+/// A text in which ASCII characters are references unless they are plain, and so are spaces of all
+/// kinds.
 pub(super) fn encoded(text: &str, plain: impl Fn(char) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for char in text.chars() {

@@ -50,7 +50,8 @@ struct Block {
     kind: &'static str,
     attributes: Vec<(&'static str, Value)>,
     children: Vec<NodeSpec>,
-    /// What the block is if it says no more than it says so far, as one line of a list would say it.
+    /// What the block is if it says no more than it says so far, as one line of a list would say
+    /// it.
     short: Option<Vec<NodeSpec>>,
     /// What was said since the last child.
     text: String,
@@ -124,7 +125,8 @@ impl<'f> Outline<'f> {
             } => {
                 let automatic = matches!(link_type, LinkType::Autolink | LinkType::Email);
                 if automatic && self.links > 0 {
-                    // A link in a link is none, and only those without brackets are taken for one there.
+                    // A link in a link is none, and only those without brackets are taken for one
+                    // there.
                     return self.marks.push(OpenMark::none(self.block.len));
                 }
                 let href = match link_type {
@@ -153,8 +155,8 @@ impl<'f> Outline<'f> {
         }
     }
 
-    /// Where a reference to a footnote stands right before a link, the reference becomes text: together they would be
-    /// taken for another kind of link.
+    /// Where a reference to a footnote stands right before a link, the reference becomes text:
+    /// together they would be taken for another kind of link.
     fn spell_out_footnote(&mut self) {
         let here = self.block.len;
         self.block.spell_out_footnote();
@@ -259,8 +261,8 @@ impl Block {
         self.len += text.chars().count();
     }
 
-    /// Where a line ends within a tag, a space will do. Only a tag that begins a paragraph keeps its lines: in one line it
-    /// might be a block.
+    /// Where a line ends within a tag, a space will do. Only a tag that begins a paragraph keeps
+    /// its lines: in one line it might be a block.
     fn lines_of_html(&self, text: &str) -> String {
         let lines: Vec<_> = text.split('\n').map(str::trim_start).collect();
         let begins_with_letter = |line: &&str| line.starts_with(|char: char| char.is_alphabetic());
@@ -305,7 +307,8 @@ impl Block {
             marks.retain(|mark| mark.kind != "html" || !starts_at_once(mark));
         }
         if self.kind == "html-block" {
-            // What it is indented by, and empty lines behind HTML that is not closed, belong to nothing.
+            // What it is indented by, and empty lines behind HTML that is not closed, belong to
+            // nothing.
             text = text.trim().to_owned();
         }
         if matches!(self.kind, "code-block" | "html-block") && !text.ends_with('\n') {
@@ -315,8 +318,9 @@ impl Block {
         self.children.push(text.with_marks(marks));
     }
 
-    /// A list of one item with one paragraph is tight, even if something that is not shown, a definition of a link,
-    /// stands behind the paragraph. Nothing that is shown could be written in its place.
+    /// A list of one item with one paragraph is tight, even if something that is not shown, a
+    /// definition of a link, stands behind the paragraph. Nothing that is shown could be written in
+    /// its place.
     fn add(&mut self, mut child: Self) {
         child.end_text();
         self.short = match (self.kind, child.kind, self.children.is_empty()) {
@@ -351,8 +355,9 @@ fn starts_at_once(mark: &Mark) -> bool {
     mark.range.as_ref().is_some_and(|range| range.start == 0)
 }
 
-/// Whether a paragraph begins with HTML that would make a block of it but for a definition of a link, of which nothing
-/// is left. Nothing can be written in its place, so there the HTML is text like any other.
+/// Whether a paragraph begins with HTML that would make a block of it but for a definition of a
+/// link, of which nothing is left. Nothing can be written in its place, so there the HTML is text
+/// like any other.
 fn begins_html_block(text: &str, marks: &[Mark]) -> bool {
     steps(text.len() + marks.len());
     marks

@@ -16,13 +16,15 @@ pub(super) struct Writer<'v, V> {
     prefix: Prefix,
     /// Whether the line that is being written has its beginning, and nothing more.
     begun: bool,
-    /// Whether the last line belongs to a paragraph, which a line of text right behind it would go on with.
+    /// Whether the last line belongs to a paragraph, which a line of text right behind it would go
+    /// on with.
     in_paragraph: bool,
     /// Whether an empty line has to come before the next block.
     gap: bool,
     /// The marker of the list that has just ended: one more with the same would go on with it.
     ended_list: Option<char>,
-    /// Which step comes next that is not [passed](Step::is_passed), if that was looked for since the last such step.
+    /// Which step comes next that is not [passed](Step::is_passed), if that was looked for since
+    /// the last such step.
     sought: Option<Option<usize>>,
 }
 
@@ -156,7 +158,8 @@ impl<'v, V: View> Writer<'v, V> {
 
     // --- Blocks that hold others ---
 
-    /// Puts ahead what is in a node: its own text and children of text as paragraphs, the others as blocks.
+    /// Puts ahead what is in a node: its own text and children of text as paragraphs, the others as
+    /// blocks.
     fn contents(&mut self, node: &'v Node, gaps: bool) {
         let mut parts = Vec::new();
         let mut texts = Vec::new();
@@ -182,7 +185,8 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    /// Begins a block whose lines begin with something. Returns where the beginning of lines ended before.
+    /// Begins a block whose lines begin with something. Returns where the beginning of lines ended
+    /// before.
     fn enter(&mut self, first: &str, others: &str) -> PrefixEnd {
         self.begin();
         self.out.push_str(first);
@@ -250,8 +254,8 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    /// A marker that neither goes on with the list before nor makes a line of nothing but one marker, which is a
-    /// thematic break.
+    /// A marker that neither goes on with the list before nor makes a line of nothing but one
+    /// marker, which is a thematic break.
     fn marker(&self, ordered: bool) -> char {
         let markers: &[char] = if ordered {
             &['.', ')']

@@ -2,12 +2,13 @@
 
 use crate::steps::step;
 
-/// A Fenwick tree over positions: how many gaps lie before one, and where the next one lies that is no gap.
+/// A Fenwick tree over positions: how many gaps lie before one, and where the next one lies that is
+/// no gap.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
-    /// `sums[i]` counts the gaps among the `lowest_bit(i)` positions before position `i`; `sums[0]` is unused.
-    /// Empty, or one longer than a power of two, so that it grows without looking at what it has. Positions behind
-    /// it are no gaps.
+    /// `sums[i]` counts the gaps among the `lowest_bit(i)` positions before position `i`; `sums[0]`
+    /// is unused. Empty, or one longer than a power of two, so that it grows without looking at
+    /// what it has. Positions behind it are no gaps.
     sums: Vec<usize>,
 }
 

@@ -11,8 +11,9 @@ use crate::steps::step;
 /// 1. Sequence numbers ascend.
 /// 2. The first slot is no gap.
 /// 3. At most half of the slots are gaps.
-/// 4. Slot `i` is position `first + i` of `gaps`, and `first` is at most the number of slots. Without gaps, `gaps` is
-///    clear and `first` is zero, so joining and serving a line that nobody leaves is a push and a pop.
+/// 4. Slot `i` is position `first + i` of `gaps`, and `first` is at most the number of slots.
+///    Without gaps, `gaps` is clear and `first` is zero, so joining and serving a line that nobody
+///    leaves is a push and a pop.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     slots: VecDeque<Slot<T>>,
@@ -56,7 +57,8 @@ impl<T> Lane<T> {
         );
         let len = self.slots.len();
         if len == self.slots.capacity() {
-            // By a quarter and not to twice the size: at most a fifth of a long line's memory is unused.
+            // By a quarter and not to twice the size: at most a fifth of a long line's memory is
+            // unused.
             self.slots.reserve_exact((len / 4).max(Self::FIRST));
         }
         self.slots.push_back(Slot {
@@ -107,8 +109,8 @@ impl<T> Lane<T> {
         Some((slot.sequence, slot.value.as_ref()?))
     }
 
-    /// How many slots, gaps included, have numbers of which `before` holds; it holds of none behind one of which it
-    /// does not.
+    /// How many slots, gaps included, have numbers of which `before` holds; it holds of none behind
+    /// one of which it does not.
     pub(super) fn bound(&self, mut before: impl FnMut(u64) -> bool) -> usize {
         self.slots.partition_point(|slot| {
             step();
@@ -130,7 +132,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// A value of the rear half where there is one, or else of the rear quarter of what lies before it, and so on.
+    /// A value of the rear half where there is one, or else of the rear quarter of what lies before
+    /// it, and so on.
     pub(super) fn late(&self) -> Option<&T> {
         let mut index = self.slots.len();
         while index > 0 {
@@ -150,7 +153,8 @@ impl<T> Lane<T> {
         found.ok()
     }
 
-    /// Restores the invariants after the first slot went: each gap that comes to the front goes, once.
+    /// Restores the invariants after the first slot went: each gap that comes to the front goes,
+    /// once.
     #[cold]
     fn close_ranks(&mut self) {
         self.first += 1;
@@ -168,7 +172,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Drops the gaps. It looks at each slot; at least half as many requests have gone since the last time.
+    /// Drops the gaps. It looks at each slot; at least half as many requests have gone since the
+    /// last time.
     fn compact(&mut self) {
         self.slots.retain(|slot| {
             step();
@@ -179,8 +184,8 @@ impl<T> Lane<T> {
         self.first = 0;
     }
 
-    /// Gives memory back once three quarters of it are unused. At least half of the values that then remain have to
-    /// leave, or as many to come, before it is allocated anew.
+    /// Gives memory back once three quarters of it are unused. At least half of the values that
+    /// then remain have to leave, or as many to come, before it is allocated anew.
     #[inline]
     fn fit(&mut self) {
         let capacity = self.slots.capacity();
@@ -189,7 +194,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// How many slots, gaps included, there are, and how much memory is kept for slots and for nodes of the tree.
+    /// How many slots, gaps included, there are, and how much memory is kept for slots and for
+    /// nodes of the tree.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 3] {
         [

@@ -22,11 +22,12 @@ pub(crate) struct Cursor {
     priority: Reverse<Priority>,
 }
 
-/// First in first out for each priority; between priorities by [`Cursor`], which is given on joining and never changes.
+/// First in first out for each priority; between priorities by [`Cursor`], which is given on
+/// joining and never changes.
 ///
-/// Joining and serving cost O(1) amortized, finding a place O(log n), leaving O(log n) amortized; what is kept of those
-/// who left is never more than those who stand there. Memory is given back when three quarters of it are unused, except
-/// for a small rest.
+/// Joining and serving cost O(1) amortized, finding a place O(log n), leaving O(log n) amortized;
+/// what is kept of those who left is never more than those who stand there. Memory is given back
+/// when three quarters of it are unused, except for a small rest.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     /// Nothing until the first joins: most lines that a program has are never joined.
@@ -94,7 +95,8 @@ impl<T> Line<T> {
         self.lane(ticket.priority)?.get(ticket.sequence)
     }
 
-    /// One that stands far back: of the lowest priority, and in the rear half of its lane where anybody stands there.
+    /// One that stands far back: of the lowest priority, and in the rear half of its lane where
+    /// anybody stands there.
     pub(crate) fn late(&self) -> Option<&T> {
         self.lanes
             .iter()
@@ -170,7 +172,8 @@ impl<T> Line<T> {
         }
     }
 
-    /// The sums over the lanes of what they keep: slots, memory for slots, memory for counting gaps.
+    /// The sums over the lanes of what they keep: slots, memory for slots, memory for counting
+    /// gaps.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 3] {
         let mut sums = [0; 3];
@@ -183,7 +186,8 @@ impl<T> Line<T> {
     }
 }
 
-/// Those who stand in a [`Line`], in order. Each costs O(1), or O(log n) where others have left before it.
+/// Those who stand in a [`Line`], in order. Each costs O(1), or O(log n) where others have left
+/// before it.
 #[derive(Debug)]
 pub(crate) struct Members<'a, T> {
     line: &'a Line<T>,

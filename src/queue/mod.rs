@@ -1,22 +1,24 @@
 //! The line in which everything waits: a pure state machine, first in first out for each priority.
 //!
-//! A [`Queue`] decides who is next and nothing else. It owns no thread, reads no clock and knows no document, so
-//! every interleaving of its callers is an ordering of plain method calls. What it guards is a [`Capacity`]: one
-//! holder for the global lock; other faces bring other capacities.
+//! A [`Queue`] decides who is next and nothing else. It owns no thread, reads no clock and knows no
+//! document, so every interleaving of its callers is an ordering of plain method calls. What it
+//! guards is a [`Capacity`]: one holder for the global lock; other faces bring other capacities.
 //!
-//! Invariants, for every sequence of calls in which [`Queue::next`] is drained after whatever can make room for the
-//! head: each [`Queue::give_back`], and, where demands differ (with one holder they do not), each [`Queue::withdraw`]
-//! and each [`Queue::join`], which can bring another head:
+//! Invariants, for every sequence of calls in which [`Queue::next`] is drained after whatever can
+//! make room for the head: each [`Queue::give_back`], and, where demands differ (with one holder
+//! they do not), each [`Queue::withdraw`] and each [`Queue::join`], which can bring another head:
 //!
-//! 1. Requests of one priority are granted in the order in which they joined. Of two priorities, the later and higher
-//!    request is granted first if and only if it joined within the next `overtaking * levels` requests. A withdrawn
-//!    request is as if it had only taken a number.
-//! 2. If somebody waits, the head of the line does not fit into what is free. For the global lock this reads:
-//!    nobody holds implies nobody waits.
+//! 1. Requests of one priority are granted in the order in which they joined. Of two priorities,
+//!    the later and higher request is granted first if and only if it joined within the next
+//!    `overtaking * levels` requests. A withdrawn request is as if it had only taken a number.
+//! 2. If somebody waits, the head of the line does not fit into what is free. For the global lock
+//!    this reads: nobody holds implies nobody waits.
 //! 3. [`Queue::try_take`] succeeds only when nobody waits, so it never overtakes.
 //! 4. A ticket never names another's place.
-//! 5. A request is overtaken by at most `overtaking` requests for each level that there is above its own.
-//! 6. Reading by [`Queue::page`] lists whoever waits throughout exactly once, in order, whoever leaves meanwhile.
+//! 5. A request is overtaken by at most `overtaking` requests for each level that there is above
+//!    its own.
+//! 6. Reading by [`Queue::page`] lists whoever waits throughout exactly once, in order, whoever
+//!    leaves meanwhile.
 //! 7. What is kept of those who left is no more than what is kept of those who wait.
 //!
 //! `docs/design.md`, "The line", has the reasons.
@@ -51,8 +53,8 @@ struct Waiting<D, T> {
 }
 
 impl<C: Capacity, T> Queue<C, T> {
-    /// `overtaking` bounds by how many later requests one may be overtaken for each level that they are above it; zero
-    /// makes the line first in first out whatever the priorities.
+    /// `overtaking` bounds by how many later requests one may be overtaken for each level that they
+    /// are above it; zero makes the line first in first out whatever the priorities.
     pub(crate) fn new(capacity: C, overtaking: u32) -> Self {
         Self {
             capacity,
@@ -71,7 +73,8 @@ impl<C: Capacity, T> Queue<C, T> {
         self.line.join(priority, Waiting { demand, request })
     }
 
-    /// Leaves the line from wherever the request stands; `None` when it no longer waits. O(log n), amortized.
+    /// Leaves the line from wherever the request stands; `None` when it no longer waits. O(log n),
+    /// amortized.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<T> {
         self.line.remove(ticket).map(|waiting| waiting.request)
     }
@@ -101,7 +104,8 @@ impl<C: Capacity, T> Queue<C, T> {
         &self.capacity
     }
 
-    /// As [`Queue::capacity`]. What makes room for the head is followed by draining [`Queue::next`], as ever.
+    /// As [`Queue::capacity`]. What makes room for the head is followed by draining
+    /// [`Queue::next`], as ever.
     pub(crate) fn capacity_mut(&mut self) -> &mut C {
         &mut self.capacity
     }
@@ -128,11 +132,12 @@ impl<C: Capacity, T> Queue<C, T> {
         requests(self.line.iter())
     }
 
-    /// Up to `count` waiting requests (zero counts as one) from a position on, and the position at which the next page
-    /// begins; `None` is the head of the line, and then its end. O(log n) for the page and each of its requests.
+    /// Up to `count` waiting requests (zero counts as one) from a position on, and the position at
+    /// which the next page begins; `None` is the head of the line, and then its end. O(log n) for
+    /// the page and each of its requests.
     ///
-    /// A position remains one after whoever stood there has left. Requests that join meanwhile are listed where they
-    /// stand behind it.
+    /// A position remains one after whoever stood there has left. Requests that join meanwhile are
+    /// listed where they stand behind it.
     pub(crate) fn page(
         &self,
         after: Option<Cursor>,
@@ -153,7 +158,8 @@ impl<C: Capacity, T> Queue<C, T> {
         self.line.get(ticket).is_some()
     }
 
-    /// A request that is not granted soon: one from the rear half of a lane where there is any. O(log² n).
+    /// A request that is not granted soon: one from the rear half of a lane where there is any.
+    /// O(log² n).
     pub(crate) fn late(&self) -> Option<&T> {
         self.line.late().map(|waiting| &waiting.request)
     }

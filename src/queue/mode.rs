@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 
 /// In which way a node is locked.
 ///
-/// The five modes of granular locking (Gray, Lorie, Putzolu and Traiger, *Granularity of Locks and Degrees of Consistency in
-/// a Shared Data Base*, 1976), which are about a node with all that is below it, and two that are about a node alone: its type,
-/// attributes, text, marks and list of children. A lock on a node takes intentions on those above it by itself, so the
-/// intention modes are seldom asked for by hand.
+/// The five modes of granular locking (Gray, Lorie, Putzolu and Traiger, *Granularity of Locks and
+/// Degrees of Consistency in a Shared Data Base*, 1976), which are about a node with all that is
+/// below it, and two that are about a node alone: its type, attributes, text, marks and list of
+/// children. A lock on a node takes intentions on those above it by itself, so the intention modes
+/// are seldom asked for by hand.
 ///
 /// Two locks of different holders exclude each other unless marked:
 ///

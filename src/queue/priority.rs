@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// How far ahead of others a request may be served.
 ///
-/// Within one priority requests are granted in the order in which they asked. Each level lets a request be granted
-/// before requests of the level below that asked earlier, but only by a bounded number of requests: whatever
-/// keeps arriving, a request of low priority has its turn.
+/// Within one priority requests are granted in the order in which they asked. Each level lets a
+/// request be granted before requests of the level below that asked earlier, but only by a bounded
+/// number of requests: whatever keeps arriving, a request of low priority has its turn.
 ///
 /// ```
 /// use doclock::lock::Priority;

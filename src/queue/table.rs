@@ -1,16 +1,19 @@
 //! A table of locks on things of which some contain others, with a line in front of each.
 //!
-//! Parties hold rights on things. A request is for a set of rights, all or nothing, and joins the lines of all that it does
-//! not get at once in one step. As all requests join their lines in one order, those of parties that hold nothing yet cannot
-//! wait for each other in a circle; a party that holds something and asks for more can close one, and is refused then.
+//! Parties hold rights on things. A request is for a set of rights, all or nothing, and joins the
+//! lines of all that it does not get at once in one step. As all requests join their lines in one
+//! order, those of parties that hold nothing yet cannot wait for each other in a circle; a party
+//! that holds something and asks for more can close one, and is refused then.
 //!
 //! Invariants:
 //!
 //! 1. No two parties have rights on one thing that exclude each other.
-//! 2. On one thing, rights that exclude each other are granted in the order in which they were asked for, except that whoever
-//!    has some already and asks for more goes first, as those who wait may wait for it. Who has nothing yet is overtaken by
-//!    nobody else who has nothing, whether they exclude each other or not.
-//! 3. A request waits only while something that it asks for is excluded by what others have, or have asked for before.
+//! 2. On one thing, rights that exclude each other are granted in the order in which they were
+//!    asked for, except that whoever has some already and asks for more goes first, as those who
+//!    wait may wait for it. Who has nothing yet is overtaken by nobody else who has nothing,
+//!    whether they exclude each other or not.
+//! 3. A request waits only while something that it asks for is excluded by what others have, or
+//!    have asked for before.
 //! 4. No circle of parties exists in which each waits for the next.
 //! 5. A thing on which nobody has rights and for which nobody waits has no entry.
 //!
@@ -49,7 +52,8 @@ pub(crate) enum Asked<K> {
     Refused(Vec<Link<K>>),
 }
 
-/// One party of a circle: it waits for the one of the next link, that of the last for that of the first.
+/// One party of a circle: it waits for the one of the next link, that of the last for that of the
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link<K> {
     pub(crate) party: Party,
@@ -100,7 +104,8 @@ struct Asks<K> {
     parts: SmallVec<[Part<K>; 4]>,
     /// How many of them wait.
     missing: usize,
-    /// On how many things the party had something before it asked. They come first among those on which it has something.
+    /// On how many things the party had something before it asked. They come first among those on
+    /// which it has something.
     held_before: usize,
 }
 
@@ -167,7 +172,8 @@ impl Entry {
         self.waits.as_ref().map_or(&[], |waits| &waits.upgrades)
     }
 
-    /// Whether somebody who has something here may have these rights, behind others who ask for more.
+    /// Whether somebody who has something here may have these rights, behind others who ask for
+    /// more.
     fn extends(&self, party: Party, wanted: Rights, ahead: &[Wish]) -> bool {
         let mut others = self.counts;
         for bit in self.rights(party).bits() {
@@ -176,7 +182,8 @@ impl Entry {
         !wanted.excludes_any(&others) && !ahead.iter().any(|ahead| ahead.rights.exclude(wanted))
     }
 
-    /// Whether somebody who has nothing here yet may have these rights before those who stand in line.
+    /// Whether somebody who has nothing here yet may have these rights before those who stand in
+    /// line.
     fn admits(&self, wanted: Rights) -> bool {
         let mut upgrades = self.upgrades().iter();
         !wanted.excludes_any(&self.counts)
@@ -281,7 +288,8 @@ impl Entry {
 }
 
 impl Entry {
-    /// Whom the requests wait for that wait here. The last in line waits for all that any request before it in line waits for.
+    /// Whom the requests wait for that wait here. The last in line waits for all that any request
+    /// before it in line waits for.
     fn delaying(&self) -> Vec<Party> {
         let line = self.waits.iter().flat_map(|waits| waits.line.iter());
         let last = line
@@ -338,7 +346,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         })
     }
 
-    /// Asks for rights on things, each of which is named once. To be called while the party waits for nothing.
+    /// Asks for rights on things, each of which is named once. To be called while the party waits
+    /// for nothing.
     pub(crate) fn ask(
         &mut self,
         party: Party,
@@ -451,7 +460,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         served
     }
 
-    /// Grants what can be granted of one thing, and drops its entry when nobody has or wants any of it.
+    /// Grants what can be granted of one thing, and drops its entry when nobody has or wants any of
+    /// it.
     fn serve(&mut self, key: &K, served: &mut Served) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
@@ -512,8 +522,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         parties
     }
 
-    /// All parties that some other party waits for, in no order and some of them more than once. It looks at the requests that
-    /// wait, and at what they wait for.
+    /// All parties that some other party waits for, in no order and some of them more than once. It
+    /// looks at the requests that wait, and at what they wait for.
     pub(crate) fn delaying(&self) -> impl Iterator<Item = Party> {
         let contended = self.contended.iter();
         let entries = contended.filter_map(|key| self.entries.get(key));
@@ -532,7 +542,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
 
     /// The circle that a party's request closes, from the party on.
     fn circle(&self, party: Party) -> Option<Vec<Link<K>>> {
-        // Depth first, with the way to where the search is. Who was left without a way back need not be tried again.
+        // Depth first, with the way to where the search is. Who was left without a way back need
+        // not be tried again.
         let mut way = vec![(self.links(party), None)];
         let mut tried = HashSet::<_, Secret>::from_iter([party]);
         while let Some((links, _)) = way.last_mut() {

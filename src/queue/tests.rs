@@ -1,4 +1,5 @@
-//! The line against the plainest model there is, a vector; its bounds, reached and not exceeded; its cost, counted.
+//! The line against the plainest model there is, a vector; its bounds, reached and not exceeded;
+//! its cost, counted.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -323,7 +324,8 @@ fn long_line() -> (Queue<Exclusive, u64>, Vec<Ticket>) {
     (queue, tickets)
 }
 
-/// A few searches and walks through a tree: fourteen steps each at ten thousand, rounded up to fifteen.
+/// A few searches and walks through a tree: fourteen steps each at ten thousand, rounded up to
+/// fifteen.
 const LOGARITHMIC: usize = 8 * 15;
 
 #[test]

@@ -1,4 +1,5 @@
-//! What an inbox knows of events: who works on them, which are done, which are dead. Time is an argument.
+//! What an inbox knows of events: who works on them, which are done, which are dead. Time is an
+//! argument.
 
 mod figures;
 mod forget;
@@ -26,15 +27,16 @@ use marks::Marks;
 
 /// The events of one inbox.
 ///
-/// An event is in one of two tables or in none. What is in progress, waits or is dead is few, and is open; what is done is many,
-/// and takes little room.
+/// An event is in one of two tables or in none. What is in progress, waits or is dead is few, and
+/// is open; what is done is many, and takes little room.
 #[derive(Default)]
 pub(crate) struct Claims {
     open: Table<Open>,
     done: Marks,
     /// What is done or dead, in the orders in which it is forgotten.
     settled: Settled,
-    /// When the newest was sent of all that were forgotten. Whatever was sent until then and is in no table may have been done.
+    /// When the newest was sent of all that were forgotten. Whatever was sent until then and is in
+    /// no table may have been done.
     watermark: Option<SystemTime>,
     last_token: u64,
     /// The messages that had no event id.
@@ -176,8 +178,8 @@ impl Claims {
 
     /// Asks for an event.
     ///
-    /// Who claims it has a token that is larger than all before it. An event that has had all its attempts, of which the last
-    /// did not say how it ended, is buried.
+    /// Who claims it has a token that is larger than all before it. An event that has had all its
+    /// attempts, of which the last did not say how it ended, is buried.
     pub(crate) fn claim(
         &mut self,
         delivery: &Delivery<'_>,
@@ -223,7 +225,8 @@ impl Claims {
         by: &Claimant<'_>,
         now: MonotonicTime,
     ) -> Verdict {
-        // Without a time a message is older than nothing: `None` is the smallest, and has its own case.
+        // Without a time a message is older than nothing: `None` is the smallest, and has its own
+        // case.
         if delivery.sent_at.is_some() && delivery.sent_at <= self.watermark {
             self.figures.too_old += 1;
             return Verdict::TooOld;
@@ -267,7 +270,8 @@ impl Claims {
         self.done.insert(id, done);
     }
 
-    /// Ends an attempt that failed: the event is due again after `delay`, or dead if it has had `limit` attempts or is poison.
+    /// Ends an attempt that failed: the event is due again after `delay`, or dead if it has had
+    /// `limit` attempts or is poison.
     pub(crate) fn fail(
         &mut self,
         id: &str,

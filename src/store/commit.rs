@@ -25,11 +25,11 @@ pub struct Commit {
     pub transaction_id: TransactionId,
     /// Who held the lock.
     pub owner: OwnerId,
-    /// The number of the grant; of two commits the later has no smaller one, unless both were on nodes: then that is so for
-    /// those that wrote to one node.
+    /// The number of the grant; of two commits the later has no smaller one, unless both were on
+    /// nodes: then that is so for those that wrote to one node.
     pub fencing_token: FencingToken,
-    /// The key under which a repetition of the transaction returns the first result, if it brought one. From this a
-    /// copy or a log can tell what was done already.
+    /// The key under which a repetition of the transaction returns the first result, if it brought
+    /// one. From this a copy or a log can tell what was done already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<SmolStr>,
     /// The operations, if the transaction was a list of operations.
@@ -51,8 +51,8 @@ pub struct ExecutedOperation {
     /// The node that it was aimed at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
-    /// The nodes that it created and left behind: those that it inserted, in document order, then the right halves of
-    /// those that it cut, the outermost first.
+    /// The nodes that it created and left behind: those that it inserted, in document order, then
+    /// the right halves of those that it cut, the outermost first.
     #[serde(default)]
     pub created: Vec<NodeId>,
 }
@@ -79,7 +79,8 @@ pub struct Committed {
     pub version: u64,
     /// Whether it changed anything, and so made that version.
     pub changed: bool,
-    /// The changes, in order. None for a transaction that changed nothing: then there was no event either.
+    /// The changes, in order. None for a transaction that changed nothing: then there was no event
+    /// either.
     pub changes: Vec<Change>,
     /// The operations, if the transaction was a list of operations.
     pub operations: Vec<ExecutedOperation>,
@@ -89,8 +90,9 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
-    /// It held the lock for longer than [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit) while
-    /// others waited, and the lock went to the next of them.
+    /// It held the lock for longer than
+    /// [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit) while others waited, and the
+    /// lock went to the next of them.
     #[error("Lock {id} of owner {owner} was revoked: it was held for too long{}", NowHeld(.holder), owner = Brief(.owner))]
     Revoked {
         /// The grant that the transaction had.
@@ -100,7 +102,8 @@ pub enum CommitError {
         /// Who holds the lock now.
         holder: Option<Box<LockInfo>>,
     },
-    /// The grant of the transaction has ended, so another transaction may have been published since it began.
+    /// The grant of the transaction has ended, so another transaction may have been published since
+    /// it began.
     #[error("Lock {id} of owner {owner} is not held any more{}", NowHeld(.holder), owner = Brief(.owner))]
     GrantEnded {
         /// The grant that the transaction had.
@@ -110,8 +113,8 @@ pub enum CommitError {
         /// Who holds the lock now.
         holder: Option<Box<LockInfo>>,
     },
-    /// The transaction was committed by code that it was lent to: an operation, [`attempt`](crate::Transaction::attempt), the
-    /// handler of an inbox.
+    /// The transaction was committed by code that it was lent to: an operation,
+    /// [`attempt`](crate::Transaction::attempt), the handler of an inbox.
     #[error(transparent)]
     TakenOut(#[from] TakenOut),
     /// The document would not be as the schema of its store says.
@@ -120,11 +123,12 @@ pub enum CommitError {
     /// The transaction was on nodes and could not lock one that it needed.
     #[error("a node that the transaction needed was not locked: {0}")]
     NotLocked(Box<LockError>),
-    /// The transaction was on nodes, and others have changed something meanwhile that it had read without a lock. Safe to try
-    /// again.
+    /// The transaction was on nodes, and others have changed something meanwhile that it had read
+    /// without a lock. Safe to try again.
     #[error("{} read and changed by others until version {version}; safe to try again", Conflicting(.node))]
     Conflict {
-        /// A node that was read and is not as it was; `None` if the root or the document as a whole was read.
+        /// A node that was read and is not as it was; `None` if the root or the document as a whole
+        /// was read.
         node: Option<NodeId>,
         /// The version in which it is different.
         version: u64,
@@ -135,10 +139,12 @@ pub enum CommitError {
         /// The key.
         key: SmolStr,
     },
-    /// The transaction [required](crate::Transaction::require) a lease that has ended. To be tried again under another lease.
+    /// The transaction [required](crate::Transaction::require) a lease that has ended. To be tried
+    /// again under another lease.
     #[error("not committed: {0}")]
     LeaseLost(Box<LeaseLost>),
-    /// The transaction was the effect of an event, and the claim on that event was taken over, or ended, before the commit.
+    /// The transaction was the effect of an event, and the claim on that event was taken over, or
+    /// ended, before the commit.
     #[error("claim {token} on event {event:?} was taken over before the commit", event = Brief(.event))]
     Superseded {
         /// The event.
@@ -146,7 +152,8 @@ pub enum CommitError {
         /// The number of the claim that no longer holds.
         token: FencingToken,
     },
-    /// The transaction was to be the effect of an event, and the inbox that the event was claimed from is part of another store.
+    /// The transaction was to be the effect of an event, and the inbox that the event was claimed
+    /// from is part of another store.
     #[error("the claim on event {event:?} is of another store than the transaction", event = Brief(.event))]
     OtherStore {
         /// The event.
@@ -155,8 +162,8 @@ pub enum CommitError {
 }
 
 impl CommitError {
-    /// Whether the same may well succeed if it is tried again from the start, because it failed by an unlucky meeting with
-    /// others.
+    /// Whether the same may well succeed if it is tried again from the start, because it failed by
+    /// an unlucky meeting with others.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::NotLocked(error) => error.is_transient(),

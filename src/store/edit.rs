@@ -23,8 +23,8 @@ impl Transaction {
         self.insert_at(spec, None)
     }
 
-    /// Creates a node, with all below it, as a child of `parent` at `index` (at the end for `None`). Returns its
-    /// id.
+    /// Creates a node, with all below it, as a child of `parent` at `index` (at the end for
+    /// `None`). Returns its id.
     ///
     /// # Errors
     ///
@@ -64,8 +64,8 @@ impl Transaction {
         self.apply_planned(plan::remove_subtree(&self.overlay, id)?)
     }
 
-    /// Attaches a node, with all below it, under `parent` at `index` (at the end for `None`), wherever it was
-    /// before. The index is that which it has afterwards.
+    /// Attaches a node, with all below it, under `parent` at `index` (at the end for `None`),
+    /// wherever it was before. The index is that which it has afterwards.
     ///
     /// # Errors
     ///
@@ -82,8 +82,8 @@ impl Transaction {
         self.apply_planned(plan::move_node(&self.overlay, id, to)?)
     }
 
-    /// Detaches a child from its parent. It stays in the store, attached nowhere, until it is attached again or
-    /// deleted.
+    /// Detaches a child from its parent. It stays in the store, attached nowhere, until it is
+    /// attached again or deleted.
     ///
     /// # Errors
     ///
@@ -132,8 +132,8 @@ impl Transaction {
         self.splice(id, Some(range), SmolStr::default())
     }
 
-    /// Replaces the characters of a half-open range. Marks around it stay, those inside it go, those across an
-    /// edge keep the part outside.
+    /// Replaces the characters of a half-open range. Marks around it stay, those inside it go,
+    /// those across an edge keep the part outside.
     ///
     /// # Errors
     ///
@@ -157,7 +157,8 @@ impl Transaction {
         self.apply_planned(plan::splice_text(&self.overlay, id, range, text.into())?)
     }
 
-    /// Replaces the marks of a node. They are brought into normal form; a mark without a range covers the text.
+    /// Replaces the marks of a node. They are brought into normal form; a mark without a range
+    /// covers the text.
     ///
     /// # Errors
     ///
@@ -203,8 +204,9 @@ impl Transaction {
         self.apply_planned(plan::set_type(&self.overlay, id, kind.into())?)
     }
 
-    /// Cuts a node in two. What lies behind the cut goes to a new node, its next sibling, with the same attributes
-    /// and, unless another is given, of the same type. Returns the id of the new node.
+    /// Cuts a node in two. What lies behind the cut goes to a new node, its next sibling, with the
+    /// same attributes and, unless another is given, of the same type. Returns the id of the new
+    /// node.
     ///
     /// # Errors
     ///
@@ -222,8 +224,8 @@ impl Transaction {
         Ok(right)
     }
 
-    /// Joins a node and its next sibling: text, marks and children of `right` come behind those of the node, whose
-    /// type and attributes stay.
+    /// Joins a node and its next sibling: text, marks and children of `right` come behind those of
+    /// the node, whose type and attributes stay.
     ///
     /// # Errors
     ///
@@ -233,8 +235,8 @@ impl Transaction {
         self.apply_planned(plan::join_nodes(&self.overlay, id, right)?)
     }
 
-    /// Selects something for whoever runs the transaction, or nothing. No part of the document: alone it makes no
-    /// version.
+    /// Selects something for whoever runs the transaction, or nothing. No part of the document:
+    /// alone it makes no version.
     ///
     /// # Errors
     ///
@@ -245,7 +247,8 @@ impl Transaction {
         self.apply_planned((!change.changes_nothing()).then_some(change))
     }
 
-    /// Makes a node the root of the document, or none. Like everything, it is seen outside after the commit.
+    /// Makes a node the root of the document, or none. Like everything, it is seen outside after
+    /// the commit.
     ///
     /// # Errors
     ///

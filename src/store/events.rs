@@ -118,8 +118,8 @@ impl Subscription {
         self.receiver.try_recv()
     }
 
-    /// Iterates over the events. Blocks until the next event, and ends when the store was dropped and
-    /// no event is left.
+    /// Iterates over the events. Blocks until the next event, and ends when the store was dropped
+    /// and no event is left.
     pub fn iter(&self) -> EventIter<'_> {
         EventIter(self.receiver.iter())
     }

@@ -31,18 +31,20 @@ impl DataStore {
         NodeLocks(self.clone())
     }
 
-    /// Waits for nodes and begins a transaction on them. It runs beside others that are on other nodes.
+    /// Waits for nodes and begins a transaction on them. It runs beside others that are on other
+    /// nodes.
     ///
-    /// All nodes of the scope are locked before this returns, or none. What the transaction changes beyond them it locks as
-    /// it goes, and what it only reads is looked at again when it is committed; see [`Transaction`], "On nodes". The locks
-    /// are released when the transaction is committed, rolled back or dropped.
+    /// All nodes of the scope are locked before this returns, or none. What the transaction changes
+    /// beyond them it locks as it goes, and what it only reads is looked at again when it is
+    /// committed; see [`Transaction`], "On nodes". The locks are released when the transaction is
+    /// committed, rolled back or dropped.
     ///
     /// # Order
     ///
-    /// Whoever wants the whole document and whoever wants nodes stand in one line: a transaction on nodes waits for a
-    /// global one that asked before, and the other way round. Requests for one node are granted in the order in which they
-    /// asked. A scope joins the lines of all its nodes in one step, so two that ask for the same nodes cannot block each
-    /// other.
+    /// Whoever wants the whole document and whoever wants nodes stand in one line: a transaction on
+    /// nodes waits for a global one that asked before, and the other way round. Requests for one
+    /// node are granted in the order in which they asked. A scope joins the lines of all its nodes
+    /// in one step, so two that ask for the same nodes cannot block each other.
     ///
     /// # Errors
     ///
@@ -83,8 +85,9 @@ impl DataStore {
         self.begin_on_with(owner, scope, AcquireOptions::new())
     }
 
-    /// As [`begin_on`](Self::begin_on), with options for this and all further waits of the transaction. Priorities count in
-    /// the line before the whole document, not in those before nodes.
+    /// As [`begin_on`](Self::begin_on), with options for this and all further waits of the
+    /// transaction. Priorities count in the line before the whole document, not in those before
+    /// nodes.
     ///
     /// # Errors
     ///
@@ -118,8 +121,9 @@ impl DataStore {
 
 /// The locks on the nodes of one store.
 ///
-/// A node is locked for its owner alone or together with other readers, by itself or with all below it ([`LockMode`]). Locks on
-/// nodes and the [global lock](DataStore::lock) exclude each other, in the order of asking.
+/// A node is locked for its owner alone or together with other readers, by itself or with all below
+/// it ([`LockMode`]). Locks on nodes and the [global lock](DataStore::lock) exclude each other, in
+/// the order of asking.
 ///
 /// ```
 /// use doclock::{DataStore, lock::{LockMode, node::Scope}};
@@ -142,8 +146,9 @@ impl NodeLocks {
     ///
     /// # Errors
     ///
-    /// [`LockError`], as [`DataStore::lock`]. A thread that has nodes locked cannot take a second guard, because it might
-    /// wait for itself: it [extends](NodeGuard::extend) the one that it has.
+    /// [`LockError`], as [`DataStore::lock`]. A thread that has nodes locked cannot take a second
+    /// guard, because it might wait for itself: it [extends](NodeGuard::extend) the one that it
+    /// has.
     #[track_caller]
     #[inline]
     pub fn lock(
@@ -215,13 +220,14 @@ impl NodeLocks {
         self.lock_with(owner, scope, AcquireOptions::new().no_wait())
     }
 
-    /// Who has which nodes locked, in the order in which they asked. Others go on meanwhile, however many they are, so the
-    /// list is not of one moment: 32 owners are.
+    /// Who has which nodes locked, in the order in which they asked. Others go on meanwhile,
+    /// however many they are, so the list is not of one moment: 32 owners are.
     pub fn holders(&self) -> Vec<NodeHolder> {
         self.0.0.lock.node_holders()
     }
 
-    /// Who waits for which nodes, and for whom, noted down as the [holders](Self::holders) are. Those who wait for the global lock first are not among them.
+    /// Who waits for which nodes, and for whom, noted down as the [holders](Self::holders) are.
+    /// Those who wait for the global lock first are not among them.
     pub fn waiters(&self) -> Vec<NodeWaiter> {
         self.0.0.lock.node_waiters()
     }
@@ -247,7 +253,8 @@ impl NodeGuard {
         self.grant.id()
     }
 
-    /// The number of the grant, greater than that of every earlier one on any of its nodes. It rises when more nodes are locked.
+    /// The number of the grant, greater than that of every earlier one on any of its nodes. It
+    /// rises when more nodes are locked.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }
@@ -274,10 +281,11 @@ impl NodeGuard {
     ///
     /// # Errors
     ///
-    /// [`LockError`]. What was locked before is locked still, unless it is [`LockError::Revoked`]. A node that was moved while it was waited
-    /// for may be locked as well then. A request that would wait for
-    /// somebody who waits for this guard fails at once with [`LockError::Deadlock`], or with [`LockError::UpgradeConflict`] where
-    /// two have one node locked shared and both want it to themselves.
+    /// [`LockError`]. What was locked before is locked still, unless it is [`LockError::Revoked`].
+    /// A node that was moved while it was waited for may be locked as well then. A request that
+    /// would wait for somebody who waits for this guard fails at once with [`LockError::Deadlock`],
+    /// or with [`LockError::UpgradeConflict`] where two have one node locked shared and both want
+    /// it to themselves.
     pub fn extend(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
         self.extend_with(scope, &AcquireOptions::new())
     }

@@ -9,7 +9,8 @@ use super::receipts::Receipts;
 use super::{CommitError, DataStore, Receipt};
 use crate::document::{Overlay, Snapshot};
 
-/// What outsiders see. Under one mutex, so that a transaction appears in one moment with its receipt and all that it brings along.
+/// What outsiders see. Under one mutex, so that a transaction appears in one moment with its
+/// receipt and all that it brings along.
 pub(crate) struct Published {
     /// The last version.
     pub(super) snapshot: Snapshot,
@@ -19,7 +20,8 @@ pub(crate) struct Published {
     pub(super) inboxes: Inboxes,
 }
 
-/// Something that must hold in the moment in which a transaction is published, and that appears in that moment.
+/// Something that must hold in the moment in which a transaction is published, and that appears in
+/// that moment.
 pub(crate) trait Term: Send + Sync {
     /// Whether it holds. Nobody publishes between this and [`fulfil`](Term::fulfil).
     fn check(&self, published: &Published) -> Result<(), CommitError>;
@@ -31,8 +33,8 @@ pub(crate) trait Term: Send + Sync {
 /// The terms of one transaction.
 pub(super) type Terms = Vec<Box<dyn Term>>;
 
-/// Up to this many nodes are folded in while readers wait; that takes microseconds. What is more is folded into a
-/// copy beside the published version.
+/// Up to this many nodes are folded in while readers wait; that takes microseconds. What is more is
+/// folded into a copy beside the published version.
 const FOLD_IN_PLACE: usize = 64;
 
 /// A key with what is to be returned when it comes again.
@@ -64,15 +66,16 @@ impl Published {
 }
 
 impl DataStore {
-    /// Makes an overlay the next version, with all that comes with it, and returns that version's number. Nothing is published if
-    /// a term does not hold.
+    /// Makes an overlay the next version, with all that comes with it, and returns that version's
+    /// number. Nothing is published if a term does not hold.
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,
         receipt: Option<&Kept>,
         terms: &mut Terms,
     ) -> Result<u64, CommitError> {
-        // Declared before the guard, hence dropped after it: readers do not wait while old values are freed.
+        // Declared before the guard, hence dropped after it: readers do not wait while old values
+        // are freed.
         let _forgotten;
         if overlay.weight() <= FOLD_IN_PLACE {
             let mut published = self.0.published.lock();

@@ -48,8 +48,8 @@ impl Receipts {
         self.by_key.get(key).cloned()
     }
 
-    /// Keeps a receipt under a key that has none. Returns what is not kept any more, to be dropped where nobody
-    /// waits for it.
+    /// Keeps a receipt under a key that has none. Returns what is not kept any more, to be dropped
+    /// where nobody waits for it.
     pub(super) fn keep(&mut self, key: &SmolStr, receipt: &Arc<Receipt>) -> Option<Arc<Receipt>> {
         if self.limit == 0 {
             return None;

@@ -29,23 +29,25 @@ use crate::time::MonotonicTime;
 
 /// A transaction: sees its own changes, shows them to nobody until it is committed.
 ///
-/// While it is open it holds the store's lock, so there is at most one. Every method either does the whole of what
-/// it says or returns an error and does nothing. Dropping the transaction, also by a panic, rolls it back and
-/// releases the lock.
+/// While it is open it holds the store's lock, so there is at most one. Every method either does
+/// the whole of what it says or returns an error and does nothing. Dropping the transaction, also
+/// by a panic, rolls it back and releases the lock.
 ///
 /// Inside, all questions of [`View`] are answered with the transaction's own changes included.
 ///
 /// # On nodes
 ///
-/// One that was begun with [`DataStore::begin_on`] holds nodes instead, and runs beside others that hold other nodes. For all else
-/// it is as any other, with these differences:
+/// One that was begun with [`DataStore::begin_on`] holds nodes instead, and runs beside others that
+/// hold other nodes. For all else it is as any other, with these differences:
 ///
-/// - What a change needs and is not locked yet is locked by the change, after a wait if need be. If that fails the change
-///   returns [`EditError::NotLocked`], and the transaction cannot be committed any more: [`lock_error`](Self::lock_error) tells why.
-/// - What is read without a lock is looked at again by the commit. If others have changed it the commit fails with
-///   [`CommitError::Conflict`]. So the transaction is as if it had run by itself at the moment of its commit.
-/// - Its [`base`](Self::base) moves on with each lock. What is read from the base itself, and not by the transaction, is not
-///   looked at again.
+/// - What a change needs and is not locked yet is locked by the change, after a wait if need be. If
+///   that fails the change returns [`EditError::NotLocked`], and the transaction cannot be
+///   committed any more: [`lock_error`](Self::lock_error) tells why.
+/// - What is read without a lock is looked at again by the commit. If others have changed it the
+///   commit fails with [`CommitError::Conflict`]. So the transaction is as if it had run by itself
+///   at the moment of its commit.
+/// - Its [`base`](Self::base) moves on with each lock. What is read from the base itself, and not
+///   by the transaction, is not looked at again.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -76,7 +78,8 @@ pub struct Transaction {
     aside: Option<Box<Aside>>,
     /// If it has not the whole document to itself.
     pub(super) nodes: Option<Box<OnNodes>>,
-    /// Last, so that the lock outlives all else: fields are dropped in the order of their declaration.
+    /// Last, so that the lock outlives all else: fields are dropped in the order of their
+    /// declaration.
     pub(super) held: Held,
 }
 
@@ -210,7 +213,8 @@ impl Transaction {
         self.held.grant.id()
     }
 
-    /// The version that it started from, as it was and is; on nodes the version that it has come to.
+    /// The version that it started from, as it was and is; on nodes the version that it has come
+    /// to.
     pub fn base(&self) -> &Snapshot {
         self.overlay.base()
     }
@@ -221,8 +225,8 @@ impl Transaction {
         self.overlay.changes()
     }
 
-    /// What is selected, as it follows from the changes so far. Nothing, unless an editor runs the transaction or
-    /// something was selected in it.
+    /// What is selected, as it follows from the changes so far. Nothing, unless an editor runs the
+    /// transaction or something was selected in it.
     pub fn selection(&self) -> Option<&Selection> {
         self.overlay.selection()
     }
@@ -275,10 +279,11 @@ impl Transaction {
         self.aside_mut().terms.push(term);
     }
 
-    /// Bounds what it makes large from here on, in the place of the limits that it has. What would go beyond a limit is not done
-    /// and is an [`EditError::Limit`].
+    /// Bounds what it makes large from here on, in the place of the limits that it has. What would
+    /// go beyond a limit is not done and is an [`EditError::Limit`].
     ///
-    /// Sums over the transaction, as that of its nodes, also count what was taken back by [`rollback_to`](Self::rollback_to).
+    /// Sums over the transaction, as that of its nodes, also count what was taken back by
+    /// [`rollback_to`](Self::rollback_to).
     ///
     /// ```
     /// use doclock::{DataStore, document::{EditError, Limit, Limits, NodeSpec}};
@@ -368,13 +373,14 @@ impl Transaction {
         })
     }
 
-    /// Does what [`commit`](Self::commit) does before it releases the lock. If it was committed, `then` is called with the lock
-    /// still held, with the version and the changes that made it.
+    /// Does what [`commit`](Self::commit) does before it releases the lock. If it was committed,
+    /// `then` is called with the lock still held, with the version and the changes that made it.
     pub(crate) fn publish_and(
         &mut self,
         then: impl FnOnce(u64, &mut Vec<Change>),
     ) -> Result<Publication, CommitError> {
-        // Transactions on nodes publish one after the other; one that has the whole document has nobody beside it.
+        // Transactions on nodes publish one after the other; one that has the whole document has
+        // nobody beside it.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
         let Publication { version, changed } = self.appear()?;
@@ -508,8 +514,8 @@ impl Transaction {
         Some((key.clone(), Arc::new(receipt)))
     }
 
-    /// Forgets the changes and releases the lock. The store is as if the transaction had never been, but for the
-    /// ids that it used up.
+    /// Forgets the changes and releases the lock. The store is as if the transaction had never
+    /// been, but for the ids that it used up.
     pub fn rollback(self) {
         drop(self);
     }

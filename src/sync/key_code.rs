@@ -1,8 +1,9 @@
 //! Code of keys that runs under a mutex.
 //!
-//! The tables of keyed locks and limiters compare and copy keys under a mutex, and that is code of a user. While it runs, its
-//! thread is marked. A marked thread that is about to lock a mutex of the rank of these tables panics instead of waiting for
-//! itself; what has to happen all the same, because a value is dropped or a token cancelled, is put off until the mutex is free.
+//! The tables of keyed locks and limiters compare and copy keys under a mutex, and that is code of
+//! a user. While it runs, its thread is marked. A marked thread that is about to lock a mutex of
+//! the rank of these tables panics instead of waiting for itself; what has to happen all the same,
+//! because a value is dropped or a token cancelled, is put off until the mutex is free.
 
 use std::cell::{Cell, RefCell};
 
@@ -57,7 +58,8 @@ fn refused() -> ! {
     panic!("the code of a key used a keyed lock or a limiter while keys were compared or copied");
 }
 
-/// Runs what locks a mutex of the rank of keys: now, or when the mutex is free again that guards the code of a key.
+/// Runs what locks a mutex of the rank of keys: now, or when the mutex is free again that guards
+/// the code of a key.
 #[inline]
 pub(crate) fn after(step: impl FnOnce() + 'static) {
     if runs() {

@@ -1,12 +1,13 @@
-//! What a list of operations may cost, where it has limits: what it holds itself, before the lock is requested, and what its
-//! operations look at, before each is carried out.
+//! What a list of operations may cost, where it has limits: what it holds itself, before the lock
+//! is requested, and what its operations look at, before each is carried out.
 
 use super::operation::{Child, NodeOperation, NodeRef, Operation};
 use super::{OperationError, TransactionError};
 use crate::document::{Budget, Fragment, Limit, LimitExceeded, Limits, View, cost};
 use crate::id::NodeId;
 
-/// Checks what operations hold themselves: how many there are, and the nodes, names, values and texts in them.
+/// Checks what operations hold themselves: how many there are, and the nodes, names, values and
+/// texts in them.
 ///
 /// # Errors
 ///
@@ -185,8 +186,8 @@ fn on_node(budget: &mut Budget, operation: &NodeOperation) -> Result<(), LimitEx
     }
 }
 
-/// How many steps an operation takes to look at what it is about, beside those of the changes that it makes and of the nodes
-/// in its range.
+/// How many steps an operation takes to look at what it is about, beside those of the changes that
+/// it makes and of the nodes in its range.
 pub(super) fn steps_to_look(on: &impl View, id: &NodeId, operation: &NodeOperation) -> usize {
     use NodeOperation as Do;
     let node = on.node(id);

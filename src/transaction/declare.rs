@@ -1,7 +1,8 @@
 //! Which nodes an operation touches, told before it is carried out.
 //!
-//! What follows from the operation and from where its nodes stand is named exactly; where that depends on more, a subtree that
-//! is certainly enough. Too little would do no harm: what is not locked when it is changed is locked then.
+//! What follows from the operation and from where its nodes stand is named exactly; where that
+//! depends on more, a subtree that is certainly enough. Too little would do no harm: what is not
+//! locked when it is changed is locked then.
 
 use super::operation::{Child, NodeOperation as Do, NodeRef, Operation};
 use crate::document::{Snapshot, View};
@@ -26,7 +27,8 @@ fn declare<'v, V: View>(needs: Needs<'v, V>, operation: &Operation) -> Needs<'v,
             .iter()
             .fold(needs, |needs, operation| on_ref(needs, node_id, operation)),
         Operation::Named { operation, .. } => declare(needs, operation),
-        // What code does is seen when it does it, and what is only read is looked at again by the commit.
+        // What code does is seen when it does it, and what is only read is looked at again by the
+        // commit.
         Operation::Call(_)
         | Operation::SetSelection { .. }
         | Operation::ClearSelection

@@ -16,8 +16,8 @@ pub(super) struct Seat {
     id: ObserverId,
 }
 
-/// The seat of an editor. When it is dropped, what lies on the desk is dropped with it, in this thread and with no lock held:
-/// the history has code of users.
+/// The seat of an editor. When it is dropped, what lies on the desk is dropped with it, in this
+/// thread and with no lock held: the history has code of users.
 #[derive(Debug)]
 pub(super) struct OwnSeat {
     seat: Seat,
@@ -83,8 +83,8 @@ impl Seat {
         self.desk.0.lock()
     }
 
-    /// Drops what the history has let go of. To be called where no lock is held, because what code of the user brought along
-    /// may do anything then.
+    /// Drops what the history has let go of. To be called where no lock is held, because what code
+    /// of the user brought along may do anything then.
     pub(super) fn clear_away(&self) {
         let gone = self.desk().history.take_gone();
         drop(gone);
@@ -164,8 +164,8 @@ mod tests {
         }
     }
 
-    /// A commit would move a selection that was made in its own version already, between its publication and the
-    /// moment in which the editor is informed of it.
+    /// A commit would move a selection that was made in its own version already, between its
+    /// publication and the moment in which the editor is informed of it.
     #[test]
     fn undo_03_a_selection_in_a_version_of_which_the_editor_is_not_informed_yet_stays() {
         let store = DataStore::new();

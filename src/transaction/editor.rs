@@ -19,8 +19,8 @@ use crate::store::{DataStore, EndedBy, ExecutedOperation};
 
 /// Edits a store on behalf of an owner, and keeps what that owner has selected, copied and done.
 ///
-/// The selection moves along with what is changed, by whomever. What the editor does can be undone and redone, also
-/// after others have changed the document.
+/// The selection moves along with what is changed, by whomever. What the editor does can be undone
+/// and redone, also after others have changed the document.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, document::Selection, dsl::*};
@@ -63,8 +63,8 @@ impl Editor {
         }
     }
 
-    /// The same with limits for what each transaction makes large: see [`TransactionManager::with_limits`]. Undo and redo have
-    /// none.
+    /// The same with limits for what each transaction makes large: see
+    /// [`TransactionManager::with_limits`]. Undo and redo have none.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self {
@@ -173,20 +173,22 @@ impl Editor {
 
 /// # Undo and redo
 ///
-/// The history belongs to the editor. It has what this editor committed, in entries; a transaction is one, unless it joins
-/// the one before it: what is typed or deleted without a pause, what is done while a [`group`](Editor::group) is open, what
-/// is [merged into](crate::history::HistoryMode::MergedInto) an earlier one.
+/// The history belongs to the editor. It has what this editor committed, in entries; a transaction
+/// is one, unless it joins the one before it: what is typed or deleted without a pause, what is
+/// done while a [`group`](Editor::group) is open, what is
+/// [merged into](crate::history::HistoryMode::MergedInto) an earlier one.
 ///
-/// Undoing changes only what the entry changed. What others did since stays: places move along with it, and where it makes
-/// the undo impossible, or would itself be undone, that is a [`Conflict`](crate::document::Conflict), and nothing is changed.
+/// Undoing changes only what the entry changed. What others did since stays: places move along with
+/// it, and where it makes the undo impossible, or would itself be undone, that is a
+/// [`Conflict`](crate::document::Conflict), and nothing is changed.
 impl Editor {
-    /// Waits for the lock and undoes the latest entry of the history, as a transaction of its own. The selection is what it
-    /// was before the entry.
+    /// Waits for the lock and undoes the latest entry of the history, as a transaction of its own.
+    /// The selection is what it was before the entry.
     ///
     /// After-hooks see it; before-hooks do not, as there are no operations that they could rewrite.
     ///
-    /// Where nobody else changed the same nodes, the document is afterwards exactly what it was before the entry, ids
-    /// included.
+    /// Where nobody else changed the same nodes, the document is afterwards exactly what it was
+    /// before the entry, ids included.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -223,8 +225,8 @@ impl Editor {
         self.go(Direction::Undo, options)
     }
 
-    /// Waits for the lock and redoes what was undone last. Anything else that the editor does meanwhile takes away what
-    /// could be redone.
+    /// Waits for the lock and redoes what was undone last. Anything else that the editor does
+    /// meanwhile takes away what could be redone.
     ///
     /// # Errors
     ///
@@ -265,7 +267,8 @@ impl Editor {
         };
         let grant = self.store().fifo().grant(&asker, &options)?;
         let owner = self.owner().clone();
-        // Dropped after the transaction, hence when the lock is released: it may be the last to have the code of its entry.
+        // Dropped after the transaction, hence when the lock is released: it may be the last to
+        // have the code of its entry.
         let topmost;
         let mut transaction = self
             .store()
@@ -275,13 +278,16 @@ impl Editor {
         let Some(topmost) = &topmost else {
             return Err(nothing);
         };
-        // Document and entry belong together if the grant holds still: then no other commit came in between.
+        // Document and entry belong together if the grant holds still: then no other commit came in
+        // between.
         transaction.check_grant()?;
-        // The session's mutex is free meanwhile, because the code of an inverse may ask for the selection.
+        // The session's mutex is free meanwhile, because the code of an inverse may ask for the
+        // selection.
         let rewound = match topmost.rewind(&mut transaction) {
             Ok(rewound) => rewound,
             Err(failure) => {
-                // A holder that was revoked finds what was committed since; that is not why it failed.
+                // A holder that was revoked finds what was committed since; that is not why it
+                // failed.
                 transaction.check_grant()?;
                 return Err(self.seat.desk().history.explain(direction, failure));
             }
@@ -325,8 +331,8 @@ impl Editor {
         self.seat.desk().history.depth(Direction::Redo)
     }
 
-    /// Forgets the latest entry without undoing it: one that can no longer be undone, so that those before it can. Tells
-    /// whether there was one.
+    /// Forgets the latest entry without undoing it: one that can no longer be undone, so that those
+    /// before it can. Tells whether there was one.
     pub fn discard_undo(&self) -> bool {
         self.discard(Direction::Undo)
     }
@@ -352,8 +358,8 @@ impl Editor {
         self.seat.clear_away();
     }
 
-    /// Opens a group: all that the editor commits until the group is dropped is one entry. Groups nest; the outermost
-    /// counts.
+    /// Opens a group: all that the editor commits until the group is dropped is one entry. Groups
+    /// nest; the outermost counts.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*};

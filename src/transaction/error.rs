@@ -54,7 +54,8 @@ pub enum TransactionError {
         /// What the panic carried.
         payload: PanicPayload,
     },
-    /// The idempotency key stands for a transaction with other operations. See [`IdempotencyKey`](super::IdempotencyKey).
+    /// The idempotency key stands for a transaction with other operations. See
+    /// [`IdempotencyKey`](super::IdempotencyKey).
     #[error(
         "the key {key:?} stands for transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
     IdempotencyMismatch {
@@ -147,7 +148,8 @@ pub enum OperationError {
         /// The child.
         child: NodeId,
     },
-    /// A node without a grandparent cannot come to stand beside its parent, nor can its parent be cut in two.
+    /// A node without a grandparent cannot come to stand beside its parent, nor can its parent be
+    /// cut in two.
     #[error("node {id} has no grandparent, so nothing can be put beside its parent", id = Brief(.id))]
     NoGrandparent {
         /// The node.
@@ -214,9 +216,11 @@ impl From<Box<dyn Error + Send + Sync>> for OperationError {
     }
 }
 
-/// What a panic carried. It was caught when the transaction was rolled back, and can go on from here.
+/// What a panic carried. It was caught when the transaction was rolled back, and can go on from
+/// here.
 ///
-/// A payload whose own `Drop` panics does so in no thread that drops this value: that panic ends there.
+/// A payload whose own `Drop` panics does so in no thread that drops this value: that panic ends
+/// there.
 pub struct PanicPayload(Mutex<CaughtPanic>);
 
 impl PanicPayload {

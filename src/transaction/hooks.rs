@@ -18,12 +18,14 @@ use crate::sync::{Mutex, rank};
 /// [`TransactionManager::with_hooks`](super::TransactionManager::with_hooks) and
 /// [`Editor::with_hooks`](super::Editor::with_hooks).
 ///
-/// Clones are handles of the same hooks, so any number of managers can share them. Hooks of a kind run in the order
-/// in which they were registered. The before-hooks of a transaction are those that are registered when it is submitted, its
-/// after-hooks those that are registered when it is over. Hooks may register and remove hooks.
-/// Neither kind runs for a list without operations, nor for a repetition under an idempotency key.
+/// Clones are handles of the same hooks, so any number of managers can share them. Hooks of a kind
+/// run in the order in which they were registered. The before-hooks of a transaction are those that
+/// are registered when it is submitted, its after-hooks those that are registered when it is over.
+/// Hooks may register and remove hooks. Neither kind runs for a list without operations, nor for a
+/// repetition under an idempotency key.
 ///
-/// A hook that owns a manager which has these hooks keeps both alive for good, unless it is removed.
+/// A hook that owns a manager which has these hooks keeps both alive for good, unless it is
+/// removed.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*, transaction::{Hooks, Refusal}};
@@ -97,8 +99,8 @@ pub enum HookFailure {
         /// The message of the panic, if it had one.
         message: Option<String>,
     },
-    /// It was not run, because the transaction was started by an after-hook, in a transaction that was started by
-    /// an after-hook, and so on.
+    /// It was not run, because the transaction was started by an after-hook, in a transaction that
+    /// was started by an after-hook, and so on.
     #[error("after-hook {hook} was not run: {depth} after-hooks run within each other already")]
     TooDeep {
         /// The hook.
@@ -109,8 +111,8 @@ pub enum HookFailure {
 }
 
 impl Hooks {
-    /// How many after-hooks can run within each other in one thread, each in a transaction that the one around it
-    /// started.
+    /// How many after-hooks can run within each other in one thread, each in a transaction that the
+    /// one around it started.
     pub const DEEPEST: usize = 16;
 
     /// No hooks.
@@ -118,15 +120,16 @@ impl Hooks {
         Self::default()
     }
 
-    /// Registers code that runs before the first operation of each transaction, when the lock is held.
+    /// Registers code that runs before the first operation of each transaction, when the lock is
+    /// held.
     ///
-    /// It gets the operations, in the first hook those that were submitted, in each further one what the hook before
-    /// it returned. It returns those that are to be carried out: the same, others, none; or a [`Refusal`], which
-    /// is the transaction's error then. If it panics, that is its error too. Either way nothing was changed, and the
-    /// lock goes to the next in line.
+    /// It gets the operations, in the first hook those that were submitted, in each further one
+    /// what the hook before it returned. It returns those that are to be carried out: the same,
+    /// others, none; or a [`Refusal`], which is the transaction's error then. If it panics, that is
+    /// its error too. Either way nothing was changed, and the lock goes to the next in line.
     ///
-    /// Others wait meanwhile; a transaction of the same store that it starts is an error, because the
-    /// thread would wait for itself.
+    /// Others wait meanwhile; a transaction of the same store that it starts is an error, because
+    /// the thread would wait for itself.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, View, dsl::*, transaction::Hooks};
@@ -159,17 +162,17 @@ impl Hooks {
         id
     }
 
-    /// Registers code that runs after each transaction that was carried out, in the thread that submitted it, when
-    /// the lock is released. It sees the result, which says whether anything was
+    /// Registers code that runs after each transaction that was carried out, in the thread that
+    /// submitted it, when the lock is released. It sees the result, which says whether anything was
     /// [changed](TransactionResult::changed).
     ///
-    /// It may start transactions, also with the same manager, whose hooks run for them in turn, but no more than
-    /// [`DEEPEST`](Self::DEEPEST) of them within each other. What happens to it does not undo the transaction: if it
-    /// panics or is too deep, the result says so in
+    /// It may start transactions, also with the same manager, whose hooks run for them in turn, but
+    /// no more than [`DEEPEST`](Self::DEEPEST) of them within each other. What happens to it does
+    /// not undo the transaction: if it panics or is too deep, the result says so in
     /// [`hook_failures`](TransactionResult::hook_failures), and the next hook runs.
     ///
-    /// Hooks of transactions in different threads may run at the same time, and in another order than that of the
-    /// commits; for those in order, [subscribe](crate::DataStore::subscribe).
+    /// Hooks of transactions in different threads may run at the same time, and in another order
+    /// than that of the commits; for those in order, [subscribe](crate::DataStore::subscribe).
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, transaction::Hooks};
@@ -190,7 +193,8 @@ impl Hooks {
         id
     }
 
-    /// Removes a hook. A before-hook still runs for transactions that were submitted before. Returns whether it was there.
+    /// Removes a hook. A before-hook still runs for transactions that were submitted before.
+    /// Returns whether it was there.
     ///
     /// ```
     /// let hooks = doclock::transaction::Hooks::new();
@@ -286,7 +290,8 @@ impl Registered {
 }
 
 std::thread_local! {
-    /// How many after-hooks this thread is in, those of all stores: they could call each other in a circle.
+    /// How many after-hooks this thread is in, those of all stores: they could call each other in a
+    /// circle.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 

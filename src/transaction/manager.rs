@@ -39,8 +39,8 @@ use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transacti
 #[derive(Clone, Debug)]
 pub struct TransactionManager(Arc<CachePadded<Manager>>);
 
-/// Behind a pointer of its own, so that a list on its way takes no more along than that; and apart from the count of
-/// references, which each list on its way changes while others read.
+/// Behind a pointer of its own, so that a list on its way takes no more along than that; and apart
+/// from the count of references, which each list on its way changes while others read.
 #[derive(Clone, Debug)]
 struct Manager {
     store: DataStore,
@@ -56,7 +56,8 @@ struct Manager {
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
     operations: List,
-    /// The code among the operations, once they run: it is dropped with the submission, when the lock is released.
+    /// The code among the operations, once they run: it is dropped with the submission, when the
+    /// lock is released.
     code: Vec<Callback>,
     before: BeforeHooks,
     once: Option<Box<Once>>,
@@ -66,7 +67,8 @@ pub(super) struct Submission {
 /// What the submitter is told.
 type Outcome = Result<TransactionResult, TransactionError>;
 
-/// A list of operations that waits for the lock. If it is data, the holder of the lock carries it out when it is its turn.
+/// A list of operations that waits for the lock. If it is data, the holder of the lock carries it
+/// out when it is its turn.
 struct Job {
     manager: TransactionManager,
     seat: Option<Seat>,
@@ -85,7 +87,8 @@ impl Errand for Job {
     }
 
     fn is_brief(&self) -> bool {
-        /// So many take some two hundred microseconds, if they are not about large parts of the document.
+        /// So many take some two hundred microseconds, if they are not about large parts of the
+        /// document.
         const BRIEF: usize = 512;
         if !self.submission.before.is_empty() {
             return false;
@@ -109,8 +112,8 @@ impl Errand for Job {
     }
 }
 
-/// A grant in the hands of the thread that asked for it. When it is dropped, the thread goes on with the lists of others, or
-/// hands the lock over.
+/// A grant in the hands of the thread that asked for it. When it is dropped, the thread goes on
+/// with the lists of others, or hands the lock over.
 struct Turn<'a> {
     lock: &'a FifoLock,
     grant: Grant,
@@ -151,11 +154,12 @@ impl TransactionManager {
         self
     }
 
-    /// The same with limits for what each list makes large, for operations of clients that are not trusted.
+    /// The same with limits for what each list makes large, for operations of clients that are not
+    /// trusted.
     ///
-    /// What a list holds itself is checked before the lock is requested. What it makes of the document, which it may copy, is
-    /// checked by each change before it is made. Code of hooks and of [`op`](crate::dsl::op) is bounded as well, in what it
-    /// does to the document.
+    /// What a list holds itself is checked before the lock is requested. What it makes of the
+    /// document, which it may copy, is checked by each change before it is made. Code of hooks and
+    /// of [`op`](crate::dsl::op) is bounded as well, in what it does to the document.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, document::Limits, dsl::*};
@@ -175,14 +179,16 @@ impl TransactionManager {
         self
     }
 
-    /// The same, on nodes: each list locks the nodes that it touches instead of the whole document, so lists that touch
-    /// different nodes are carried out at the same time.
+    /// The same, on nodes: each list locks the nodes that it touches instead of the whole document,
+    /// so lists that touch different nodes are carried out at the same time.
     ///
-    /// What a list touches is told from its operations before any is carried out, and locked in one step, so lists cannot block
-    /// each other. What cannot be told, as what code does, is locked when it is done, and what is only read is looked at
-    /// again by the commit: see [`Transaction`], "On nodes". A list that fails by an [unlucky meeting](crate::transaction::Transient) with
-    /// others is tried again from its start, `attempts` times in all; its code and before-hooks run again then. Lists are
-    /// carried out by the thread that submits them.
+    /// What a list touches is told from its operations before any is carried out, and locked in one
+    /// step, so lists cannot block each other. What cannot be told, as what code does, is locked
+    /// when it is done, and what is only read is looked at again by the commit: see
+    /// [`Transaction`], "On nodes". A list that fails by an
+    /// [unlucky meeting](crate::transaction::Transient) with others is tried again from its start,
+    /// `attempts` times in all; its code and before-hooks run again then. Lists are carried out by
+    /// the thread that submits them.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*};
@@ -211,22 +217,24 @@ impl TransactionManager {
 
     /// Waits for the lock, runs the operations in the order given, and commits.
     ///
-    /// All of them or none: at the first that fails, and if one panics, everything is rolled back, the lock goes to
-    /// the next in line, and the error says which it was. A list without operations succeeds without waiting
-    /// and makes no version.
+    /// All of them or none: at the first that fails, and if one panics, everything is rolled back,
+    /// the lock goes to the next in line, and the error says which it was. A list without
+    /// operations succeeds without waiting and makes no version.
     ///
     /// # Who does the work
     ///
-    /// If the lock is free, the calling thread carries the list out. Otherwise the list joins the line. When its turn comes, a
-    /// thread that is in `execute` already and done with its own list may carry it out, in a transaction of its own. The
-    /// calling thread waits meanwhile and gets the result: at once, or, if it has fallen asleep, within half a millisecond and
-    /// the list that is carried out then, but for what the scheduler takes. In turn the calling thread may carry out a [limited
-    /// number](crate::StoreOptions::batch_limit) of lists of other threads before it returns, unless it [hands
-    /// over](AcquireOptions::without_combining).
+    /// If the lock is free, the calling thread carries the list out. Otherwise the list joins the
+    /// line. When its turn comes, a thread that is in `execute` already and done with its own list
+    /// may carry it out, in a transaction of its own. The calling thread waits meanwhile and gets
+    /// the result: at once, or, if it has fallen asleep, within half a millisecond and the list
+    /// that is carried out then, but for what the scheduler takes. In turn the calling thread may
+    /// carry out a [limited number](crate::StoreOptions::batch_limit) of lists of other threads
+    /// before it returns, unless it [hands over](AcquireOptions::without_combining).
     ///
-    /// Only lists that are pure data are carried out by other threads. One with an [`op`](crate::dsl::op), or of a manager with
-    /// before-hooks, runs in the calling thread, unless it is for [any thread](AcquireOptions::any_thread). After-hooks always
-    /// run in the calling thread.
+    /// Only lists that are pure data are carried out by other threads. One with an
+    /// [`op`](crate::dsl::op), or of a manager with before-hooks, runs in the calling thread,
+    /// unless it is for [any thread](AcquireOptions::any_thread). After-hooks always run in the
+    /// calling thread.
     ///
     /// # Errors
     ///
@@ -240,8 +248,8 @@ impl TransactionManager {
         self.execute_with(operations, AcquireOptions::new())
     }
 
-    /// As [`execute`](Self::execute), with options for the wait. Unless they bring a label of their own, the lock
-    /// is labelled with the name of the first operation.
+    /// As [`execute`](Self::execute), with options for the wait. Unless they bring a label of their
+    /// own, the lock is labelled with the name of the first operation.
     ///
     /// # Errors
     ///
@@ -257,20 +265,21 @@ impl TransactionManager {
         self.run(submission, &options, Location::caller(), None)
     }
 
-    /// As [`execute_with`](Self::execute_with), once for a key: if it comes again, the result of the first time is
-    /// returned, [marked as repeated](field@TransactionResult::repeated), and nothing is done. No operation and no hook
-    /// runs, and there is no version and no event.
+    /// As [`execute_with`](Self::execute_with), once for a key: if it comes again, the result of
+    /// the first time is returned, [marked as repeated](field@TransactionResult::repeated), and
+    /// nothing is done. No operation and no hook runs, and there is no version and no event.
     ///
-    /// So who does not know whether a transaction was committed can submit it again. The result is kept from the
-    /// moment in which the changes are published, also if there are none; a transaction that failed leaves nothing
-    /// behind and can be tried again. Of several at the same time with one key, one is carried out and the others
-    /// wait for their turn and get its result.
+    /// So who does not know whether a transaction was committed can submit it again. The result is
+    /// kept from the moment in which the changes are published, also if there are none; a
+    /// transaction that failed leaves nothing behind and can be tried again. Of several at the same
+    /// time with one key, one is carried out and the others wait for their turn and get its result.
     ///
-    /// A key belongs to the store, whichever manager or editor uses it, and stands for the operations of its first
-    /// transaction: with others it is refused, unless it [accepts them](IdempotencyKey::accept_other_operations). The
-    /// operations are compared as they are submitted, before hooks rewrite them; those that run code count by their name
-    /// alone. A key is forgotten when [as many others](crate::StoreOptions::remembered_keys) have come
-    /// after it. A list without operations is no use of a key.
+    /// A key belongs to the store, whichever manager or editor uses it, and stands for the
+    /// operations of its first transaction: with others it is refused, unless it
+    /// [accepts them](IdempotencyKey::accept_other_operations). The operations are compared as they
+    /// are submitted, before hooks rewrite them; those that run code count by their name alone. A
+    /// key is forgotten when [as many others](crate::StoreOptions::remembered_keys) have come after
+    /// it. A list without operations is no use of a key.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
@@ -288,7 +297,8 @@ impl TransactionManager {
     /// # Errors
     ///
     /// [`TransactionError`]; nothing is changed then. Among them
-    /// [`IdempotencyMismatch`](TransactionError::IdempotencyMismatch): the key came first with other operations.
+    /// [`IdempotencyMismatch`](TransactionError::IdempotencyMismatch): the key came first with
+    /// other operations.
     #[track_caller]
     pub fn execute_once(
         &self,
@@ -300,8 +310,8 @@ impl TransactionManager {
         self.run(submission, &options, Location::caller(), None)
     }
 
-    /// As [`execute`](Self::execute), under a lock that is held by id and stays held. After-hooks run when the
-    /// transaction is over, but the lock is not released yet.
+    /// As [`execute`](Self::execute), under a lock that is held by id and stays held. After-hooks
+    /// run when the transaction is over, but the lock is not released yet.
     ///
     /// # Errors
     ///
@@ -373,7 +383,8 @@ impl TransactionManager {
             return self.take_turn(turn(grant), seat, &mut submission);
         }
         if submission.operations.len() == 1 {
-            // It comes along in the request: whoever carries it out has no other place to fetch it from.
+            // It comes along in the request: whoever carries it out has no other place to fetch it
+            // from.
             submission.operations.shrink_to_fit();
         }
         let job = Job {

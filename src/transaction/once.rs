@@ -1,4 +1,5 @@
-//! Keys under which a batch of operations is carried out once, and what tells one batch from another.
+//! Keys under which a batch of operations is carried out once, and what tells one batch from
+//! another.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,14 +11,17 @@ use super::{Operation, TransactionError, TransactionResult};
 use crate::store::{BatchDigest, Receipt};
 
 /// The key of a transaction that is carried out once, however often it is submitted:
-/// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). Any string is one.
+/// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). Any string is
+/// one.
 ///
-/// The key stands for its batch of operations. A submission with the same key and other operations is refused with
-/// [`TransactionError::IdempotencyMismatch`], unless its key [accepts other operations](Self::accept_other_operations).
+/// The key stands for its batch of operations. A submission with the same key and other operations
+/// is refused with [`TransactionError::IdempotencyMismatch`], unless its key
+/// [accepts other operations](Self::accept_other_operations).
 ///
-/// Batches are compared by a digest of 128 bits, in the order of their flattened operations. Of operations that are data it covers
-/// the JSON form. Operations that run code count by their position and name (`op`) alone: two closures cannot be compared.
-/// `ifUnchanged` and `requireLease` do not count, so a batch may return for another version or under another lease.
+/// Batches are compared by a digest of 128 bits, in the order of their flattened operations. Of
+/// operations that are data it covers the JSON form. Operations that run code count by their
+/// position and name (`op`) alone: two closures cannot be compared. `ifUnchanged` and
+/// `requireLease` do not count, so a batch may return for another version or under another lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct IdempotencyKey {
@@ -34,8 +38,9 @@ impl IdempotencyKey {
         }
     }
 
-    /// The same key, under which a submission gets the first result also when its operations are others. For batches that are
-    /// not built alike each time, because they contain a date or a new id.
+    /// The same key, under which a submission gets the first result also when its operations are
+    /// others. For batches that are not built alike each time, because they contain a date or a new
+    /// id.
     ///
     /// ```
     /// use doclock::{
@@ -93,7 +98,8 @@ pub(super) struct Once {
 }
 
 impl Once {
-    /// A batch without operations is no use of the key: it looks for the receipt, whatever that is of.
+    /// A batch without operations is no use of the key: it looks for the receipt, whatever that is
+    /// of.
     pub(super) fn new(key: IdempotencyKey, operations: &[Operation], does_nothing: bool) -> Self {
         Self {
             key: key.key,
@@ -124,8 +130,8 @@ fn digest(operations: &[Operation]) -> BatchDigest {
     BatchDigest(digest.0)
 }
 
-/// FNV-1a of 128 bits (Fowler, Noll, Vo): the same in every process and on every machine. It tells batches apart that differ by
-/// accident, which is what a wrong key is.
+/// FNV-1a of 128 bits (Fowler, Noll, Vo): the same in every process and on every machine. It tells
+/// batches apart that differ by accident, which is what a wrong key is.
 struct Digest(u128);
 
 impl Digest {
@@ -142,7 +148,8 @@ impl Digest {
         }
     }
 
-    /// A tag and a text, with its length in front, so that no two sequences of these are one sequence of bytes.
+    /// A tag and a text, with its length in front, so that no two sequences of these are one
+    /// sequence of bytes.
     fn text(&mut self, tag: u8, text: &str) {
         self.bytes(&[tag]);
         self.bytes(&(text.len() as u64).to_le_bytes());

@@ -11,7 +11,8 @@ use crate::store::{ExecutedOperation, Publication, Receipt, Transaction};
 
 /// What became of a list of operations.
 ///
-/// Serializes in camelCase, without hook failures where there are none and without `repeated` where it is not.
+/// Serializes in camelCase, without hook failures where there are none and without `repeated` where
+/// it is not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -28,7 +29,8 @@ pub struct TransactionResult {
     pub selection_before: Option<Selection>,
     /// The editor's selection after: moved along with the text, gone with the node.
     pub selection_after: Option<Selection>,
-    /// Whether this is the result of an earlier transaction with the same idempotency key, and nothing was done now.
+    /// Whether this is the result of an earlier transaction with the same idempotency key, and
+    /// nothing was done now.
     #[serde(skip_serializing_if = "Not::not")]
     pub repeated: bool,
     /// The after-hooks of this transaction that did not do their work. A repetition runs none.

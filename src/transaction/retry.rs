@@ -12,14 +12,15 @@ use crate::document::EditError;
 use crate::lock::LockError;
 use crate::store::CommitError;
 
-/// Runs code, again from its start as long as it fails by an [unlucky meeting](Transient) with others, at most `attempts` times
-/// in all and at least once. Returns what came of the last time.
+/// Runs code, again from its start as long as it fails by an [unlucky meeting](Transient) with
+/// others, at most `attempts` times in all and at least once. Returns what came of the last time.
 ///
-/// A transaction on nodes that fails in this way was rolled back whole, so it is safe to run it again. The code has to begin
-/// it anew, and should drop it before it returns, as it does with `?`.
+/// A transaction on nodes that fails in this way was rolled back whole, so it is safe to run it
+/// again. The code has to begin it anew, and should drop it before it returns, as it does with `?`.
 ///
-/// The first repetition comes at once; before each further one the calling thread sleeps, for 50 microseconds at first and twice as long each
-/// time, up to 12.8 milliseconds; of that a random part, at least half. Otherwise many who lock as they go could refuse each other for ever.
+/// The first repetition comes at once; before each further one the calling thread sleeps, for 50
+/// microseconds at first and twice as long each time, up to 12.8 milliseconds; of that a random
+/// part, at least half. Otherwise many who lock as they go could refuse each other for ever.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope, transaction::retry};
@@ -75,11 +76,12 @@ fn pause(attempt: u32, random: u64) -> Duration {
     half + Duration::from_nanos(random % (half.as_nanos() as u64 + 1))
 }
 
-/// An error of which it can be told whether the same may well succeed if it is tried again from the start: a deadlock, or a
-/// node that was changed by others between being read and the commit.
+/// An error of which it can be told whether the same may well succeed if it is tried again from the
+/// start: a deadlock, or a node that was changed by others between being read and the commit.
 ///
-/// A boxed error is transient if it is one of this crate's errors that is, or has one in the chain of its
-/// [sources](Error::source), of which the first 64 count. An error of your own keeps that by naming what it wraps as its source.
+/// A boxed error is transient if it is one of this crate's errors that is, or has one in the chain
+/// of its [sources](Error::source), of which the first 64 count. An error of your own keeps that by
+/// naming what it wraps as its source.
 ///
 /// ```
 /// use doclock::{document::EditError, transaction::Transient};
@@ -124,8 +126,8 @@ impl Transient for OperationError {
 }
 
 impl TransactionError {
-    /// Whether the same may well succeed if it is tried again from the start, because it failed by an unlucky meeting with
-    /// others.
+    /// Whether the same may well succeed if it is tried again from the start, because it failed by
+    /// an unlucky meeting with others.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Lock(error) => error.is_transient(),
@@ -141,8 +143,8 @@ impl TransactionError {
 }
 
 impl OperationError {
-    /// Whether the whole transaction may well succeed if it is tried again from the start. An error that code
-    /// [returned](Self::Failed) is asked as [`Transient`] asks a boxed error.
+    /// Whether the whole transaction may well succeed if it is tried again from the start. An error
+    /// that code [returned](Self::Failed) is asked as [`Transient`] asks a boxed error.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Edit(error) => error.is_transient(),
@@ -168,7 +170,8 @@ impl OperationError {
     }
 }
 
-/// Whether the error, or one in the chain of its sources, is an error of this crate that is transient.
+/// Whether the error, or one in the chain of its sources, is an error of this crate that is
+/// transient.
 fn is_transient(error: &(dyn Error + 'static)) -> bool {
     fn of<E: Error + Transient + 'static>(error: &(dyn Error + 'static)) -> bool {
         error.downcast_ref().is_some_and(E::is_transient)
@@ -186,7 +189,8 @@ fn is_transient(error: &(dyn Error + 'static)) -> bool {
         })
 }
 
-/// The error in another. [`io::Error`] names as its source not the error that it wraps but that one's source.
+/// The error in another. [`io::Error`] names as its source not the error that it wraps but that
+/// one's source.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error
         .downcast_ref::<io::Error>()

@@ -254,8 +254,8 @@ pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeI
     })
 }
 
-/// Runs code. Its panic is an error: whatever state it leaves behind is the transaction's, which is rolled back
-/// unseen.
+/// Runs code. Its panic is an error: whatever state it leaves behind is the transaction's, which is
+/// rolled back unseen.
 pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(), OperationError> {
     match catch(|| transaction.lend(|transaction| code.call(transaction))) {
         Ok((_, Err(taken_out))) => Err(taken_out.into()),
@@ -271,8 +271,8 @@ fn creates(change: &Change) -> bool {
     )
 }
 
-/// What was inserted, in document order, then the right halves of what was cut, the outermost first: cuts go from the
-/// inside outwards. What was made on the way need not be there in the end.
+/// What was inserted, in document order, then the right halves of what was cut, the outermost
+/// first: cuts go from the inside outwards. What was made on the way need not be there in the end.
 fn created(transaction: &Transaction, changes: &[Change]) -> Vec<NodeId> {
     let inserted = changes.iter().flat_map(|change| match change {
         Change::InsertSubtree { nodes, .. } => nodes.as_slice(),

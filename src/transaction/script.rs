@@ -12,8 +12,8 @@ use crate::json::{line_and_column, offset, reason};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct ScriptError {
-    /// Which operation it is about, counted from zero in the flattened list; `None` where the text as a whole
-    /// is not JSON.
+    /// Which operation it is about, counted from zero in the flattened list; `None` where the text
+    /// as a whole is not JSON.
     pub index: Option<usize>,
     /// The line, counted from one.
     pub line: usize,
@@ -41,7 +41,8 @@ impl fmt::Display for ScriptError {
 /// How deep lists may nest. More is a mistake, or an attempt to use up the stack.
 const DEEPEST: usize = 64;
 
-/// Reads operations: one `{"type": …, "payload": {…}}`, or a list of them, in which lists nest and are flattened.
+/// Reads operations: one `{"type": …, "payload": {…}}`, or a list of them, in which lists nest and
+/// are flattened.
 ///
 /// # Errors
 ///

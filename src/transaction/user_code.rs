@@ -2,8 +2,8 @@
 
 use crate::sync::assert_unlocked;
 
-/// Code of a user. It may do anything when it is called and when it is dropped, so neither happens under an internal mutex.
-/// Debug builds assert that.
+/// Code of a user. It may do anything when it is called and when it is dropped, so neither happens
+/// under an internal mutex. Debug builds assert that.
 pub(super) struct UserCode<F: ?Sized>(F);
 
 impl<F> UserCode<F> {

@@ -69,7 +69,8 @@ pub(crate) fn steps(
     prop::collection::vec(step(), count)
 }
 
-/// The edits that these steps come to, one after the other, on a document like `on`. All of them are possible.
+/// The edits that these steps come to, one after the other, on a document like `on`. All of them
+/// are possible.
 pub(crate) fn possible(steps: &[Step], on: &RefDoc) -> Vec<Action> {
     aimed(steps, on, Aim::Named)
 }

@@ -67,7 +67,8 @@ impl Spec {
     }
 }
 
-/// Whatever can be done to a document: the operations of the DSL and, through code, what only a transaction has.
+/// Whatever can be done to a document: the operations of the DSL and, through code, what only a
+/// transaction has.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Create(Spec),

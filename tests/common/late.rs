@@ -1,4 +1,5 @@
-//! A cancellation that stops half way: between collecting the requests of a token and withdrawing them.
+//! A cancellation that stops half way: between collecting the requests of a token and withdrawing
+//! them.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Barrier};
@@ -9,8 +10,8 @@ use doclock::lock::{
     limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions, Permit},
 };
 
-/// The first request of the token is a call that waits for a limiter. Its key goes with its withdrawal, and stops the thread
-/// that drops it.
+/// The first request of the token is a call that waits for a limiter. Its key goes with its
+/// withdrawal, and stops the thread that drops it.
 pub(crate) struct LateCancel {
     token: CancelToken,
     gate: Arc<[Barrier; 2]>,
@@ -66,8 +67,8 @@ impl LateCancel {
         &self.token
     }
 
-    /// Cancels as soon as the token has one request beside the first. Returns when both are collected, and only the first one
-    /// is withdrawn.
+    /// Cancels as soon as the token has one request beside the first. Returns when both are
+    /// collected, and only the first one is withdrawn.
     pub(crate) fn begin(&self) -> JoinHandle<()> {
         until_attached(&self.token, 2);
         let (token, gate) = (self.token.clone(), Arc::clone(&self.gate));

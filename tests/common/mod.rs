@@ -17,7 +17,8 @@ use proptest::test_runner::FileFailurePersistence;
 #[allow(unused_imports, reason = "every test file uses its part of this room")]
 pub(crate) use self::{chooser::*, dice::*, edits::*, late::*, reference::*};
 
-/// The session of every store here, so that a test can write down ids that look like the store's own.
+/// The session of every store here, so that a test can write down ids that look like the store's
+/// own.
 pub(crate) const SESSION: u32 = 7;
 
 /// How long to wait for what comes at once unless it never comes.
@@ -78,8 +79,8 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Runs code that must not let a panic out. One that it lets out fails the test with a message, because the payload may be a
-/// [`Bomb`], which the test's own thread could not drop either.
+/// Runs code that must not let a panic out. One that it lets out fails the test with a message,
+/// because the payload may be a [`Bomb`], which the test's own thread could not drop either.
 #[track_caller]
 pub(crate) fn contained<T>(code: impl FnOnce() -> T) -> T {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(code)) {

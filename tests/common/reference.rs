@@ -1,6 +1,6 @@
-//! A plain reference for documents: it does with maps, vectors and strings what the library does with overlays, ropes
-//! and changes. It keeps marks character by character, so that their normal form follows from nothing but what is
-//! marked.
+//! A plain reference for documents: it does with maps, vectors and strings what the library does
+//! with overlays, ropes and changes. It keeps marks character by character, so that their normal
+//! form follows from nothing but what is marked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -32,7 +32,8 @@ pub(crate) struct RefNode {
 pub(crate) struct RefDoc {
     pub(crate) nodes: BTreeMap<String, RefNode>,
     pub(crate) root: Option<String>,
-    /// The ids of all nodes that were ever created here, in order; one that the store is to generate is `?n`.
+    /// The ids of all nodes that were ever created here, in order; one that the store is to
+    /// generate is `?n`.
     pub(crate) created: Vec<String>,
 }
 
@@ -57,8 +58,8 @@ impl RefNode {
         if chars[range.clone()].iter().copied().eq(inserted.chars()) {
             return Ok(());
         }
-        // New characters get what goes on from the one before them, through those they replace, to the one
-        // behind them.
+        // New characters get what goes on from the one before them, through those they replace, to
+        // the one behind them.
         let around = match range.start.checked_sub(1) {
             Some(before) if range.end < self.len() => self.styles[before..=range.end]
                 .iter()

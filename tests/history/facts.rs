@@ -1,5 +1,5 @@
-//! Two who edit and undo, whatever it is: an undo changes nothing but what its entry changed, and leaves nothing of that
-//! which nobody else touched.
+//! Two who edit and undo, whatever it is: an undo changes nothing but what its entry changed, and
+//! leaves nothing of that which nobody else touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,8 @@ use proptest::prelude::*;
 
 use crate::common::{Dice, cases, image, store};
 
-/// Something that can be said of a document. Letters are unique, so they say which they are wherever they stand.
+/// Something that can be said of a document. Letters are unique, so they say which they are
+/// wherever they stand.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fact {
     Letter(char),
@@ -101,7 +102,8 @@ struct World {
     pen: Arc<Mutex<Pen>>,
     /// Who has touched a fact: it is expected to be led back if that is one alone.
     touched: BTreeMap<Fact, BTreeSet<usize>>,
-    /// Who has taken a letter away. If they bring it back later it is theirs, and whose mark it had does not matter any more.
+    /// Who has taken a letter away. If they bring it back later it is theirs, and whose mark it had
+    /// does not matter any more.
     taken: BTreeMap<char, BTreeSet<usize>>,
     acted: BTreeSet<usize>,
 }

@@ -1,4 +1,5 @@
-//! What happens to the history while an undo is under way: from the code of an inverse, or from another thread.
+//! What happens to the history while an undo is under way: from the code of an inverse, or from
+//! another thread.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::thread;
@@ -21,7 +22,8 @@ fn undone_by(code: impl Fn() + Send + Sync + 'static) -> Operation {
     )
 }
 
-/// An editor with an entry `upload`, of which a part was merged late and whose inverse runs this, and an entry below it.
+/// An editor with an entry `upload`, of which a part was merged late and whose inverse runs this,
+/// and an entry below it.
 fn with_late_part(meanwhile: fn(&Editor)) -> Arc<Editor> {
     let editor = Arc::new(editor_of(&DataStore::new(), "Hello"));
     let own: Arc<OnceLock<Weak<Editor>>> = Arc::default();

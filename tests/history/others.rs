@@ -237,7 +237,8 @@ fn undo_03_a_split_is_joined_again_with_what_was_typed_in_both_halves() {
     assert_eq!(crate::common::text(&ann.store().snapshot(), "l"), "one!");
 }
 
-/// The join of the halves took the left one to be as long as lengths tell, so that Ann's marks went back to Bob's letters.
+/// The join of the halves took the left one to be as long as lengths tell, so that Ann's marks went
+/// back to Bob's letters.
 #[test]
 fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() {
     let (ann, bob) = two("");

@@ -97,8 +97,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(cases(1_000))]
 
-    /// What Ann undid is as if it had never been, whatever Bob did meanwhile: a letter is shown if the edit that put it
-    /// there holds and none that took it away does. Letters that were to be seen together keep their order.
+    /// What Ann undid is as if it had never been, whatever Bob did meanwhile: a letter is shown if
+    /// the edit that put it there holds and none that took it away does. Letters that were to be
+    /// seen together keep their order.
     #[test]
     fn undo_03_an_undone_edit_is_as_if_it_had_never_been(
         steps in prop::collection::vec(step(), 1..40),
@@ -143,7 +144,8 @@ proptest! {
     }
 }
 
-/// Does to the letters what was done to the text. What is a conflict would have changed nothing that is shown.
+/// Does to the letters what was done to the text. What is a conflict would have changed nothing
+/// that is shown.
 fn turn(
     result: Result<TransactionResult, UndoError>,
     letters: &mut Letters,

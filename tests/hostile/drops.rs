@@ -31,7 +31,8 @@ fn owning(value: impl Send + Sync + 'static) -> Operation {
     )
 }
 
-/// Calls whatever an editor and its store can be asked without waiting for the lock, and asks for the lock without waiting.
+/// Calls whatever an editor and its store can be asked without waiting for the lock, and asks for
+/// the lock without waiting.
 fn ask_everything(editor: &Editor) {
     let store = editor.store();
     let _ = (
@@ -165,8 +166,9 @@ fn lock_11_code_of_a_batch_is_dropped_when_the_lock_is_released() {
     }
 }
 
-/// A commit that found an editor on its way out dropped its history under the lock of the store. What the history owned could
-/// hang there, or panic and take the commit's event from the subscribers.
+/// A commit that found an editor on its way out dropped its history under the lock of the store.
+/// What the history owned could hang there, or panic and take the commit's event from the
+/// subscribers.
 #[test]
 fn undo_03_an_editor_that_goes_while_others_commit_drops_its_history_in_its_own_thread() {
     const ROUNDS: usize = 300;

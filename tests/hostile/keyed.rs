@@ -132,7 +132,8 @@ fn keyed_01_code_of_keys_that_panics_leaves_nothing_behind() {
     }
 }
 
-/// All that has to happen in the end although the mutex of the keys is held: turns and joins that are dropped, and a token.
+/// All that has to happen in the end although the mutex of the keys is held: turns and joins that
+/// are dropped, and a token.
 #[test]
 fn keyed_04_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() {
     ends(|| {

@@ -1,4 +1,5 @@
-//! Keys whose `Hash`, `Eq`, `Clone`, `Drop` and `Debug` call back into the object that they are a key of, or panic.
+//! Keys whose `Hash`, `Eq`, `Clone`, `Drop` and `Debug` call back into the object that they are a
+//! key of, or panic.
 
 use std::cell::Cell;
 use std::fmt;
@@ -109,7 +110,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// How often a step ended well, was refused because a mutex is held, and panicked because a key did.
+/// How often a step ended well, was refused because a mutex is held, and panicked because a key
+/// did.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) well: AtomicUsize,

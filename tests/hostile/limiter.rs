@@ -146,7 +146,8 @@ fn limiter_03_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() 
     });
 }
 
-/// The copies that a snapshot had made when one panicked were dropped while the limiter was locked, and waited for it.
+/// The copies that a snapshot had made when one panicked were dropped while the limiter was locked,
+/// and waited for it.
 #[test]
 fn limiter_10_copies_of_a_snapshot_that_is_not_made_may_use_the_limiter() {
     ends(|| {

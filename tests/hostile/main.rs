@@ -1,5 +1,6 @@
-//! Hostile code of users: values whose `Drop`, `Clone`, `Eq`, `Hash` and `Debug` call back into the store or panic, and code
-//! that moves the transaction away that it was lent. Nothing hangs, gets lost, or is reported twice.
+//! Hostile code of users: values whose `Drop`, `Clone`, `Eq`, `Hash` and `Debug` call back into the
+//! store or panic, and code that moves the transaction away that it was lent. Nothing hangs, gets
+//! lost, or is reported twice.
 
 mod drops;
 mod inbox;

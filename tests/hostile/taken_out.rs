@@ -39,7 +39,8 @@ fn is_taken_out(error: &CommitError) -> bool {
     matches!(error, CommitError::TakenOut(TakenOut { .. }))
 }
 
-/// It once committed after the lock had gone to another holder, and two versions had the same insertion.
+/// It once committed after the lock had gone to another holder, and two versions had the same
+/// insertion.
 #[test]
 fn lock_10_a_transaction_that_an_operation_takes_out_is_not_published() {
     let store = DataStore::new();

@@ -80,7 +80,8 @@ fn inbox_05_a_record_that_died_twice_is_forgotten_once() {
     assert_eq!(bank.process(&message, credit), Outcome::TooOld);
 }
 
-/// Once dead events whose messages have no time could not be forgotten, nor could those that are done.
+/// Once dead events whose messages have no time could not be forgotten, nor could those that are
+/// done.
 #[test]
 fn inbox_05_events_without_a_time_are_forgotten_by_how_long_they_are_settled() {
     let bank = Bank::new(InboxOptions::new());

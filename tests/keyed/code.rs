@@ -212,7 +212,8 @@ fn keyed_03_a_clone_for_somebody_who_has_left_does_not_keep_it_from_the_others()
     let lock: KeyedLock<u8, Shared> = KeyedLock::new();
     let turn = lock.reserve(&1).unwrap();
     let [first, second, third] = [0; 3].map(|_| lock.current_execution(&1).unwrap());
-    // While the first clone is made, the second one's joiner leaves: so that clone is dropped at once, which panics.
+    // While the first clone is made, the second one's joiner leaves: so that clone is dropped at
+    // once, which panics.
     let plan = Plan {
         leaves: Mutex::new(Some(second)),
         torn: 2,
@@ -242,7 +243,8 @@ fn keyed_03_a_result_may_use_the_lock_while_it_is_cloned() {
     assert_eq!(lock.stats().total_acquisitions, 2);
 }
 
-/// A clone for a joiner that left panicked with a payload that panics in `Drop`, and the panic came out of the executing call.
+/// A clone for a joiner that left panicked with a payload that panics in `Drop`, and the panic came
+/// out of the executing call.
 #[test]
 fn keyed_03_a_clone_may_panic_with_a_payload_that_panics_in_drop() {
     struct Torn;

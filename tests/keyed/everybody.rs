@@ -182,7 +182,8 @@ fn keyed_04_a_shutdown_ends_when_all_that_were_taken_in_are_done() {
     });
 }
 
-/// Eight threads come and go while another waits for all, again and again: it sees all that was there, and it always ends.
+/// Eight threads come and go while another waits for all, again and again: it sees all that was
+/// there, and it always ends.
 #[test]
 fn keyed_04_waiting_for_all_among_many_who_come_and_go() {
     let rounds = if cfg!(debug_assertions) { 200 } else { 5_000 };

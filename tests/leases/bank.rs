@@ -51,7 +51,8 @@ fn sum(store: &DataStore) -> i64 {
     balances.sum()
 }
 
-/// Reads both balances, before any transaction, and writes what follows from them. Right only if nobody else does meanwhile.
+/// Reads both balances, before any transaction, and writes what follows from them. Right only if
+/// nobody else does meanwhile.
 fn transfer(
     store: &DataStore,
     lease: &Lease,

@@ -14,7 +14,8 @@ use proptest::sample::Index;
 use crate::common::cases;
 use crate::timed;
 
-/// What the store is compared with: everything that was ever leased, looked through from end to end.
+/// What the store is compared with: everything that was ever leased, looked through from end to
+/// end.
 #[derive(Default)]
 struct Plain {
     now: u64,
@@ -49,7 +50,8 @@ impl Plain {
         &self.leases[token as usize - 1]
     }
 
-    /// That the lease which is said to be in the way is, and the one that is longest in the way of the document.
+    /// That the lease which is said to be in the way is, and the one that is longest in the way of
+    /// the document.
     fn confirm(&self, holder: &LeaseHolder, wanted: &[LeaseTarget]) {
         let token = holder.lease.fencing_token.get();
         let lease = self.lease(token);

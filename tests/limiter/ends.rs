@@ -140,8 +140,9 @@ fn limiter_03_the_signal_carries_the_token_on_to_calls_made_within() {
     );
 }
 
-/// One thread returns the slot as soon as another waits for it, whose token a third cancels then. In one round of sixteen
-/// the holder waits for the cancellation, and in another there is none, so that neither side can win them all.
+/// One thread returns the slot as soon as another waits for it, whose token a third cancels then.
+/// In one round of sixteen the holder waits for the cancellation, and in another there is none, so
+/// that neither side can win them all.
 #[test]
 fn limiter_03_races_of_return_and_cancel_leak_nothing() {
     let rounds: u64 = if cfg!(debug_assertions) {
@@ -150,7 +151,8 @@ fn limiter_03_races_of_return_and_cancel_leak_nothing() {
         50_000
     };
     let limiter: Limiter = InFlightLimiter::with_options(LimiterOptions::new(1).global_limit(1));
-    // The number of the round, from 1, from when the slot is held until the call has ended; else zero.
+    // The number of the round, from 1, from when the slot is held until the call has ended; else
+    // zero.
     let turn = AtomicU64::new(0);
     let until = |reached: &dyn Fn() -> bool| {
         while !reached() {

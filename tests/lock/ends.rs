@@ -262,8 +262,9 @@ fn lock_17_a_lock_has_one_open_transaction_at_a_time() {
     store.release_lock(id).unwrap();
 }
 
-/// Its id can be read by anybody. Once it could be released, or joined, under the transaction that owns it: two
-/// transactions then ran at once, one update was lost, and the document was no tree any more.
+/// Its id can be read by anybody. Once it could be released, or joined, under the transaction that
+/// owns it: two transactions then ran at once, one update was lost, and the document was no tree
+/// any more.
 #[test]
 fn lock_03_the_lock_of_an_open_transaction_is_nobody_elses() {
     let store = DataStore::new();

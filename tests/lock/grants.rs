@@ -81,7 +81,8 @@ fn lock_02_a_wrong_id_names_both_and_releases_nothing() {
     assert!(store.is_locked());
 }
 
-/// A second release of an id was an error while another grant was held, and none while the lock was free.
+/// A second release of an id was an error while another grant was held, and none while the lock was
+/// free.
 #[test]
 fn lock_02_a_stale_id_is_an_error_in_every_state() {
     let store = DataStore::new();
@@ -129,8 +130,8 @@ fn lock_03_no_release_can_free_a_lock_of_somebody_else() {
     assert_eq!(store.current_lock().unwrap().lock_id, second);
 }
 
-/// Starts waiters one after the other, each when the one before stands in the line, and returns the order of
-/// their grants.
+/// Starts waiters one after the other, each when the one before stands in the line, and returns the
+/// order of their grants.
 fn grant_order(kinds: impl Iterator<Item = Kind>) -> (Vec<usize>, usize) {
     let store = DataStore::new();
     store.set_lock_timeout(None);

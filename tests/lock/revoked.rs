@@ -23,7 +23,8 @@ fn limited() -> (DataStore, ManualClock) {
     (store, clock)
 }
 
-/// Lets the limit pass while somebody waits: that one's transaction, and what is left of the line is nothing.
+/// Lets the limit pass while somebody waits: that one's transaction, and what is left of the line
+/// is nothing.
 fn overtaken(store: &DataStore, clock: &ManualClock) -> Transaction {
     let theirs = store.clone();
     let waiter: JoinHandle<Transaction> = thread::spawn(move || theirs.begin("next").unwrap());
@@ -240,8 +241,8 @@ fn lock_10_each_of_a_line_has_the_whole_limit() {
     assert_eq!(store.release_lock(last), Ok(ReleaseOutcome::Freed));
 }
 
-/// Only grants that are released by id are remembered, so that others do not displace them. The transaction learns of its
-/// revocation by its commit.
+/// Only grants that are released by id are remembered, so that others do not displace them. The
+/// transaction learns of its revocation by its commit.
 fn is_not_remembered(store: &DataStore, clock: &ManualClock, mut revoked: Transaction) {
     let got = revoked.lock_id();
     writes(&mut revoked, "lost");
@@ -283,7 +284,8 @@ fn waits(
     thread
 }
 
-/// The requests that came first, and are on watch, leave in some way; the last in line is granted the lock when the limit passes.
+/// The requests that came first, and are on watch, leave in some way; the last in line is granted
+/// the lock when the limit passes.
 fn watched_by_the_last(
     options: impl Fn() -> AcquireOptions,
     leave: impl FnOnce(&DataStore, &ManualClock, LockId, Vec<JoinHandle<Result<LockId, LockError>>>),

@@ -170,9 +170,10 @@ fn lock_06_released_in_time_the_waiter_gets_it() {
     assert_eq!(store.lock_stats().total_timeouts, 0);
 }
 
-/// One thread holds and releases as soon as the other stands in the line, whose limit passes at about the same moment.
-/// Whichever wins, there is one outcome, and the figures agree with the outcomes. In one round of sixteen the holder
-/// waits for the expiry, and in another the limit is long, so that neither side can win them all.
+/// One thread holds and releases as soon as the other stands in the line, whose limit passes at
+/// about the same moment. Whichever wins, there is one outcome, and the figures agree with the
+/// outcomes. In one round of sixteen the holder waits for the expiry, and in another the limit is
+/// long, so that neither side can win them all.
 #[test]
 fn lock_06_a_million_races_of_grant_and_expiry_leak_nothing() {
     // A debug build runs a share of them; `.ci/run races` runs them all.
@@ -182,7 +183,8 @@ fn lock_06_a_million_races_of_grant_and_expiry_leak_nothing() {
         1_000_000
     };
     let store = DataStore::new();
-    // Odd while the waiter's turn lasts: 2n + 1 when round n is held, 2n + 2 when its request has ended.
+    // Odd while the waiter's turn lasts: 2n + 1 when round n is held, 2n + 2 when its request has
+    // ended.
     let turn = AtomicU64::new(0);
     let until = |reached: &dyn Fn() -> bool| {
         while !reached() {

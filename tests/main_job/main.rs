@@ -1,4 +1,5 @@
-//! The main job, as a user runs it: the example `edit_session`, a process with arguments, output and an exit code.
+//! The main job, as a user runs it: the example `edit_session`, a process with arguments, output
+//! and an exit code.
 
 mod bad_input;
 
@@ -136,11 +137,11 @@ fn markdown_becomes_blocks_and_texts() {
     let report = report_of(&[&file, "--transactions", "0"]);
     let before = &report["document"]["before"];
     assert_eq!(*before, report["document"]["after"]);
-    // Heading, paragraph; list, item, paragraph, item, paragraph, list, item, quote, paragraph; table, head, two
-    // cells, row, two cells; code, html, break, note, paragraph.
+    // Heading, paragraph; list, item, paragraph, item, paragraph, list, item, quote, paragraph;
+    // table, head, two cells, row, two cells; code, html, break, note, paragraph.
     assert_eq!(before["blocks"], 23);
-    // The document, the blocks, and a text in all that have words: heading, five paragraphs, the tight item,
-    // three cells, code, html.
+    // The document, the blocks, and a text in all that have words: heading, five paragraphs, the
+    // tight item, three cells, code, html.
     assert_eq!(before["nodes"], 1 + 23 + 12);
     // `![](…)` counts as one, a hard break too.
     let texts = [
@@ -237,7 +238,8 @@ fn help_tells_the_options_and_the_defaults() {
 
 // --- Recorded histories ---
 
-/// Types, replaces, deletes, several patches in one transaction, none in another; positions count characters.
+/// Types, replaces, deletes, several patches in one transaction, none in another; positions count
+/// characters.
 fn history() -> Value {
     json!({
         "startContent": "naïve",

@@ -1,4 +1,5 @@
-//! How locks on nodes end: by guards, ids, panics, and handles that go (NODE LOCKS 1; LOCK 2, 3, 11, 17, 18).
+//! How locks on nodes end: by guards, ids, panics, and handles that go (NODE LOCKS 1; LOCK 2, 3,
+//! 11, 17, 18).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;

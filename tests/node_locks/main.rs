@@ -23,7 +23,8 @@ use doclock::{
     time::ManualClock,
 };
 
-/// Two sections with two paragraphs each, below the root: `a` with `a1` and `a2`, `b` with `b1` and `b2`.
+/// Two sections with two paragraphs each, below the root: `a` with `a1` and `a2`, `b` with `b1` and
+/// `b2`.
 fn fill(store: &DataStore) {
     let mut transaction = store.begin("setup").unwrap();
     let paragraph = |id: &str| NodeSpec::new("paragraph").with_id(id).with_text(id);

@@ -100,7 +100,8 @@ fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_li
     assert!(!store.is_locked());
 }
 
-/// When one who wants the whole gives up, those behind it who only want nodes go in beside the holders.
+/// When one who wants the whole gives up, those behind it who only want nodes go in beside the
+/// holders.
 #[test]
 fn node_locks_02_those_behind_one_that_gave_up_go_on() {
     let store = document();
@@ -149,7 +150,8 @@ fn node_locks_03_a_set_is_granted_whole_or_not_at_all() {
     );
 }
 
-/// Random sets of 16 nodes by many threads, none in order: no deadlock, no timeout, nobody beside anybody.
+/// Random sets of 16 nodes by many threads, none in order: no deadlock, no timeout, nobody beside
+/// anybody.
 #[test]
 fn node_locks_03_sets_in_any_order_never_block_each_other() {
     const THREADS: u64 = 8;

@@ -35,7 +35,8 @@ fn releasing_by_id_ends_the_wait_for_more_nodes() {
     assert_eq!(locks.stats().waiting, 0);
 }
 
-/// An id of the form that stores generate can be given to a node by two, so it has to be locked as any other.
+/// An id of the form that stores generate can be given to a node by two, so it has to be locked as
+/// any other.
 #[test]
 fn of_two_who_make_a_node_with_a_generated_id_one_has_to_wait() {
     let store = document();
@@ -168,7 +169,8 @@ fn the_figures_of_nodes_count_rejections_refusals_and_cancellations() {
     );
 }
 
-/// Who was granted a node that has been moved meanwhile needs more, behind somebody who waits for it.
+/// Who was granted a node that has been moved meanwhile needs more, behind somebody who waits for
+/// it.
 #[test]
 fn a_set_asked_for_while_its_node_moves_deadlocks_with_nobody() {
     let store = document();
@@ -203,7 +205,8 @@ fn an_id_of_the_store_s_own_form_can_be_kept_for_oneself() {
     assert!(bob.create(NodeSpec::new("p").with_id(id)).is_err());
 }
 
-/// What was computed from an outdated read fails before the commit can say so, and `retry` gives up.
+/// What was computed from an outdated read fails before the commit can say so, and `retry` gives
+/// up.
 #[test]
 fn an_edit_computed_from_an_outdated_read_can_be_tried_again() {
     let store = document();

@@ -10,7 +10,8 @@ use doclock::lock::{CancelToken, LockError, node::Scope};
 use super::common::{Dice, LateCancel};
 use super::{document, patient, take, until_waiting};
 
-/// A cancellation was collected for the first wait of a guard, and ended its second one, which carried no token.
+/// A cancellation was collected for the first wait of a guard, and ended its second one, which
+/// carried no token.
 #[test]
 fn node_locks_01_a_cancellation_that_comes_late_ends_no_other_wait() {
     let store = document();

@@ -1,4 +1,5 @@
-//! Transactions on nodes: what they see, what they lock, and when they may not commit (NODE LOCKS 3, 6).
+//! Transactions on nodes: what they see, what they lock, and when they may not commit (NODE LOCKS
+//! 3, 6).
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -212,7 +213,8 @@ fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
     assert_eq!(text(&store, "a1"), "b1");
 }
 
-/// Neither a node that is not there, nor the root, nor all nodes, nor the version may change under who has seen them.
+/// Neither a node that is not there, nor the root, nor all nodes, nor the version may change under
+/// who has seen them.
 #[test]
 fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_again() {
     type Read = fn(&Transaction);
@@ -243,7 +245,8 @@ fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_agai
     }
 }
 
-/// A transaction that reads one thing twice, with a lock taken in between that moves it on, must not have seen two states.
+/// A transaction that reads one thing twice, with a lock taken in between that moves it on, must
+/// not have seen two states.
 #[test]
 fn node_locks_06_nothing_is_seen_in_two_states() {
     let store = document();
@@ -266,7 +269,8 @@ fn node_locks_06_nothing_is_seen_in_two_states() {
     assert!(matches!(ann.commit(), Err(CommitError::Conflict { .. })));
 }
 
-/// Two that read what the other writes cannot both commit: one of them would be out of date, whichever is called first.
+/// Two that read what the other writes cannot both commit: one of them would be out of date,
+/// whichever is called first.
 #[test]
 fn node_locks_06_write_skew_is_refused() {
     let store = document();
@@ -360,8 +364,9 @@ fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
     assert_eq!(text(&store, "a1"), ">a1", "rolled back whole");
 }
 
-/// Lists that name the same nodes in different orders, beside lists with code that locks as it goes and global ones: nobody is
-/// refused, because lists are tried again, and every increment is there in the end.
+/// Lists that name the same nodes in different orders, beside lists with code that locks as it goes
+/// and global ones: nobody is refused, because lists are tried again, and every increment is there
+/// in the end.
 #[test]
 fn node_locks_06_nothing_is_lost_between_lists_code_and_global_transactions() {
     const THREADS: usize = 6;

@@ -1,4 +1,5 @@
-//! How long a request for nodes waits and what it is told: as for the whole lock (NODE LOCKS 1; LOCK 5-8, 12-14, 16).
+//! How long a request for nodes waits and what it is told: as for the whole lock (NODE LOCKS 1;
+//! LOCK 5-8, 12-14, 16).
 
 use std::thread;
 use std::time::Duration;
@@ -295,7 +296,8 @@ fn node_locks_01_all_holders_and_waiters_are_listed() {
         .for_each(|it| drop(it.join().unwrap().unwrap()));
 }
 
-/// Refusals of every kind count where the request was for nodes, and not where it was for the whole.
+/// Refusals of every kind count where the request was for nodes, and not where it was for the
+/// whole.
 #[test]
 fn node_locks_01_refusals_count_on_their_own() {
     let (store, _) = timed_with(StoreOptions::new().queue_bound(0));

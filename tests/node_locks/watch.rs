@@ -57,7 +57,8 @@ fn lock_10_the_watch_over_a_node_passes_on_when_those_on_watch_leave() {
     }
 }
 
-/// Those on watch look in time for what others wait for, though they wait for something else themselves.
+/// Those on watch look in time for what others wait for, though they wait for something else
+/// themselves.
 #[test]
 fn lock_10_whoever_waits_for_an_older_holder_is_not_kept_waiting_by_a_later_watch() {
     let (store, clock) = limited();

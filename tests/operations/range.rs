@@ -1,4 +1,5 @@
-//! Operations: ranges that span nodes, and deleting them. What the files about ranges share is here, too.
+//! Operations: ranges that span nodes, and deleting them. What the files about ranges share is
+//! here, too.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,8 @@ pub(super) fn editor(trees: impl IntoIterator<Item = NodeSpec>) -> Editor {
     Editor::new(store, "ann")
 }
 
-/// Runs operations; they leave a sound document, and the inverses of their changes lead back to the last bit.
+/// Runs operations; they leave a sound document, and the inverses of their changes lead back to the
+/// last bit.
 pub(super) fn run(editor: &Editor, operations: impl IntoOperations) -> TransactionResult {
     let operations = operations.into_operations();
     let before = image(&editor.store().snapshot());
@@ -56,7 +58,8 @@ pub(super) fn refused(editor: &Editor, operations: impl IntoOperations) -> Opera
     }
 }
 
-/// What is selected after operations of the transaction in which `selection` was selected. Commits nothing.
+/// What is selected after operations of the transaction in which `selection` was selected. Commits
+/// nothing.
 pub(super) fn selected(
     editor: &Editor,
     selection: Selection,
@@ -139,7 +142,8 @@ pub(super) fn attributes(mark: &Mark) -> String {
     serde_json::to_string(&mark.attributes).unwrap()
 }
 
-/// A random tree of nodes `n0` (the root), `n1`, …, with text and children mixed freely, and random marks.
+/// A random tree of nodes `n0` (the root), `n1`, …, with text and children mixed freely, and random
+/// marks.
 pub(super) fn random_editor(dice: &mut Dice) -> Editor {
     let store = store();
     commit(&store, |transaction| {
@@ -178,8 +182,8 @@ fn random_mark(dice: &mut Dice, len: usize) -> Mark {
     }
 }
 
-/// Two places in the tree below the root, the first not behind the second, with how many characters of the tree lie
-/// before each.
+/// Two places in the tree below the root, the first not behind the second, with how many characters
+/// of the tree lie before each.
 pub(super) fn random_range(view: &impl View, dice: &mut Dice) -> [(Position, usize); 2] {
     let mut count = 0;
     let mut places = Vec::new();
@@ -200,7 +204,8 @@ pub(super) fn extent(start: &Position, end: &Position) -> TextSpan {
     TextSpan::to(start.offset, &end.node_id, end.offset)
 }
 
-/// `page[p[text"one two" link"!"] p[text"three"] p[text"four five" link"?"]]`, named a, a2, m, b, b2.
+/// `page[p[text"one two" link"!"] p[text"three"] p[text"four five" link"?"]]`, named a, a2, m, b,
+/// b2.
 fn page() -> Editor {
     editor([element(
         "page",

@@ -152,7 +152,8 @@ fn a_pattern_that_is_too_long_or_too_large_is_refused_when_it_is_made() {
     );
 }
 
-/// To find that there is no `c`, the whole text is looked at for each of its 25,000 matches: two seconds for 50 KB.
+/// To find that there is no `c`, the whole text is looked at for each of its 25,000 matches: two
+/// seconds for 50 KB.
 #[test]
 fn a_search_that_looks_at_the_text_again_and_again_is_refused() {
     let limit = Pattern::MAX_SEARCH;
@@ -163,7 +164,8 @@ fn a_search_that_looks_at_the_text_again_and_again_is_refused() {
     }
 }
 
-/// Each of its states depends on the last 200 characters, so no two places of a random text have the same.
+/// Each of its states depends on the last 200 characters, so no two places of a random text have
+/// the same.
 #[test]
 fn a_search_with_too_many_states_is_refused() {
     let mut seed = 1u64;

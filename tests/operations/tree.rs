@@ -1,4 +1,5 @@
-//! Removing, moving, copying, wrapping, lifting and indenting. The helpers here serve the neighbours, too.
+//! Removing, moving, copying, wrapping, lifting and indenting. The helpers here serve the
+//! neighbours, too.
 
 use doclock::{
     Editor, View,
@@ -24,7 +25,8 @@ pub(super) fn editor(root: NodeSpec) -> Editor {
     editor
 }
 
-/// A node and all below it, as `list[item"text" <item>]`: by id, or by type in angle brackets if it was generated.
+/// A node and all below it, as `list[item"text" <item>]`: by id, or by type in angle brackets if it
+/// was generated.
 pub(super) fn outline(view: &impl View, of: &str) -> String {
     let node = view.node(&id(of)).unwrap();
     let mut outline = match of.contains(':') {
@@ -49,8 +51,8 @@ pub(super) fn page(editor: &Editor) -> String {
     outline(&editor.store().snapshot(), "page")
 }
 
-/// Carries operations out. Whatever they are, the document is sound then, the inverses of the changes lead back, and
-/// what was created is there.
+/// Carries operations out. Whatever they are, the document is sound then, the inverses of the
+/// changes lead back, and what was created is there.
 pub(super) fn done(editor: &Editor, operations: impl IntoOperations) -> TransactionResult {
     let store = editor.store();
     let before = image(&store.snapshot());

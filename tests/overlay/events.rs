@@ -300,7 +300,8 @@ fn overlay_12_every_commit_is_received_or_counted_whatever_the_threads_do() {
     assert_eq!(received + missed, WRITERS * COMMITS);
 }
 
-/// One commit at a time, so whatever is missed before an event is in that event and nothing is missed after it.
+/// One commit at a time, so whatever is missed before an event is in that event and nothing is
+/// missed after it.
 #[test]
 fn overlay_12_what_an_event_has_told_is_not_told_again() {
     within_patience(|| {

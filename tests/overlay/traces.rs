@@ -26,8 +26,8 @@ impl Before {
         Self::like(store, store.snapshot())
     }
 
-    /// With the snapshot of a store that was built in the same way: one of the store's own would keep it from
-    /// changing nodes in place.
+    /// With the snapshot of a store that was built in the same way: one of the store's own would
+    /// keep it from changing nodes in place.
     fn like(store: &DataStore, snapshot: Snapshot) -> Self {
         Self {
             image: image(&store.snapshot()),

@@ -9,7 +9,8 @@ use strum::VariantArray;
 use crate::furnished;
 use crate::generator::{Kind, Step};
 
-/// The variants of an enum, read from its source, because code outside of the crate cannot match it in full.
+/// The variants of an enum, read from its source, because code outside of the crate cannot match it
+/// in full.
 fn variants(source: &str, head: &str) -> BTreeSet<String> {
     let (_, body) = source.split_once(head).expect(head);
     let (body, _) = body.split_once("\n}").expect(head);

@@ -23,8 +23,8 @@ const LEVELS: usize = 100_000;
 /// What a thread has unless it asks for more.
 const STACK: usize = 2 << 20;
 
-/// Longer than any operation takes that looks at each node a few times, shorter than one that looks at all of them for
-/// each.
+/// Longer than any operation takes that looks at each node a few times, shorter than one that looks
+/// at all of them for each.
 const LONG: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 6 });
 
 fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {

@@ -1,6 +1,7 @@
 //! What holds of every operation that there is, whatever it is aimed at.
 //!
-//! [`generator`] draws operations for a document; the other files each hold one property against them.
+//! [`generator`] draws operations for a document; the other files each hold one property against
+//! them.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -25,8 +26,8 @@ use doclock::{
 };
 use serde_json::json;
 
-/// A page of headings, paragraphs and nested lists, and something that is attached nowhere. Some nodes have names, the
-/// others ids of the store's.
+/// A page of headings, paragraphs and nested lists, and something that is attached nowhere. Some
+/// nodes have names, the others ids of the store's.
 fn furnished() -> DataStore {
     let store = store();
     furnish(&store);

@@ -22,7 +22,8 @@ fn outcome(on: &mut Transaction, operation: Operation) -> Result<(), String> {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Two stores with the same numbering, so that the same operations create nodes with the same ids.
+    /// Two stores with the same numbering, so that the same operations create nodes with the same
+    /// ids.
     #[test]
     fn transaction_04_any_operation_read_back_from_json_does_the_same(
         transactions in prop::collection::vec(steps(1..16), 1..4),
@@ -65,8 +66,8 @@ fn misfits() -> [Value; 8] {
     ]
 }
 
-/// Reads one operation after a change of its payload. If that is an error, it has to begin with the name of the operation
-/// and to name the field.
+/// Reads one operation after a change of its payload. If that is an error, it has to begin with the
+/// name of the operation and to name the field.
 fn misread(operation: &Value, field: &str, change: impl FnOnce(&mut Value)) -> bool {
     let mut spoilt = operation.clone();
     change(&mut spoilt["payload"]);

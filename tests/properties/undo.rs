@@ -22,7 +22,8 @@ fn editor(store: &doclock::DataStore, name: &str) -> Editor {
     editor.with_history(HistoryOptions::new().group_interval(std::time::Duration::ZERO))
 }
 
-/// Commits what the steps come to; what fails of it is undone or left half done. Tells whether anything changed.
+/// Commits what the steps come to; what fails of it is undone or left half done. Tells whether
+/// anything changed.
 fn edit(editor: &Editor, steps: Vec<Step>) -> bool {
     let run = op(move |on| -> Result<(), TransactionError> {
         for step in &steps {
@@ -65,8 +66,8 @@ proptest! {
         prop_assert_eq!(check(&store.snapshot()), Ok(()));
     }
 
-    /// Two editors edit, undo and redo as they like. Whatever they do the document is sound, and an undo that fails
-    /// changes neither the document nor the history.
+    /// Two editors edit, undo and redo as they like. Whatever they do the document is sound, and an
+    /// undo that fails changes neither the document nor the history.
     #[test]
     fn undo_02_beside_others_it_works_or_changes_nothing(
         turns in prop::collection::vec((any::<bool>(), 0..4u8, steps(1..6)), 1..20),

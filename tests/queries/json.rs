@@ -140,7 +140,8 @@ fn a_hundred_thousand_levels_are_written_and_read() {
     );
 }
 
-/// A child before and behind the next level, at every level: each node is to be taken up once, not once a level.
+/// A child before and behind the next level, at every level: each node is to be taken up once, not
+/// once a level.
 #[test]
 fn a_hundred_thousand_levels_of_three_children_are_read_in_one_go() {
     let json = [

@@ -1,4 +1,5 @@
-//! Queries, the same to a snapshot and to an open transaction; nested JSON and Markdown, there and back.
+//! Queries, the same to a snapshot and to an open transaction; nested JSON and Markdown, there and
+//! back.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -466,7 +466,8 @@ fn what_needs_no_escape_has_none() {
     assert_eq!(written(from_markdown(plain)), plain);
 }
 
-/// Marks that overlap do not nest, as Markdown wants it; marks begin and end in words and at spaces.
+/// Marks that overlap do not nest, as Markdown wants it; marks begin and end in words and at
+/// spaces.
 #[test]
 fn marks_that_markdown_cannot_say_at_once_are_said_in_pieces() {
     let link = Mark::new("link", 1..3).with_attributes([("href", "x".into())]);

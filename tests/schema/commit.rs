@@ -1,4 +1,5 @@
-//! Every write path is checked: what is refused at once, what at the commit, and that nothing is left of it.
+//! Every write path is checked: what is refused at once, what at the commit, and that nothing is
+//! left of it.
 
 use doclock::{
     CommitError, DataStore, Editor, NodeId, Transaction, View,
@@ -35,7 +36,8 @@ fn node(kind: &str, id: &str) -> NodeSpec {
     NodeSpec::new(kind).with_id(id)
 }
 
-/// A page `page` of a heading `h` with the text `ht`, and the paragraphs `p` with the text `pt` and `q`.
+/// A page `page` of a heading `h` with the text `ht`, and the paragraphs `p` with the text `pt` and
+/// `q`.
 fn store() -> DataStore {
     let store = store_with(documents());
     let text = |id: &str| {

@@ -1,4 +1,5 @@
-//! A store with a schema: what a schema says, that every write path keeps to it, and what checking costs.
+//! A store with a schema: what a schema says, that every write path keeps to it, and what checking
+//! costs.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -20,8 +21,8 @@ fn schema(json: &str) -> Schema {
     serde_json::from_str(json).unwrap()
 }
 
-/// Types `a` to `d` with any children, of which `a` and `b` are the group `ab` and `b` and `c` the group `bc`, and `p`,
-/// whose content this is.
+/// Types `a` to `d` with any children, of which `a` and `b` are the group `ab` and `b` and `c` the
+/// group `bc`, and `p`, whose content this is.
 fn letters(content: &str) -> Result<Schema, SchemaError> {
     let letter = |groups: &str| NodeType::new().group(groups).content("(p|any)*");
     Schema::builder()

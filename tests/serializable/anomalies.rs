@@ -271,7 +271,8 @@ fn overlaps_are_counted() {
     assert_eq!(history(times, "").overlapped(), 5);
 }
 
-/// Each transaction sees what the one before it wrote. One that walks the graph by recursion runs out of stack here.
+/// Each transaction sees what the one before it wrote. One that walks the graph by recursion runs
+/// out of stack here.
 #[test]
 fn a_hundred_thousand_transactions_in_a_row_are_no_problem() {
     const LONG: u32 = 100_000;

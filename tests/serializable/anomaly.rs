@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::history::{Key, Value};
 
-/// Evidence that a history is not that of transactions one after another. Transactions are named by their place in the
-/// history.
+/// Evidence that a history is not that of transactions one after another. Transactions are named by
+/// their place in the history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Anomaly {
     #[error("{reader} saw {value} in list {key}, which nobody appended to it")]
@@ -98,7 +98,8 @@ impl fmt::Display for Reader {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) struct Cycle {
     pub(crate) class: Class,
-    /// Whether it takes the order in time to close it: then it speaks against strict serializability alone.
+    /// Whether it takes the order in time to close it: then it speaks against strict
+    /// serializability alone.
     pub(crate) real_time: bool,
     pub(crate) edges: Vec<Edge>,
 }

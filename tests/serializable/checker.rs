@@ -1,10 +1,11 @@
-//! Elle for lists (Kingsbury and Alvaro, VLDB 2020): whether the transactions of a history can have run one after another,
-//! from nothing but what they appended and saw.
+//! Elle for lists (Kingsbury and Alvaro, VLDB 2020): whether the transactions of a history can have
+//! run one after another, from nothing but what they appended and saw.
 //!
-//! A list shows all of its versions: the longest read has the others as its beginnings. So it says which transaction
-//! wrote before which, whose version a read saw, and whose write that read missed. Histories in which nothing is
-//! [lost](Anomaly::LostAppend) have no version that nobody saw; then no cycle of these dependencies means that there is an
-//! order of the transactions which explains every read.
+//! A list shows all of its versions: the longest read has the others as its beginnings. So it says
+//! which transaction wrote before which, whose version a read saw, and whose write that read
+//! missed. Histories in which nothing is [lost](Anomaly::LostAppend) have no version that nobody
+//! saw; then no cycle of these dependencies means that there is an order of the transactions which
+//! explains every read.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,8 @@ pub(crate) enum Level {
     Strict,
 }
 
-/// All that is wrong with the history but the cycles, of which there is one, the shortest of the worst class. Takes time
-/// linear in the size of the history where nothing is wrong.
+/// All that is wrong with the history but the cycles, of which there is one, the shortest of the
+/// worst class. Takes time linear in the size of the history where nothing is wrong.
 ///
 /// Reads of transactions that were rolled back are not looked at.
 pub(crate) fn check(history: &History, level: Level) -> Vec<Anomaly> {
@@ -156,8 +157,8 @@ impl<'h> Checker<'h> {
         };
         match own.known {
             Some(known) => before == known,
-            // Of its own it cannot have seen what it appends only later. Such a value with others behind it makes a
-            // cycle.
+            // Of its own it cannot have seen what it appends only later. Such a value with others
+            // behind it makes a cycle.
             None => before.last().is_none_or(|value| {
                 let append = self.appends.get(value);
                 append.is_none_or(|append| append.writer != number)
@@ -276,7 +277,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// A reader comes behind whoever wrote the version that it saw, and before whoever wrote the next.
+    /// A reader comes behind whoever wrote the version that it saw, and before whoever wrote the
+    /// next.
     fn place_readers(&mut self, key: Key, order: &[Value], reads: &[(Reader, &[Value])]) {
         for &(reader, observed) in reads {
             let Reader::Transaction(reader) = reader else {

@@ -11,8 +11,9 @@ use crate::history::History;
 
 type Graph = DiGraph<(), Dependency>;
 
-/// So many nodes and edges are visited in search of a shorter cycle than the first. That is enough for 1,000 transactions;
-/// in a history that is much larger there may be a shorter one than is given.
+/// So many nodes and edges are visited in search of a shorter cycle than the first. That is enough
+/// for 1,000 transactions; in a history that is much larger there may be a shorter one than is
+/// given.
 const EFFORT: usize = 10_000_000;
 
 /// A shortest cycle of the least class that has one, those without real time before those with it.
@@ -168,8 +169,8 @@ fn edge_of(graph: &Graph, edge: EdgeIndex) -> Edge {
     }
 }
 
-/// What was over before another began. Of these pairs, those that the others do not imply: at most as many for each
-/// transaction as ran beside each other.
+/// What was over before another began. Of these pairs, those that the others do not imply: at most
+/// as many for each transaction as ran beside each other.
 pub(crate) fn real_time(history: &History) -> Vec<Edge> {
     let mut events = Vec::new();
     for (number, transaction) in history.transactions.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Runs random transactions on lists from several threads and checks what they saw. It knows no store: whoever calls says
-//! how a transaction is run, and how a list is read in the end.
+//! Runs random transactions on lists from several threads and checks what they saw. It knows no
+//! store: whoever calls says how a transaction is run, and how a list is read in the end.
 
 use std::fmt;
 use std::sync::Barrier;

@@ -48,8 +48,8 @@ pub(crate) fn read_all(view: &impl View, ops: &mut [Op]) {
     }
 }
 
-/// A client that reads from a snapshot of before its transaction, and adds what it has appended since. What it writes
-/// goes the right way.
+/// A client that reads from a snapshot of before its transaction, and adds what it has appended
+/// since. What it writes goes the right way.
 #[test]
 fn reads_from_before_the_transaction_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {

@@ -6,7 +6,8 @@ use std::ops::Range;
 /// Names a list.
 pub(crate) type Key = u32;
 
-/// What is appended to a list. No value is appended twice in a history, so that each names its writer.
+/// What is appended to a list. No value is appended twice in a history, so that each names its
+/// writer.
 pub(crate) type Value = u64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -141,8 +141,8 @@ pub(crate) fn assert_serializable(
 /// How many histories may pass before a fault is found.
 const FEW: usize = 50;
 
-/// Fails if the fault shows in none of a few histories, or already in one of a single thread: then it would not be found for
-/// what threads do to each other.
+/// Fails if the fault shows in none of a few histories, or already in one of a single thread: then
+/// it would not be found for what threads do to each other.
 pub(crate) fn assert_caught(level: Level, execute: impl Fn(&Lists, &mut Plan) -> Outcome + Sync) {
     let mut passed = Vec::new();
     for load in loads().take(FEW) {

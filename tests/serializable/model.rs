@@ -1,5 +1,5 @@
-//! A model of lists in which transactions run one after another, and the question whether a history can have come from it,
-//! answered by trying.
+//! A model of lists in which transactions run one after another, and the question whether a history
+//! can have come from it, answered by trying.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Transactions on nodes, beside each other and beside global ones, and clients that go around the locks (NODE LOCKS 6).
+//! Transactions on nodes, beside each other and beside global ones, and clients that go around the
+//! locks (NODE LOCKS 6).
 
 use std::thread;
 
@@ -101,7 +102,8 @@ fn node_locks_06_snapshots_beside_them_are_serializable() {
     });
 }
 
-/// A client that reads past its transaction: from the version under it, which nobody looks at again.
+/// A client that reads past its transaction: from the version under it, which nobody looks at
+/// again.
 #[test]
 fn reads_without_a_lock_that_are_not_looked_at_again_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {

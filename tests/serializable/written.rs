@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use crate::history::{History, Key, Op, Transaction, Value};
 
-/// A history of transactions and of the last reads, each as operations with spaces between: `x+1` appends 1 to list x,
-/// `x:1,2` sees 1 and 2 in it. A transaction that starts with `!` was rolled back, one that ends in `@3..7` ran from tick 3
-/// to tick 7.
+/// A history of transactions and of the last reads, each as operations with spaces between: `x+1`
+/// appends 1 to list x, `x:1,2` sees 1 and 2 in it. A transaction that starts with `!` was rolled
+/// back, one that ends in `@3..7` ran from tick 3 to tick 7.
 pub(crate) fn history<const N: usize>(transactions: [&str; N], finals: &str) -> History {
     let finals = finals.split_whitespace().map(|word| match op(word) {
         Op::Read { key, observed } => (key, observed),

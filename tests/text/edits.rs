@@ -170,7 +170,8 @@ fn text_01_out_of_range_is_an_error_with_the_range_and_the_length() {
     }
 }
 
-/// A text changes its representation where it grows past 1024 bytes, and back where it shrinks below 512.
+/// A text changes its representation where it grows past 1024 bytes, and back where it shrinks
+/// below 512.
 #[test]
 fn text_01_edits_around_the_sizes_where_the_representation_changes_are_exact() {
     for character in ['a', 'ß', '漢', '🦀'] {

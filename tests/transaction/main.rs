@@ -1,4 +1,5 @@
-//! The promises of transactions and the DSL, by number, and what the lock promises them when code panics.
+//! The promises of transactions and the DSL, by number, and what the lock promises them when code
+//! panics.
 
 #[path = "../common/mod.rs"]
 mod common;

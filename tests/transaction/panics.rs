@@ -80,7 +80,8 @@ fn lock_11_a_panic_in_code_is_an_error_with_index_and_message_and_can_go_on() {
     assert_eq!(text(&store.snapshot(), "note"), "not poisoned: Hello");
 }
 
-/// Has `holder` begin and panic while two others wait, and shows that they get their turns in order.
+/// Has `holder` begin and panic while two others wait, and shows that they get their turns in
+/// order.
 fn handed_on_after(holder: impl FnOnce(&DataStore) + Send) {
     let store = with_note();
     store.set_lock_timeout(PATIENCE);

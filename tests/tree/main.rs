@@ -45,7 +45,8 @@ fn place(parent: &str, index: usize) -> Option<Place> {
     })
 }
 
-/// That the operation is refused for this reason, by a list and by a transaction alike, and changes nothing.
+/// That the operation is refused for this reason, by a list and by a transaction alike, and changes
+/// nothing.
 fn refused(store: &DataStore, operation: Operation, reason: &EditError) {
     let before = image(&store.snapshot());
     let version = store.version();

@@ -15,7 +15,8 @@ type Touch = fn(&Lock, u64, &mut dyn FnMut()) -> std::result::Result<(), LockErr
 pub struct Case {
     pub name: &'static str,
     pub note: &'static str,
-    /// Has so many keys active, calls the last argument when there are most, and has them idle again.
+    /// Has so many keys active, calls the last argument when there are most, and has them idle
+    /// again.
     touch: Touch,
 }
 

@@ -1,13 +1,14 @@
-//! What a node takes in memory, beyond its text, what a request takes that waits for the lock, and what a keyed lock keeps.
+//! What a node takes in memory, beyond its text, what a request takes that waits for the lock, and
+//! what a keyed lock keeps.
 //!
 //! ```text
 //! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N] [--keys N]
 //! cargo run --release -p doclock-memory -- growth [--json] [--most SIZE]
 //! ```
 //!
-//! What counts are the bytes that were asked of the allocator and not given back. What the system's allocator adds to
-//! each piece is not among them; so the pieces are counted, and what the process grew by is shown beside, for which
-//! each case has a process of its own.
+//! What counts are the bytes that were asked of the allocator and not given back. What the system's
+//! allocator adds to each piece is not among them; so the pieces are counted, and what the process
+//! grew by is shown beside, for which each case has a process of its own.
 
 mod growth;
 mod held;

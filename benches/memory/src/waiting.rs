@@ -181,8 +181,8 @@ fn per(count: usize, figure: f64) -> f64 {
 
 type Waiter<'scope> = ScopedJoinHandle<'scope, std::result::Result<(), TransactionError>>;
 
-/// A thread for each request, or for as many as the machine gives. They wait for some lock behind the first gate, and
-/// ask behind the second.
+/// A thread for each request, or for as many as the machine gives. They wait for some lock behind
+/// the first gate, and ask behind the second.
 fn started<'scope, 'env: 'scope>(
     scope: &'scope thread::Scope<'scope, 'env>,
     gates: &'env Gates,

@@ -38,8 +38,8 @@ const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 const ROUNDS: usize = 5;
 
-/// For how long the transactions of one run are counted: in turns of the scheduler, some twenty for each of eight threads on
-/// two processors. In fewer, the shares are the scheduler's doing.
+/// For how long the transactions of one run are counted: in turns of the scheduler, some twenty for
+/// each of eight threads on two processors. In fewer, the shares are the scheduler's doing.
 const MILLIS: u64 = 500;
 
 /// A way for several threads to edit one document.

@@ -1,8 +1,9 @@
-//! What operations on a structured document cost: beside the steps of an immutable document, and as the document grows.
+//! What operations on a structured document cost: beside the steps of an immutable document, and as
+//! the document grows.
 //!
-//! The first cases are a comparison: the same edits to equal documents. The others ask about doclock
-//! alone whether a cost depends on what it should not: on the number of siblings, on the size of
-//! the store, on whether one goes forwards or back.
+//! The first cases are a comparison: the same edits to equal documents. The others ask about
+//! doclock alone whether a cost depends on what it should not: on the number of siblings, on the
+//! size of the store, on whether one goes forwards or back.
 
 mod doclock;
 mod edits;

@@ -17,7 +17,8 @@ use crate::id::NodeId;
 pub enum LeaseTarget {
     /// The whole document. Excludes leases on all nodes.
     Document,
-    /// A node, by itself: its id, whether there is such a node or not, and nothing that is below it.
+    /// A node, by itself: its id, whether there is such a node or not, and nothing that is below
+    /// it.
     Node(NodeId),
 }
 

@@ -25,7 +25,8 @@ fn check(leases: &Leases) {
     assert_eq!(table.ends.len(), table.holdings.len());
 }
 
-/// Each second one is leased, on three nodes, of which others have been leased before; some are renewed, some released, and most expire.
+/// Each second one is leased, on three nodes, of which others have been leased before; some are
+/// renewed, some released, and most expire.
 #[test]
 fn what_has_ended_leaves_nothing_behind() {
     let mut leases = Leases::default();

@@ -1,4 +1,5 @@
-//! What becomes of marks when characters of their text are replaced, and what a change has to tell of it.
+//! What becomes of marks when characters of their text are replaced, and what a change has to tell
+//! of it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,9 +10,10 @@ use crate::steps::steps;
 
 /// A replacement of characters, without the characters.
 ///
-/// A mark before the place, behind it or around it *follows*: it stays, is shifted, grows or shrinks, and the splice back
-/// makes it what it was. So a change tells nothing of it. A mark that begins or ends among the characters that go is
-/// trimmed or goes. What is inserted at an edge of a mark stays outside of it.
+/// A mark before the place, behind it or around it *follows*: it stays, is shifted, grows or
+/// shrinks, and the splice back makes it what it was. So a change tells nothing of it. A mark that
+/// begins or ends among the characters that go is trimmed or goes. What is inserted at an edge of a
+/// mark stays outside of it.
 #[derive(Clone, Debug)]
 pub(in crate::document) struct Splice {
     /// The characters that go.
@@ -70,7 +72,8 @@ impl Splice {
         }
     }
 
-    /// Whether a mark ends where the text is closed, or begins there: it may become one with another.
+    /// Whether a mark ends where the text is closed, or begins there: it may become one with
+    /// another.
     fn closes_at(&self, mark: &Mark) -> bool {
         let mark = mark.bounds();
         self.inserted == 0 && (mark.end == self.range.start || mark.start == self.range.end)
@@ -94,7 +97,8 @@ impl Marks {
 
     /// Has all marks follow a splice.
     pub(in crate::document) fn follow(&mut self, splice: &Splice) {
-        // Those that end before the place stay, and are not copied for that. Most texts have none at all.
+        // Those that end before the place stay, and are not copied for that. Most texts have none
+        // at all.
         if self
             .iter()
             .all(|mark| mark.bounds().end <= splice.range.start)
@@ -155,8 +159,9 @@ impl Marks {
         }
     }
 
-    /// The marks after a splice and a change of marks, for a text that has `len` characters then. `None` where what the
-    /// change removes is not there, another mark does not follow, or the result is not in normal form.
+    /// The marks after a splice and a change of marks, for a text that has `len` characters then.
+    /// `None` where what the change removes is not there, another mark does not follow, or the
+    /// result is not in normal form.
     pub(in crate::document) fn changed(
         &self,
         splice: &Splice,

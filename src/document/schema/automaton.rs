@@ -1,8 +1,9 @@
 //! Content expressions: from a tree to the smallest automaton that reads children one by one.
 //!
-//! The classic way: Thompson's construction gives an automaton with guesses, the subset construction takes the guesses
-//! out, and Moore's refinement merges the states that no continuation can tell apart. The last step is more than
-//! thrift: only where equivalent states are one can a check see that an edit has made no difference from here on.
+//! The classic way: Thompson's construction gives an automaton with guesses, the subset
+//! construction takes the guesses out, and Moore's refinement merges the states that no
+//! continuation can tell apart. The last step is more than thrift: only where equivalent states are
+//! one can a check see that an edit has made no difference from here on.
 
 use std::collections::HashMap;
 
@@ -44,11 +45,12 @@ impl Effort {
     }
 }
 
-/// A deterministic automaton, the smallest for its expression. Every state but [`DEAD`] can be reached, and from every
-/// one of them something is accepted.
+/// A deterministic automaton, the smallest for its expression. Every state but [`DEAD`] can be
+/// reached, and from every one of them something is accepted.
 #[derive(Clone, Debug)]
 pub(super) struct Automaton {
-    /// The class of each type: types of one class are nowhere told apart. Class zero has those that occur nowhere.
+    /// The class of each type: types of one class are nowhere told apart. Class zero has those that
+    /// occur nowhere.
     classes: Vec<u16>,
     /// How many classes there are besides class zero.
     width: usize,
@@ -59,7 +61,8 @@ pub(super) struct Automaton {
 }
 
 impl Automaton {
-    /// Translates an expression. `members` has the types that each of its names stands for, of `types` in all.
+    /// Translates an expression. `members` has the types that each of its names stands for, of
+    /// `types` in all.
     pub(super) fn new(
         tree: &Expression,
         members: &[Vec<Symbol>],
@@ -220,7 +223,8 @@ impl Guessing {
         }
     }
 
-    /// All that can be reached from these without a child, but for the crossroads themselves; sorted.
+    /// All that can be reached from these without a child, but for the crossroads themselves;
+    /// sorted.
     fn closure(
         &self,
         mut ahead: Vec<usize>,
@@ -330,7 +334,8 @@ impl Table {
     /// Merges states that no continuation tells apart. Returns the new table and its start.
     fn merged(self, effort: &mut Effort) -> Result<(Self, State), ExpressionError> {
         let states = self.accepting.len();
-        // Told apart by the empty continuation; then by ever longer ones, until that changes nothing.
+        // Told apart by the empty continuation; then by ever longer ones, until that changes
+        // nothing.
         let mut group: Vec<State> = self.accepting.iter().map(|&yes| State::from(yes)).collect();
         let mut groups = 0;
         loop {

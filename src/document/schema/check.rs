@@ -13,16 +13,18 @@ use crate::document::{Change, Mark, Marks, Node, View};
 use crate::steps::step;
 
 impl Schema {
-    /// Checks what `changes` made of a document that was as the schema says: `base` before them, `after` behind them.
+    /// Checks what `changes` made of a document that was as the schema says: `base` before them,
+    /// `after` behind them.
     ///
-    /// Looks at the nodes that were touched, and at the children that were added to a node or taken from it, with a
-    /// few of their neighbours. So the cost grows with the changes and not with the document; `docs/schema.md` has
-    /// the exceptions. Nodes that are attached nowhere are looked at like others.
+    /// Looks at the nodes that were touched, and at the children that were added to a node or taken
+    /// from it, with a few of their neighbours. So the cost grows with the changes and not with the
+    /// document; `docs/schema.md` has the exceptions. Nodes that are attached nowhere are looked at
+    /// like others.
     ///
     /// # Errors
     ///
-    /// The first [`SchemaViolation`] found. If `base` was not as the schema says, or the changes do not lead from
-    /// `base` to `after`, there may be others that are not found.
+    /// The first [`SchemaViolation`] found. If `base` was not as the schema says, or the changes do
+    /// not lead from `base` to `after`, there may be others that are not found.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec, schema::{NodeType, Schema}};
@@ -164,8 +166,8 @@ impl Schema {
 
 /// Before a change is made.
 impl Schema {
-    /// Refuses a change that brings in a type or a mark which the schema does not have: nothing that comes later can
-    /// make that good.
+    /// Refuses a change that brings in a type or a mark which the schema does not have: nothing
+    /// that comes later can make that good.
     pub(crate) fn check_names(&self, change: &Change) -> Result<(), SchemaViolation> {
         let known = |id, kind| match self.numbers.contains_key(kind) {
             true => Ok(()),

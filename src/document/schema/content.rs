@@ -22,14 +22,16 @@ pub(super) struct Sequence<'a> {
     pub(super) symbol: &'a dyn Fn(usize) -> Option<Symbol>,
 }
 
-/// How many children at the beginning and at the end of a sequence are those that were there before.
+/// How many children at the beginning and at the end of a sequence are those that were there
+/// before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     pub(super) prefix: usize,
     pub(super) suffix: usize,
 }
 
-/// The index of the first child that does not fit; the number of children, where one more is needed.
+/// The index of the first child that does not fit; the number of children, where one more is
+/// needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) usize);
 
@@ -68,12 +70,13 @@ impl Content {
         self.ends(end, children)
     }
 
-    /// Checks children that come from others which are known to fit, as [`check`](Self::check) would.
+    /// Checks children that come from others which are known to fit, as [`check`](Self::check)
+    /// would.
     ///
-    /// What lies before the edit was read before and led to a state; what lies behind it was read to its end, from a
-    /// state. So it is enough to find the first state again ([`state_before`](Self::state_before)), to read what is
-    /// new and what it replaces from there, and to read on until both are in the same state: then the rest is read as
-    /// it was before.
+    /// What lies before the edit was read before and led to a state; what lies behind it was read
+    /// to its end, from a state. So it is enough to find the first state again
+    /// ([`state_before`](Self::state_before)), to read what is new and what it replaces from there,
+    /// and to read on until both are in the same state: then the rest is read as it was before.
     pub(super) fn recheck(
         &self,
         before: &Sequence<'_>,
@@ -127,11 +130,12 @@ impl Content {
         }
     }
 
-    /// The state before the child at `at`, where those before it are the beginning of a sequence that fits.
+    /// The state before the child at `at`, where those before it are the beginning of a sequence
+    /// that fits.
     ///
-    /// Whatever the state was some children before, it was one of the live ones. Reading on from all of them at once
-    /// often leaves one; if it does not, the reading begins further back. When that would cost more than reading from
-    /// the first child, so it is done.
+    /// Whatever the state was some children before, it was one of the live ones. Reading on from
+    /// all of them at once often leaves one; if it does not, the reading begins further back. When
+    /// that would cost more than reading from the first child, so it is done.
     fn state_before(&self, children: &Sequence<'_>, at: usize) -> Result<State, Misfit> {
         let live = self.automaton.live().len();
         let mut back = 0;

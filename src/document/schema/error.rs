@@ -78,7 +78,8 @@ pub enum SchemaError {
         /// The attribute.
         attribute: SmolStr,
     },
-    /// The values that an attribute may have are none, or one of them is not of the attribute's type.
+    /// The values that an attribute may have are none, or one of them is not of the attribute's
+    /// type.
     #[error(
         "the values of attribute {attribute} of {of} are none, or not all of them of type {expected}", attribute = Brief(.attribute), of = Brief(.of))]
     AttributeValues {
@@ -171,8 +172,8 @@ pub enum ExpressionError {
         /// How many characters it may have.
         longest: usize,
     },
-    /// To tell the children that it allows from others takes too much, by itself or together with the expressions
-    /// before it.
+    /// To tell the children that it allows from others takes too much, by itself or together with
+    /// the expressions before it.
     #[error(
         "the expression is too complex: too many counted repetitions, or too many ways to read the same children"
     )]

@@ -26,7 +26,8 @@ pub(super) struct Parsed {
 
 /// How many characters an expression may have.
 pub(super) const LONGEST: usize = 4096;
-/// How deep parentheses may be nested. The tree is no deeper than thrice that, so it can be walked by recursion.
+/// How deep parentheses may be nested. The tree is no deeper than thrice that, so it can be walked
+/// by recursion.
 pub(super) const DEEPEST: usize = 64;
 /// How large a count in braces may be.
 pub(super) const LARGEST: usize = 1000;

@@ -54,8 +54,8 @@ impl SchemaBuilder {
 
 /// What the nodes of one type may have.
 ///
-/// In JSON, with everything optional: `{"group": "block", "content": "inline*", "text": false, "marks": "bold link",
-/// "attributes": {"level": {"type": "integer", "default": 1}}, "unknownAttributes": false}`.
+/// In JSON, with everything optional:
+/// `{"group": "block", "content": "inline*", "text": false, "marks": "bold link", "attributes": {"level": {"type": "integer", "default": 1}}, "unknownAttributes": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -92,7 +92,8 @@ impl NodeType {
         self
     }
 
-    /// Whether a node may have text. Unless set, it may if no content was given, not even an empty one.
+    /// Whether a node may have text. Unless set, it may if no content was given, not even an empty
+    /// one.
     pub fn text(mut self, allowed: bool) -> Self {
         self.text = Some(allowed);
         self
@@ -110,7 +111,8 @@ impl NodeType {
         self
     }
 
-    /// Whether a node may have attributes besides those that were added, with any values. It may not unless set.
+    /// Whether a node may have attributes besides those that were added, with any values. It may
+    /// not unless set.
     pub fn unknown_attributes(mut self, allowed: bool) -> Self {
         self.unknown_attributes = allowed;
         self
@@ -124,8 +126,8 @@ impl NodeType {
 
 /// What the marks of one kind may have.
 ///
-/// In JSON, with everything optional: `{"attributes": {"href": {"type": "string", "required": true}},
-/// "unknownAttributes": false}`.
+/// In JSON, with everything optional:
+/// `{"attributes": {"href": {"type": "string", "required": true}}, "unknownAttributes": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -148,7 +150,8 @@ impl MarkType {
         self
     }
 
-    /// Whether a mark may have attributes besides those that were added, with any values. It may not unless set.
+    /// Whether a mark may have attributes besides those that were added, with any values. It may
+    /// not unless set.
     pub fn unknown_attributes(mut self, allowed: bool) -> Self {
         self.unknown_attributes = allowed;
         self
@@ -157,7 +160,8 @@ impl MarkType {
 
 /// What one attribute may be.
 ///
-/// In JSON, with everything optional: `{"type": "integer", "required": true, "default": 1, "values": [1, 2, 3]}`.
+/// In JSON, with everything optional:
+/// `{"type": "integer", "required": true, "default": 1, "values": [1, 2, 3]}`.
 ///
 /// ```
 /// use doclock::schema::{AttributeSpec, ValueType};
@@ -242,7 +246,8 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// The type of a value; none has [`ValueType::Any`] but `null`, which is no value of an attribute.
+    /// The type of a value; none has [`ValueType::Any`] but `null`, which is no value of an
+    /// attribute.
     pub(super) fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::Any,

@@ -1,8 +1,8 @@
 //! Nested JSON of any depth.
 //!
-//! serde and serde_json recurse over what is nested, so they have to stop somewhere. Here only the nodes nest without
-//! a limit, and for these a list of open nodes takes the place of the recursion; all that is in a node is left to
-//! serde_json.
+//! serde and serde_json recurse over what is nested, so they have to stop somewhere. Here only the
+//! nodes nest without a limit, and for these a list of open nodes takes the place of the recursion;
+//! all that is in a node is left to serde_json.
 
 use std::mem;
 
@@ -68,8 +68,9 @@ impl NodeSpec {
         json
     }
 
-    /// Reads a node with all below it, however deep, from what [`to_json`](Self::to_json) or serde wrote, or from JSON
-    /// of the same form. The values of attributes nest at most [`Attributes::MAX_LEVELS`] deep.
+    /// Reads a node with all below it, however deep, from what [`to_json`](Self::to_json) or serde
+    /// wrote, or from JSON of the same form. The values of attributes nest at most
+    /// [`Attributes::MAX_LEVELS`] deep.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! Scripts: operations of every kind one by one, on large documents of many shapes, and long lists of them.
+//! Scripts: operations of every kind one by one, on large documents of many shapes, and long lists
+//! of them.
 
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
@@ -236,7 +237,8 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     shares.check(&name, size, steps, budget);
 }
 
-/// A change of a text looks at all marks of the text. An operation may change one text in many places.
+/// A change of a text looks at all marks of the text. An operation may change one text in many
+/// places.
 fn marks_looked_at(on: &Transaction, from: usize) -> usize {
     let changes = on.changes().iter().skip(from);
     let marks = changes.filter_map(|change| match change {

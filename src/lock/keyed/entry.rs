@@ -44,7 +44,8 @@ pub(super) enum Stand {
     },
 }
 
-/// Small, because it is moved into the table and out of it; the rest lies in a box that is used again.
+/// Small, because it is moved into the table and out of it; the rest lies in a box that is used
+/// again.
 pub(super) struct Entry<K, V> {
     pub(super) spot: Spot,
     pub(super) key: K,
@@ -56,12 +57,13 @@ pub(super) struct Holder<V> {
     pub(super) generation: u64,
     pub(super) claim: Claim,
     pub(super) since: Since,
-    /// Since somebody had to wait. Kept until the key is idle, because tickets name places in these queues.
+    /// Since somebody had to wait. Kept until the key is idle, because tickets name places in these
+    /// queues.
     pub(super) lines: Option<Box<Lines<V>>>,
 }
 
-/// The two lines at a key. Both stand before its holder; whom the end of its task lets pass differs: the first of those who
-/// wait for their turn, all of those who wait for its result.
+/// The two lines at a key. Both stand before its holder; whom the end of its task lets pass
+/// differs: the first of those who wait for their turn, all of those who wait for its result.
 pub(super) struct Lines<V> {
     pub(super) turns: Queue<Exclusive, Turn>,
     pub(super) joins: Queue<Exclusive, Waiter<dyn Joiner<V>>>,
@@ -165,7 +167,8 @@ impl<V> Default for Lines<V> {
 }
 
 impl<V> Lines<V> {
-    /// Who waits for the result of the task that ends now. Whoever joins from here on waits for the next.
+    /// Who waits for the result of the task that ends now. Whoever joins from here on waits for the
+    /// next.
     pub(super) fn part(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
         let mut joiners = Vec::new();
         self.joins.give_back(&());

@@ -14,9 +14,11 @@ use crate::lock::request::{Errand, Outcome, Request, Waiting};
 use crate::lock::{AcquireOptions, Grant, LockError};
 use crate::sync::assert_unlocked;
 
-/// A task that is being executed, to be joined: [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
+/// A task that is being executed, to be joined:
+/// [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
 ///
-/// Whoever has this gets the result, however late it asks for it. Dropping it leaves the task as it is.
+/// Whoever has this gets the result, however late it asks for it. Dropping it leaves the task as it
+/// is.
 #[must_use = "it is joined with `join`"]
 pub struct Execution<K: 'static, V: Send + 'static> {
     pub(super) standing: Standing<K, V, Join<V>>,
@@ -39,9 +41,9 @@ impl<K: 'static, V: Send + 'static> Execution<K, V> {
 impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     /// Waits until the task ends, and returns a clone of its result.
     ///
-    /// Blocks until then, or until the lock's timeout has passed; of a result and a limit that race, the result wins. All
-    /// who joined get their clones, which the executing thread makes before it returns from its call, after it has handed the
-    /// key on.
+    /// Blocks until then, or until the lock's timeout has passed; of a result and a limit that
+    /// race, the result wins. All who joined get their clones, which the executing thread makes
+    /// before it returns from its call, after it has handed the key on.
     ///
     /// # Errors
     ///
@@ -80,9 +82,9 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
         self.join_with(AcquireOptions::new())
     }
 
-    /// As [`join`](Self::join), with a limit or a cancel token of its own. A limit begins with this call, and without a wait
-    /// ([`no_wait`](AcquireOptions::no_wait)) it looks whether the result is there. Whoever joins stands in no line, so
-    /// bounds and priorities do not matter.
+    /// As [`join`](Self::join), with a limit or a cancel token of its own. A limit begins with this
+    /// call, and without a wait ([`no_wait`](AcquireOptions::no_wait)) it looks whether the result
+    /// is there. Whoever joins stands in no line, so bounds and priorities do not matter.
     ///
     /// # Errors
     ///
@@ -216,7 +218,8 @@ impl<V: Send + 'static> Errand for Join<V> {
     }
 }
 
-/// A request that gets the result. It brings along how that is cloned, so that only those who join need know.
+/// A request that gets the result. It brings along how that is cloned, so that only those who join
+/// need know.
 pub(super) trait Joiner<V>: Waiting {
     /// To be called once, and without any lock's mutex.
     fn share(&self, task: &Ended, ending: &Ending<'_, V>);

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 
 use crate::queue::Capacity;
 
-/// Counts requests by generation. A generation ends when somebody begins to wait for all who are there; whoever comes later
-/// is of a later one. So whoever comes and goes meanwhile is a number that goes up and down.
+/// Counts requests by generation. A generation ends when somebody begins to wait for all who are
+/// there; whoever comes later is of a later one. So whoever comes and goes meanwhile is a number
+/// that goes up and down.
 ///
-/// Invariant: each of the past generations has somebody left. So there are never more of them than requests.
+/// Invariant: each of the past generations has somebody left. So there are never more of them than
+/// requests.
 #[derive(Debug, Default)]
 pub(super) struct Generations {
     /// The number of the present one.
@@ -58,8 +60,9 @@ impl Generations {
         at == 0
     }
 
-    /// Ends the present generation, if anybody is of it. Tells the last one of which anybody is left: whoever waits for it and
-    /// all before it waits for all who are there now, and for nobody else. `None` when nobody is there.
+    /// Ends the present generation, if anybody is of it. Tells the last one of which anybody is
+    /// left: whoever waits for it and all before it waits for all who are there now, and for nobody
+    /// else. `None` when nobody is there.
     pub(super) fn close(&mut self) -> Option<u64> {
         if self.present > 0 {
             let present = std::mem::take(&mut self.present);
@@ -98,7 +101,8 @@ pub(super) struct Gone {
 impl Capacity for Gone {
     type Demand = u64;
 
-    /// Fits as soon as all generations up to that one are gone. Nothing is taken: the next may have waited for the same.
+    /// Fits as soon as all generations up to that one are gone. Nothing is taken: the next may have
+    /// waited for the same.
     fn take(&mut self, last: &u64) -> bool {
         *last < self.oldest
     }

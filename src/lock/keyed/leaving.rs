@@ -20,8 +20,8 @@ struct View {
 }
 
 impl<K, V> Shard<K, V> {
-    /// Takes a waiter out of its line, and tells it so. Nothing is told when it no longer stands there: then the outcome that took
-    /// it out counts.
+    /// Takes a waiter out of its line, and tells it so. Nothing is told when it no longer stands
+    /// there: then the outcome that took it out counts.
     pub(super) fn withdraw(
         &mut self,
         stand: Stand,
@@ -121,7 +121,8 @@ impl<K, V> Shard<K, V> {
         })
     }
 
-    /// Takes a waiter out. Nobody else has to be told: who waits for all waits for whoever is ahead in this line as well.
+    /// Takes a waiter out. Nobody else has to be told: who waits for all waits for whoever is ahead
+    /// in this line as well.
     fn take_out(&mut self, stand: Stand) -> Option<Waiter<dyn Waiting>> {
         match stand {
             Stand::Turn(spot, ticket) => {

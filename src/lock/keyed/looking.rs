@@ -18,12 +18,13 @@ impl<K, V> KeyedLock<K, V> {
 
     /// The keys that are active, in no order.
     ///
-    /// Looks at the shards one after the other: keys that are active all the while are listed, those that become active or idle
-    /// meanwhile may be.
+    /// Looks at the shards one after the other: keys that are active all the while are listed,
+    /// those that become active or idle meanwhile may be.
     ///
     /// # Panics
     ///
-    /// If cloning a key panics, or uses a keyed lock or a limiter: keys are cloned while a part of the table is locked.
+    /// If cloning a key panics, or uses a keyed lock or a limiter: keys are cloned while a part of
+    /// the table is locked.
     pub fn active_keys(&self) -> Vec<K>
     where
         K: Clone,
@@ -82,8 +83,9 @@ impl<K, V> KeyedLock<K, V> {
 }
 
 impl<K: Eq + Hash, V> KeyedLock<K, V> {
-    /// Whether somebody executes a task for this key, or is about to. A look at one moment: to skip what is being done already
-    /// without racing others, ask with [`no_wait`](crate::lock::AcquireOptions::no_wait).
+    /// Whether somebody executes a task for this key, or is about to. A look at one moment: to skip
+    /// what is being done already without racing others, ask with
+    /// [`no_wait`](crate::lock::AcquireOptions::no_wait).
     ///
     /// ```
     /// use doclock::lock::keyed::KeyedLock;

@@ -69,8 +69,9 @@ use shared::{Shared, Standing};
 /// Per key, strictly first in, first out: the end of a task names the next in the same step, and
 /// nobody comes in between. A request that gives up or is cancelled leaves the line from wherever
 /// it stands. [Priorities](AcquireOptions::priority) have no effect here, nor has
-/// [`without_combining`](AcquireOptions::without_combining), and [`unbound`](AcquireOptions::unbound) neither: a
-/// task is executed by one thread, which cannot wait for itself. Between keys there is no order.
+/// [`without_combining`](AcquireOptions::without_combining), and
+/// [`unbound`](AcquireOptions::unbound) neither: a task is executed by one thread, which cannot
+/// wait for itself. Between keys there is no order.
 ///
 /// # Waiting
 ///

@@ -29,14 +29,16 @@ impl KeyedOptions {
         Self::default()
     }
 
-    /// How long whoever waits for anything of this lock does, unless it says otherwise; zero not at all, `None` without limit.
-    /// No limit unless set: a task that is given to the lock is to be executed, however many are there before it.
+    /// How long whoever waits for anything of this lock does, unless it says otherwise; zero not at
+    /// all, `None` without limit. No limit unless set: a task that is given to the lock is to be
+    /// executed, however many are there before it.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
     }
 
-    /// How many requests may wait for their turn at one key; the next is rejected at once. Any number unless set.
+    /// How many requests may wait for their turn at one key; the next is rejected at once. Any
+    /// number unless set.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self

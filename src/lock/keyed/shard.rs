@@ -1,7 +1,8 @@
 //! What the mutex of one shard guards: the keys of it that are active, and what is counted.
 //!
-//! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes. No code of users runs here
-//! but the comparison of keys that have one hash ([`Entry::is`]), before anything is changed.
+//! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
+//! No code of users runs here but the comparison of keys that have one hash ([`Entry::is`]), before
+//! anything is changed.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -63,7 +64,8 @@ pub(super) struct Parting<K, V> {
 pub(super) struct Waited<V> {
     /// How long the next holder did.
     pub(super) wait: Option<Duration>,
-    /// The next holder comes first, then those who waited for all who were there once, of whom this was the last.
+    /// The next holder comes first, then those who waited for all who were there once, of whom this
+    /// was the last.
     pub(super) told: Vec<Next>,
     /// Who joined, and what.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
@@ -71,7 +73,8 @@ pub(super) struct Waited<V> {
 }
 
 impl<K, V> Shard<K, V> {
-    /// A table keeps room for so many keys once it had it. The first shard, which is all that most locks need, keeps the least.
+    /// A table keeps room for so many keys once it had it. The first shard, which is all that most
+    /// locks need, keeps the least.
     fn kept(&self) -> usize {
         match self.book.index + 1 == self.book.shards {
             true => 3,
@@ -106,8 +109,8 @@ impl<K, V> Shard<K, V> {
 
     // --- Asking ---
 
-    /// Makes whoever asks the holder of a key that is idle, and takes the copy of the key. Of one that is not, there is what can be
-    /// done with it.
+    /// Makes whoever asks the holder of a key that is idle, and takes the copy of the key. Of one
+    /// that is not, there is what can be done with it.
     #[inline(always)]
     pub(super) fn try_take<Q>(
         &mut self,
@@ -236,8 +239,8 @@ impl<K, V> Shard<K, V> {
         self.spare = Some(holder);
     }
 
-    /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or three quarters of them to go,
-    /// before it is allocated anew.
+    /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or
+    /// three quarters of them to go, before it is allocated anew.
     #[inline(always)]
     fn fit(&mut self) {
         let capacity = self.entries.capacity();
@@ -295,7 +298,8 @@ impl<K, V> Shard<K, V> {
         self.entries.iter()
     }
 
-    /// How many keys are active, how many requests wait for a turn, and for how many keys there is room.
+    /// How many keys are active, how many requests wait for a turn, and for how many keys there is
+    /// room.
     pub(super) fn sizes(&self) -> [usize; 3] {
         let active = self.entries.len();
         let waiting = self.book.there.len().saturating_sub(active);

@@ -38,14 +38,16 @@ type Hashing = foldhash::fast::RandomState;
 #[cfg(loom)]
 type Hashing = foldhash::fast::FixedState;
 
-/// All keys lie in the first shard until threads meet there. Then the others are made, and each key moves to its own when it
-/// becomes active the next time.
+/// All keys lie in the first shard until threads meet there. Then the others are made, and each key
+/// moves to its own when it becomes active the next time.
 ///
-/// Invariant: a key is active in one shard at most. Under the mutex of the first, keys are added to it only while there is no
-/// other; so who finds a key active there, with that mutex, or finds it not and goes on to its own shard, is where it belongs.
+/// Invariant: a key is active in one shard at most. Under the mutex of the first, keys are added to
+/// it only while there is no other; so who finds a key active there, with that mutex, or finds it
+/// not and goes on to its own shard, is where it belongs.
 pub(super) struct Shared<K, V> {
     hashing: Hashing,
-    /// A bit for each of the others: whether keys that belong there may still be active in the first.
+    /// A bit for each of the others: whether keys that belong there may still be active in the
+    /// first.
     gathered: AtomicU64,
     /// Made under the mutex of the first.
     others: OnceLock<Box<Others<K, V>>>,
@@ -60,7 +62,8 @@ pub(super) struct Shared<K, V> {
 
 type Others<K, V> = [Apart<K, V>; SHARDS];
 
-/// On cache lines of its own, so that threads at different shards do not wait for each other's caches.
+/// On cache lines of its own, so that threads at different shards do not wait for each other's
+/// caches.
 #[repr(align(128))]
 struct Apart<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 
@@ -102,7 +105,8 @@ impl<K, V> Shared<K, V> {
         [index as u32, SHARDS as u32 + 1]
     }
 
-    /// Where a key belongs. The bits that choose it are none of those by which its table finds it: the lowest, and the highest seven.
+    /// Where a key belongs. The bits that choose it are none of those by which its table finds it:
+    /// the lowest, and the highest seven.
     #[inline(always)]
     fn index(hash: u64) -> usize {
         (hash >> 40) as usize % SHARDS
@@ -186,8 +190,9 @@ impl<K, V> Shared<K, V> {
         self.spread(&first);
     }
 
-    /// Takes note that a key is idle that lay in the first shard, whose requests are numbered up to there now. If it was the last that
-    /// belongs to its own shard, threads need not look in the first any more.
+    /// Takes note that a key is idle that lay in the first shard, whose requests are numbered up to
+    /// there now. If it was the last that belongs to its own shard, threads need not look in the
+    /// first any more.
     #[cold]
     fn leave_first(&self, hash: u64, requests: u64) {
         let index = Self::index(hash);
@@ -241,8 +246,8 @@ impl<K, V> Shared<K, V> {
 }
 
 impl<K: 'static, V: 'static> Shared<K, V> {
-    /// A turn at a key, or a place in line for it. Who only reserves a turn may do so from within another at the same key, because
-    /// it does not wait there for itself.
+    /// A turn at a key, or a place in line for it. Who only reserves a turn may do so from within
+    /// another at the same key, because it does not wait there for itself.
     #[inline(always)]
     pub(super) fn ask<Q>(
         self: &Arc<Self>,
@@ -295,7 +300,8 @@ impl<K: 'static, V: 'static> Shared<K, V> {
         let bound = bound.min(self.queue_bound);
         active.refuse_waiting(asker, limit, bound, now)?;
         let request = Arc::new(Request::new(asker, None));
-        // The deadline comes first: whoever sees the request in the line may count on its limit running.
+        // The deadline comes first: whoever sees the request in the line may count on its limit
+        // running.
         let deadline = self.deadline(options);
         let (stand, hold) = active.join_line(request.clone(), now);
         let looks = active.book.pace.looks(limit);
@@ -396,8 +402,8 @@ impl<K, V> Shared<K, V> {
             self.shard_with(hold.spot.began).book.pardon();
         }
         if let Some((task, joiners)) = joined {
-            // Those who have left meanwhile leave their clones behind, and dropping these is code of users. So nobody is let go
-            // of before everybody was told.
+            // Those who have left meanwhile leave their clones behind, and dropping these is code
+            // of users. So nobody is let go of before everybody was told.
             let joiners: Vec<_> = joiners.into_iter().map(Discard::new).collect();
             for joiner in &joiners {
                 joiner.share(&task, ending);
@@ -534,8 +540,8 @@ impl<K: 'static, V: 'static, W: Errand> Drop for Standing<K, V, W> {
 mod tests {
     use super::*;
 
-    /// Measurements were taken in one by one where many threads met, and that was what these waited for: eight threads
-    /// on a thousand keys were twenty times slower.
+    /// Measurements were taken in one by one where many threads met, and that was what these waited
+    /// for: eight threads on a thousand keys were twenty times slower.
     #[test]
     fn keyed_01_where_threads_meet_no_measurement_takes_long() {
         let shared = Shared::<u32, ()>::new(KeyedOptions::new());

@@ -70,8 +70,9 @@ impl Figures {
 
 /// The figures of a [`KeyedLock`](super::KeyedLock) and its size, over all keys.
 ///
-/// The keys lie in shards, which are looked at one after the other: what happens meanwhile is in the figures of some and not of
-/// others. Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
+/// The keys lie in shards, which are looked at one after the other: what happens meanwhile is in
+/// the figures of some and not of others. Serializes in camelCase with durations in milliseconds.
+/// [`Display`](fmt::Display) prints a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -94,15 +95,17 @@ pub struct KeyedStats {
     pub wait: DurationSummary,
     /// How long keys were held for one task.
     ///
-    /// Every hold is measured, unless the keys of its shard are taken again and again at a rate that comes to one in two
-    /// microseconds for all shards together: then one in 64 is, and stands for all of them. One that somebody had to wait
-    /// for or looked at is measured in any case, from that moment on.
+    /// Every hold is measured, unless the keys of its shard are taken again and again at a rate
+    /// that comes to one in two microseconds for all shards together: then one in 64 is, and stands
+    /// for all of them. One that somebody had to wait for or looked at is measured in any case,
+    /// from that moment on.
     pub hold: DurationSummary,
     /// How many keys are active.
     pub active_keys: usize,
     /// How many requests wait for their turn, at whatever key.
     pub queue_length: usize,
-    /// For how many active keys there is room without allocating. Follows `active_keys` down when most of it is unused.
+    /// For how many active keys there is room without allocating. Follows `active_keys` down when
+    /// most of it is unused.
     pub capacity: usize,
 }
 

@@ -11,9 +11,9 @@ use crate::sync::key_code;
 
 /// A place in line for a key, or the key itself: [`KeyedLock::reserve`](super::KeyedLock::reserve).
 ///
-/// Dropping it gives it up, and whoever is next has its turn. May be sent to the thread that is to execute the task. So until it
-/// is executed it is tied to no thread: one that keeps it, and asks for the same key or waits for all, waits for itself
-/// without being refused.
+/// Dropping it gives it up, and whoever is next has its turn. May be sent to the thread that is to
+/// execute the task. So until it is executed it is tied to no thread: one that keeps it, and asks
+/// for the same key or waits for all, waits for itself without being refused.
 #[must_use = "a turn that is dropped is given up"]
 pub struct Turn<K: 'static, V: 'static> {
     shared: Arc<Shared<K, V>>,
@@ -54,13 +54,14 @@ impl<K: 'static, V: 'static> Turn<K, V> {
 impl<K: Send + 'static, V: 'static> Turn<K, V> {
     /// Waits for the turn, executes the task in the calling thread, and hands the key on.
     ///
-    /// Blocks until all tasks that asked earlier for the same key have ended, or until the timeout has passed that began
-    /// with the reservation. A turn that has come by then stays one, however late this is called.
+    /// Blocks until all tasks that asked earlier for the same key have ended, or until the timeout
+    /// has passed that began with the reservation. A turn that has come by then stays one, however
+    /// late this is called.
     ///
     /// # Errors
     ///
-    /// [`LockError`], and the task is not executed: the wait timed out or was cancelled; the calling thread executes a task for
-    /// the same key already.
+    /// [`LockError`], and the task is not executed: the wait timed out or was cancelled; the
+    /// calling thread executes a task for the same key already.
     ///
     /// # Panics
     ///

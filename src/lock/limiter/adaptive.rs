@@ -4,22 +4,26 @@ use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// A limit that rises while calls are fast and falls when they are slow: additive increase, multiplicative decrease.
+/// A limit that rises while calls are fast and falls when they are slow: additive increase,
+/// multiplicative decrease.
 ///
-/// The algorithm is that of Chiu and Jain (*Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer
-/// Networks*, 1989), with which TCP finds its share of a network (RFC 5681). Its signal is the 95th percentile of the
-/// latency, looked at in windows of [`WINDOW`](Aimd::WINDOW) calls:
+/// The algorithm is that of Chiu and Jain (*Analysis of the Increase and Decrease Algorithms for
+/// Congestion Avoidance in Computer Networks*, 1989), with which TCP finds its share of a network
+/// (RFC 5681). Its signal is the 95th percentile of the latency, looked at in windows of
+/// [`WINDOW`](Aimd::WINDOW) calls:
 ///
-/// - as soon as more than 5 % of a window's calls took longer than the target, the limit is multiplied by the backoff, and falls by one at
-///   least;
-/// - when a window is full without that, the limit rises by one, provided that at least half of it was in use when one of
-///   these calls ended: what nobody uses shows nothing about what could be borne (after RFC 7661).
+/// - as soon as more than 5 % of a window's calls took longer than the target, the limit is
+///   multiplied by the backoff, and falls by one at least;
+/// - when a window is full without that, the limit rises by one, provided that at least half of it
+///   was in use when one of these calls ended: what nobody uses shows nothing about what could be
+///   borne (after RFC 7661).
 ///
-/// A call that was granted before the last fall says nothing about what came after and is left out. One that
-/// panicked or was cancelled counts if it took longer than the target, and otherwise not at all.
+/// A call that was granted before the last fall says nothing about what came after and is left out.
+/// One that panicked or was cancelled counts if it took longer than the target, and otherwise not
+/// at all.
 ///
-/// The latency is the time from the grant to the return of the slot. When the limit falls, calls in flight go on; none is granted until
-/// those in flight are fewer than the limit again.
+/// The latency is the time from the grant to the return of the slot. When the limit falls, calls in
+/// flight go on; none is granted until those in flight are fewer than the limit again.
 ///
 /// ```
 /// use doclock::lock::limiter::{Aimd, InFlightLimiter, LimiterOptions};
@@ -47,8 +51,8 @@ impl Aimd {
     /// At most one call in this many may be slow.
     const ONE_IN: usize = 20;
 
-    /// A limit that begins at one, stays between 1 and 1000, and falls to 90 % when the latency's 95th percentile
-    /// exceeds `target`.
+    /// A limit that begins at one, stays between 1 and 1000, and falls to 90 % when the latency's
+    /// 95th percentile exceeds `target`.
     pub fn new(target: Duration) -> Self {
         Self {
             target,
@@ -59,8 +63,8 @@ impl Aimd {
         }
     }
 
-    /// What the limit never falls below and never rises above. A least of zero counts as one, a most below the least as the
-    /// least.
+    /// What the limit never falls below and never rises above. A least of zero counts as one, a
+    /// most below the least as the least.
     pub fn between(mut self, least: usize, most: usize) -> Self {
         self.least = least.max(1);
         self.most = most.max(self.least);
@@ -73,7 +77,8 @@ impl Aimd {
         self
     }
 
-    /// How many per cent of the limit are left when it falls, from 1 to 99; the nearest of these counts.
+    /// How many per cent of the limit are left when it falls, from 1 to 99; the nearest of these
+    /// counts.
     pub fn backoff(mut self, percent: usize) -> Self {
         self.backoff = percent.clamp(1, 99);
         self

@@ -45,7 +45,8 @@ pub enum LimiterError {
         key: String,
         /// Its weight.
         weight: usize,
-        /// How many slots there are: by the key's limit, the least that an adaptive limit may fall to, or the global limit.
+        /// How many slots there are: by the key's limit, the least that an adaptive limit may fall
+        /// to, or the global limit.
         limit: usize,
     },
 }
@@ -74,7 +75,8 @@ pub struct Load {
     pub in_flight: usize,
     /// How many it has at present.
     pub limit: usize,
-    /// How many calls wait for this key; of the evidence of a call that stood there, itself included.
+    /// How many calls wait for this key; of the evidence of a call that stood there, itself
+    /// included.
     pub queued: usize,
     /// How many slots are taken by all keys.
     pub total_in_flight: usize,

@@ -122,8 +122,9 @@ impl AddAssign for Counts {
     }
 }
 
-/// What was counted and measured since the limiter was made. Each call that asked is counted once, under what became of it, and not
-/// yet while it waits; all but `acquired` and `cancelled_running` never ran.
+/// What was counted and measured since the limiter was made. Each call that asked is counted once,
+/// under what became of it, and not yet while it waits; all but `acquired` and `cancelled_running`
+/// never ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -146,8 +147,9 @@ pub struct LimiterFigures {
     pub wait: DurationSummary,
     /// Latency of the calls that ended, from grant to the return of their slots.
     ///
-    /// Every call is measured, unless slots are taken again and again within microseconds and nobody waits: then one in 64 is,
-    /// and stands for all of them. Under an adaptive limit every call is measured in any case.
+    /// Every call is measured, unless slots are taken again and again within microseconds and
+    /// nobody waits: then one in 64 is, and stands for all of them. Under an adaptive limit every
+    /// call is measured in any case.
     pub latency: DurationSummary,
 }
 
@@ -170,7 +172,8 @@ pub struct KeySnapshot<K> {
 
 /// The figures of a limiter and its state, all of one moment.
 ///
-/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
+/// table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -183,7 +186,8 @@ pub struct LimiterSnapshot<K> {
     pub queued: usize,
     /// The figures of all calls.
     pub total: LimiterFigures,
-    /// The keys that were configured by name, in that order, then the others that are in use, in the order in which they came into use.
+    /// The keys that were configured by name, in that order, then the others that are in use, in
+    /// the order in which they came into use.
     pub keys: Vec<KeySnapshot<K>>,
 }
 

@@ -1,7 +1,8 @@
 //! The table of the keys, and what is kept of each.
 //!
-//! Code of users runs here where a key is asked for (`Eq`, of keys that have one hash) and where one is listed (`Clone`), before
-//! anything is changed. Slots are returned by number, so that nothing of a key can fail then.
+//! Code of users runs here where a key is asked for (`Eq`, of keys that have one hash) and where
+//! one is listed (`Clone`), before anything is changed. Slots are returned by number, so that
+//! nothing of a key can fail then.
 
 use hashbrown::HashTable;
 
@@ -142,8 +143,8 @@ impl<K, T> Keys<K, T> {
         Some(Discard::new(key))
     }
 
-    /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or three quarters of them to go,
-    /// before it is allocated anew.
+    /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or
+    /// three quarters of them to go, before it is allocated anew.
     #[cold]
     fn shrink(&mut self) {
         let room = Self::KEPT.max(self.entries.len() * 2);

@@ -43,7 +43,8 @@ pub(super) enum Rule {
 }
 
 impl<K: PartialEq> LimiterOptions<K> {
-    /// So many slots for each key that nothing else is said of; nothing else limited, waits of at most five seconds.
+    /// So many slots for each key that nothing else is said of; nothing else limited, waits of at
+    /// most five seconds.
     pub fn new(default_limit: usize) -> Self {
         Self {
             default_limit,
@@ -58,8 +59,8 @@ impl<K: PartialEq> LimiterOptions<K> {
     /// How many slots this key has. Without any, every call to it fails with
     /// [`LimiterError::TooHeavy`](super::LimiterError::TooHeavy).
     ///
-    /// A key that is named here or in [`adaptive`](Self::adaptive) has figures of its own; the others share theirs. What is said of
-    /// a key last counts.
+    /// A key that is named here or in [`adaptive`](Self::adaptive) has figures of its own; the
+    /// others share theirs. What is said of a key last counts.
     pub fn limit(self, key: K, slots: usize) -> Self {
         self.rule(key, Rule::Fixed(slots))
     }
@@ -91,7 +92,8 @@ impl<K: PartialEq> LimiterOptions<K> {
         self
     }
 
-    /// How long a call waits unless it says otherwise: zero not at all, `None` without limit. Five seconds unless set.
+    /// How long a call waits unless it says otherwise: zero not at all, `None` without limit. Five
+    /// seconds unless set.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
@@ -104,7 +106,8 @@ impl<K: PartialEq> LimiterOptions<K> {
     }
 }
 
-/// What is to be called, and how to wait for it. A key alone is a call of weight one with the limiter's settings.
+/// What is to be called, and how to wait for it. A key alone is a call of weight one with the
+/// limiter's settings.
 ///
 /// ```
 /// use doclock::lock::limiter::{Call, InFlightLimiter};
@@ -138,16 +141,18 @@ impl<K> Call<K> {
         }
     }
 
-    /// How many slots it takes, of its key's and of the global limit. Zero counts as one. More than there ever are is
-    /// an error at once.
+    /// How many slots it takes, of its key's and of the global limit. Zero counts as one. More than
+    /// there ever are is an error at once.
     ///
-    /// While a heavy call is first in line, lighter ones behind it wait as well, also where they would fit.
+    /// While a heavy call is first in line, lighter ones behind it wait as well, also where they
+    /// would fit.
     pub fn weight(mut self, slots: usize) -> Self {
         self.weight = slots.max(1);
         self
     }
 
-    /// Gives up after waiting for this long. Zero means not to wait at all. How long the call itself takes is not limited.
+    /// Gives up after waiting for this long. Zero means not to wait at all. How long the call
+    /// itself takes is not limited.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.wait = WaitLimit::Of(Some(limit));
         self
@@ -159,13 +164,15 @@ impl<K> Call<K> {
         self
     }
 
-    /// Lets `token` withdraw the call while it waits, and tell it when it runs ([`Signal`](super::Signal)).
+    /// Lets `token` withdraw the call while it waits, and tell it when it runs
+    /// ([`Signal`](super::Signal)).
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = Some(token.clone());
         self
     }
 
-    /// Is rejected at once where `bound` calls wait for this key already. The smaller of this bound and the limiter's own counts.
+    /// Is rejected at once where `bound` calls wait for this key already. The smaller of this bound
+    /// and the limiter's own counts.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self

@@ -20,7 +20,8 @@ pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
 }
 
 impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
-    /// Acquires slots. Both ways `wrap` them as they come: what is written once more on its way costs as much as a lock.
+    /// Acquires slots. Both ways `wrap` them as they come: what is written once more on its way
+    /// costs as much as a lock.
     #[inline(always)]
     pub(super) fn of<R>(
         limiter: L,
@@ -68,7 +69,8 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for Held<K, L> {
 
 /// Holds the slots of a call until it is dropped.
 ///
-/// It may be sent to another thread and dropped there. One that is forgotten ([`std::mem::forget`]) never returns its slots.
+/// It may be sent to another thread and dropped there. One that is forgotten ([`std::mem::forget`])
+/// never returns its slots.
 #[must_use = "the slots are returned as soon as the permit is dropped"]
 pub struct Permit<K: LimiterKey>(pub(super) Held<K, InFlightLimiter<K>>);
 
@@ -93,8 +95,8 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
     }
 }
 
-/// Tells a running call whether it is still wanted. Nobody is interrupted: a call that takes long looks now and then, and
-/// returns early.
+/// Tells a running call whether it is still wanted. Nobody is interrupted: a call that takes long
+/// looks now and then, and returns early.
 ///
 /// ```
 /// use doclock::lock::{CancelToken, limiter::{Call, InFlightLimiter}};

@@ -1,14 +1,17 @@
-//! What the mutex of an [`InFlightLimiter`](super::InFlightLimiter) guards: a line for each key, and the line of the keys.
+//! What the mutex of an [`InFlightLimiter`](super::InFlightLimiter) guards: a line for each key,
+//! and the line of the keys.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 //!
 //! Invariants, whenever the mutex is free:
 //!
-//! 1. Of each key no more slots were granted than its limit was at that moment, and of all keys together no more than the global limit.
+//! 1. Of each key no more slots were granted than its limit was at that moment, and of all keys
+//!    together no more than the global limit.
 //! 2. Of one key, calls are granted in the order in which they joined.
-//! 3. A key stands in the line of the keys if and only if somebody waits for it and the head of its line fits its own limit. It
-//!    demands what that head demands.
-//! 4. If a key stands there, the first of these does not fit the global limit. So without one nobody stands there.
+//! 3. A key stands in the line of the keys if and only if somebody waits for it and the head of its
+//!    line fits its own limit. It demands what that head demands.
+//! 4. If a key stands there, the first of these does not fit the global limit. So without one
+//!    nobody stands there.
 //! 5. A key that is idle and was not configured by name is not kept.
 
 use std::time::Duration;
@@ -28,8 +31,8 @@ use crate::time::{Clock, Timestamp};
 /// `T` is what the face keeps of each waiting call.
 pub(super) struct State<K, T> {
     keys: Keys<K, T>,
-    /// The line of the keys in front of the global limit. A key that was served joins again at the end, which makes it a
-    /// round robin.
+    /// The line of the keys in front of the global limit. A key that was served joins again at the
+    /// end, which makes it a round robin.
     turns: Queue<Slots, KeyId>,
     global_limit: Option<usize>,
     /// Of the keys that were not configured by name.
@@ -115,8 +118,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         own.min(self.turns.capacity().limit())
     }
 
-    /// Takes slots at once, if they are free and nobody waits who has a better claim, and if there are as many at any time. The
-    /// key is taken if it comes into use by that.
+    /// Takes slots at once, if they are free and nobody waits who has a better claim, and if there
+    /// are as many at any time. The key is taken if it comes into use by that.
     #[inline(always)]
     pub(super) fn try_take(
         &mut self,
@@ -164,8 +167,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         Some(Granted { key, weight, began })
     }
 
-    /// Joins the line of a key, which is taken if it comes into use by that. To be called only after [`State::try_take`] has
-    /// declined, and with no more than [`State::most`].
+    /// Joins the line of a key, which is taken if it comes into use by that. To be called only
+    /// after [`State::try_take`] has declined, and with no more than [`State::most`].
     pub(super) fn join(
         &mut self,
         key: &mut Discard<K>,
@@ -203,7 +206,8 @@ impl<K: Clone + Eq, T> State<K, T> {
 
     // --- Ending ---
 
-    /// Takes a call out of its line; nobody is told when it no longer stands there, because it was told before.
+    /// Takes a call out of its line; nobody is told when it no longer stands there, because it was
+    /// told before.
     pub(super) fn withdraw(
         &mut self,
         place: Place,
@@ -251,7 +255,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
     }
 
-    /// Returns slots; whoever they make room for has them in the same step. `whole` says that the call came to its own end.
+    /// Returns slots; whoever they make room for has them in the same step. `whole` says that the
+    /// call came to its own end.
     #[inline(always)]
     pub(super) fn give_back(
         &mut self,
@@ -348,7 +353,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
     }
 
-    /// The keys go to `keys`: copies that were made before one panics are dropped by the caller, without the mutex.
+    /// The keys go to `keys`: copies that were made before one panics are dropped by the caller,
+    /// without the mutex.
     pub(super) fn snapshot(&self, keys: &mut Vec<Discard<KeySnapshot<K>>>) -> LimiterSnapshot<K> {
         let entries = self.keys.in_order();
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());

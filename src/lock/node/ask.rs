@@ -11,11 +11,13 @@ use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
 use crate::queue::{Part, Party};
 use crate::time::Deadline;
 
-/// A limit on waiting with when it will have passed: the same for all that one request has to wait for.
+/// A limit on waiting with when it will have passed: the same for all that one request has to wait
+/// for.
 type Limit = Option<(Duration, Deadline)>;
 
 impl FifoLock {
-    /// Locks nodes, all or none, after a wait if need be. All of them stand in their lines from one moment on.
+    /// Locks nodes, all or none, after a wait if need be. All of them stand in their lines from one
+    /// moment on.
     #[inline(always)]
     pub(crate) fn grant_nodes(
         &self,
@@ -60,7 +62,8 @@ impl FifoLock {
                 .step(|state, now| state.follow(grant, scope, tree, now));
             match settled {
                 Some(grant) => return Ok(grant),
-                // Nodes were moved to where something has to be waited for. Who holds nothing closes no circle.
+                // Nodes were moved to where something has to be waited for. Who holds nothing
+                // closes no circle.
                 None => self.part_from_grant(grant.id()),
             }
             limit = waited;
@@ -72,8 +75,8 @@ impl FifoLock {
         self.0.step(|state, _| state.claim_of(grant.id()))
     }
 
-    /// Locks more nodes for somebody who has some, all or none, and returns the grant with its new number. What it had it keeps in
-    /// any case.
+    /// Locks more nodes for somebody who has some, all or none, and returns the grant with its new
+    /// number. What it had it keeps in any case.
     pub(crate) fn extend_nodes(
         &self,
         grant: Grant,
@@ -96,13 +99,15 @@ impl FifoLock {
             if waited.is_none() {
                 return Ok(extended);
             }
-            // What has come to stand above the nodes while they were waited for is locked too. What stands there afterwards
-            // cannot be moved by others: for that they need what is locked then.
+            // What has come to stand above the nodes while they were waited for is locked too. What
+            // stands there afterwards cannot be moved by others: for that they need what is locked
+            // then.
             limit = waited;
         }
     }
 
-    /// Takes a step that asks for nodes, and waits if need be. Returns with the grant the limit of the wait, if there was one.
+    /// Takes a step that asks for nodes, and waits if need be. Returns with the grant the limit of
+    /// the wait, if there was one.
     fn ask_in_step(
         &self,
         asker: &Asker<'_>,

@@ -70,7 +70,8 @@ pub struct DeadlockLink {
     /// In which mode it has that locked already, if it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has: Option<LockMode>,
-    /// In which mode the next has it locked; `None` if the next waits for it as well, and asked before.
+    /// In which mode the next has it locked; `None` if the next waits for it as well, and asked
+    /// before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_next: Option<LockMode>,
     /// How long it has waited, by the store's clock. Zero for the one that was refused.

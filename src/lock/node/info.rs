@@ -20,8 +20,8 @@ pub struct NodeHolder {
     /// Who it is.
     #[serde(flatten)]
     pub holder: LockInfo,
-    /// What it has locked, in no particular order. Intentions on the nodes above are listed too, once others lock nodes at
-    /// the same time.
+    /// What it has locked, in no particular order. Intentions on the nodes above are listed too,
+    /// once others lock nodes at the same time.
     pub nodes: Vec<(NodeId, LockMode)>,
 }
 
@@ -67,7 +67,8 @@ impl fmt::Display for NodeWaiter {
 
 /// The figures of a store's node locks and their state, all of one moment.
 ///
-/// A request counts once, however many nodes it is for. Serializes in camelCase with durations in milliseconds.
+/// A request counts once, however many nodes it is for. Serializes in camelCase with durations in
+/// milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -92,11 +93,13 @@ pub struct NodeLockStats {
     pub total_upgrade_conflicts: u64,
     /// Wait of the granted requests, from asking to grant; zero for those granted at once.
     pub wait: DurationSummary,
-    /// For how long owners had nodes locked. Measured as [`LockStats::hold`](crate::lock::LockStats::hold) is.
+    /// For how long owners had nodes locked. Measured as
+    /// [`LockStats::hold`](crate::lock::LockStats::hold) is.
     pub hold: DurationSummary,
     /// How many owners have nodes locked now.
     pub holders: usize,
-    /// How many requests wait for nodes now, not counting those that wait for the global lock first.
+    /// How many requests wait for nodes now, not counting those that wait for the global lock
+    /// first.
     pub waiting: usize,
     /// For how many nodes the table has an entry now. None for an owner who is alone.
     pub entries: usize,

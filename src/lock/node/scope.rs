@@ -30,8 +30,9 @@ pub(crate) trait Tree {
 
 /// A set of nodes with the modes in which they are to be locked.
 ///
-/// A mode is for the node alone, or for the node with all below it; see [`LockMode`]. What is named twice is locked in both
-/// modes. A node that does not exist yet can be named too: that keeps others from creating one with this id.
+/// A mode is for the node alone, or for the node with all below it; see [`LockMode`]. What is named
+/// twice is locked in both modes. A node that does not exist yet can be named too: that keeps
+/// others from creating one with this id.
 ///
 /// ```
 /// use doclock::{NodeId, lock::{LockMode, node::Scope}};
@@ -109,7 +110,8 @@ impl Scope {
         &self.0
     }
 
-    /// The whole set of locks, with the intentions on everything above: each thing once, in one order.
+    /// The whole set of locks, with the intentions on everything above: each thing once, in one
+    /// order.
     pub(in crate::lock) fn with_intentions(&self, tree: &dyn Tree) -> Vec<(Granule, Rights)> {
         let mut set: Vec<(Granule, Rights)> = Vec::with_capacity(4 * self.0.len());
         for (granule, rights) in &self.0 {

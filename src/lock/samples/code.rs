@@ -17,7 +17,8 @@ impl Writer {
         }
     }
 
-    /// Numbers below two to the power of `order` take `order + 1` bits; each doubling takes two more.
+    /// Numbers below two to the power of `order` take `order + 1` bits; each doubling takes two
+    /// more.
     #[inline]
     pub(super) fn write(&mut self, number: u64, order: u32) {
         if number < 1 << 24 && order < 24 {

@@ -10,9 +10,10 @@ use crate::lock::tempo::Tempo;
 
 /// The samples that were taken in last, and all before them, sorted and as bits.
 ///
-/// The buckets are those of the histogram that keeps two significant digits, so the distribution is the same. Where the samples are
-/// so many and so different that this would take more than [`LARGE`](Sparse::LARGE), two neighbours become one, of which the
-/// middle is taken: that is still within one per cent.
+/// The buckets are those of the histogram that keeps two significant digits, so the distribution is
+/// the same. Where the samples are so many and so different that this would take more than
+/// [`LARGE`](Sparse::LARGE), two neighbours become one, of which the middle is taken: that is still
+/// within one per cent.
 #[derive(Debug, Default)]
 pub(super) struct Sparse {
     recent: ArrayVec<u16, { Sparse::RECENT }>,
@@ -161,7 +162,8 @@ fn merged(
     })
 }
 
-/// Of each doubling, the histogram has so many buckets; below twice as many nanoseconds, one for each.
+/// Of each doubling, the histogram has so many buckets; below twice as many nanoseconds, one for
+/// each.
 const HALF: u64 = 128;
 
 /// The bucket of a time.

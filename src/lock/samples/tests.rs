@@ -112,7 +112,8 @@ fn the_buckets_are_those_of_the_histogram() {
     }
 }
 
-/// What a thousand holds of very different lengths take, which is what the bounds on idle objects allow for.
+/// What a thousand holds of very different lengths take, which is what the bounds on idle objects
+/// allow for.
 #[test]
 fn a_thousand_times_over_four_decades_take_few_bytes() {
     let mut sparse = Samples::default();

@@ -122,8 +122,9 @@ impl State {
         }
     }
 
-    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when that wait is over, because
-    /// the request was granted or withdrawn before: then that outcome counts, also if it waits again.
+    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when
+    /// that wait is over, because the request was granted or withdrawn before: then that outcome
+    /// counts, also if it waits again.
     pub(in crate::lock) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Moment) {
         let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
         let (Some(ticket), Some(ahead)) = (stand.ticket, place) else {

@@ -19,7 +19,8 @@ pub(super) struct Holder {
     pub(super) sealed: bool,
     /// The transaction that was begun under a grant which it does not own.
     pub(super) joined: Option<Joined>,
-    /// If it asked for nodes only, and is alone: which. It is narrowed to them when somebody else asks for nodes.
+    /// If it asked for nodes only, and is alone: which. It is narrowed to them when somebody else
+    /// asks for nodes.
     pub(super) scope: Option<Scope>,
 }
 
@@ -49,7 +50,8 @@ impl Holder {
         self.claim.thread == thread || joined == Some(thread)
     }
 
-    /// Whether somebody is to release it beside the transaction under it, which learns of a revocation on its own.
+    /// Whether somebody is to release it beside the transaction under it, which learns of a
+    /// revocation on its own.
     pub(super) fn is_released_by_id(&self) -> bool {
         let is_left = self.joined.is_some_and(|joined| joined.last);
         !self.claim.transaction && !is_left

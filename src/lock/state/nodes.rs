@@ -1,10 +1,12 @@
-//! The steps of those who lock nodes: they share the lock, and have the nodes in a table of their own.
+//! The steps of those who lock nodes: they share the lock, and have the nodes in a table of their
+//! own.
 //!
 //! Invariants, beside those of the table:
 //!
-//! 1. A member has a share of the lock from its admission to its end, so whoever wants the whole waits for it.
-//! 2. Whoever holds the whole and has a scope is alone. No request for nodes waits in line while it holds: the first to come
-//!    narrows it.
+//! 1. A member has a share of the lock from its admission to its end, so whoever wants the whole
+//!    waits for it.
+//! 2. Whoever holds the whole and has a scope is alone. No request for nodes waits in line while it
+//!    holds: the first to come narrows it.
 //! 3. A member waits for nodes if and only if the table says so.
 
 mod looking;
@@ -155,8 +157,9 @@ impl State {
         }
     }
 
-    /// Locks what has come to stand above the nodes of a new member while it waited for them. What stands there afterwards cannot
-    /// be moved by others: for that they need what is locked then. `None` if that needs another wait.
+    /// Locks what has come to stand above the nodes of a new member while it waited for them. What
+    /// stands there afterwards cannot be moved by others: for that they need what is locked then.
+    /// `None` if that needs another wait.
     pub(in crate::lock) fn follow(
         &mut self,
         grant: Grant,
@@ -292,7 +295,8 @@ impl State {
         Some(asking)
     }
 
-    /// Takes back a request for nodes that is in this wait. A member keeps the nodes that it had before; one without any ends.
+    /// Takes back a request for nodes that is in this wait. A member keeps the nodes that it had
+    /// before; one without any ends.
     pub(super) fn withdraw_from_nodes(&mut self, stand: Stand, reason: Reason, now: Moment) {
         let Stand { number, wait, .. } = stand;
         let nodes = self.nodes.as_ref();
@@ -434,8 +438,8 @@ impl State {
 
     // --- The limit on holding ---
 
-    /// The members that delay any request, with when each will have held for too long, and whether it publishes. A request that
-    /// waits for the whole is delayed by all of them.
+    /// The members that delay any request, with when each will have held for too long, and whether
+    /// it publishes. A request that waits for the whole is delayed by all of them.
     pub(super) fn delaying(&self) -> Vec<(Party, Option<Deadline>, bool)> {
         let Some(nodes) = &self.nodes else {
             return Vec::new();

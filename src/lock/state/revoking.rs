@@ -25,7 +25,8 @@ impl State {
         at.and_then(|at| revoked.remove(at)).is_some()
     }
 
-    /// From here on the grant is not taken back until the transaction under it is over. `false` when it was already.
+    /// From here on the grant is not taken back until the transaction under it is over. `false`
+    /// when it was already.
     pub(in crate::lock) fn seal(&mut self, id: LockId) -> bool {
         match self.holder_of(id) {
             Some(holder) => {

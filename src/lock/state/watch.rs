@@ -1,8 +1,9 @@
 //! Which waiters keep watch over the limit on holding, and what they find.
 //!
-//! Invariant, whenever the mutex is free and holding has a limit: while any request waits, some watcher looks no later than the
-//! first holder that delays a request exceeds the limit. One exception: a holder of nodes that goes ahead of the line to get more
-//! may be found up to one limit later.
+//! Invariant, whenever the mutex is free and holding has a limit: while any request waits, some
+//! watcher looks no later than the first holder that delays a request exceeds the limit. One
+//! exception: a holder of nodes that goes ahead of the line to get more may be found up to one
+//! limit later.
 
 use std::collections::VecDeque;
 
@@ -28,8 +29,9 @@ struct Watcher {
     alarm: Deadline,
 }
 
-/// So many watch. Requests that join make up the number, so that a watcher that leaves a busy line need not wake another waiter.
-/// In a model one, so that two that wait are enough to pass the watch on.
+/// So many watch. Requests that join make up the number, so that a watcher that leaves a busy line
+/// need not wake another waiter. In a model one, so that two that wait are enough to pass the watch
+/// on.
 pub(super) const WATCHERS: usize = if cfg!(loom) { 1 } else { 2 };
 
 impl Watch {
@@ -69,7 +71,8 @@ impl State {
         }
     }
 
-    /// Has a request that begins to wait keep watch where that is needed. Returns when it is to look.
+    /// Has a request that begins to wait keep watch where that is needed. Returns when it is to
+    /// look.
     pub(in crate::lock) fn enlist(&mut self, stand: Stand, now: Moment) -> Option<Deadline> {
         // What is overdue already it sees at once.
         let due = self.due(now, |_| false)?;
@@ -80,7 +83,8 @@ impl State {
         self.watch.get_or_insert_default()
     }
 
-    /// Passes the watch on if it was left. To be called at the end of each step in which a request may have left.
+    /// Passes the watch on if it was left. To be called at the end of each step in which a request
+    /// may have left.
     #[inline]
     pub(in crate::lock) fn pass_watch_on(&mut self, now: Moment) {
         if let Some(watch) = &mut self.watch
@@ -107,8 +111,8 @@ impl State {
         }
     }
 
-    /// Takes back what was held for too long while others wait for it. Returns when the watcher is to look again; never, if it
-    /// waits no longer or enough others watch.
+    /// Takes back what was held for too long while others wait for it. Returns when the watcher is
+    /// to look again; never, if it waits no longer or enough others watch.
     pub(in crate::lock) fn look(
         &mut self,
         stand: Stand,
@@ -136,8 +140,9 @@ impl State {
         in_line || self.waits_for_nodes(stand.number)
     }
 
-    /// When the first will have held for too long of those for whom any request waits. A holder whose limit has passed already, but
-    /// that cannot be revoked now, is due again when the limit has passed once more; so is one that has yet to begin.
+    /// When the first will have held for too long of those for whom any request waits. A holder
+    /// whose limit has passed already, but that cannot be revoked now, is due again when the limit
+    /// has passed once more; so is one that has yet to begin.
     fn due(&self, now: Moment, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
         let later = now.overdue?;
         let due = |overdue: Option<Deadline>| {

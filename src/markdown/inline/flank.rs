@@ -3,9 +3,10 @@
 use super::{Delimiter, Piece};
 use crate::steps::step;
 
-/// Makes delimiters work. One opens only before, and closes only after, what is no space; beside punctuation, and an
-/// underscore always, only where on its other side there is space or punctuation. A character that is in the way is
-/// guarded: written as a reference, `&#97;`, it has punctuation at both ends.
+/// Makes delimiters work. One opens only before, and closes only after, what is no space; beside
+/// punctuation, and an underscore always, only where on its other side there is space or
+/// punctuation. A character that is in the way is guarded: written as a reference, `&#97;`, it has
+/// punctuation at both ends.
 pub(super) fn settle(pieces: &mut [Piece], text: &[char]) {
     part_emphasis_from_strong(pieces);
     let mut unsettled: Vec<usize> = (0..pieces.len()).rev().collect();
@@ -45,7 +46,8 @@ fn facing(pieces: &[Piece], text: &[char], beside: Option<usize>, at: usize) -> 
     }
 }
 
-/// Guards the edge of a text that stands next to the piece `at`. What stands beside it has to be looked at again.
+/// Guards the edge of a text that stands next to the piece `at`. What stands beside it has to be
+/// looked at again.
 fn guard(pieces: &mut [Piece], beside: Option<usize>, at: usize, unsettled: &mut Vec<usize>) {
     let text = beside.and_then(|beside| Some((beside, pieces.get_mut(beside)?)));
     if let Some((beside, Piece::Text { guarded, .. })) = text {
@@ -58,7 +60,8 @@ fn guard(pieces: &mut [Piece], beside: Option<usize>, at: usize, unsettled: &mut
     }
 }
 
-/// Beside the two asterisks of strong text, a third would be taken as one of them; emphasis has another way.
+/// Beside the two asterisks of strong text, a third would be taken as one of them; emphasis has
+/// another way.
 fn part_emphasis_from_strong(pieces: &mut [Piece]) {
     let strong = |at: Option<usize>| {
         let piece = at.and_then(|at| pieces.get(at));
@@ -88,7 +91,8 @@ fn part_emphasis_from_strong(pieces: &mut [Piece]) {
     }
 }
 
-/// Whether a character is punctuation in nobody's eyes. There are letters among the symbols, such as Ⓐ.
+/// Whether a character is punctuation in nobody's eyes. There are letters among the symbols, such
+/// as Ⓐ.
 fn is_letter(char: char) -> bool {
     char.is_alphanumeric() && !matches!(char, '\u{24B6}'..='\u{24E9}' | '\u{1F130}'..='\u{1F189}')
 }

@@ -86,8 +86,8 @@ impl<'a> Speller<'a> {
         }
     }
 
-    /// Whether a hard break may stand here: between two characters of a paragraph, but not at the end of a link, nor
-    /// before HTML, which could be a block where it begins a line.
+    /// Whether a hard break may stand here: between two characters of a paragraph, but not at the
+    /// end of a link, nor before HTML, which could be a block where it begins a line.
     fn can_break(&self, place: usize, piece: usize) -> bool {
         let is_word = |at: usize| self.text.get(at).is_some_and(|char| *char != '\n');
         let ends_piece =

@@ -43,7 +43,8 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     )
 }
 
-/// Holders and requests as lists. A part of a request is granted by looking at all that came before it.
+/// Holders and requests as lists. A part of a request is granted by looking at all that came before
+/// it.
 #[derive(Clone, Default)]
 struct Model {
     holders: Vec<(Party, u8, Rights)>,
@@ -123,8 +124,8 @@ impl Model {
             .retain(|(_, parts)| parts.iter().any(|part| !part.granted));
     }
 
-    /// Some part that is not excluded by a holder, nor, if its party has nothing there yet, by an upgrade or by standing
-    /// behind others.
+    /// Some part that is not excluded by a holder, nor, if its party has nothing there yet, by an
+    /// upgrade or by standing behind others.
     fn grantable(&self) -> Option<(usize, usize)> {
         let all = |key: u8| {
             let parts = self.asks.iter().flat_map(|(_, parts)| parts);
@@ -248,7 +249,8 @@ proptest! {
         prop_assert!(table.contended.is_empty());
     }
 
-    /// Whoever asks for all at once, having nothing, is never refused, and everybody is served in the end.
+    /// Whoever asks for all at once, having nothing, is never refused, and everybody is served in
+    /// the end.
     #[test]
     fn sets_that_are_asked_for_at_once_never_close_a_circle(
         sets in prop::collection::vec(prop::collection::btree_map(0..KEYS, mode(), 1..4), 1..12),

@@ -88,8 +88,8 @@ impl Figures {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReasonCount {
-    /// What the handler said; `panic`, `commit` or `lock` where it did not come to say anything. The first 32 are counted by themselves,
-    /// all further ones together as `others`.
+    /// What the handler said; `panic`, `commit` or `lock` where it did not come to say anything.
+    /// The first 32 are counted by themselves, all further ones together as `others`.
     pub reason: SmolStr,
     /// How many attempts failed for it.
     pub failed: u64,
@@ -99,7 +99,8 @@ pub struct ReasonCount {
 
 /// The figures of an inbox and its state, all of one moment.
 ///
-/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a table.
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
+/// table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -19,7 +19,8 @@ pub(super) struct Settled {
     done: BinaryHeap<Reverse<(SystemTime, SmolStr)>>,
     /// What is done and whose messages have no time, in the order in which it was done.
     done_untimed: VecDeque<SmolStr>,
-    /// What is dead, by when it was sent and then in the order in which it died. What has no time comes first.
+    /// What is dead, by when it was sent and then in the order in which it died. What has no time
+    /// comes first.
     dead: BTreeMap<(Option<SystemTime>, u64), SmolStr>,
 }
 
@@ -71,8 +72,8 @@ impl Settled {
 }
 
 impl Claims {
-    /// Forgets up to `most` events that are done or dead and were sent before a moment. Returns how many it forgot, and whether no
-    /// such event is left.
+    /// Forgets up to `most` events that are done or dead and were sent before a moment. Returns how
+    /// many it forgot, and whether no such event is left.
     pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
         for forgotten in 0..most {
             let sent_at = if let Some((sent_at, id)) = self.settled.pop_done(sent_before) {
@@ -92,8 +93,8 @@ impl Claims {
         (most, false)
     }
 
-    /// Forgets up to `most` events whose messages have no time, and which have been done or dead for so long. Returns how many it
-    /// forgot, and whether no such event is left.
+    /// Forgets up to `most` events whose messages have no time, and which have been done or dead
+    /// for so long. Returns how many it forgot, and whether no such event is left.
     pub(crate) fn prune_untimed(
         &mut self,
         settled_for: Duration,

@@ -50,12 +50,13 @@ pub struct InboxInUse {
     pub remaining: Duration,
 }
 
-/// The inboxes of one store that have taken in a message. An inbox that is not here is as an empty one.
+/// The inboxes of one store that have taken in a message. An inbox that is not here is as an empty
+/// one.
 #[derive(Default)]
 pub(crate) struct Inboxes {
     table: HashTable<Kept>,
-    /// The largest token of all inboxes that were removed. An inbox of the same name goes on from there, so that no claim on what was
-    /// removed is taken for one on what came later.
+    /// The largest token of all inboxes that were removed. An inbox of the same name goes on from
+    /// there, so that no claim on what was removed is taken for one on what came later.
     last_token: u64,
 }
 
@@ -135,7 +136,8 @@ impl Term for Mark {
 }
 
 impl Transaction {
-    /// Has it published only if the claim still holds, and the event marked as done in that moment. Both are of this store.
+    /// Has it published only if the claim still holds, and the event marked as done in that moment.
+    /// Both are of this store.
     pub(crate) fn marks(
         &mut self,
         of: &DataStore,
@@ -158,8 +160,8 @@ impl Transaction {
 }
 
 impl DataStore {
-    /// Looks at what an inbox knows, or changes it, at one moment of the store. To be short: readers wait. An inbox that is not there is
-    /// not made by that.
+    /// Looks at what an inbox knows, or changes it, at one moment of the store. To be short:
+    /// readers wait. An inbox that is not there is not made by that.
     pub(crate) fn with_claims<R>(
         &self,
         inbox: &InboxKey,
@@ -173,7 +175,8 @@ impl DataStore {
         }
     }
 
-    /// As [`with_claims`](Self::with_claims), for an inbox that takes in a message: one that is not there is made.
+    /// As [`with_claims`](Self::with_claims), for an inbox that takes in a message: one that is not
+    /// there is made.
     pub(crate) fn with_new_claims<R>(
         &self,
         inbox: &InboxKey,

@@ -41,8 +41,9 @@ impl fmt::Display for Cause {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// The event; empty for a message that has no id. Nothing tells one such message from another, so each delivery has a letter of
-    /// its own, and an inbox keeps the latest [`NAMELESS`](Self::NAMELESS) of them.
+    /// The event; empty for a message that has no id. Nothing tells one such message from another,
+    /// so each delivery has a letter of its own, and an inbox keeps the latest
+    /// [`NAMELESS`](Self::NAMELESS) of them.
     pub event_id: SmolStr,
     /// Why it is dead.
     pub cause: Cause,
@@ -96,7 +97,8 @@ impl fmt::Display for DeadLetter {
     }
 }
 
-/// The messages that had no event id, the latest of them: nothing tells one from another, so each delivery is one more.
+/// The messages that had no event id, the latest of them: nothing tells one from another, so each
+/// delivery is one more.
 #[derive(Default)]
 pub(super) struct Nameless(VecDeque<(Option<SystemTime>, Burial)>);
 

@@ -9,8 +9,9 @@ use super::Done;
 use crate::fit::excess;
 use crate::hashing::Secret;
 
-/// The marks of all events that are done. A table grows by moving all that is in it, and readers of the document would wait for
-/// that. So many marks lie in parts that grow one at a time; few lie in one.
+/// The marks of all events that are done. A table grows by moving all that is in it, and readers of
+/// the document would wait for that. So many marks lie in parts that grow one at a time; few lie in
+/// one.
 pub(super) struct Marks {
     /// One, or [`PARTS`](Self::PARTS).
     parts: Box<[Part]>,
@@ -35,11 +36,12 @@ impl Marks {
     /// Room for so many marks of a part is never given back.
     const KEPT: usize = 16;
 
-    /// From so many marks on they lie in parts, and in one again when a quarter of them is left. They are moved in tens of
-    /// microseconds, too.
+    /// From so many marks on they lie in parts, and in one again when a quarter of them is left.
+    /// They are moved in tens of microseconds, too.
     const MANY: usize = 1024;
 
-    /// The hash of an event and its part, which bits choose that a table has no use for: it takes the lowest and the highest seven.
+    /// The hash of an event and its part, which bits choose that a table has no use for: it takes
+    /// the lowest and the highest seven.
     fn place(&self, id: &str) -> (u64, usize) {
         let hash = Secret.hash_one(id);
         (hash, (hash >> 40) as usize % self.parts.len())

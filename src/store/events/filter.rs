@@ -7,10 +7,10 @@ use crate::id::NodeId;
 
 /// Which commits a subscriber gets. Those that the filter keeps out are not missed either.
 ///
-/// A commit *touches* the nodes that its changes are about: whose text, marks, attributes, type or list of
-/// children changed, that were created, deleted or moved, that were split or joined, that became or ceased to be
-/// the root. A node is not touched by what else happens above or below it, nor by a split or join of its parent
-/// which only hands it over.
+/// A commit *touches* the nodes that its changes are about: whose text, marks, attributes, type or
+/// list of children changed, that were created, deleted or moved, that were split or joined, that
+/// became or ceased to be the root. A node is not touched by what else happens above or below it,
+/// nor by a split or join of its parent which only hands it over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
@@ -19,13 +19,14 @@ pub enum Filter {
     All,
     /// Those that touch this node, which need not exist yet.
     Node(NodeId),
-    /// Those that touch this node or any below it, those that bring a node there or take one away included. The
-    /// node need not exist yet.
+    /// Those that touch this node or any below it, those that bring a node there or take one away
+    /// included. The node need not exist yet.
     Subtree(NodeId),
 }
 
 impl Filter {
-    /// Whether a subscriber is to hear of a commit of this reach, which is asked for only where it matters.
+    /// Whether a subscriber is to hear of a commit of this reach, which is asked for only where it
+    /// matters.
     pub(super) fn lets_in<'a>(&self, reach: impl FnOnce() -> &'a Reach<'a>) -> bool {
         match self {
             Self::All => true,
@@ -45,11 +46,12 @@ pub(super) struct Reach<'a> {
 impl<'a> Reach<'a> {
     /// Walks up from each touched node until it meets a path that was walked before.
     ///
-    /// The document after the commit is enough to know every subtree that was touched at any moment of it. Say a
-    /// node was below `top` when it was touched, and is not in the end. Then one of the links on the path between
-    /// them was broken later. Of those that were, take the one nearest to `top`: its upper end is still below
-    /// `top` (or is `top`), and whatever breaks a link touches its upper end. For a node that is moved, removed, cut
-    /// off by a split or taken over by a join, that is the parent which it had.
+    /// The document after the commit is enough to know every subtree that was touched at any moment
+    /// of it. Say a node was below `top` when it was touched, and is not in the end. Then one of
+    /// the links on the path between them was broken later. Of those that were, take the one
+    /// nearest to `top`: its upper end is still below `top` (or is `top`), and whatever breaks a
+    /// link touches its upper end. For a node that is moved, removed, cut off by a split or taken
+    /// over by a join, that is the parent which it had.
     pub(super) fn new(changes: &'a [Change], after: &'a Snapshot) -> Self {
         let touched: HashSet<_> = changes
             .iter()
@@ -66,8 +68,9 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// The nodes that a change touches. It names them all, but for the parent of nodes that are split or joined: that is
-/// looked up in the document after the commit, for if it was another one then, what changed it has touched it.
+/// The nodes that a change touches. It names them all, but for the parent of nodes that are split
+/// or joined: that is looked up in the document after the commit, for if it was another one then,
+/// what changed it has touched it.
 fn touched<'a>(change: &'a Change, after: &'a Snapshot) -> Vec<&'a NodeId> {
     let parent = |at: &'a Option<Place>| at.as_ref().map(|place| &place.parent);
     match change {

@@ -8,7 +8,8 @@ use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
 use crate::time::MonotonicTime;
 
-/// Why something was not leased, not renewed, not released, or cannot be required. Nothing is different then.
+/// Why something was not leased, not renewed, not released, or cannot be required. Nothing is
+/// different then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError {
@@ -55,7 +56,8 @@ impl From<LeaseLost> for LeaseError {
 pub struct LeaseLost {
     /// Its token.
     pub fencing_token: FencingToken,
-    /// The lease as it was. `None` if only its token was given, and no such lease was known any more.
+    /// The lease as it was. `None` if only its token was given, and no such lease was known any
+    /// more.
     pub lease: Option<LeaseInfo>,
     /// Who has one of its targets now, if anybody does.
     pub holder: Option<LeaseHolder>,

@@ -111,11 +111,13 @@ impl fmt::Display for LeaseHolder {
 
 /// # Leases
 impl Snapshot {
-    /// Who had [leased](crate::DataStore::lease) what when it was taken, in the order in which they did.
+    /// Who had [leased](crate::DataStore::lease) what when it was taken, in the order in which they
+    /// did.
     ///
-    /// A snapshot reads no clock: a lease that nobody released is among them until its place is needed, or some later lease
-    /// clears it away. Whether it has expired follows from `expires_at`; [`DataStore::leases`](crate::DataStore::leases) has only
-    /// those that last still.
+    /// A snapshot reads no clock: a lease that nobody released is among them until its place is
+    /// needed, or some later lease clears it away. Whether it has expired follows from
+    /// `expires_at`; [`DataStore::leases`](crate::DataStore::leases) has only those that last
+    /// still.
     ///
     /// ```
     /// use doclock::DataStore;

@@ -35,12 +35,13 @@ impl Term for Required {
 
 /// # Leases
 impl Transaction {
-    /// Has the transaction committed only if this lease lasts still, in the very moment in which its changes appear. Otherwise the
-    /// commit is refused with [`CommitError::LeaseLost`], also if it changed nothing. Never waits.
+    /// Has the transaction committed only if this lease lasts still, in the very moment in which
+    /// its changes appear. Otherwise the commit is refused with [`CommitError::LeaseLost`], also if
+    /// it changed nothing. Never waits.
     ///
-    /// Whoever takes over what the lease was on has done so before that moment, and the commit is refused, or after it, and sees
-    /// what was committed. Several leases can be required. What was required since a savepoint is not any more when that is returned
-    /// to.
+    /// Whoever takes over what the lease was on has done so before that moment, and the commit is
+    /// refused, or after it, and sees what was committed. Several leases can be required. What was
+    /// required since a savepoint is not any more when that is returned to.
     ///
     /// ```
     /// use doclock::{CommitError, DataStore, StoreOptions, document::NodeSpec, time::ManualClock};

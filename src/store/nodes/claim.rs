@@ -51,7 +51,8 @@ impl OnNodes {
         }
     }
 
-    /// Whether something is locked, by itself or with something above it, or is there for this transaction alone.
+    /// Whether something is locked, by itself or with something above it, or is there for this
+    /// transaction alone.
     fn covers(&self, overlay: &Overlay, granule: &Granule, rights: Rights) -> bool {
         let has = |granule: &Granule| {
             let locked = self.locked.get(granule);
@@ -156,7 +157,8 @@ impl Transaction {
         self.nodes.as_mut()?.failed.take()
     }
 
-    /// Why the transaction could not lock a node. If there is an answer, the transaction cannot be committed.
+    /// Why the transaction could not lock a node. If there is an answer, the transaction cannot be
+    /// committed.
     pub fn lock_error(&self) -> Option<&LockError> {
         self.nodes.as_ref()?.failed.as_ref()
     }
@@ -187,8 +189,8 @@ impl Transaction {
         }
     }
 
-    /// Moves the transaction on to the last version, if all that it read and wrote is there as it was. To be called
-    /// while nobody else can publish.
+    /// Moves the transaction on to the last version, if all that it read and wrote is there as it
+    /// was. To be called while nobody else can publish.
     pub(in crate::store) fn validate(&mut self) -> Result<(), CommitError> {
         let Some(nodes) = &mut self.nodes else {
             return Ok(());

@@ -56,7 +56,8 @@ impl<'v, V: View> Needs<'v, V> {
         self.subtree(id).list_of(id)
     }
 
-    /// A node that is cut in two or joined. Its children get another parent, and what is above those below them changes.
+    /// A node that is cut in two or joined. Its children get another parent, and what is above
+    /// those below them changes.
     pub(crate) fn divided(self, id: &NodeId) -> Self {
         let children = self.view.node(id).map_or(0, |node| node.children().len());
         match children {
@@ -65,7 +66,8 @@ impl<'v, V: View> Needs<'v, V> {
         }
     }
 
-    /// What stands so many levels above a node with all below it; the topmost, if there are not so many.
+    /// What stands so many levels above a node with all below it; the topmost, if there are not so
+    /// many.
     pub(crate) fn above(self, id: &NodeId, levels: usize) -> Self {
         let above = self.view.ancestors(id).take(levels).last().map(Node::id);
         self.subtree(above.unwrap_or(id))

@@ -7,9 +7,9 @@ use crate::document::{Node, Snapshot, View, same};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 
-/// Each node as it was first seen. What is seen again has to be the same, then and when the transaction is committed: so all
-/// reads are as if they had been made at the moment of the commit (validation as in Kung and Robinson, *On Optimistic Methods
-/// for Concurrency Control*, 1981).
+/// Each node as it was first seen. What is seen again has to be the same, then and when the
+/// transaction is committed: so all reads are as if they had been made at the moment of the commit
+/// (validation as in Kung and Robinson, *On Optimistic Methods for Concurrency Control*, 1981).
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     nodes: HashMap<NodeId, Option<Arc<Node>>, Secret>,

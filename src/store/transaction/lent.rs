@@ -1,7 +1,7 @@
 //! Lending a transaction to code of a user, which gets it by a mutable reference.
 //!
-//! The code can put another transaction in its place. So a transaction that is lent cannot be committed, wherever it is moved,
-//! and after the code it must be where it was.
+//! The code can put another transaction in its place. So a transaction that is lent cannot be
+//! committed, wherever it is moved, and after the code it must be where it was.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use super::Transaction;
 use crate::caught::catch;
 use crate::id::TransactionId;
 
-/// Code moved a transaction out of the reference by which it was lent. The transaction can no longer be committed.
+/// Code moved a transaction out of the reference by which it was lent. The transaction can no
+/// longer be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "transaction {transaction} was moved out of the code that it was lent to, and can no longer be committed"
@@ -23,8 +24,8 @@ pub struct TakenOut {
 impl Transaction {
     /// Runs code of a user on the transaction. A panic goes on.
     ///
-    /// Beside what the code returned there is [`TakenOut`] if the code has put another transaction in the place of this one;
-    /// that other is there now.
+    /// Beside what the code returned there is [`TakenOut`] if the code has put another transaction
+    /// in the place of this one; that other is there now.
     pub(crate) fn lend<T>(
         &mut self,
         code: impl FnOnce(&mut Self) -> T,
@@ -63,7 +64,8 @@ mod tests {
     use crate::document::NodeSpec;
     use crate::store::{CommitError, DataStore};
 
-    /// Nothing but a fault of the store itself ends the grant of an open transaction that has no hold limit.
+    /// Nothing but a fault of the store itself ends the grant of an open transaction that has no
+    /// hold limit.
     #[test]
     fn a_transaction_whose_grant_has_ended_is_not_published() {
         let store = DataStore::new();

@@ -3,8 +3,8 @@
 use crate::document::Fragment;
 use crate::transaction::{NodeOperation, TextSpan};
 
-/// Copies characters, and all that lies between the first and the last, to the clipboard, clipped at both ends. Changes
-/// nothing in the document. An empty range leaves the clipboard as it is.
+/// Copies characters, and all that lies between the first and the last, to the clipboard, clipped
+/// at both ends. Changes nothing in the document. An empty range leaves the clipboard as it is.
 pub fn copy_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Copy {
@@ -24,11 +24,13 @@ pub fn cut_range(extent: impl Into<TextSpan>) -> NodeOperation {
     }
 }
 
-/// Inserts what is on the clipboard, under new ids, before the character at `offset`. An empty clipboard is an error.
+/// Inserts what is on the clipboard, under new ids, before the character at `offset`. An empty
+/// clipboard is an error.
 ///
-/// Text is inserted between the halves of the text node, and joined with them where type and attributes agree. Blocks are
-/// inserted between the halves of the node's block; a first or last one that was clipped when it was copied goes on with the
-/// half beside it, if the two are of one type or both hold text only.
+/// Text is inserted between the halves of the text node, and joined with them where type and
+/// attributes agree. Blocks are inserted between the halves of the node's block; a first or last
+/// one that was clipped when it was copied goes on with the half beside it, if the two are of one
+/// type or both hold text only.
 ///
 /// Text is what has no children. The block is the node's parent, if that has a parent and nothing
 /// but nodes without children in it, and no text of its own; otherwise it is the node itself. Where

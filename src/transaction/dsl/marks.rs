@@ -7,8 +7,8 @@ use super::map;
 use crate::document::{Attributes, Mark};
 use crate::transaction::{NodeOperation, TextSpan};
 
-/// Marks characters, in all nodes from the first to the last. A mark of the same kind with other attributes ends where the
-/// new one begins.
+/// Marks characters, in all nodes from the first to the last. A mark of the same kind with other
+/// attributes ends where the new one begins.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
@@ -48,8 +48,8 @@ pub fn apply_mark_with(
     }
 }
 
-/// Removes the marks of a kind, whatever their attributes, from characters in all nodes from the first to the last. In the
-/// middle of a mark this leaves two.
+/// Removes the marks of a kind, whatever their attributes, from characters in all nodes from the
+/// first to the last. In the middle of a mark this leaves two.
 pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::RemoveMark {
@@ -81,8 +81,9 @@ pub fn toggle_mark_with(
     }
 }
 
-/// Sets attributes of the marks of a kind where they cover the characters, and leaves the others; `null` removes one. What
-/// of such a mark lies outside of the characters stays as it is. No such mark there is an error.
+/// Sets attributes of the marks of a kind where they cover the characters, and leaves the others;
+/// `null` removes one. What of such a mark lies outside of the characters stays as it is. No such
+/// mark there is an error.
 pub fn update_mark<K: Into<String>>(
     kind: impl Into<SmolStr>,
     attributes: impl IntoIterator<Item = (K, Value)>,
@@ -98,7 +99,8 @@ pub fn update_mark<K: Into<String>>(
     }
 }
 
-/// Replaces the marks of the node. They are brought into normal form; one without a range covers the text.
+/// Replaces the marks of the node. They are brought into normal form; one without a range covers
+/// the text.
 pub fn set_marks(marks: impl IntoIterator<Item = Mark>) -> NodeOperation {
     NodeOperation::SetMarks {
         marks: marks.into_iter().collect(),

@@ -1,6 +1,7 @@
 //! The words in which transactions are written.
 //!
-//! An operation says what is to be done; [`on`](super::NodeOperation::on) or [`control`] says to which node.
+//! An operation says what is to be done; [`on`](super::NodeOperation::on) or [`control`] says to
+//! which node.
 //!
 //! ```
 //! use doclock::{DataStore, Editor, View, dsl::*};
@@ -77,8 +78,9 @@ impl PendingTransaction<'_> {
         self
     }
 
-    /// Carries the transaction out once for this key: if it comes again, the result of the first time is returned
-    /// and nothing is done. See [`TransactionManager::execute_once`](super::TransactionManager::execute_once).
+    /// Carries the transaction out once for this key: if it comes again, the result of the first
+    /// time is returned and nothing is done. See
+    /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once).
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*};
@@ -132,13 +134,14 @@ pub fn control(
     }
 }
 
-/// The node that an earlier operation of the same transaction created and [`named`](Operation::named).
+/// The node that an earlier operation of the same transaction created and
+/// [`named`](Operation::named).
 pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
     NodeRef::Alias(Box::new(Alias { alias: name.into() }))
 }
 
-/// Refuses the transaction unless it starts from this version of the document, so from what somebody saw when
-/// they decided on it.
+/// Refuses the transaction unless it starts from this version of the document, so from what
+/// somebody saw when they decided on it.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*};
@@ -153,8 +156,9 @@ pub fn if_unchanged(version: u64) -> Operation {
     Operation::IfUnchanged { version }
 }
 
-/// Refuses the transaction unless a [lease](crate::DataStore::lease) lasts still: at once if it does not now, and with
-/// [`CommitError::LeaseLost`](crate::CommitError::LeaseLost) if it does not when the transaction is committed.
+/// Refuses the transaction unless a [lease](crate::DataStore::lease) lasts still: at once if it
+/// does not now, and with [`CommitError::LeaseLost`](crate::CommitError::LeaseLost) if it does not
+/// when the transaction is committed.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*};
@@ -194,8 +198,9 @@ pub fn clear_selection() -> Operation {
 
 /// Runs code as a step of the transaction.
 ///
-/// Its error, or its panic, fails the transaction; what it had done until then is undone with the rest. It must
-/// not wait for the store's lock, which its own transaction holds: asking for it is an error at once.
+/// Its error, or its panic, fails the transaction; what it had done until then is undone with the
+/// rest. It must not wait for the store's lock, which its own transaction holds: asking for it is
+/// an error at once.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, Transaction, View, document::EditError, dsl::*};
@@ -215,11 +220,12 @@ where
     Operation::Call(Callback::new(code))
 }
 
-/// As [`op`], with code that runs when the transaction is undone, after its changes of the document were.
+/// As [`op`], with code that runs when the transaction is undone, after its changes of the document
+/// were.
 ///
-/// What `code` does to the document is undone and redone without any help. `inverse` is for what lies outside of it,
-/// and may change the document besides. Neither runs when the transaction is redone: the changes of both are data
-/// by then.
+/// What `code` does to the document is undone and redone without any help. `inverse` is for what
+/// lies outside of it, and may change the document besides. Neither runs when the transaction is
+/// redone: the changes of both are data by then.
 pub fn op_with_inverse<E, F>(
     code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static,
     inverse: impl Fn(&mut Transaction) -> Result<(), F> + Send + Sync + 'static,

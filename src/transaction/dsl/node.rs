@@ -19,7 +19,8 @@ pub fn remove_attrs<K: Into<SmolStr>>(keys: impl IntoIterator<Item = K>) -> Node
     }
 }
 
-/// Sets attributes, as [`set_attrs`], and replaces text and marks where they are given. A new text without marks has none.
+/// Sets attributes, as [`set_attrs`], and replaces text and marks where they are given. A new text
+/// without marks has none.
 pub fn update_node<K: Into<String>>(
     attrs: impl IntoIterator<Item = (K, Value)>,
     text: impl Into<Option<SmolStr>>,

@@ -6,7 +6,8 @@ use smol_str::SmolStr;
 
 use crate::transaction::{NodeOperation, Pattern, TextSpan};
 
-/// Replaces the whole text. Its marks go with the old text. The same text changes nothing, not even the marks.
+/// Replaces the whole text. Its marks go with the old text. The same text changes nothing, not even
+/// the marks.
 pub fn set_text(text: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::SetText { text: text.into() }
 }
@@ -24,13 +25,14 @@ pub fn delete_text_range(start: usize, end: usize) -> NodeOperation {
     NodeOperation::DeleteTextRange { start, end }
 }
 
-/// Deletes characters from the node up to another, as backspace does with a selection: the ends of the two texts and all
-/// that lies between them go. What stands in the second node's block from that node on comes into the first one's, the
-/// two text nodes become one if type and attributes agree, and blocks that are left empty go.
+/// Deletes characters from the node up to another, as backspace does with a selection: the ends of
+/// the two texts and all that lies between them go. What stands in the second node's block from
+/// that node on comes into the first one's, the two text nodes become one if type and attributes
+/// agree, and blocks that are left empty go.
 ///
-/// A block here is a node that has nothing but nodes without children in it, and no text of its own. Where the two nodes
-/// do not both stand in one, the second comes to the first only if they become one. A place in what went is then where
-/// the first node's characters went.
+/// A block here is a node that has nothing but nodes without children in it, and no text of its
+/// own. Where the two nodes do not both stand in one, the second comes to the first only if they
+/// become one. A place in what went is then where the first node's characters went.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
@@ -65,9 +67,10 @@ pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeO
     }
 }
 
-/// Replaces each match of a [`Pattern`] in the node's text. `$1` or `${name}` in the replacement stand for what a group
-/// matched, `$$` for a dollar. A pattern that cannot be used is an error, and so is one whose search or whose output is
-/// larger than its bounds. Each match is replaced as by [`replace_text`], so marks around it stay.
+/// Replaces each match of a [`Pattern`] in the node's text. `$1` or `${name}` in the replacement
+/// stand for what a group matched, `$$` for a dollar. A pattern that cannot be used is an error,
+/// and so is one whose search or whose output is larger than its bounds. Each match is replaced as
+/// by [`replace_text`], so marks around it stay.
 pub fn replace_pattern(
     pattern: impl Into<Pattern>,
     replacement: impl Into<String>,
@@ -110,8 +113,9 @@ pub fn unwrap_text(
     }
 }
 
-/// Inserts text at the beginning of each line that the characters reach into, but not of empty ones. A line ends with
-/// `\n`; one that has nothing but `\r` before it is empty, too. No characters reach into the line where they would be.
+/// Inserts text at the beginning of each line that the characters reach into, but not of empty
+/// ones. A line ends with `\n`; one that has nothing but `\r` before it is empty, too. No
+/// characters reach into the line where they would be.
 pub fn indent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -> NodeOperation {
     let (start, end) = bounds(&range);
     NodeOperation::IndentText {
@@ -121,8 +125,8 @@ pub fn indent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -
     }
 }
 
-/// Deletes text at the beginning of each line that the characters reach into and that begins with it. For lines see
-/// [`indent_text`].
+/// Deletes text at the beginning of each line that the characters reach into and that begins with
+/// it. For lines see [`indent_text`].
 pub fn outdent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -> NodeOperation {
     let (start, end) = bounds(&range);
     NodeOperation::OutdentText {

@@ -107,7 +107,8 @@ pub(super) fn split_list_item(
     Ok(())
 }
 
-/// Cuts a node in its text, behind which its children stand in the document: they go with the second half.
+/// Cuts a node in its text, behind which its children stand in the document: they go with the
+/// second half.
 fn split_at_caret(on: &mut Transaction, id: &NodeId, offset: usize) -> Edited {
     let at = Cut {
         text: offset,

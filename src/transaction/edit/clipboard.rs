@@ -214,7 +214,8 @@ impl Seams {
         }
     }
 
-    /// Whether two neighbours become one: text that is alike; blocks at an open end, of one type or both for text.
+    /// Whether two neighbours become one: text that is alike; blocks at an open end, of one type or
+    /// both for text.
     fn go_on(
         &self,
         view: &impl View,

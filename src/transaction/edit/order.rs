@@ -6,8 +6,9 @@ use crate::steps::step;
 
 /// Siblings by the places that they had at first, some of which have moved since.
 pub(super) struct Siblings {
-    /// How many stand in which places, as a Fenwick tree: entry `n` is for as many places up to `n` as the lowest bit
-    /// of `n` says. What has moved stands in the place of the sibling that it was put before.
+    /// How many stand in which places, as a Fenwick tree: entry `n` is for as many places up to `n`
+    /// as the lowest bit of `n` says. What has moved stands in the place of the sibling that it was
+    /// put before.
     counts: Vec<usize>,
 }
 
@@ -70,7 +71,8 @@ pub(super) struct Move {
 pub(super) fn moves(order: &[usize]) -> Vec<Move> {
     let mut siblings = Siblings::new(order.len());
     let mut moves = Vec::new();
-    // From the end, so that each is put before one that stays, and before those that were put there.
+    // From the end, so that each is put before one that stays, and before those that were put
+    // there.
     let mut next = order.len();
     let stay = ascending(order);
     for (nth, (&place, stays)) in order.iter().zip(stay).enumerate().rev() {
@@ -87,7 +89,8 @@ pub(super) fn moves(order: &[usize]) -> Vec<Move> {
 
 /// Which of these numbers, all different, make up a longest ascending sequence among them.
 fn ascending(numbers: &[usize]) -> Vec<bool> {
-    // For each length the end of a sequence of that length, of several the one that ends with the smallest number.
+    // For each length the end of a sequence of that length, of several the one that ends with the
+    // smallest number.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = Vec::with_capacity(numbers.len());
     for (at, number) in numbers.iter().enumerate() {

@@ -23,7 +23,8 @@ pub(super) struct Over {
 }
 
 impl Over {
-    /// Which characters of which nodes these are, in document order. Nodes without any are left out.
+    /// Which characters of which nodes these are, in document order. Nodes without any are left
+    /// out.
     pub(super) fn pieces(
         &self,
         on: &mut Transaction,
@@ -98,8 +99,8 @@ pub(super) fn resolve(
     }
 }
 
-/// Whether text nodes stand in a node as the pieces of its text: it has children, which have none, and no text of
-/// its own.
+/// Whether text nodes stand in a node as the pieces of its text: it has children, which have none,
+/// and no text of its own.
 pub(super) fn is_text_block(view: &impl View, node: &Node) -> bool {
     let mut children = view.children(node.id());
     node.text().is_empty()
@@ -170,7 +171,8 @@ struct Gap<'a> {
     over: &'a Over,
     /// The tops of what goes with all below it; the last node, if nothing of it is left.
     whole: Vec<NodeId>,
-    /// Nodes that begin in the range and go on behind it, each below the one before: those that are around the last.
+    /// Nodes that begin in the range and go on behind it, each below the one before: those that are
+    /// around the last.
     around_last: Vec<NodeId>,
     last_goes: bool,
     /// Whether the two nodes become one.
@@ -237,7 +239,8 @@ impl<'a> Gap<'a> {
     fn close(mut self, on: &mut Transaction) -> Edited {
         let (first, last) = (&self.over.start.node_id, &self.over.end.node_id);
         if self.nested && self.join {
-            // What is below the last node keeps its place when that joins the first: before what comes behind it.
+            // What is below the last node keeps its place when that joins the first: before what
+            // comes behind it.
             move_behind(on, last, &children(on, last)?)?;
         }
         let moving = match self.around_last.last() {

@@ -116,8 +116,8 @@ pub(super) fn outdent_text(
     Ok(())
 }
 
-/// Where the lines begin that the characters reach into and that are `chosen`, the last first. No characters reach into
-/// the line in which they would be.
+/// Where the lines begin that the characters reach into and that are `chosen`, the last first. No
+/// characters reach into the line in which they would be.
 fn lines(
     view: &impl View,
     id: &NodeId,

@@ -217,7 +217,8 @@ pub(super) fn place_and_above(
         .ok_or_else(|| OperationError::NoGrandparent { id: id.clone() })
 }
 
-/// Creates a node that another one is to be put into: right before it, or attached nowhere as that one is.
+/// Creates a node that another one is to be put into: right before it, or attached nowhere as that
+/// one is.
 pub(super) fn insert_around(
     on: &mut Transaction,
     id: &NodeId,
@@ -252,7 +253,8 @@ fn children_from(node: &Node, index: usize) -> Vec<NodeId> {
     node.children().iter().skip(index).cloned().collect()
 }
 
-/// The given children as a set, once it is clear that they are children of the node and each is named once.
+/// The given children as a set, once it is clear that they are children of the node and each is
+/// named once.
 fn distinct<'a>(
     on: &Transaction,
     id: &NodeId,

@@ -26,7 +26,8 @@ pub(super) struct Entry {
     /// since as a live selection is.
     pub(super) here: Option<Selection>,
     pub(super) parts: SmallVec<[Part; 1]>,
-    /// What was merged into it after other entries had come. After these comes all that came later, by whomever.
+    /// What was merged into it after other entries had come. After these comes all that came later,
+    /// by whomever.
     pub(super) late: Vec<Part>,
 }
 
@@ -132,8 +133,8 @@ fn followed(since: Since, changes: &[Change]) -> Since {
     since
 }
 
-/// Whether an edit goes on where its entry ended: what was typed with the next letters, what was deleted with the next to
-/// go.
+/// Whether an edit goes on where its entry ended: what was typed with the next letters, what was
+/// deleted with the next to go.
 pub(super) fn goes_on(entry: &Entry, changes: &[Change]) -> bool {
     let last = entry.parts.last().and_then(|part| part.changes.last());
     let (

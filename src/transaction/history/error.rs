@@ -22,7 +22,8 @@ pub enum UndoError {
     /// The lock was not acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// What others did since is in the way. [`Editor::discard_undo`](crate::Editor::discard_undo) forgets the entry.
+    /// What others did since is in the way. [`Editor::discard_undo`](crate::Editor::discard_undo)
+    /// forgets the entry.
     #[error("it can no longer be {}: {conflict}{}", if *redo { "redone" } else { "undone" }, By(.by))]
     Conflict {
         /// Whether it was to be redone.

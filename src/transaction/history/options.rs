@@ -36,8 +36,8 @@ impl HistoryOptions {
         self
     }
 
-    /// How soon after one another, by the store's clock, edits of one kind have to come to be one entry. With zero each
-    /// is its own.
+    /// How soon after one another, by the store's clock, edits of one kind have to come to be one
+    /// entry. With zero each is its own.
     pub fn group_interval(mut self, interval: Duration) -> Self {
         self.group_interval = interval;
         self
@@ -72,14 +72,14 @@ impl Default for HistoryOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistoryMode {
-    /// It is an entry, or part of the one before it: where a group is open, and where edits of one kind follow each other
-    /// closely.
+    /// It is an entry, or part of the one before it: where a group is open, and where edits of one
+    /// kind follow each other closely.
     #[default]
     Recorded,
     /// It is an entry of its own, with a name.
     Named(SmolStr),
-    /// It is undone together with the latest entry of this name, whatever came in between. Where there is none it
-    /// becomes one.
+    /// It is undone together with the latest entry of this name, whatever came in between. Where
+    /// there is none it becomes one.
     MergedInto(SmolStr),
     /// It is not undone, as if somebody else had made it.
     Skipped,

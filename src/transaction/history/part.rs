@@ -18,9 +18,10 @@ pub(super) struct Part {
     pub(super) inverses: Vec<Callback>,
     /// The versions that the commits made.
     pub(super) versions: SmallVec<[u64; 2]>,
-    /// What others did after them, until the next part or entry, in pieces, the oldest first, with the number of commits that
-    /// each comes from. Each piece has more of them than the next, so a commit is put together with others as often as its
-    /// number has digits, and not again with each that follows.
+    /// What others did after them, until the next part or entry, in pieces, the oldest first, with
+    /// the number of commits that each comes from. Each piece has more of them than the next, so a
+    /// commit is put together with others as often as its number has digits, and not again with
+    /// each that follows.
     older: Vec<(usize, Since)>,
     /// What they did last, commit by commit, by version. If they undo that, nothing has happened.
     recent: VecDeque<(u64, Steps)>,
@@ -49,7 +50,8 @@ impl Part {
         }
         self.inverses.extend(inverses);
         self.versions.push(version);
-        // If there are more of them than commits of others are kept apart, it does not matter which.
+        // If there are more of them than commits of others are kept apart, it does not matter
+        // which.
         if self.versions.len() > 8 * RECENT {
             let kept = self.versions.len() - (2 * RECENT + 1);
             self.versions.drain(..kept);
@@ -86,8 +88,8 @@ impl Part {
         self.older.push(piece);
     }
 
-    /// Takes in that somebody else undid the commits that made these versions. If they are the last, it is as if none of
-    /// it had happened; `false` if they are not.
+    /// Takes in that somebody else undid the commits that made these versions. If they are the
+    /// last, it is as if none of it had happened; `false` if they are not.
     pub(super) fn cancel(&mut self, versions: &[u64]) -> bool {
         let Some(kept) = self.recent.len().checked_sub(versions.len()) else {
             return false;

@@ -25,7 +25,8 @@ pub trait IntoOperations {
         list
     }
 
-    /// Many of these as one flat list. Here and not where it is used, so that a list of operations stays what it is.
+    /// Many of these as one flat list. Here and not where it is used, so that a list of operations
+    /// stays what it is.
     #[doc(hidden)]
     fn flatten(items: Vec<Self>) -> Vec<Operation>
     where

@@ -26,7 +26,8 @@ use crate::id::FencingToken;
 
 /// One step of a transaction. Built with the functions in [`dsl`](crate::dsl).
 ///
-/// All but [`Call`](Self::Call) are data: `{"type": "insertText", "payload": {"nodeId": "1:4", "offset": 0, "text": "x"}}`.
+/// All but [`Call`](Self::Call) are data:
+/// `{"type": "insertText", "payload": {"nodeId": "1:4", "offset": 0, "text": "x"}}`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -108,8 +109,8 @@ impl Operation {
         OF_NO_NODE.iter().chain(NodeOperation::NAMES).copied()
     }
 
-    /// Gives the first node that the operation creates a name, by which later operations of the same transaction
-    /// can say [`alias`](crate::dsl::alias).
+    /// Gives the first node that the operation creates a name, by which later operations of the
+    /// same transaction can say [`alias`](crate::dsl::alias).
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*};

@@ -10,12 +10,12 @@ use super::{Child, NodeRef, Pattern};
 use crate::document::{Attributes, Fragment, Mark, NodeSpec, value};
 
 /// Something to be done to a node that is named elsewhere: by [`on`](NodeOperation::on) or by
-/// [`control`](crate::dsl::control). Built with the functions in [`dsl`](crate::dsl), which say what each does;
-/// `docs/operations.md` has them all in one table.
+/// [`control`](crate::dsl::control). Built with the functions in [`dsl`](crate::dsl), which say
+/// what each does; `docs/operations.md` has them all in one table.
 ///
-/// Where characters are meant, `start` is the first (the first of the text if absent) and `end` the first that is not
-/// meant (the end of the text if absent). With an `end_node_id` the range ends in that node, which comes later in the
-/// document.
+/// Where characters are meant, `start` is the first (the first of the text if absent) and `end` the
+/// first that is not meant (the end of the text if absent). With an `end_node_id` the range ends in
+/// that node, which comes later in the document.
 ///
 /// In JSON: `{"type": "insertText", "payload": {"offset": 0, "text": "x"}}`.
 #[derive(
@@ -83,7 +83,8 @@ pub enum NodeOperation {
         /// Under which node; beside the original for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<NodeRef>,
-        /// The index of the copy; right behind the original, or at the end of another parent, for `None`.
+        /// The index of the copy; right behind the original, or at the end of another parent, for
+        /// `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
@@ -92,7 +93,8 @@ pub enum NodeOperation {
         /// Under which node; beside the original for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<NodeRef>,
-        /// The index of the copy; right behind the original, or at the end of another parent, for `None`.
+        /// The index of the copy; right behind the original, or at the end of another parent, for
+        /// `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
@@ -253,7 +255,8 @@ pub enum NodeOperation {
         list: NodeSpec,
         /// What each node is put into.
         item: NodeSpec,
-        /// The sibling up to which the nodes are put into the list; only the node itself for `None`.
+        /// The sibling up to which the nodes are put into the list; only the node itself for
+        /// `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_id: Option<NodeRef>,
     },

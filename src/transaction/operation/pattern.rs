@@ -1,7 +1,9 @@
-//! Regular expressions of clients: compiled when they are made, and bounded in all that they can cost.
+//! Regular expressions of clients: compiled when they are made, and bounded in all that they can
+//! cost.
 //!
-//! The search follows the crate regex-automata's lazy automata byte by byte, so that each byte it looks at is counted: finding
-//! the end of a match can look far beyond it, and would do so again for the next match.
+//! The search follows the crate regex-automata's lazy automata byte by byte, so that each byte it
+//! looks at is counted: finding the end of a match can look far beyond it, and would do so again
+//! for the next match.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,10 +19,11 @@ use smol_str::SmolStr;
 use crate::brief::Brief;
 use crate::steps::steps;
 
-/// A regular expression in the syntax of the regex crate. It is compiled when it is made, before any lock is requested.
+/// A regular expression in the syntax of the regex crate. It is compiled when it is made, before
+/// any lock is requested.
 ///
-/// A pattern that comes from a client cannot stop others: its length, its compiled size, the search and the replaced text are
-/// bounded. In JSON it is a string.
+/// A pattern that comes from a client cannot stop others: its length, its compiled size, the search
+/// and the replaced text are bounded. In JSON it is a string.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*, transaction::{Pattern, PatternError}};
@@ -74,8 +77,8 @@ pub enum PatternError {
         /// How many bytes it may take.
         limit: usize,
     },
-    /// The search looks at more bytes than [`Pattern::MAX_SEARCH`], those that it looks at again included, or needs more
-    /// memory than it has.
+    /// The search looks at more bytes than [`Pattern::MAX_SEARCH`], those that it looks at again
+    /// included, or needs more memory than it has.
     #[error("the search for the pattern {pattern:?} takes more than {limit} steps", pattern = Brief(.pattern))]
     SearchTooLong {
         /// The pattern.
@@ -118,14 +121,15 @@ impl Pattern {
     /// How many bytes take the places of the matches of one operation, at most.
     pub const MAX_OUTPUT: usize = 1 << 20;
 
-    /// The memory of a search. Where a pattern has so many states that they do not fit in, they are forgotten and found again.
+    /// The memory of a search. Where a pattern has so many states that they do not fit in, they are
+    /// forgotten and found again.
     const CACHE: usize = 1 << 20;
 
     /// How often they may be forgotten.
     const FORGOTTEN: usize = 16;
 
-    /// Compiles a regular expression. What is wrong with it is told by [`error`](Self::error), and by each operation
-    /// with it.
+    /// Compiles a regular expression. What is wrong with it is told by [`error`](Self::error), and
+    /// by each operation with it.
     pub fn new(source: impl Into<SmolStr>) -> Self {
         let source = source.into();
         let program = Program::compile(&source).map(Arc::new);
@@ -142,7 +146,8 @@ impl Pattern {
         self.program.as_ref().err()
     }
 
-    /// Where the matches are, in characters, and what takes their places; and how many bytes were looked at.
+    /// Where the matches are, in characters, and what takes their places; and how many bytes were
+    /// looked at.
     pub(in crate::transaction) fn replacements(
         &self,
         text: &str,
@@ -285,7 +290,8 @@ impl<'a> Search<'a> {
             Ok(found) => Ok(found),
             Err(Stop::Effort) => Err(self.search_too_long()),
             Err(Stop::Foreign) => {
-                // How far the crate looks is not known, so it counts as looking at all that is left.
+                // How far the crate looks is not known, so it counts as looking at all that is
+                // left.
                 let spent = self.spend(self.text.len() - self.at + 1);
                 spent.map_err(|_| self.search_too_long())?;
                 let found = self
@@ -441,7 +447,8 @@ impl From<hybrid::CacheError> for Stop {
 }
 
 impl From<MatchError> for Stop {
-    /// Of a start state: it needs a byte before it that is not of ASCII, or there were too many states.
+    /// Of a start state: it needs a byte before it that is not of ASCII, or there were too many
+    /// states.
     fn from(error: MatchError) -> Self {
         match error.kind() {
             regex_automata::MatchErrorKind::Quit { .. } => Self::Foreign,

@@ -95,7 +95,8 @@ impl From<String> for NodeRef {
     }
 }
 
-/// A child to be attached: a new node, or one that exists. In JSON an object with a type, or a [`NodeRef`].
+/// A child to be attached: a new node, or one that exists. In JSON an object with a type, or a
+/// [`NodeRef`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Child {
@@ -173,7 +174,8 @@ impl<T: Into<NodeRef>> From<T> for Child {
     }
 }
 
-/// Characters from a place in the node that the operation is aimed at up to a place in the same or in a later one.
+/// Characters from a place in the node that the operation is aimed at up to a place in the same or
+/// in a later one.
 ///
 /// A half-open range is one within the node; [`to`](Self::to) goes on to another.
 ///

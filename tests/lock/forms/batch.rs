@@ -180,7 +180,8 @@ fn lists_that_arrive_meanwhile_are_executed_in_the_same_go() {
     scene.back();
 }
 
-/// Only a list that is executed by a manager has others executed: not one under a lock that is held by id.
+/// Only a list that is executed by a manager has others executed: not one under a lock that is held
+/// by id.
 #[test]
 fn a_list_under_a_lock_that_stays_held_does_nothing_for_others() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
@@ -224,8 +225,9 @@ fn a_failing_list_does_not_end_the_go() {
     assert_eq!(notes.by(), [server; 2]);
 }
 
-/// A program that is correct without combining hung: the second thread's operation waits for something that the first does
-/// after its own batch, but the first thread was running the second one's batch.
+/// A program that is correct without combining hung: the second thread's operation waits for
+/// something that the first does after its own batch, but the first thread was running the second
+/// one's batch.
 #[test]
 fn lock_17_a_batch_with_code_runs_in_the_thread_that_submitted_it() {
     let scene = Scene::new(Form::Delegated);
@@ -233,7 +235,8 @@ fn lock_17_a_batch_with_code_runs_in_the_thread_that_submitted_it() {
     let is_done = Mutex::new(is_done);
     let waits = act(move |_| is_done.lock().unwrap().recv().unwrap());
     let waiting = scene.join(move |store| TransactionManager::new(store.clone()).execute(waits));
-    // The thread that holds the lock comes back from `execute`, and only then does what the other waits for.
+    // The thread that holds the lock comes back from `execute`, and only then does what the other
+    // waits for.
     let store = scene.go_on();
     done.send(()).unwrap();
     waiting.join().unwrap().unwrap();
@@ -252,7 +255,8 @@ fn lock_17_a_batch_of_a_manager_with_before_hooks_runs_in_the_thread_that_submit
         Ok(operations)
     });
     let list = scene.join(move |_| manager.execute(dsl::create(dsl::element("x", []))));
-    // The batch has the hooks that it was submitted with, so what it is does not change while it waits.
+    // The batch has the hooks that it was submitted with, so what it is does not change while it
+    // waits.
     assert!(hooks.remove(hook));
     let submitter = list.thread().id();
     scene.go_on();
@@ -260,7 +264,8 @@ fn lock_17_a_batch_of_a_manager_with_before_hooks_runs_in_the_thread_that_submit
     assert_eq!(notes.all(), [("before", submitter)]);
 }
 
-/// A combiner that held another store made code fail with `Reentrant`, although the thread that submitted it held nothing.
+/// A combiner that held another store made code fail with `Reentrant`, although the thread that
+/// submitted it held nothing.
 #[test]
 fn lock_12_code_finds_only_the_locks_of_its_own_thread_reentrant() {
     let other = DataStore::new();

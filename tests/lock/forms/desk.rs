@@ -108,7 +108,8 @@ fn an_undo_takes_its_place_in_the_line(form: Form) {
     assert_eq!(text(&scene), "cbHello");
 }
 
-/// An undo was once never revoked: other threads waited for the code of its inverses, however long that took.
+/// An undo was once never revoked: other threads waited for the code of its inverses, however long
+/// that took.
 #[test]
 fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     const LIMIT: Duration = Duration::from_millis(100);
@@ -150,7 +151,8 @@ fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     assert_eq!(text(), ">> Hello World");
 }
 
-/// An inverse that waited for another thread of the same store waited for ever, because that thread waited for the lock.
+/// An inverse that waited for another thread of the same store waited for ever, because that thread
+/// waited for the lock.
 #[test]
 fn lock_10_an_inverse_that_waits_for_another_thread_of_its_store_ends() {
     const LIMIT: Duration = Duration::from_millis(100);

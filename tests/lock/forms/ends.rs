@@ -27,7 +27,8 @@ fn creates(id: &'static str) -> Operation {
     dsl::create(dsl::element("x", []).with_id(id))
 }
 
-/// Neighbours of a list that goes wrong: one before it and two behind, with what they noted. It may still make a version.
+/// Neighbours of a list that goes wrong: one before it and two behind, with what they noted. It may
+/// still make a version.
 fn amid(
     form: Form,
     committed: u64,

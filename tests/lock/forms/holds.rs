@@ -123,8 +123,8 @@ fn lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list(form: Form) {
     assert_eq!((store.is_locked(), store.snapshot().len()), (false, 1));
 }
 
-/// Once the submitter of a list, who was to keep an eye on the holder before it, looked at its watch while its list was being
-/// executed by another thread, and revoked itself.
+/// Once the submitter of a list, who was to keep an eye on the holder before it, looked at its
+/// watch while its list was being executed by another thread, and revoked itself.
 fn lock_10_a_list_is_revoked_for_the_sake_of_nobody(form: Form) {
     let scene = limited(form);
     let (clock, store) = (scene.clock.clone(), scene.store.clone());

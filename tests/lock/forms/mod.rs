@@ -1,5 +1,6 @@
-//! The promises for lists of operations, in both forms that their execution takes under contention: *delegated* to a thread
-//! that is in `execute` already, or after the lock was *handed off* to the thread that submitted them.
+//! The promises for lists of operations, in both forms that their execution takes under contention:
+//! *delegated* to a thread that is in `execute` already, or after the lock was *handed off* to the
+//! thread that submitted them.
 
 mod batch;
 mod desk;
@@ -56,8 +57,8 @@ impl Form {
 
 type Outcome = Result<TransactionResult, TransactionError>;
 
-/// A store whose lock is held by a thread in the midst of a list of operations, and the line behind it. Time stands still
-/// unless it is moved.
+/// A store whose lock is held by a thread in the midst of a list of operations, and the line behind
+/// it. Time stands still unless it is moved.
 struct Scene {
     form: Form,
     store: DataStore,
@@ -140,7 +141,8 @@ struct Pause {
     go_on: mpsc::Sender<()>,
 }
 
-/// An operation in the midst of which its thread waits. Each time that it is executed wants its own `resume`.
+/// An operation in the midst of which its thread waits. Each time that it is executed wants its own
+/// `resume`.
 fn pause() -> (Operation, Pause) {
     let (tell, entered) = mpsc::channel();
     let (go_on, told) = mpsc::channel();

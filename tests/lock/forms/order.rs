@@ -154,7 +154,8 @@ fn lock_04_requests_of_all_kinds_are_granted_in_order(form: Form) {
     });
     let scene = Scene::new(form);
     let notes = Notes::new();
-    // Whoever stands behind one who wants the lock itself is woken by that one, and serves the lists behind.
+    // Whoever stands behind one who wants the lock itself is woken by that one, and serves the
+    // lists behind.
     let mut server = Some(scene.server);
     let (mut by, mut waiters) = (Vec::new(), Vec::new());
     for (nth, kind) in line.enumerate() {
@@ -213,7 +214,8 @@ fn lock_13_a_try_never_overtakes_lists(form: Form) {
     eager.join().unwrap();
 }
 
-/// The order in which requests of these priorities are granted. Every third is for a guard, the others bring lists.
+/// The order in which requests of these priorities are granted. Every third is for a guard, the
+/// others bring lists.
 fn granted(form: Form, bound: u32, priorities: &[Priority]) -> Vec<usize> {
     let scene = Scene::with(form, StoreOptions::new().overtaking_bound(bound));
     let notes = Notes::new();
@@ -259,7 +261,8 @@ fn lock_15_a_list_is_overtaken_as_often_as_the_bound_says(form: Form) {
     assert_eq!(granted(form, 2, &line), [1, 2, 3, 4, 0, 5], "two levels");
 }
 
-/// What a thread executes for others, it executes as if it were they; it is itself again when it is back.
+/// What a thread executes for others, it executes as if it were they; it is itself again when it is
+/// back.
 #[test]
 fn lock_04_a_server_returns_with_its_own_result() {
     let scene = Scene::new(Form::Delegated);

@@ -67,10 +67,11 @@ fn lock_06_a_list_that_runs_when_its_limit_passes_runs_to_its_end(form: Form) {
     assert_eq!(scene.back().lock_stats().total_timeouts, 0);
 }
 
-/// As `lock_06_a_million_races_of_grant_and_expiry_leak_nothing`, with lists that count how often they are run: one thread
-/// stays in its list until the other stands in the line or has given up.
+/// As `lock_06_a_million_races_of_grant_and_expiry_leak_nothing`, with lists that count how often
+/// they are run: one thread stays in its list until the other stands in the line or has given up.
 fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
-    // The lock does much the same as for a guard, which is raced a million times; `.ci/run races` runs them all.
+    // The lock does much the same as for a guard, which is raced a million times; `.ci/run races`
+    // runs them all.
     let rounds: u64 = match (cfg!(debug_assertions), form) {
         (true, _) => 20_000,
         (false, Form::Delegated) => 250_000,
@@ -79,7 +80,8 @@ fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
     let options = form.of(StoreOptions::new());
     let manager = TransactionManager::new(DataStore::with_options(options));
     let store = manager.store().clone();
-    // Odd while the waiter's turn lasts: 2n + 1 when round n is held, 2n + 2 when its request has ended.
+    // Odd while the waiter's turn lasts: 2n + 1 when round n is held, 2n + 2 when its request has
+    // ended.
     let turn = Arc::new(AtomicU64::new(0));
     let runs = Arc::new(AtomicU64::new(0));
     let until = |reached: &dyn Fn() -> bool| {

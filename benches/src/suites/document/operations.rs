@@ -12,7 +12,8 @@ use crate::report::{Report, Unit};
 #[derive(Clone, Copy)]
 pub struct Size {
     pub blocks: usize,
-    /// How often the edits are made to a new document, so that they take long enough to be measured.
+    /// How often the edits are made to a new document, so that they take long enough to be
+    /// measured.
     pub passes: usize,
 }
 
@@ -34,7 +35,8 @@ pub trait Subject {
     /// What has been done, and is guaranteed, when an edit is over.
     fn note(&self) -> &'static str;
 
-    /// Drops what there is, opens such a document, and prepares the edits as far as an editor could have.
+    /// Drops what there is, opens such a document, and prepares the edits as far as an editor could
+    /// have.
     fn reset(&mut self, start: &Start, edits: &[Edit]) -> Result;
 
     /// Makes the edits.

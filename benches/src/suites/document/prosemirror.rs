@@ -1,4 +1,5 @@
-//! prosemirror, a port of ProseMirror's document model: a step makes a new document from one that does not change.
+//! prosemirror, a port of ProseMirror's document model: a step makes a new document from one that
+//! does not change.
 
 use prosemirror::dynamic::types::Dyn;
 use prosemirror::dynamic::{DynamicMark, DynamicNode, DynamicSchema};

@@ -1,7 +1,8 @@
 //! What it costs to have each event's effect once.
 //!
-//! The effect is a transaction either way, and is most of the price. The peer is what one would write first: a set of ids behind a
-//! mutex. It keeps duplicates away and nothing else: what is in the set need not have had its effect.
+//! The effect is a transaction either way, and is most of the price. The peer is what one would
+//! write first: a set of ids behind a mutex. It keeps duplicates away and nothing else: what is in
+//! the set need not have had its effect.
 
 use std::collections::HashSet;
 use std::sync::Mutex;

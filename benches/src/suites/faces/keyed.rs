@@ -1,4 +1,5 @@
-//! The lock for each key: free keys, many threads at many keys, and what is left of a million of them.
+//! The lock for each key: free keys, many threads at many keys, and what is left of a million of
+//! them.
 
 mod doclock;
 mod kept;
@@ -34,7 +35,8 @@ trait Subject: Send + Sync {
     /// What its price buys.
     fn note(&self) -> &'static str;
 
-    /// Takes the lock of each of these keys, one after the other, and adds one to a counter under it.
+    /// Takes the lock of each of these keys, one after the other, and adds one to a counter under
+    /// it.
     fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result;
 }
 

@@ -1,8 +1,9 @@
 //! What taking and giving back a slot costs where one is free.
 //!
-//! Each call to a downstream pays this, so it must be small beside any call that leaves the process. A semaphore measures
-//! nothing; a limiter has to know how long calls take, which is two readings of a clock for each. Calls that do nothing, as these, are so
-//! quick that the limiter measures one in 64.
+//! Each call to a downstream pays this, so it must be small beside any call that leaves the
+//! process. A semaphore measures nothing; a limiter has to know how long calls take, which is two
+//! readings of a clock for each. Calls that do nothing, as these, are so quick that the limiter
+//! measures one in 64.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ use crate::Result;
 use crate::measure::{interleaved, timed};
 use crate::report::{Report, Unit};
 
-/// Enough that reading the clock does not count, few enough to fit into the time that a thread is let run for.
+/// Enough that reading the clock does not count, few enough to fit into the time that a thread is
+/// let run for.
 const PAIRS: u32 = 20_000;
 
 const ABOUT: &str =
@@ -65,7 +67,8 @@ impl Subject for Limiter {
     }
 }
 
-/// A call instead of a permit: it borrows the limiter, as the semaphore's permit borrows the semaphore.
+/// A call instead of a permit: it borrows the limiter, as the semaphore's permit borrows the
+/// semaphore.
 struct Run(InFlightLimiter<&'static str>);
 
 impl Subject for Run {

@@ -98,7 +98,8 @@ fn case(
     report.case(SUITE, name, unit, names.zip(spreads))
 }
 
-/// A document, one of its paragraphs, and perhaps somebody who has locked another in another section.
+/// A document, one of its paragraphs, and perhaps somebody who has locked another in another
+/// section.
 fn place(ids: Ids, beside: bool) -> Result<(DataStore, NodeId, Option<NodeGuard>)> {
     let (store, mut paragraphs) = document(16, 16, ids)?;
     let other = beside.then(|| {

@@ -1,4 +1,5 @@
-//! The pure state under random calls: against a reference that keeps vectors, and against its invariants one by one.
+//! The pure state under random calls: against a reference that keeps vectors, and against its
+//! invariants one by one.
 
 mod turns;
 

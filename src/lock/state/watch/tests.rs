@@ -4,13 +4,14 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::*;
-use crate::lock::{AcquireOptions, FifoLock, LockOptions};
+use crate::lock::{FifoLock, LockOptions};
 use crate::time::ManualClock;
 
 const LIMIT: Duration = Duration::from_millis(5);
 const NANO: Duration = Duration::from_nanos(1);
 
-/// So many threads wait while others hold the lock one after another, each almost as long as it may. How often a waiter looked.
+/// So many threads wait while others hold the lock one after another, each almost as long as it
+/// may. How often a waiter looked.
 fn looks(waiters: usize, holds: usize) -> usize {
     let clock = ManualClock::new();
     let lock = FifoLock::with_options(LockOptions {
@@ -53,8 +54,8 @@ fn looks(waiters: usize, holds: usize) -> usize {
     state.watch.as_ref().map_or(0, |watch| watch.looks)
 }
 
-/// Once the limit woke each of 3,000 waiters whenever it could have passed. Throughput fell to a thirteenth, and holders were
-/// revoked that had kept the limit but got no processor.
+/// Once the limit woke each of 3,000 waiters whenever it could have passed. Throughput fell to a
+/// thirteenth, and holders were revoked that had kept the limit but got no processor.
 #[test]
 fn lock_10_how_many_waiters_look_does_not_depend_on_how_many_wait() {
     let holds = 20;

@@ -21,7 +21,8 @@ impl Overtakings {
             if place != std::mem::replace(&mut self.places[key], place) {
                 self.counts[key] = [0; KEYS];
             }
-            // One that was served has joined again after that, and any other new one before all of them.
+            // One that was served has joined again after that, and any other new one before all of
+            // them.
             let own = served.iter().rposition(|caller| caller.key == key);
             for other in &served[own.map_or(0, |own| own + 1)..] {
                 self.counts[key][other.key] += usize::from(place.is_some());
@@ -85,7 +86,8 @@ fn held_up(limits: [usize; KEYS - 1], global_limit: usize) -> Subject {
     subject
 }
 
-/// Ends one call after the other, the earliest first, and says whose calls were served in which order.
+/// Ends one call after the other, the earliest first, and says whose calls were served in which
+/// order.
 fn served(subject: &mut Subject) -> Vec<(usize, usize)> {
     while !subject.holders.is_empty() {
         subject.holders.sort_by_key(|(asked, _)| asked.number);
