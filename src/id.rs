@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::brief::Brief;
+use crate::codes::codes;
 
 /// A string that is not an id of the kind asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,6 +21,10 @@ pub struct ParseIdError {
     found: String,
     expected: &'static str,
 }
+
+codes! { ParseIdError {
+    Self { found, expected } => "idInvalid";
+}}
 
 impl ParseIdError {
     fn new(found: &str, expected: &'static str) -> Self {

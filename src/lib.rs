@@ -87,6 +87,7 @@ extern crate self as doclock;
 mod bare;
 mod brief;
 mod caught;
+mod codes;
 pub mod document;
 mod fit;
 #[cfg(all(test, not(loom)))]
@@ -127,6 +128,8 @@ pub use transaction::{Editor, TransactionManager, dsl, history};
 mod pages {
     #[doc = include_str!("../README.md")]
     struct Readme;
+    #[doc = include_str!("../docs/errors.md")]
+    struct Errors;
     #[doc = include_str!("../docs/guide.md")]
     struct Guide;
     #[doc = include_str!("../docs/operations.md")]

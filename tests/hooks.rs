@@ -335,7 +335,12 @@ fn transaction_05_an_after_hook_that_panics_leaves_the_transaction_committed_and
     let json = serde_json::to_value(&result).unwrap();
     assert_eq!(
         json["hookFailures"][0],
-        serde_json::json!({"type": "panicked", "hook": 1, "message": "no more"})
+        serde_json::json!({
+            "code": "afterHookPanicked",
+            "message": "after-hook 1 panicked: no more",
+            "hook": 1,
+            "panicMessage": "no more",
+        })
     );
 }
 

@@ -389,7 +389,16 @@ fn transaction_04_an_excess_is_data() {
     );
     let exceeded = exceeded(&error);
     let data = serde_json::to_value(exceeded).unwrap();
-    assert_eq!(data, json!({"limit": "operations", "most": 1, "found": 2}));
+    assert_eq!(
+        data,
+        json!({
+            "code": "limitExceeded",
+            "message": exceeded.to_string(),
+            "limit": "operations",
+            "most": 1,
+            "found": 2,
+        })
+    );
     assert_eq!(
         serde_json::from_value::<LimitExceeded>(data).unwrap(),
         exceeded

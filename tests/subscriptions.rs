@@ -93,6 +93,36 @@ fn overlay_12_a_subscription_is_received_from_itself() {
 }
 
 #[test]
+fn overlay_12_an_event_is_data_with_the_commit_and_how_many_were_missed() {
+    let store = store();
+    let events = store.subscribe(1);
+    for name in ["a", "b", "c"] {
+        commit(&store, |on| drop(on.create(item(name)).unwrap()));
+        if name == "b" {
+            events.receiver().recv().unwrap();
+        }
+    }
+    let event = events.receiver().recv().unwrap();
+    let transaction = event.commit.transaction_id.to_string();
+    assert_eq!(
+        serde_json::to_value(&event).unwrap(),
+        serde_json::json!({
+            "missed": 1,
+            "commit": {
+                "version": 3,
+                "transactionId": transaction,
+                "owner": event.commit.owner.as_str(),
+                "fencingToken": 3,
+                "operations": event.commit.operations,
+                "changes": event.commit.changes,
+            },
+        })
+    );
+    let changes = serde_json::to_value(&event.commit.changes).unwrap();
+    assert_eq!(changes[0]["type"], "insertSubtree");
+}
+
+#[test]
 fn overlay_12_an_unread_event_goes_with_its_subscription() {
     let store = store();
     let [unread, read] = [(), ()].map(|()| store.subscribe(4));

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::{Node, View};
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::id::NodeId;
 
 /// What is wrong with a document. A document that only transactions have written to has none.
@@ -61,6 +62,16 @@ pub enum IntegrityError {
         id: NodeId,
     },
 }
+
+codes! { IntegrityError {
+    Self::ChildMissing { parent, child } => "documentChildMissing";
+    Self::ChildOfAnother { parent, child } => "documentChildOfAnother";
+    Self::ChildTwice { parent, child } => "documentChildTwice";
+    Self::ParentDenies { parent, child } => "documentParentDenies";
+    Self::Cycle { id } => "documentCycle";
+    Self::Root { id } => "documentRoot";
+    Self::Marks { id } => "documentMarks";
+}}
 
 /// Checks that a document is a sound forest: parents and children name each other, nothing is its
 /// own ancestor, the root is a top, marks are in normal form. Looks at every node once.

@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 
 use super::{LimitExceeded, SchemaViolation};
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::id::NodeId;
 
 /// Why a change is impossible. The document is as it was.
@@ -215,19 +216,64 @@ impl From<SchemaViolation> for EditError {
 }
 
 impl EditError {
-    /// Whether the whole transaction may well succeed if it is tried again from the start, because
-    /// the edit failed by an unlucky meeting with others.
-    pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::Outdated { .. }
-                | Self::NotLocked {
-                    transient: true,
-                    ..
-                }
-        )
+    /// Returns the node that the error is about, of two nodes the one that the message names first.
+    /// `None` if it is about the document itself or about no node.
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::NodeNotFound { id }
+            | Self::NodeDeleted { id }
+            | Self::NodeJoined { id, .. }
+            | Self::Outdated { id, .. }
+            | Self::IdTaken { id }
+            | Self::IdOutOfRange { id, .. }
+            | Self::TextOutOfRange { id, .. }
+            | Self::MarkOutOfRange { id, .. }
+            | Self::TooDeep { id, .. }
+            | Self::Cycle { id, .. }
+            | Self::RootDeleted { id }
+            | Self::RootMoved { id, .. }
+            | Self::RootAttached { id, .. }
+            | Self::NoParent { id }
+            | Self::DifferentTrees { one: id, .. }
+            | Self::IndexOutOfRange { parent: id, .. }
+            | Self::NotAChild { child: id, .. }
+            | Self::NotAdjacent { right: id, .. }
+            | Self::Conflict { id, .. }
+            | Self::Malformed { id, .. } => Some(id),
+            Self::NotLocked { id, .. } => id.as_ref(),
+            Self::Schema(violation) => Some(violation.node_id()),
+            Self::Limit(_) | Self::IdEmpty | Self::IdsExhausted => None,
+        }
     }
 }
+
+codes! { EditError {
+    Self::NodeNotFound { id } => "nodeNotFound";
+    Self::NodeDeleted { id } => "nodeDeleted";
+    Self::NodeJoined { id, into } => "nodeJoined";
+    Self::NotLocked { id, transient } => "nodeNotLocked" if *transient;
+    Self::Outdated { id, version } => "nodeOutdated" if true;
+    Self::Limit(exceeded) => as exceeded;
+    Self::IdTaken { id } => "nodeIdTaken";
+    Self::IdEmpty => "nodeIdEmpty";
+    Self::IdOutOfRange { id, largest } => "nodeIdOutOfRange";
+    Self::IdsExhausted => "nodeIdsExhausted";
+    Self::IndexOutOfRange { parent, index, len } => "indexOutOfRange";
+    Self::TextOutOfRange { id, start, end, len } => "textOutOfRange";
+    Self::MarkOutOfRange { id, kind, start, end, len } => "markOutOfRange";
+    Self::TooDeep { id, mark, attribute, levels, limit } => "attributeTooDeep";
+    Self::Cycle { id, parent } => "nodeCycle";
+    Self::NotAChild { parent, child } => "notAChild";
+    Self::RootDeleted { id } => "rootDeleted";
+    Self::RootMoved { id, parent } => "rootMoved";
+    Self::RootAttached { id, parent } => "rootAttached";
+    Self::NoParent { id } => "noParent";
+    Self::DifferentTrees { one, other } => "differentTrees";
+    Self::NotAdjacent { left, right } => "notAdjacent";
+    Self::Conflict { id, aspect } => "changeConflict";
+    Self::Schema(violation) => as violation;
+    Self::Malformed { id, reason } => "subtreeMalformed";
+}}
 
 struct OfMark<'a>(&'a Option<SmolStr>);
 

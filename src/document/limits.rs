@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Attributes, Change, Mark, Node, NodeSpec, Text, View};
+use crate::codes::codes;
 use crate::id::NodeId;
 
 /// Something that a script can make large. See [`Limits`].
@@ -151,7 +152,7 @@ impl Default for Limits {
 }
 
 /// A script makes something larger than a limit allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{}: the limit `{}` is {most}", self.excess(), .limit.name())]
 #[non_exhaustive]
@@ -164,6 +165,10 @@ pub struct LimitExceeded {
     /// found out.
     pub found: usize,
 }
+
+codes! { LimitExceeded {
+    Self { limit, most, found } => "limitExceeded";
+}}
 
 impl LimitExceeded {
     fn excess(&self) -> String {

@@ -14,6 +14,7 @@ use super::mark::Mark;
 use super::plan::{self, find};
 use super::{Change, Cut, EditError, Marks, MarksChange, Node, Overlay, Place, Since};
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::id::{NodeId, NodeIds};
 
 /// Why something can no longer be undone or redone.
@@ -63,8 +64,19 @@ pub enum Conflict {
     Impossible(EditError),
 }
 
+codes! { Conflict {
+    Self::NodeGone { id } => "undoNodeGone";
+    Self::Moved { id } => "undoNodeMoved";
+    Self::Split { id } => "undoNodeSplit";
+    Self::SubtreeChanged { id } => "undoSubtreeChanged";
+    Self::Changed { id, aspect } => "undoNodeChanged";
+    Self::NothingLeft { id } => "undoNothingLeft";
+    Self::Impossible(error) => as error;
+}}
+
 impl Conflict {
-    /// The node that it is about.
+    /// Returns the node that the conflict is about. `None` if it is about the document itself or
+    /// about no node.
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::NodeGone { id }
@@ -73,7 +85,7 @@ impl Conflict {
             | Self::SubtreeChanged { id }
             | Self::Changed { id, .. }
             | Self::NothingLeft { id } => Some(id),
-            Self::Impossible(_) => None,
+            Self::Impossible(error) => error.node(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, never};
 
 use super::{Handled, Inbox, Message, Outcome};
+use crate::codes::codes;
 use crate::id::OwnerId;
 use crate::lock::{CancelToken, LockError, Received, receive};
 use crate::store::{DeadLetter, Transaction};
@@ -112,8 +113,14 @@ pub struct Interrupted<M> {
     /// the order in which they are due. Whatever it had not taken is in the channel still.
     pub messages: Vec<M>,
     /// Why it stopped.
+    #[source]
     pub cause: Interruption,
 }
+
+codes! { Interrupted<M> [M] {
+    Self { messages, cause } => "workerInterrupted" { unfinished: messages.len(), cause: cause }
+        if cause.is_transient();
+}}
 
 impl<M> fmt::Debug for Interrupted<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -135,6 +142,11 @@ pub enum Interruption {
     #[error(transparent)]
     Lock(LockError),
 }
+
+codes! { Interruption {
+    Self::Cancelled => "workerCancelled";
+    Self::Lock(error) => as error;
+}}
 
 /// A worker at work.
 pub(super) struct Run<'a, M> {

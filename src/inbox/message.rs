@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::codes::codes;
 use crate::store::DeadLetter;
 
 /// Something that is delivered at least once, and is to have its effect once.
@@ -111,6 +112,11 @@ pub enum Failure {
     /// No attempt will ever succeed.
     Poison(String),
 }
+
+codes! { Failure {
+    Self::Transient(reason) => "handlerTransient" { reason: reason } if true;
+    Self::Poison(reason) => "handlerPoison" { reason: reason };
+}}
 
 impl Failure {
     /// One that may pass.

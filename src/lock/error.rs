@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::info::Millis;
+use super::info::{Millis, millis};
 use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
 
 /// Why a request ended without a grant. The lock is as if the request had never been made.
@@ -65,13 +66,16 @@ pub enum LockError {
     },
 }
 
-impl LockError {
-    /// Whether the same may well succeed if it is tried again from the start, because it failed by
-    /// an unlucky meeting with others.
-    pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Deadlock(_) | Self::UpgradeConflict(_))
-    }
-}
+codes! { LockError {
+    Self::Timeout(evidence) => as evidence;
+    Self::WouldBlock { owner, holder, waiting } => "lockWouldBlock";
+    Self::Cancelled(evidence) => as evidence;
+    Self::QueueFull { owner, waiting, bound } => "lockQueueFull";
+    Self::Deadlock(deadlock) => "lockDeadlock" { links: deadlock.links } if true;
+    Self::UpgradeConflict(deadlock) => "lockUpgradeConflict" { links: deadlock.links } if true;
+    Self::Revoked { id } => "lockRevoked";
+    Self::Reentrant { owner, holder } => "lockReentrant";
+}}
 
 /// What a request saw when its timeout passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +132,19 @@ impl fmt::Display for TimeoutEvidence {
 
 impl std::error::Error for TimeoutEvidence {}
 
+codes! { TimeoutEvidence {
+    Self { id, owner, limit, waited, place, holder, ahead, node } => "lockTimeout" {
+        id: id,
+        owner: owner,
+        limit_ms: millis::number(*limit),
+        waited_ms: millis::number(*waited),
+        place: place,
+        holder: holder,
+        ahead: ahead,
+        node: node,
+    };
+}}
+
 /// What a request saw when it was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -154,6 +171,15 @@ impl fmt::Display for CancelEvidence {
 }
 
 impl std::error::Error for CancelEvidence {}
+
+codes! { CancelEvidence {
+    Self { owner, waited, stood } => "lockCancelled" {
+        owner: owner,
+        waited_ms: millis::number(*waited),
+        id: stood.map(|(id, _)| id),
+        place: stood.map(|(_, place)| place),
+    };
+}}
 
 /// Why a lock was not released. Nothing changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -188,6 +214,13 @@ pub enum ReleaseError {
     },
 }
 
+codes! { ReleaseError {
+    Self::NotHeld { id } => "lockNotHeld";
+    Self::Mismatch { expected, got } => "lockIdMismatch";
+    Self::Revoked { id } => "lockRevoked";
+    Self::TransactionOpen { id } => "transactionOpen";
+}}
+
 /// Why a transaction could not begin under a lock that is held by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -219,3 +252,10 @@ pub enum JoinError {
         id: LockId,
     },
 }
+
+codes! { JoinError {
+    Self::NotHeld { id } => "lockNotHeld";
+    Self::Mismatch { expected, got } => "lockIdMismatch";
+    Self::NodesOnly { id } => "lockNodesOnly";
+    Self::TransactionOpen { id } => "transactionOpen";
+}}

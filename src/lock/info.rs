@@ -16,11 +16,15 @@ pub(crate) mod millis {
     use super::{Duration, SystemTime};
     use serde::Serializer;
 
+    pub(crate) fn number(duration: Duration) -> f64 {
+        duration.as_secs_f64() * 1e3
+    }
+
     pub(crate) fn duration<S: Serializer>(
         duration: &Duration,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(duration.as_secs_f64() * 1e3)
+        serializer.serialize_f64(number(*duration))
     }
 
     pub(crate) fn moment<S: Serializer>(

@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use super::{LeaseLost, TakenOut};
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::document::Change;
 use crate::document::schema::SchemaViolation;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
@@ -161,24 +162,18 @@ pub enum CommitError {
     },
 }
 
-impl CommitError {
-    /// Whether the same may well succeed if it is tried again from the start, because it failed by
-    /// an unlucky meeting with others.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::NotLocked(error) => error.is_transient(),
-            Self::Conflict { .. } => true,
-            Self::Revoked { .. }
-            | Self::GrantEnded { .. }
-            | Self::TakenOut(_)
-            | Self::Schema(_)
-            | Self::Repeated { .. }
-            | Self::LeaseLost(_)
-            | Self::Superseded { .. }
-            | Self::OtherStore { .. } => false,
-        }
-    }
-}
+codes! { CommitError {
+    Self::Revoked { id, owner, holder } => "commitRevoked";
+    Self::GrantEnded { id, owner, holder } => "commitGrantEnded";
+    Self::TakenOut(error) => as error;
+    Self::Schema(violation) => as violation;
+    Self::NotLocked(cause) => "commitNotLocked" { cause: cause } if cause.is_transient();
+    Self::Conflict { node, version } => "commitConflict" if true;
+    Self::Repeated { key } => "commitRepeated";
+    Self::LeaseLost(cause) => "commitLeaseLost" { cause: cause };
+    Self::Superseded { event, token } => "commitSuperseded";
+    Self::OtherStore { event } => "commitOtherStore";
+}}
 
 struct Conflicting<'a>(&'a Option<NodeId>);
 

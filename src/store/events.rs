@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Iter, Sender, TrySendError};
 pub use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
+use serde::Serialize;
 
 pub use filter::Filter;
 
@@ -37,13 +38,32 @@ use crate::id::OwnerId;
 use crate::sync::{Mutex, rank};
 use filter::Reach;
 
-/// A commit, as one subscriber gets to know of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A commit, as one subscriber receives it.
+///
+/// Serializes as `{"missed": 0, "commit": {"version": 1, …}}`, with the commit in the form of
+/// [`Commit`].
+///
+/// ```
+/// use doclock::{DataStore, document::NodeSpec};
+///
+/// let store = DataStore::new();
+/// let events = store.subscribe(64);
+/// let mut transaction = store.begin("ann")?;
+/// transaction.create(NodeSpec::new("paragraph"))?;
+/// transaction.commit()?;
+///
+/// let event = serde_json::to_value(events.receiver().recv()?)?;
+/// assert_eq!((&event["missed"], &event["commit"]["version"]), (&0.into(), &1.into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CommitEvent {
-    /// How many commits this subscriber missed right before this one, because it had fallen behind.
+    /// The number of commits that this subscriber missed right before this one, because its channel
+    /// was full.
     pub missed: u64,
-    /// What was committed.
+    /// The commit.
     pub commit: Arc<Commit>,
 }
 

@@ -6,9 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use smol_str::SmolStr;
 
+use super::retry::is_transient;
 use super::{HookId, PatternError};
 use crate::brief::Brief;
 use crate::caught::CaughtPanic;
+use crate::codes::codes;
 use crate::document::{EditError, LimitExceeded, Position};
 use crate::id::{NodeId, TransactionId};
 use crate::lock::{JoinError, LockError};
@@ -73,6 +75,20 @@ pub enum TransactionError {
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
+
+codes! { TransactionError {
+    Self::Lock(error) => as error;
+    Self::Join(error) => as error;
+    Self::Operation { index, name, node_id, cause } => "operationFailed" if cause.is_transient();
+    Self::Refused { hook, reason } => "beforeHookRefused";
+    Self::HookPanicked { hook, payload } => "beforeHookPanicked" {
+        hook: hook,
+        panic_message: payload.message(),
+    };
+    Self::IdempotencyMismatch { key, transaction_id, version } => "idempotencyMismatch";
+    Self::Limit(exceeded) => as exceeded;
+    Self::Commit(error) => as error;
+}}
 
 struct OnNode<'a>(&'a Option<NodeId>);
 
@@ -207,6 +223,28 @@ pub enum OperationError {
     Panicked(PanicPayload),
 }
 
+codes! { OperationError {
+    Self::Edit(error) => as error;
+    Self::Alias(error) => as error;
+    Self::RangeReversed { start, end } => "rangeReversed";
+    Self::Pattern(error) => as error;
+    Self::NotWrapped { id, before, after } => "notWrapped";
+    Self::MarkNotFound { kind, start, end } => "markNotFound";
+    Self::EmptyClipboard => "emptyClipboard";
+    Self::NamedTwice { id } => "childNamedTwice";
+    Self::LeftOut { parent, child } => "childLeftOut";
+    Self::NoGrandparent { id } => "noGrandparent";
+    Self::RootWrapped { id } => "rootWrapped";
+    Self::NotBehind { id, last } => "notBehind";
+    Self::TypesDiffer { left, right } => "typesDiffer";
+    Self::NoItem { id, item_type } => "noItem";
+    Self::VersionConflict { expected, found } => "versionConflict";
+    Self::Lease(error) => as error;
+    Self::TakenOut(error) => as error;
+    Self::Failed(error) => "codeFailed" if is_transient(&**error);
+    Self::Panicked(payload) => as payload;
+}}
+
 impl From<Box<dyn Error + Send + Sync>> for OperationError {
     fn from(error: Box<dyn Error + Send + Sync>) -> Self {
         match error.downcast() {
@@ -230,8 +268,7 @@ impl PanicPayload {
 
     /// The message, if the panic had one.
     pub fn message(&self) -> Option<String> {
-        let panic = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        panic.message().map(str::to_owned)
+        message(&self.0)
     }
 
     /// Lets the panic go on in the calling thread.
@@ -239,6 +276,11 @@ impl PanicPayload {
         let panic = self.0.into_inner();
         panic.unwrap_or_else(PoisonError::into_inner).resume()
     }
+}
+
+fn message(panic: &Mutex<CaughtPanic>) -> Option<String> {
+    let panic = panic.lock().unwrap_or_else(PoisonError::into_inner);
+    panic.message().map(str::to_owned)
 }
 
 impl fmt::Display for PanicPayload {
@@ -249,6 +291,10 @@ impl fmt::Display for PanicPayload {
         }
     }
 }
+
+codes! { PanicPayload {
+    Self(panic) => "codePanicked" { panic_message: message(panic) };
+}}
 
 impl fmt::Debug for PanicPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

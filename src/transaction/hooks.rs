@@ -10,6 +10,7 @@ use super::error::PanicPayload;
 use super::user_code::UserCode;
 use super::{Operation, TransactionError, TransactionResult};
 use crate::caught::{catch, dispose};
+use crate::codes::codes;
 use crate::id::OwnerId;
 use crate::store::Transaction;
 use crate::sync::{Mutex, rank};
@@ -75,20 +76,20 @@ pub struct BeforeHook<'a> {
 }
 
 /// Why a before-hook does not let a transaction happen.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
 #[non_exhaustive]
 pub struct Refusal {
     /// In one sentence.
     pub reason: String,
 }
 
+codes! { Refusal {
+    Self { reason } => "refused";
+}}
+
 /// An after-hook that did not do its work. The transaction is committed all the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(
-    tag = "type",
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase"
-)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HookFailure {
     /// It panicked.
@@ -109,6 +110,11 @@ pub enum HookFailure {
         depth: usize,
     },
 }
+
+codes! { HookFailure {
+    Self::Panicked { hook, message } => "afterHookPanicked" { hook: hook, panic_message: message };
+    Self::TooDeep { hook, depth } => "afterHookTooDeep";
+}}
 
 impl Hooks {
     /// How many after-hooks can run within each other in one thread, each in a transaction that the

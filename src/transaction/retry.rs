@@ -7,10 +7,18 @@ use std::iter;
 use std::thread;
 use std::time::Duration;
 
-use super::{OperationError, TransactionError};
-use crate::document::EditError;
-use crate::lock::LockError;
-use crate::store::CommitError;
+use super::{
+    HookFailure, OperationError, PatternError, Refusal, ScriptError, TransactionError, UndoError,
+};
+use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
+use crate::document::{Conflict, EditError, IntegrityError, JsonError, LimitExceeded};
+use crate::id::ParseIdError;
+use crate::lock::keyed::{ExecutionError, TaskPanic};
+use crate::lock::limiter::LimiterError;
+use crate::lock::node::Deadlock;
+use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
+use crate::store::lease::{LeaseError, LeaseLost};
+use crate::store::{AliasError, CommitError, InboxInUse, SavepointError, TakenOut};
 
 /// Runs code, again from its start as long as it fails by an [unlucky meeting](Transient) with
 /// others, at most `attempts` times in all and at least once. Returns what came of the last time.
@@ -77,7 +85,8 @@ fn pause(attempt: u32, random: u64) -> Duration {
 }
 
 /// An error of which it can be told whether the same may well succeed if it is tried again from the
-/// start: a deadlock, or a node that was changed by others between being read and the commit.
+/// start: a deadlock, or a node that was changed by others between being read and the commit. The
+/// errors of the store implement it; the page `docs/errors.md` has the verdict of each code.
 ///
 /// A boxed error is transient if it is one of this crate's errors that is, or has one in the chain
 /// of its [sources](Error::source), of which the first 64 count. An error of your own keeps that by
@@ -95,98 +104,69 @@ pub trait Transient {
     fn is_transient(&self) -> bool;
 }
 
-impl Transient for LockError {
-    fn is_transient(&self) -> bool {
-        self.is_transient()
-    }
-}
+/// Makes errors of this crate [`Transient`], by themselves and in others.
+macro_rules! transient {
+    ($($error:ty),* $(,)?) => {
+        $(impl Transient for $error {
+            fn is_transient(&self) -> bool {
+                self.is_transient()
+            }
+        })*
 
-impl Transient for EditError {
-    fn is_transient(&self) -> bool {
-        self.is_transient()
-    }
-}
-
-impl Transient for CommitError {
-    fn is_transient(&self) -> bool {
-        self.is_transient()
-    }
-}
-
-impl Transient for TransactionError {
-    fn is_transient(&self) -> bool {
-        self.is_transient()
-    }
-}
-
-impl Transient for OperationError {
-    fn is_transient(&self) -> bool {
-        self.is_transient()
-    }
-}
-
-impl TransactionError {
-    /// Whether the same may well succeed if it is tried again from the start, because it failed by
-    /// an unlucky meeting with others.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Lock(error) => error.is_transient(),
-            Self::Commit(error) => error.is_transient(),
-            Self::Operation { cause, .. } => cause.is_transient(),
-            Self::Join(_)
-            | Self::Refused { .. }
-            | Self::HookPanicked { .. }
-            | Self::Limit(_)
-            | Self::IdempotencyMismatch { .. } => false,
+        /// Whether this is one of them, and transient.
+        fn is_one(error: &(dyn Error + 'static)) -> bool {
+            fn of<E: Error + Transient + 'static>(error: &(dyn Error + 'static)) -> bool {
+                error.downcast_ref().is_some_and(E::is_transient)
+            }
+            $(of::<$error>(error))||*
         }
-    }
+    };
 }
 
-impl OperationError {
-    /// Whether the whole transaction may well succeed if it is tried again from the start. An error
-    /// that code [returned](Self::Failed) is asked as [`Transient`] asks a boxed error.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Self::Edit(error) => error.is_transient(),
-            Self::Failed(error) => is_transient(&**error),
-            Self::Alias(_)
-            | Self::RangeReversed { .. }
-            | Self::Pattern(_)
-            | Self::NotWrapped { .. }
-            | Self::MarkNotFound { .. }
-            | Self::EmptyClipboard
-            | Self::NamedTwice { .. }
-            | Self::LeftOut { .. }
-            | Self::NoGrandparent { .. }
-            | Self::RootWrapped { .. }
-            | Self::NotBehind { .. }
-            | Self::TypesDiffer { .. }
-            | Self::NoItem { .. }
-            | Self::VersionConflict { .. }
-            | Self::Lease(_)
-            | Self::TakenOut(_)
-            | Self::Panicked(_) => false,
-        }
-    }
+transient! {
+    AliasError,
+    AttributeFault,
+    CancelEvidence,
+    CommitError,
+    Conflict,
+    Deadlock,
+    EditError,
+    ExecutionError,
+    ExpressionError,
+    IntegrityError,
+    HookFailure,
+    InboxInUse,
+    JoinError,
+    JsonError,
+    LeaseError,
+    LeaseLost,
+    LimitExceeded,
+    LimiterError,
+    LockError,
+    OperationError,
+    ParseIdError,
+    PatternError,
+    Refusal,
+    ReleaseError,
+    SavepointError,
+    SchemaError,
+    SchemaViolation,
+    ScriptError,
+    TakenOut,
+    TaskPanic,
+    TimeoutEvidence,
+    TransactionError,
+    UndoError,
 }
 
 /// Whether the error, or one in the chain of its sources, is an error of this crate that is
 /// transient.
-fn is_transient(error: &(dyn Error + 'static)) -> bool {
-    fn of<E: Error + Transient + 'static>(error: &(dyn Error + 'static)) -> bool {
-        error.downcast_ref().is_some_and(E::is_transient)
-    }
+pub(super) fn is_transient(error: &(dyn Error + 'static)) -> bool {
     /// An error may name itself as its source.
     const LONGEST_CHAIN: usize = 64;
     iter::successors(Some(error), |&error| inner(error))
         .take(LONGEST_CHAIN)
-        .any(|error| {
-            of::<TransactionError>(error)
-                || of::<OperationError>(error)
-                || of::<LockError>(error)
-                || of::<EditError>(error)
-                || of::<CommitError>(error)
-        })
+        .any(is_one)
 }
 
 /// The error in another. [`io::Error`] names as its source not the error that it wraps but that

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::Operation;
 use super::operation::Malformed;
+use crate::codes::codes;
 use crate::json::{line_and_column, offset, reason};
 
 /// Why a text is not a list of operations.
@@ -22,6 +23,15 @@ pub struct ScriptError {
     /// What is wrong there.
     pub message: String,
 }
+
+codes! { ScriptError {
+    Self { index, line, column, message } => "scriptInvalid" {
+        index: index,
+        line: line,
+        column: column,
+        reason: message,
+    };
+}}
 
 impl fmt::Display for ScriptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use doclock::{
     Editor,
-    document::{Conflict, Mark, Selection},
+    document::{Conflict, EditError, Mark, Selection},
     dsl::*,
     history::UndoError,
 };
@@ -316,4 +316,49 @@ fn undo_03_what_others_did_and_undid_at_once_is_as_if_it_had_never_been() {
     assert_eq!(text(&ann), "<abc>");
     ann.undo().unwrap();
     assert_eq!(text(&ann), "<>");
+}
+
+/// A conflict that is an error of an edit had no node, so neither the undo nor its JSON named the
+/// node or its last editor.
+#[test]
+fn undo_02_an_undo_that_the_document_forbids_names_its_node_and_who_changed_it() {
+    let (ann, bob) = two("");
+    let item = |id: &str| element("item", []).with_id(id);
+    run(
+        &bob,
+        create(element("list", [item("a"), item("b")]).with_id("list")),
+    );
+    run(&bob, create(item("other")));
+
+    run(&ann, move_node("other", 0).on("b"));
+    run(&bob, move_node("b", 0).on("list"));
+    let error = ann.undo().unwrap_err();
+    let cycle = EditError::Cycle {
+        id: "b".into(),
+        parent: "list".into(),
+    };
+    let text = format!("it can no longer be undone: {cycle}");
+    assert_eq!((error.to_string(), error.node()), (text, Some(&"b".into())));
+
+    run(&bob, move_node("other", 0).on("list"));
+    run(&ann, delete_node().on("a"));
+    run(&bob, create(item("a")));
+    let error = ann.undo().unwrap_err();
+    let text = "it can no longer be undone: node a exists already, by bob in version 8";
+    assert_eq!(
+        (error.to_string().as_str(), error.node()),
+        (text, Some(&"a".into()))
+    );
+    assert_eq!(
+        serde_json::to_value(&error).unwrap(),
+        serde_json::json!({
+            "code": "undoConflict",
+            "message": text,
+            "redo": false,
+            "node": "a",
+            "owner": "bob",
+            "version": 8,
+            "cause": {"code": "nodeIdTaken", "message": "node a exists already", "id": "a"},
+        })
+    );
 }

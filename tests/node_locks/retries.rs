@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use doclock::{
-    CommitError, DataStore, NodeId, Transaction, TransactionManager, View,
-    document::EditError,
+    AliasError, CommitError, DataStore, NodeId, Transaction, TransactionManager, View,
+    document::{Conflict, EditError},
     dsl::*,
-    lock::{AcquireOptions, LockError, LockMode, node::Scope},
+    history::UndoError,
+    lease::LeaseError,
+    lock::{AcquireOptions, LockError, LockMode, keyed::ExecutionError, node::Scope},
     transaction::{Hooks, Operation, OperationError, TransactionError, Transient, retry},
 };
 
@@ -269,6 +271,15 @@ fn node_locks_04_every_error_of_an_unlucky_meeting_is_tried_again_bare_and_wrapp
     assert_eq!(attempts(outdated), 3);
     assert_eq!(attempts(|| OperationError::from(outdated())), 3);
     assert_eq!(attempts(|| not_locked(true)), 3);
+    let undo = || UndoError::Conflict {
+        redo: false,
+        conflict: Conflict::Impossible(outdated()),
+        by: None,
+    };
+    assert_eq!(attempts(undo), 3);
+    assert_eq!(attempts(|| UndoError::Lock(lock.clone())), 3);
+    assert_eq!(attempts(|| UndoError::Inverse(outdated().into())), 3);
+    assert_eq!(attempts(|| ExecutionError::Lock(lock.clone())), 3);
 }
 
 #[test]
@@ -287,6 +298,9 @@ fn node_locks_04_every_other_error_is_final_bare_and_wrapped() {
     );
     assert_eq!(attempts(not_locked), 1);
     assert_eq!(attempts(|| missing(&node("a1"))), 1);
+    assert_eq!(attempts(|| UndoError::NothingToUndo), 1);
+    assert_eq!(attempts(|| AliasError::Unknown { alias: "x".into() }), 1);
+    assert_eq!(attempts(|| LeaseError::NoTargets), 1);
     assert_eq!(attempts(|| OperationError::EmptyClipboard), 1);
     assert_eq!(attempts_of(|| Boxed::from("a text")), 1);
 }

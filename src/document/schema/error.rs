@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 
 use super::ValueType;
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::id::NodeId;
 
 /// Why something is no schema.
@@ -118,6 +119,25 @@ pub enum SchemaError {
     },
 }
 
+codes! { SchemaError {
+    Self::Content { kind, cause } => "schemaContent";
+    Self::Name { name, what } => "schemaName";
+    Self::MarkUnderscore => "schemaMarkUnderscore";
+    Self::Duplicate { name, what } => "schemaDuplicate";
+    Self::GroupIsType { name } => "schemaGroupIsType";
+    Self::TooMany { found, what, largest } => "schemaTooMany";
+    Self::UnknownMark { kind, mark } => "schemaUnknownMark";
+    Self::UnknownRoot { kind } => "schemaUnknownRoot";
+    Self::DuplicateAttribute { of, attribute } => "schemaDuplicateAttribute";
+    Self::AttributeValues { of, attribute, expected } => "schemaAttributeValues";
+    Self::TooDeep { of, attribute, levels, limit } => "schemaTooDeep";
+    Self::AttributeDefault { of, attribute, fault } => "schemaAttributeDefault" {
+        of: of,
+        attribute: attribute,
+        cause: fault,
+    };
+}}
+
 /// Why something is no content expression. Positions count characters from zero.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -179,6 +199,16 @@ pub enum ExpressionError {
     )]
     TooComplex,
 }
+
+codes! { ExpressionError {
+    Self::Unexpected { position, found, expected } => "expressionUnexpected";
+    Self::UnknownName { position, name } => "expressionUnknownName";
+    Self::CountTooLarge { position, largest } => "expressionCountTooLarge";
+    Self::CountsReversed { position, min, max } => "expressionCountsReversed";
+    Self::TooDeep { position, deepest } => "expressionTooDeep";
+    Self::TooLong { longest } => "expressionTooLong";
+    Self::TooComplex => "expressionTooComplex";
+}}
 
 struct Found(Option<char>);
 
@@ -288,6 +318,22 @@ pub enum SchemaViolation {
     },
 }
 
+codes! { SchemaViolation {
+    Self::UnknownType { id, kind } => "typeUnknown";
+    Self::Attribute { id, kind, fault } => "attributeInvalid" { id: id, kind: kind, cause: fault };
+    Self::UnknownMark { id, mark } => "markUnknown";
+    Self::MarkNotAllowed { id, kind, mark } => "markNotAllowed";
+    Self::MarkAttribute { id, mark, fault } => "markAttributeInvalid" {
+        id: id,
+        mark: mark,
+        cause: fault,
+    };
+    Self::TextNotAllowed { id, kind } => "textNotAllowed";
+    Self::ChildNotAllowed { id, kind, content, index, found } => "childNotAllowed";
+    Self::ChildrenMissing { id, kind, content, len } => "childrenMissing";
+    Self::Root { id, kind, expected } => "rootTypeInvalid";
+}}
+
 impl SchemaViolation {
     /// The node that breaks the rule.
     pub fn node_id(&self) -> &NodeId {
@@ -338,3 +384,10 @@ pub enum AttributeFault {
         attribute: SmolStr,
     },
 }
+
+codes! { AttributeFault {
+    Self::Missing { attribute } => "attributeMissing";
+    Self::Unknown { attribute } => "attributeUnknown";
+    Self::WrongType { attribute, expected, found } => "attributeWrongType";
+    Self::NotAllowed { attribute } => "attributeNotAllowed";
+}}

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 
 use super::form::Nested;
 use super::{NodeSpec, SpecNode};
+use crate::codes::codes;
 use crate::document::{Attributes, Mark, Text};
 use crate::id::NodeId;
 use crate::json::{line_and_column, offset, reason};
@@ -27,6 +28,10 @@ pub struct JsonError {
     /// What is wrong there.
     pub reason: String,
 }
+
+codes! { JsonError {
+    Self { line, column, reason } => "jsonInvalid";
+}}
 
 impl NodeSpec {
     /// The node as JSON, with all below it, however deep. The form is that of serde.

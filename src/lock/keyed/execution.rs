@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use super::shared::Standing;
 use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
+use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
 use crate::lock::request::{Errand, Outcome, Request, Waiting};
 use crate::lock::{AcquireOptions, Grant, LockError};
@@ -138,6 +139,12 @@ pub enum ExecutionError {
     Lock(#[from] LockError),
 }
 
+codes! { ExecutionError {
+    Self::Panicked(panic) => as panic;
+    Self::Abandoned { id, owner } => "taskAbandoned";
+    Self::Lock(error) => as error;
+}}
+
 /// A task that panicked, as told to those who had joined it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -166,6 +173,15 @@ impl fmt::Display for TaskPanic {
 }
 
 impl std::error::Error for TaskPanic {}
+
+codes! { TaskPanic {
+    Self { id, owner, label, message } => "taskPanicked" {
+        id: id,
+        owner: owner,
+        label: label,
+        panic_message: message,
+    };
+}}
 
 /// How a task ended.
 pub(super) enum Ending<'a, V> {

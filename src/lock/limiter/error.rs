@@ -3,8 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::brief::Brief;
-use crate::lock::info::Millis;
+use crate::codes::codes;
+use crate::lock::info::{Millis, millis};
 
 /// Why a call did not run. The limiter is as if it had never been asked for, but for its figures.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,8 +54,19 @@ pub enum LimiterError {
     },
 }
 
+codes! { LimiterError {
+    Self::Timeout { limit, call } => "limiterTimeout" { limit_ms: millis::number(*limit), call: call };
+    Self::Cancelled { call } => "limiterCancelled";
+    Self::QueueFull { bound, call } => "limiterQueueFull";
+    Self::Busy { call } => "limiterBusy";
+    Self::TooHeavy { key, weight, limit } => "limiterTooHeavy";
+}}
+
 /// What a call saw when it ended without slots.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// Serializes in camelCase, `waitedMs` in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallEvidence {
     /// The key, as [`Debug`](fmt::Debug) prints it.
@@ -60,6 +74,7 @@ pub struct CallEvidence {
     /// How many slots it asked for.
     pub weight: usize,
     /// How long it waited. After a timeout never less than the limit.
+    #[serde(rename = "waitedMs", serialize_with = "millis::duration")]
     pub waited: Duration,
     /// Its place in the key's line, 1 being next; `None` if it never stood there.
     pub place: Option<usize>,
@@ -68,7 +83,10 @@ pub struct CallEvidence {
 }
 
 /// How busy a key is, and all keys together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// Serializes in camelCase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Load {
     /// How many of the key's slots are taken.

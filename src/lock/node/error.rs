@@ -7,6 +7,7 @@ use serde::Serialize;
 use smol_str::SmolStr;
 
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::lock::CallSite;
 use crate::lock::info::{Millis, millis};
@@ -43,8 +44,7 @@ impl fmt::Display for Thing<'_> {
 /// A circle of owners of which each waits for the next, and the last for the first.
 ///
 /// The first is the one whose request was refused, because it would have closed the circle.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deadlock {
     /// The circle.
@@ -124,3 +124,7 @@ impl fmt::Display for Deadlock {
 }
 
 impl std::error::Error for Deadlock {}
+
+codes! { Deadlock {
+    Self { links } => "lockDeadlock" if true;
+}}

@@ -9,9 +9,11 @@ use smol_str::SmolStr;
 
 use super::Claims;
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::fit::excess;
 use crate::hashing::Secret;
 use crate::id::FencingToken;
+use crate::lock::millis;
 use crate::store::{CommitError, DataStore, Published, Term, Transaction};
 use crate::time::{Clock, MonotonicTime};
 
@@ -49,6 +51,14 @@ pub struct InboxInUse {
     /// How long until the last of them is stale.
     pub remaining: Duration,
 }
+
+codes! { InboxInUse {
+    Self { name, claims, remaining } => "inboxInUse" {
+        name: name,
+        claims: claims,
+        remaining_ms: millis::number(*remaining),
+    };
+}}
 
 /// The inboxes of one store that have taken in a message. An inbox that is not here is as an empty
 /// one.

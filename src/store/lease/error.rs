@@ -4,8 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use super::{LeaseHolder, LeaseInfo};
+use crate::codes::codes;
 use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
+use crate::lock::millis;
 use crate::time::MonotonicTime;
 
 /// Why something was not leased, not renewed, not released, or cannot be required. Nothing is
@@ -14,7 +16,7 @@ use crate::time::MonotonicTime;
 #[non_exhaustive]
 pub enum LeaseError {
     /// Somebody has one of the targets.
-    #[error(transparent)]
+    #[error("{0}")]
     Conflict(Box<LeaseHolder>),
     /// The lease has ended: it has expired, or was released.
     #[error(transparent)]
@@ -36,7 +38,14 @@ pub enum LeaseError {
     },
 }
 
-impl std::error::Error for LeaseHolder {}
+codes! { LeaseError {
+    Self::Conflict(holder) => "leaseConflict" { holder: holder };
+    Self::Lost(lost) => as lost;
+    Self::OtherStore => "leaseOtherStore";
+    Self::NoTargets => "leaseNoTargets";
+    Self::NoDuration => "leaseNoDuration";
+    Self::TooLong { duration } => "leaseTooLong" { duration_ms: millis::number(*duration) };
+}}
 
 impl From<LeaseHolder> for LeaseError {
     fn from(holder: LeaseHolder) -> Self {
@@ -100,3 +109,7 @@ impl fmt::Display for LeaseLost {
 }
 
 impl std::error::Error for LeaseLost {}
+
+codes! { LeaseLost {
+    Self { fencing_token, lease, holder } => "leaseLost";
+}}

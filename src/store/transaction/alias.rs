@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use super::Transaction;
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::id::NodeId;
 use crate::steps::step;
 
@@ -33,6 +34,12 @@ pub enum AliasError {
         alias: SmolStr,
     },
 }
+
+codes! { AliasError {
+    Self::Unknown { alias } => "aliasUnknown";
+    Self::Taken { alias } => "aliasTaken";
+    Self::NothingCreated { alias } => "aliasNothingCreated";
+}}
 
 /// Nodes by the names that operations gave them.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Transaction;
 use crate::caught::catch;
+use crate::codes::codes;
 use crate::id::TransactionId;
 
 /// Code moved a transaction out of the reference by which it was lent. The transaction can no
@@ -20,6 +21,10 @@ pub struct TakenOut {
     /// The transaction.
     pub transaction: TransactionId,
 }
+
+codes! { TakenOut {
+    Self { transaction } => "transactionTakenOut";
+}}
 
 impl Transaction {
     /// Runs code of a user on the transaction. A panic goes on.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Aside, Transaction};
 use crate::caught::catch;
+use crate::codes::codes;
 use crate::document::{self, Fragment};
 use crate::id::TransactionId;
 
@@ -26,6 +27,10 @@ pub struct SavepointError {
     /// Which one, counted from one.
     pub number: u64,
 }
+
+codes! { SavepointError {
+    Self { transaction, number } => "savepointGone";
+}}
 
 /// What a transaction was at some moment.
 pub(super) struct State {

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::document::Conflict;
-use crate::id::OwnerId;
+use crate::id::{NodeId, OwnerId};
 use crate::lock::LockError;
 use crate::store::CommitError;
 use crate::transaction::error::OperationError;
@@ -41,6 +42,52 @@ pub enum UndoError {
     #[error(transparent)]
     Commit(#[from] CommitError),
 }
+
+impl UndoError {
+    /// Returns the node at which the undo or redo failed, which is that of the inner error. `None`
+    /// if that is about no node.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, document::NodeSpec, dsl::*};
+    ///
+    /// let store = DataStore::new();
+    /// let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(store.clone(), owner));
+    /// transaction(&ann, create(text_node("inline-text", "Hello").with_id("greeting"))).commit()?;
+    /// transaction(&ann, insert_text(5, "!").on("greeting")).commit()?;
+    /// transaction(&bob, delete_node().on("greeting")).commit()?;
+    ///
+    /// let error = ann.undo().unwrap_err();
+    /// assert_eq!((error.code(), error.node()), ("undoConflict", Some(&"greeting".into())));
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
+    /// ```
+    pub fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Conflict { conflict, .. } => conflict.node(),
+            Self::Inverse(OperationError::Edit(error)) => error.node(),
+            Self::Commit(CommitError::Schema(violation)) => Some(violation.node_id()),
+            Self::NothingToUndo
+            | Self::NothingToRedo
+            | Self::Lock(_)
+            | Self::Inverse(_)
+            | Self::Commit(_) => None,
+        }
+    }
+}
+
+codes! { UndoError {
+    Self::NothingToUndo => "nothingToUndo";
+    Self::NothingToRedo => "nothingToRedo";
+    Self::Lock(error) => as error;
+    Self::Conflict { redo, conflict, by } => "undoConflict" {
+        redo: redo,
+        node: conflict.node(),
+        owner: by.as_ref().map(|(owner, _)| owner),
+        version: by.as_ref().map(|(_, version)| version),
+        cause: conflict,
+    } if conflict.is_transient();
+    Self::Inverse(cause) => "undoInverse" { cause: cause } if cause.is_transient();
+    Self::Commit(error) => as error;
+}}
 
 struct By<'a>(&'a Option<(OwnerId, u64)>);
 

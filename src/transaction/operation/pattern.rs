@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
 use crate::brief::Brief;
+use crate::codes::codes;
 use crate::steps::steps;
 
 /// A regular expression in the syntax of the regex crate. It is compiled when it is made, before
@@ -95,6 +96,14 @@ pub enum PatternError {
         limit: usize,
     },
 }
+
+codes! { PatternError {
+    Self::Invalid { pattern, reason } => "patternInvalid";
+    Self::TooLong { pattern, bytes, limit } => "patternTooLong";
+    Self::TooLarge { pattern, limit } => "patternTooLarge";
+    Self::SearchTooLong { pattern, limit } => "patternSearchTooLong";
+    Self::OutputTooLong { pattern, limit } => "patternOutputTooLong";
+}}
 
 /// Some characters, and what takes their place.
 type Replacement = (Range<usize>, SmolStr);

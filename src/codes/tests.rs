@@ -1,0 +1,698 @@
+//! Every public error as data: its code, its evidence, and that the page says the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Map, Value, json};
+
+use super::{Coded, Kind, camel_case};
+use crate::document::schema::*;
+use crate::document::*;
+use crate::document::{Limit, Position};
+use crate::dsl::op;
+use crate::history::*;
+use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
+use crate::inbox::*;
+use crate::lease::*;
+use crate::lock::keyed::*;
+use crate::lock::limiter::*;
+use crate::lock::node::*;
+use crate::lock::*;
+use crate::lock::{CallSite, LockInfo};
+use crate::transaction::*;
+use crate::*;
+
+/// One error of each line of its type.
+struct Sample {
+    error: &'static str,
+    kinds: &'static [Option<Kind>],
+    code: &'static str,
+    transient: bool,
+    message: String,
+    json: Map<String, Value>,
+}
+
+/// One error of each line of a type, with the code that it must have. The functions below are
+/// tables, one row for each.
+fn samples_of<E: Coded>(errors: impl IntoIterator<Item = (&'static str, E)>) -> Vec<Sample> {
+    let samples: Vec<Sample> = errors
+        .into_iter()
+        .map(|(expected, error)| {
+            let (code, transient) = error.verdict();
+            assert_eq!(code, expected, "the code of {} changed: {error}", E::NAME);
+            let Ok(Value::Object(json)) = serde_json::to_value(&error) else {
+                panic!("{error} is not an object in JSON");
+            };
+            Sample {
+                error: E::NAME,
+                kinds: E::KINDS,
+                code,
+                transient,
+                message: error.to_string(),
+                json,
+            }
+        })
+        .collect();
+    assert_eq!(samples.len(), E::KINDS.len(), "variants of {}", E::NAME);
+    samples
+}
+
+fn id(name: &str) -> NodeId {
+    name.into()
+}
+
+fn lock_id() -> LockId {
+    "lock-7-x9".parse().unwrap()
+}
+
+fn owner() -> OwnerId {
+    "ann".into()
+}
+
+fn holder() -> LockInfo {
+    LockInfo {
+        lock_id: lock_id(),
+        owner_id: owner(),
+        fencing_token: FencingToken(7),
+        acquired_at: SystemTime::UNIX_EPOCH,
+        held_for: Duration::from_millis(1500),
+        at_least: false,
+        label: None,
+        call_site: CallSite::from(Location::caller()),
+    }
+}
+
+fn transaction() -> TransactionId {
+    TransactionId {
+        session: 1,
+        number: 2,
+    }
+}
+
+fn deadlock() -> Deadlock {
+    Deadlock { links: Vec::new() }
+}
+
+fn timeout() -> TimeoutEvidence {
+    TimeoutEvidence {
+        id: lock_id(),
+        owner: owner(),
+        limit: Duration::from_millis(200),
+        waited: Duration::from_millis(250),
+        place: 1,
+        holder: holder(),
+        ahead: Vec::new(),
+        node: None,
+    }
+}
+
+fn cancelled() -> CancelEvidence {
+    CancelEvidence {
+        owner: owner(),
+        waited: Duration::from_micros(1500),
+        stood: Some((lock_id(), 3)),
+    }
+}
+
+fn lease() -> LeaseInfo {
+    LeaseInfo {
+        targets: "ann".into(),
+        owner_id: owner(),
+        fencing_token: FencingToken(7),
+        expires_at: SystemTime::UNIX_EPOCH,
+    }
+}
+
+fn lease_lost() -> LeaseLost {
+    LeaseLost {
+        fencing_token: FencingToken(7),
+        lease: Some(lease()),
+        holder: None,
+    }
+}
+
+fn call() -> Box<CallEvidence> {
+    Box::new(CallEvidence {
+        key: "mail".to_owned(),
+        weight: 1,
+        waited: Duration::from_millis(3),
+        place: None,
+        load: Load::default(),
+    })
+}
+
+fn taken_out() -> TakenOut {
+    TakenOut {
+        transaction: transaction(),
+    }
+}
+
+fn task_panic() -> TaskPanic {
+    TaskPanic {
+        id: lock_id(),
+        owner: owner(),
+        label: None,
+        message: Some("no paper".to_owned()),
+    }
+}
+
+fn exceeded() -> LimitExceeded {
+    LimitExceeded {
+        limit: Limit::Nodes,
+        most: 1,
+        found: 2,
+    }
+}
+
+fn fault() -> AttributeFault {
+    AttributeFault::Missing {
+        attribute: "level".into(),
+    }
+}
+
+fn violation() -> SchemaViolation {
+    SchemaViolation::UnknownType {
+        id: id("a"),
+        kind: "x".into(),
+    }
+}
+
+fn missing() -> EditError {
+    EditError::NodeNotFound { id: id("a") }
+}
+
+fn outdated() -> EditError {
+    EditError::Outdated {
+        id: id("a"),
+        version: 2,
+    }
+}
+
+fn position() -> Position {
+    Position {
+        node_id: id("a"),
+        offset: 3,
+    }
+}
+
+fn hook() -> HookId {
+    Hooks::new().after(|_| {})
+}
+
+fn panicked() -> PanicPayload {
+    let manager = TransactionManager::new(DataStore::new());
+    let panics = op(|_| -> Result<(), EditError> { panic!("no paper") });
+    match manager.execute([panics]) {
+        Err(TransactionError::Operation {
+            cause: OperationError::Panicked(payload),
+            ..
+        }) => payload,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[rustfmt::skip]
+fn samples_of_locks() -> Vec<Sample> {
+    let mut all = samples_of([
+        ("lockTimeout", LockError::Timeout(Box::new(timeout()))),
+        ("lockWouldBlock", LockError::WouldBlock { owner: owner(), holder: Box::new(holder()), waiting: 1 }),
+        ("lockCancelled", LockError::Cancelled(Box::new(cancelled()))),
+        ("lockQueueFull", LockError::QueueFull { owner: owner(), waiting: 1, bound: 1 }),
+        ("lockDeadlock", LockError::Deadlock(Box::new(deadlock()))),
+        ("lockUpgradeConflict", LockError::UpgradeConflict(Box::new(deadlock()))),
+        ("lockRevoked", LockError::Revoked { id: lock_id() }),
+        ("lockReentrant", LockError::Reentrant { owner: owner(), holder: Box::new(holder()) }),
+    ]);
+    let (expected, got) = (lock_id(), lock_id());
+    all.extend(samples_of([("lockTimeout", timeout())]));
+    all.extend(samples_of([("lockCancelled", cancelled())]));
+    all.extend(samples_of([("lockDeadlock", deadlock())]));
+    all.extend(samples_of([
+        ("lockNotHeld", ReleaseError::NotHeld { id: got }),
+        ("lockIdMismatch", ReleaseError::Mismatch { expected, got }),
+        ("lockRevoked", ReleaseError::Revoked { id: got }),
+        ("transactionOpen", ReleaseError::TransactionOpen { id: got }),
+    ]));
+    all.extend(samples_of([
+        ("lockNotHeld", JoinError::NotHeld { id: got }),
+        ("lockIdMismatch", JoinError::Mismatch { expected, got }),
+        ("lockNodesOnly", JoinError::NodesOnly { id: got }),
+        ("transactionOpen", JoinError::TransactionOpen { id: got }),
+    ]));
+    all.extend(samples_of([("idInvalid", "lock".parse::<LockId>().unwrap_err())]));
+    all.extend(samples_of([("taskPanicked", task_panic())]));
+    all.extend(samples_of([
+        ("taskPanicked", ExecutionError::Panicked(Box::new(task_panic()))),
+        ("taskAbandoned", ExecutionError::Abandoned { id: lock_id(), owner: owner() }),
+        ("lockRevoked", ExecutionError::Lock(LockError::Revoked { id: lock_id() })),
+    ]));
+    all.extend(samples_of([
+        ("limiterTimeout", LimiterError::Timeout { limit: Duration::from_millis(2), call: call() }),
+        ("limiterCancelled", LimiterError::Cancelled { call: call() }),
+        ("limiterQueueFull", LimiterError::QueueFull { bound: 0, call: call() }),
+        ("limiterBusy", LimiterError::Busy { call: call() }),
+        ("limiterTooHeavy", LimiterError::TooHeavy { key: "mail".to_owned(), weight: 2, limit: 1 }),
+    ]));
+    all
+}
+
+#[rustfmt::skip]
+fn samples_of_edits() -> Vec<Sample> {
+    let (a, b) = (|| id("a"), || id("b"));
+    let mut all = samples_of([
+        ("nodeNotFound", missing()),
+        ("nodeDeleted", EditError::NodeDeleted { id: a() }),
+        ("nodeJoined", EditError::NodeJoined { id: a(), into: b() }),
+        ("nodeNotLocked", EditError::NotLocked { id: None, transient: true }),
+        ("nodeOutdated", outdated()),
+        ("limitExceeded", exceeded().into()),
+        ("nodeIdTaken", EditError::IdTaken { id: a() }),
+        ("nodeIdEmpty", EditError::IdEmpty),
+        ("nodeIdOutOfRange", EditError::IdOutOfRange { id: a(), largest: 9 }),
+        ("nodeIdsExhausted", EditError::IdsExhausted),
+        ("indexOutOfRange", EditError::IndexOutOfRange { parent: a(), index: 9, len: 1 }),
+        ("textOutOfRange", EditError::TextOutOfRange { id: a(), start: 7, end: 9, len: 8 }),
+        ("markOutOfRange", EditError::MarkOutOfRange { id: a(), kind: "bold".into(), start: 7, end: 9, len: 8 }),
+        ("attributeTooDeep", EditError::TooDeep { id: a(), mark: None, attribute: "data".into(), levels: 99, limit: 64 }),
+        ("nodeCycle", EditError::Cycle { id: a(), parent: b() }),
+        ("notAChild", EditError::NotAChild { parent: a(), child: b() }),
+        ("rootDeleted", EditError::RootDeleted { id: a() }),
+        ("rootMoved", EditError::RootMoved { id: a(), parent: b() }),
+        ("rootAttached", EditError::RootAttached { id: a(), parent: b() }),
+        ("noParent", EditError::NoParent { id: a() }),
+        ("differentTrees", EditError::DifferentTrees { one: a(), other: b() }),
+        ("notAdjacent", EditError::NotAdjacent { left: a(), right: b() }),
+        ("changeConflict", EditError::Conflict { id: a(), aspect: "text" }),
+        ("typeUnknown", violation().into()),
+        ("subtreeMalformed", EditError::Malformed { id: a(), reason: "a node is missing" }),
+    ]);
+    all.extend(samples_of([("limitExceeded", exceeded())]));
+    all.extend(samples_of([
+        ("undoNodeGone", Conflict::NodeGone { id: a() }),
+        ("undoNodeMoved", Conflict::Moved { id: a() }),
+        ("undoNodeSplit", Conflict::Split { id: a() }),
+        ("undoSubtreeChanged", Conflict::SubtreeChanged { id: a() }),
+        ("undoNodeChanged", Conflict::Changed { id: a(), aspect: "type" }),
+        ("undoNothingLeft", Conflict::NothingLeft { id: a() }),
+        ("limitExceeded", Conflict::Impossible(exceeded().into())),
+    ]));
+    all.extend(samples_of([
+        ("documentChildMissing", IntegrityError::ChildMissing { parent: a(), child: b() }),
+        ("documentChildOfAnother", IntegrityError::ChildOfAnother { parent: a(), child: b() }),
+        ("documentChildTwice", IntegrityError::ChildTwice { parent: a(), child: b() }),
+        ("documentParentDenies", IntegrityError::ParentDenies { parent: a(), child: b() }),
+        ("documentCycle", IntegrityError::Cycle { id: a() }),
+        ("documentRoot", IntegrityError::Root { id: a() }),
+        ("documentMarks", IntegrityError::Marks { id: a() }),
+    ]));
+    all.extend(samples_of([("jsonInvalid", NodeSpec::from_json("{").unwrap_err())]));
+    all
+}
+
+#[rustfmt::skip]
+fn samples_of_schemas() -> Vec<Sample> {
+    let (kind, mark, attribute) = ("list", "bold", "level");
+    let (name, of) = ("list", "list");
+    let mut all = samples_of([
+        ("schemaContent", SchemaError::Content { kind: kind.into(), cause: ExpressionError::TooComplex }),
+        ("schemaName", SchemaError::Name { name: name.into(), what: "type" }),
+        ("schemaMarkUnderscore", SchemaError::MarkUnderscore),
+        ("schemaDuplicate", SchemaError::Duplicate { name: name.into(), what: "type" }),
+        ("schemaGroupIsType", SchemaError::GroupIsType { name: name.into() }),
+        ("schemaTooMany", SchemaError::TooMany { found: 2, what: "mark", largest: 1 }),
+        ("schemaUnknownMark", SchemaError::UnknownMark { kind: kind.into(), mark: mark.into() }),
+        ("schemaUnknownRoot", SchemaError::UnknownRoot { kind: kind.into() }),
+        ("schemaDuplicateAttribute", SchemaError::DuplicateAttribute { of: of.into(), attribute: attribute.into() }),
+        ("schemaAttributeValues", SchemaError::AttributeValues { of: of.into(), attribute: attribute.into(), expected: ValueType::default() }),
+        ("schemaTooDeep", SchemaError::TooDeep { of: of.into(), attribute: attribute.into(), levels: 99, limit: 64 }),
+        ("schemaAttributeDefault", SchemaError::AttributeDefault { of: of.into(), attribute: attribute.into(), fault: fault() }),
+    ]);
+    let position = 3;
+    all.extend(samples_of([
+        ("expressionUnexpected", ExpressionError::Unexpected { position, found: Some('!'), expected: "a name" }),
+        ("expressionUnknownName", ExpressionError::UnknownName { position, name: name.into() }),
+        ("expressionCountTooLarge", ExpressionError::CountTooLarge { position, largest: 9 }),
+        ("expressionCountsReversed", ExpressionError::CountsReversed { position, min: 2, max: 1 }),
+        ("expressionTooDeep", ExpressionError::TooDeep { position, deepest: 9 }),
+        ("expressionTooLong", ExpressionError::TooLong { longest: 9 }),
+        ("expressionTooComplex", ExpressionError::TooComplex),
+    ]));
+    all.extend(samples_of([
+        ("attributeMissing", fault()),
+        ("attributeUnknown", AttributeFault::Unknown { attribute: attribute.into() }),
+        ("attributeWrongType", AttributeFault::WrongType { attribute: attribute.into(), expected: ValueType::default(), found: ValueType::default() }),
+        ("attributeNotAllowed", AttributeFault::NotAllowed { attribute: attribute.into() }),
+    ]));
+    let a = || id("a");
+    all.extend(samples_of([
+        ("typeUnknown", violation()),
+        ("attributeInvalid", SchemaViolation::Attribute { id: a(), kind: kind.into(), fault: fault() }),
+        ("markUnknown", SchemaViolation::UnknownMark { id: a(), mark: mark.into() }),
+        ("markNotAllowed", SchemaViolation::MarkNotAllowed { id: a(), kind: kind.into(), mark: mark.into() }),
+        ("markAttributeInvalid", SchemaViolation::MarkAttribute { id: a(), mark: mark.into(), fault: fault() }),
+        ("textNotAllowed", SchemaViolation::TextNotAllowed { id: a(), kind: kind.into() }),
+        ("childNotAllowed", SchemaViolation::ChildNotAllowed { id: a(), kind: kind.into(), content: "item+".into(), index: 0, found: "list".into() }),
+        ("childrenMissing", SchemaViolation::ChildrenMissing { id: a(), kind: kind.into(), content: "item+".into(), len: 0 }),
+        ("rootTypeInvalid", SchemaViolation::Root { id: a(), kind: kind.into(), expected: "document".into() }),
+    ]));
+    all
+}
+
+#[rustfmt::skip]
+fn samples_of_commits() -> Vec<Sample> {
+    let mut all = samples_of([
+        ("commitRevoked", CommitError::Revoked { id: lock_id(), owner: owner(), holder: Some(Box::new(holder())) }),
+        ("commitGrantEnded", CommitError::GrantEnded { id: lock_id(), owner: owner(), holder: None }),
+        ("transactionTakenOut", taken_out().into()),
+        ("typeUnknown", violation().into()),
+        ("commitNotLocked", CommitError::NotLocked(Box::new(LockError::Deadlock(Box::new(deadlock()))))),
+        ("commitConflict", CommitError::Conflict { node: Some(id("a")), version: 2 }),
+        ("commitRepeated", CommitError::Repeated { key: "key".into() }),
+        ("commitLeaseLost", CommitError::LeaseLost(Box::new(lease_lost()))),
+        ("commitSuperseded", CommitError::Superseded { event: "evt-1".into(), token: FencingToken(7) }),
+        ("commitOtherStore", CommitError::OtherStore { event: "evt-1".into() }),
+    ]);
+    all.extend(samples_of([("transactionTakenOut", taken_out())]));
+    all.extend(samples_of([("savepointGone", SavepointError { transaction: transaction(), number: 1 })]));
+    let alias = || "total".into();
+    all.extend(samples_of([
+        ("aliasUnknown", AliasError::Unknown { alias: alias() }),
+        ("aliasTaken", AliasError::Taken { alias: alias() }),
+        ("aliasNothingCreated", AliasError::NothingCreated { alias: alias() }),
+    ]));
+    all.extend(samples_of([("leaseLost", lease_lost())]));
+    all.extend(samples_of([
+        ("leaseConflict", LeaseError::Conflict(Box::new(LeaseHolder { target: "ann".into(), lease: lease(), remaining: Duration::from_secs(3) }))),
+        ("leaseLost", LeaseError::Lost(Box::new(lease_lost()))),
+        ("leaseOtherStore", LeaseError::OtherStore),
+        ("leaseNoTargets", LeaseError::NoTargets),
+        ("leaseNoDuration", LeaseError::NoDuration),
+        ("leaseTooLong", LeaseError::TooLong { duration: Duration::MAX }),
+    ]));
+    all.extend(samples_of([("inboxInUse", InboxInUse { name: "payments".into(), claims: 1, remaining: Duration::from_secs(3) })]));
+    all.extend(samples_of([
+        ("workerCancelled", Interruption::Cancelled),
+        ("lockRevoked", Interruption::Lock(LockError::Revoked { id: lock_id() })),
+    ]));
+    all.extend(samples_of([("workerInterrupted", Interrupted { messages: vec![("evt-1", "5 €")], cause: Interruption::Lock(LockError::Deadlock(Box::new(deadlock()))) })]));
+    all.extend(samples_of([
+        ("handlerTransient", Failure::transient("no network")),
+        ("handlerPoison", Failure::poison("no number")),
+    ]));
+    all
+}
+
+#[rustfmt::skip]
+fn samples_of_transactions() -> Vec<Sample> {
+    let (a, b) = (|| id("a"), || id("b"));
+    let mut all = samples_of([
+        ("lockRevoked", TransactionError::from(LockError::Revoked { id: lock_id() })),
+        ("lockNotHeld", JoinError::NotHeld { id: lock_id() }.into()),
+        ("operationFailed", TransactionError::Operation { index: 3, name: "insertText", node_id: Some(a()), cause: outdated().into() }),
+        ("beforeHookRefused", TransactionError::Refused { hook: hook(), reason: "no".to_owned() }),
+        ("beforeHookPanicked", TransactionError::HookPanicked { hook: hook(), payload: panicked() }),
+        ("idempotencyMismatch", TransactionError::IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 }),
+        ("limitExceeded", exceeded().into()),
+        ("commitRepeated", CommitError::Repeated { key: "key".into() }.into()),
+    ]);
+    all.extend(samples_of([
+        ("nodeNotFound", OperationError::from(missing())),
+        ("aliasTaken", AliasError::Taken { alias: "total".into() }.into()),
+        ("rangeReversed", OperationError::RangeReversed { start: position(), end: position() }),
+        ("patternTooLarge", PatternError::TooLarge { pattern: "a".into(), limit: 1 }.into()),
+        ("notWrapped", OperationError::NotWrapped { id: a(), before: "(".into(), after: ")".into() }),
+        ("markNotFound", OperationError::MarkNotFound { kind: "bold".into(), start: position(), end: position() }),
+        ("emptyClipboard", OperationError::EmptyClipboard),
+        ("childNamedTwice", OperationError::NamedTwice { id: a() }),
+        ("childLeftOut", OperationError::LeftOut { parent: a(), child: b() }),
+        ("noGrandparent", OperationError::NoGrandparent { id: a() }),
+        ("rootWrapped", OperationError::RootWrapped { id: a() }),
+        ("notBehind", OperationError::NotBehind { id: a(), last: b() }),
+        ("typesDiffer", OperationError::TypesDiffer { left: a(), right: b() }),
+        ("noItem", OperationError::NoItem { id: a(), item_type: "item".into() }),
+        ("versionConflict", OperationError::VersionConflict { expected: 1, found: 2 }),
+        ("leaseNoTargets", LeaseError::NoTargets.into()),
+        ("transactionTakenOut", taken_out().into()),
+        ("codeFailed", OperationError::Failed("no paper".into())),
+        ("codePanicked", OperationError::Panicked(panicked())),
+    ]));
+    all.extend(samples_of([("codePanicked", panicked())]));
+    let pattern = || "a".into();
+    all.extend(samples_of([
+        ("patternInvalid", Pattern::new("(").error().unwrap().clone()),
+        ("patternTooLong", PatternError::TooLong { pattern: pattern(), bytes: 2, limit: 1 }),
+        ("patternTooLarge", PatternError::TooLarge { pattern: pattern(), limit: 1 }),
+        ("patternSearchTooLong", PatternError::SearchTooLong { pattern: pattern(), limit: 1 }),
+        ("patternOutputTooLong", PatternError::OutputTooLong { pattern: pattern(), limit: 1 }),
+    ]));
+    all.extend(samples_of([("scriptInvalid", parse_operations("[{}]").unwrap_err())]));
+    all.extend(samples_of([("refused", Refusal::new("no"))]));
+    all.extend(samples_of([
+        ("afterHookPanicked", HookFailure::Panicked { hook: hook(), message: None }),
+        ("afterHookTooDeep", HookFailure::TooDeep { hook: hook(), depth: 16 }),
+    ]));
+    all.extend(samples_of([
+        ("nothingToUndo", UndoError::NothingToUndo),
+        ("nothingToRedo", UndoError::NothingToRedo),
+        ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id() })),
+        ("undoConflict", UndoError::Conflict { redo: false, conflict: Conflict::Impossible(outdated()), by: Some(("bob".into(), 2)) }),
+        ("undoInverse", UndoError::Inverse(outdated().into())),
+        ("commitRepeated", CommitError::Repeated { key: "key".into() }.into()),
+    ]));
+    all
+}
+
+fn samples() -> Vec<Sample> {
+    [
+        samples_of_locks(),
+        samples_of_edits(),
+        samples_of_schemas(),
+        samples_of_commits(),
+        samples_of_transactions(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// The name of a type without its parameters.
+fn bare(name: &str) -> String {
+    name.split('<').next().unwrap_or_default().trim().to_owned()
+}
+
+fn names(evidence: &[&str]) -> BTreeSet<String> {
+    evidence.iter().map(|name| camel_case(name)).collect()
+}
+
+#[test]
+fn every_error_has_its_code_its_text_and_its_evidence_in_json() {
+    for Sample {
+        error,
+        kinds,
+        code,
+        transient,
+        message,
+        mut json,
+    } in samples()
+    {
+        assert_eq!(json.remove("code"), Some(code.into()), "{error}");
+        assert_eq!(json.remove("message"), Some(message.into()), "{error}");
+        let own = kinds.iter().flatten().find(|kind| kind.code == code);
+        let Some(kind) = own else {
+            // The code of the error in it, of which there is another sample.
+            continue;
+        };
+        let found: BTreeSet<String> = json.keys().cloned().collect();
+        assert_eq!(found, names(kind.evidence), "{error}: {code}");
+        // The samples are of errors that are transient wherever theirs can be.
+        let expected = !kind.transient.is_empty() && code != "codeFailed";
+        assert_eq!(transient, expected, "{error}: {code}");
+        if let Some(cause) = json.get("cause") {
+            assert!(cause["code"].is_string() && cause["message"].is_string());
+        }
+    }
+}
+
+#[test]
+fn every_line_of_every_error_has_a_sample() {
+    let mut sampled: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut lines: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for sample in samples() {
+        let own = sample.kinds.iter().flatten().map(|kind| kind.code);
+        lines.entry(sample.error).or_default().extend(own);
+        let codes = sampled.entry(sample.error).or_default();
+        codes.insert(sample.code);
+    }
+    for (error, codes) in lines {
+        let missing: Vec<_> = codes.difference(&sampled[error]).collect();
+        assert!(missing.is_empty(), "{error}: {missing:?}");
+    }
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// A new error without a code would have neither a JSON form nor a row in the page.
+#[test]
+fn every_type_that_is_an_error_has_codes() {
+    let mut files = Vec::new();
+    sources(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut files,
+    );
+    let mut errors = BTreeSet::new();
+    for file in files
+        .iter()
+        .filter(|file| !file.ends_with("codes/tests.rs"))
+    {
+        let source = fs::read_to_string(file).unwrap();
+        let mut derived = false;
+        for line in source.lines() {
+            derived |= line.contains("thiserror::Error)]");
+            let item = ["pub enum ", "pub struct "]
+                .iter()
+                .find_map(|item| line.strip_prefix(item));
+            let by_hand = line.strip_prefix("impl std::error::Error for ");
+            if let Some(name) = by_hand.or(item.filter(|_| derived)) {
+                derived = false;
+                errors.insert(bare(name.trim_end_matches(" {}").trim_end_matches(" {")));
+            }
+        }
+    }
+    let coded: BTreeSet<String> = samples().iter().map(|sample| bare(sample.error)).collect();
+    let missing: Vec<_> = errors.difference(&coded).collect();
+    assert!(errors.len() > 30 && missing.is_empty(), "{missing:?}");
+}
+
+/// What the page says of a code.
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    evidence: BTreeSet<String>,
+    /// `no`, `yes` or `if`.
+    retry: String,
+}
+
+/// The words of a cell that are code.
+fn quoted(cell: &str) -> impl Iterator<Item = String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned)
+}
+
+/// The codes of the page with the errors that its headings name, and the rows by code.
+fn page() -> (BTreeSet<(String, String)>, BTreeMap<String, Row>) {
+    let mut headed: Vec<String> = Vec::new();
+    let (mut codes, mut rows) = (BTreeSet::new(), BTreeMap::new());
+    for line in include_str!("../../docs/errors.md").lines() {
+        if line.starts_with("## ") {
+            headed = quoted(line).collect();
+        }
+        let Some(cells) = line.strip_prefix("| `") else {
+            continue;
+        };
+        let cells: Vec<&str> = cells.split('|').map(str::trim).collect();
+        let [code, _, evidence, retry, _] = cells[..] else {
+            panic!("{line}");
+        };
+        let code = code.trim_end_matches('`').to_owned();
+        codes.extend(headed.iter().map(|error| (error.clone(), code.clone())));
+        let retry = match retry.split([' ', ':']).next().unwrap_or_default() {
+            "later" => "no",
+            word => word,
+        };
+        let row = Row {
+            evidence: quoted(evidence).collect(),
+            retry: retry.to_owned(),
+        };
+        assert!(rows.insert(code, row).is_none(), "twice: {line}");
+    }
+    (codes, rows)
+}
+
+#[test]
+fn the_page_of_errors_has_every_code_with_its_evidence_and_whether_to_retry() {
+    let (headed, rows) = page();
+    let mut expected = BTreeMap::new();
+    for sample in samples() {
+        for kind in sample.kinds.iter().flatten() {
+            let row = Row {
+                evidence: names(kind.evidence),
+                retry: match kind.transient {
+                    [] => "no",
+                    ["true"] => "yes",
+                    _ => "if",
+                }
+                .to_owned(),
+            };
+            let error = (bare(sample.error), kind.code.to_owned());
+            assert!(
+                headed.contains(&error),
+                "not in a section of its own: {error:?}"
+            );
+            // One code has one meaning and one form, whichever error has it.
+            if let Some(before) = expected.insert(kind.code.to_owned(), row) {
+                assert_eq!(expected[kind.code], before, "{}", kind.code);
+            }
+        }
+    }
+    for (code, row) in &expected {
+        assert_eq!(rows.get(code), Some(row), "{code}");
+    }
+    let unknown: Vec<_> = rows
+        .keys()
+        .filter(|code| !expected.contains_key(*code))
+        .collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+#[test]
+fn durations_are_milliseconds_and_causes_are_errors_of_the_same_shape() {
+    let error = TransactionError::Operation {
+        index: 3,
+        name: "requireLease",
+        node_id: None,
+        cause: LeaseError::TooLong {
+            duration: Duration::from_micros(1500),
+        }
+        .into(),
+    };
+    let text = error.to_string();
+    assert_eq!(
+        serde_json::to_value(&error).unwrap(),
+        json!({
+            "code": "operationFailed",
+            "message": text,
+            "index": 3,
+            "name": "requireLease",
+            "nodeId": null,
+            "cause": {
+                "code": "leaseTooLong",
+                "message": "a lease cannot last for 1.5ms: no clock goes that far",
+                "durationMs": 1.5,
+            },
+        })
+    );
+    let error = serde_json::to_value(LockError::Timeout(Box::new(timeout()))).unwrap();
+    assert_eq!(
+        (
+            &error["limitMs"],
+            &error["waitedMs"],
+            &error["holder"]["heldFor"]
+        ),
+        (&json!(200.0), &json!(250.0), &json!(1500.0))
+    );
+    let error = serde_json::to_value(LockError::Cancelled(Box::new(cancelled()))).unwrap();
+    assert_eq!(
+        (&error["waitedMs"], &error["id"], &error["place"]),
+        (&json!(1.5), &json!("lock-7-x9"), &json!(3))
+    );
+}
