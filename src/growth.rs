@@ -100,6 +100,21 @@ fn runs_of_texts_between_others_are_found_from_one_another() {
     });
 }
 
+/// An offset is not looked for from the start of its text.
+#[test]
+fn marks_in_utf16_units_are_converted_one_by_one() {
+    grows_evenly("marks in UTF-16 units", |size| {
+        let mark = |nth| Mark::new("em", 4 * nth..4 * nth + 3);
+        let marks: Vec<Mark> = (0..size).map(mark).collect();
+        let text = text_node("x", "🦀b漢".repeat(size)).with_marks(marks.clone());
+        executes(utf16([
+            create(text.with_id("n")),
+            set_marks([]).on("n"),
+            set_marks(marks).on("n"),
+        ]))
+    });
+}
+
 /// Only the matches count, and how far they have to be looked for.
 #[test]
 fn patterns_look_at_each_character_once_or_twice() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use doclock::dsl::*;
 use doclock::{
     DataStore, NodeId, StoreOptions, TransactionManager,
-    document::NodeSpec,
+    document::{Mark, NodeSpec},
     inbox::{Failure, Inbox, InboxOptions, Outcome},
     lease::LeaseTarget,
     lock::{AcquireOptions, CancelToken, LockError, limiter::InFlightLimiter, node::Scope},
@@ -104,12 +104,17 @@ fn errors_of_transactions_show_names_in_brief() {
     let note = text_node("note", "text").with_id(id.as_str());
     manager.execute([create(note.clone())]).unwrap();
     let node = NodeId::from(id.as_str());
-    let cases: [(Operation, &[char]); 9] = [
+    let cases: [(Operation, &[char]); 11] = [
         (delete_node().on(long('m')), &['m']),
         (create(note), &['n']),
         (insert_text(9, "x").on(&node), &['n']),
         (delete_text_range(3, 9).on(&node), &['n']),
         (delete_node().on(alias(long('a'))), &['a']),
+        (utf16([insert_text(9, "x").on(&node)]).remove(0), &['n']),
+        (
+            utf16([set_marks([Mark::new(long('k'), 0..9)]).on(&node)]).remove(0),
+            &['k', 'n'],
+        ),
         (insert_text(0, "x").on(&node).named(long('a')), &['a']),
         (move_node(&node, 0).on(&node), &['n']),
         (

@@ -44,11 +44,13 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::Node>();
     shared::<doclock::document::NodeSelection>();
     shared::<doclock::document::NodeSpec>();
+    shared::<doclock::document::OffsetError>();
     shared::<doclock::document::Place>();
     shared::<doclock::document::Position>();
     shared::<doclock::document::Selection>();
     shared::<doclock::document::Text>();
     shared::<doclock::document::TextSelection>();
+    shared::<doclock::document::TextUnit>();
     shared::<doclock::events::Commit>();
     shared::<doclock::events::CommitEvent>();
     shared::<doclock::events::Committed>();

@@ -259,6 +259,10 @@ fn samples_of_locks() -> Vec<Sample> {
     all
 }
 
+fn inside_pair() -> OffsetError {
+    OffsetError::InsidePair { offset: 1, len: 8 }
+}
+
 #[rustfmt::skip]
 fn samples_of_edits() -> Vec<Sample> {
     let (a, b) = (|| id("a"), || id("b"));
@@ -275,6 +279,7 @@ fn samples_of_edits() -> Vec<Sample> {
         ("nodeIdsExhausted", EditError::IdsExhausted),
         ("indexOutOfRange", EditError::IndexOutOfRange { parent: a(), index: 9, len: 1 }),
         ("textOutOfRange", EditError::TextOutOfRange { id: a(), start: 7, end: 9, len: 8 }),
+        ("textOffset", EditError::Offset { id: Some(a()), mark: None, cause: inside_pair() }),
         ("markOutOfRange", EditError::MarkOutOfRange { id: a(), kind: "bold".into(), start: 7, end: 9, len: 8 }),
         ("attributeTooDeep", EditError::TooDeep { id: a(), mark: None, attribute: "data".into(), levels: 99, limit: 64 }),
         ("nodeCycle", EditError::Cycle { id: a(), parent: b() }),
@@ -290,6 +295,11 @@ fn samples_of_edits() -> Vec<Sample> {
         ("subtreeMalformed", EditError::Malformed { id: a(), reason: "a node is missing" }),
     ]);
     all.extend(samples_of([("limitExceeded", exceeded())]));
+    all.extend(samples_of([
+        ("offsetOutOfRange", OffsetError::OutOfRange { offset: 9, len: 8, unit: TextUnit::Utf16 }),
+        ("offsetInsidePair", inside_pair()),
+        ("offsetReversed", OffsetError::Reversed { start: 3, end: 1, len: 8, unit: TextUnit::Utf16 }),
+    ]));
     all.extend(samples_of([
         ("undoNodeGone", Conflict::NodeGone { id: a() }),
         ("undoNodeMoved", Conflict::Moved { id: a() }),

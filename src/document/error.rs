@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::{LimitExceeded, SchemaViolation};
+use super::{LimitExceeded, OffsetError, SchemaViolation};
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::NodeId;
@@ -108,6 +108,17 @@ pub enum EditError {
         end: usize,
         /// How many characters the text has.
         len: usize,
+    },
+    /// A position that is given in another unit than scalar values has no counterpart in its text.
+    #[error("{}: {cause}", TextOf(.id, .mark))]
+    Offset {
+        /// The node whose text it is; `None` for a new node without an id.
+        id: Option<NodeId>,
+        /// The kind of the mark whose range it belongs to, if any.
+        mark: Option<SmolStr>,
+        /// The offset, its unit and the length of the text in that unit.
+        #[source]
+        cause: OffsetError,
     },
     /// The value of an attribute nests deeper than
     /// [`Attributes::MAX_LEVELS`](crate::document::Attributes::MAX_LEVELS).
@@ -240,9 +251,18 @@ impl EditError {
             | Self::NotAdjacent { right: id, .. }
             | Self::Conflict { id, .. }
             | Self::Malformed { id, .. } => Some(id),
-            Self::NotLocked { id, .. } => id.as_ref(),
+            Self::NotLocked { id, .. } | Self::Offset { id, .. } => id.as_ref(),
             Self::Schema(violation) => Some(violation.node_id()),
             Self::Limit(_) | Self::IdEmpty | Self::IdsExhausted => None,
+        }
+    }
+
+    /// A position in the text of a node.
+    pub(crate) fn offset(id: NodeId, cause: OffsetError) -> Self {
+        Self::Offset {
+            id: Some(id),
+            mark: None,
+            cause,
         }
     }
 }
@@ -260,6 +280,7 @@ codes! { EditError {
     Self::IdsExhausted => "nodeIdsExhausted";
     Self::IndexOutOfRange { parent, index, len } => "indexOutOfRange";
     Self::TextOutOfRange { id, start, end, len } => "textOutOfRange";
+    Self::Offset { id, mark, cause } => "textOffset";
     Self::MarkOutOfRange { id, kind, start, end, len } => "markOutOfRange";
     Self::TooDeep { id, mark, attribute, levels, limit } => "attributeTooDeep";
     Self::Cycle { id, parent } => "nodeCycle";
@@ -274,6 +295,21 @@ codes! { EditError {
     Self::Schema(violation) => as violation;
     Self::Malformed { id, reason } => "subtreeMalformed";
 }}
+
+struct TextOf<'a>(&'a Option<NodeId>, &'a Option<SmolStr>);
+
+impl std::fmt::Display for TextOf<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(id, mark) = self;
+        if let Some(kind) = mark {
+            write!(f, "mark {} in the ", Brief(kind))?;
+        }
+        match id {
+            Some(id) => write!(f, "text of node {}", Brief(id)),
+            None => f.write_str("text of a new node"),
+        }
+    }
+}
 
 struct OfMark<'a>(&'a Option<SmolStr>);
 

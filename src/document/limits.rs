@@ -95,6 +95,7 @@ impl Limit {
 /// | an operation, an attribute, eight bytes of text that are searched or copied | 1 |
 /// | a mark of a text that changes in one place, or that a text brings along | 1 |
 /// | a mark that an operation on marks looks at | 4 |
+/// | an offset that is converted from UTF-16 units; a mark has two | 12 |
 /// | a node that is moved with the one above it, or deleted | 8 |
 /// | a primitive change, a match of a pattern | 16 |
 /// | a node in a range, or one that is copied | 64 |
@@ -219,6 +220,9 @@ pub(crate) mod cost {
 
     /// Steps for a mark that an operation on marks looks at.
     pub(crate) const MARK: usize = 4;
+
+    /// Steps for an offset that is converted from UTF-16 units.
+    pub(crate) const CONVERTED: usize = 12;
 }
 
 impl Budget {

@@ -71,7 +71,7 @@ pub use rebase::Conflict;
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
 pub use spec::{JsonError, NodeSpec};
-pub use text::Text;
+pub use text::{OffsetError, Text, TextUnit};
 pub use view::{Descendants, View};
 
 pub(crate) use lease::{Holding, InTheWay, LeaseTarget, LeaseTargets, Leases};

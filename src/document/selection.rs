@@ -3,21 +3,28 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Change, EditError, Node, View, plan};
+use super::{Change, EditError, Node, OffsetError, View, plan};
 use crate::id::NodeId;
 
 /// A place in the text of a node: before the character at `offset`.
+///
+/// The offset counts scalar values wherever this crate takes or returns a position, except in an
+/// operation [in another unit](crate::transaction::Operation::in_unit).
+/// [`to_utf16`](Self::to_utf16) and [`to_scalar`](Self::to_scalar) convert it for a program that
+/// counts UTF-16 units.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Position {
     /// The node.
     pub node_id: NodeId,
-    /// How many characters lie before it.
+    /// How many characters lie before it, or UTF-16 units.
     pub offset: usize,
 }
 
 /// What is selected: text from where the selection began to where it was drawn, or a node as a
 /// whole.
+///
+/// Its offsets count as those of a [`Position`].
 ///
 /// In JSON: `{"anchor": {"nodeId": "1:4", "offset": 0}, "focus": {"nodeId": "1:4", "offset": 5}}`
 /// or `{"nodeId": "1:4"}`.
@@ -85,6 +92,52 @@ impl Position {
         }
     }
 
+    /// Returns the same place with its offset in UTF-16 units, as a front end in JavaScript counts.
+    ///
+    /// # Errors
+    ///
+    /// The node is missing, or [`EditError::TextOutOfRange`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, document::{EditError, Position}, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// transaction(&editor, [create(text_node("text", "a🦀b").with_id("t"))]).commit()?;
+    ///
+    /// let view = editor.store().snapshot();
+    /// assert_eq!(Position::new("t", 2).to_utf16(&view)?, Position::new("t", 3));
+    /// assert_eq!(Position::new("t", 3).to_scalar(&view)?, Position::new("t", 2));
+    /// assert_eq!(
+    ///     Position::new("t", 2).to_scalar(&view).unwrap_err().to_string(),
+    ///     "text of node t: offset 2 is inside a surrogate pair: the text has 4 UTF-16 units",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_utf16<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        let text = self.check(view)?.text();
+        self.at(text.utf16_offset(self.offset))
+    }
+
+    /// Returns the same place with its offset in scalar values. It takes a position in UTF-16
+    /// units, for example from a front end.
+    ///
+    /// # Errors
+    ///
+    /// The node is missing, or [`EditError::Offset`] for an offset that is out of range or inside a
+    /// surrogate pair.
+    pub fn to_scalar<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        let text = plan::find(view, &self.node_id)?.text();
+        self.at(text.scalar_offset(self.offset))
+    }
+
+    fn at(&self, offset: Result<usize, OffsetError>) -> Result<Self, EditError> {
+        let id = || self.node_id.clone();
+        let offset = offset.map_err(|cause| EditError::offset(id(), cause))?;
+        Ok(Self::new(id(), offset))
+    }
+
     /// Where the place is after a change; `None` where its node is gone. A place in the midst of
     /// replaced characters, or right where some are inserted or where a node is split, comes to lie
     /// behind that.
@@ -150,6 +203,56 @@ impl Selection {
         Self::Node(NodeSelection {
             node_id: node_id.into(),
         })
+    }
+
+    /// Returns the same selection with its offsets in UTF-16 units, to be shown in a front end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Position::to_utf16`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, document::Selection, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let text = create(text_node("text", "a🦀b").with_id("t"));
+    /// transaction(&editor, [text, select_range(2..).on("t")]).commit()?;
+    ///
+    /// let selection = editor.selection().unwrap();
+    /// let shown = selection.to_utf16(&editor.store().snapshot())?;
+    /// assert_eq!(shown, Selection::new(Position::new("t", 3), Position::new("t", 4)));
+    /// assert_eq!(shown.to_scalar(&editor.store().snapshot())?, selection);
+    /// # use doclock::document::Position;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn to_utf16<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        self.converted(|place| place.to_utf16(view))
+    }
+
+    /// Returns the same selection with its offsets in scalar values. It takes a selection in UTF-16
+    /// units.
+    ///
+    /// # Errors
+    ///
+    /// As [`Position::to_scalar`].
+    pub fn to_scalar<V: View>(&self, view: &V) -> Result<Self, EditError> {
+        self.converted(|place| place.to_scalar(view))
+    }
+
+    /// The selection with both of its places converted. A node that is selected as a whole has
+    /// none.
+    fn converted(
+        &self,
+        place: impl Fn(&Position) -> Result<Position, EditError>,
+    ) -> Result<Self, EditError> {
+        match self {
+            Self::Text(TextSelection { anchor, focus }) => {
+                Ok(Self::new(place(anchor)?, place(focus)?))
+            }
+            Self::Node(_) => Ok(self.clone()),
+        }
     }
 
     /// What is selected after a change; `None` where a node that it depends on is gone.

@@ -146,6 +146,21 @@ impl NodeSpec {
         self
     }
 
+    /// How many marks its nodes have.
+    pub(crate) fn mark_count(&self) -> usize {
+        self.nodes.iter().map(|node| node.marks.len()).sum()
+    }
+
+    /// Converts the ranges of all marks, each over the text of its node, from UTF-16 units to
+    /// scalar values.
+    pub(crate) fn marks_to_scalars(&mut self) -> Result<(), EditError> {
+        let mut nodes = self.nodes.iter_mut();
+        nodes.try_for_each(|node| {
+            let id = node.id.as_ref();
+            node.text.marks_to_scalars(id, &mut node.marks)
+        })
+    }
+
     /// These nodes, of which each comes after those below it.
     pub(super) fn of_nodes<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Self {
         let spec = |node: &Node| SpecNode {

@@ -10,6 +10,10 @@ use smol_str::SmolStr;
 
 use crate::steps::bytes_looked_at;
 
+mod unit;
+
+pub use unit::{OffsetError, TextUnit};
+
 /// Characters, counted as Unicode scalar values.
 ///
 /// Short text is one small string; long text is a rope (the ropey crate), so an edit costs no copy

@@ -37,16 +37,18 @@ fn admit_one(
         Operation::Control {
             node_id,
             operations,
+            ..
         } => {
             return operations.iter().try_for_each(|operation| {
                 let admitted = one_more(budget).and_then(|()| on_node(budget, operation));
                 told(admitted, index, operation.name(), Some(node_id))
             });
         }
-        Operation::Create { node } => one_more(budget).and_then(|()| budget.spec(node)),
+        Operation::Create { node, .. } => one_more(budget).and_then(|()| budget.spec(node)),
         Operation::On {
             node_id: id,
             operation,
+            ..
         } => {
             node_id = Some(id);
             one_more(budget).and_then(|()| on_node(budget, operation))

@@ -18,11 +18,14 @@ pub(super) fn list(document: &Snapshot, operations: &[Operation]) -> Scope {
 
 fn declare<'v, V: View>(needs: Needs<'v, V>, operation: &Operation) -> Needs<'v, V> {
     match operation {
-        Operation::Create { node } => created(needs, node.ids()),
-        Operation::On { node_id, operation } => on_ref(needs, node_id, operation),
+        Operation::Create { node, .. } => created(needs, node.ids()),
+        Operation::On {
+            node_id, operation, ..
+        } => on_ref(needs, node_id, operation),
         Operation::Control {
             node_id,
             operations,
+            ..
         } => operations
             .iter()
             .fold(needs, |needs, operation| on_ref(needs, node_id, operation)),

@@ -11,7 +11,7 @@ use super::{
     HookFailure, OperationError, PatternError, Refusal, ScriptError, TransactionError, UndoError,
 };
 use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
-use crate::document::{Conflict, EditError, IntegrityError, JsonError, LimitExceeded};
+use crate::document::{Conflict, EditError, IntegrityError, JsonError, LimitExceeded, OffsetError};
 use crate::id::ParseIdError;
 use crate::lock::keyed::{ExecutionError, TaskPanic};
 use crate::lock::limiter::LimiterError;
@@ -143,6 +143,7 @@ transient! {
     LimitExceeded,
     LimiterError,
     LockError,
+    OffsetError,
     OperationError,
     ParseIdError,
     PatternError,

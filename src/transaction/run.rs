@@ -8,7 +8,7 @@ use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
 use super::{TransactionError, declare, edit};
 use crate::caught::catch;
-use crate::document::{Change, EditError, Limit, Node, View};
+use crate::document::{Change, EditError, Limit, Node, TextUnit, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, ExecutedOperation, Transaction};
 
@@ -88,19 +88,30 @@ impl Runner<'_> {
     fn run(&mut self, operation: Operation) -> Result<(), TransactionError> {
         let name = operation.name();
         match operation {
-            Operation::On { node_id, operation } => self.step_on(name, node_id, operation),
+            Operation::On {
+                node_id,
+                operation,
+                unit,
+            } => self.step_on(name, node_id, operation, unit),
             Operation::Control {
                 node_id,
                 operations,
+                unit,
             } => operations.into_iter().try_for_each(|operation| {
-                self.step_on(operation.name(), node_id.clone(), operation)
+                self.step_on(operation.name(), node_id.clone(), operation, unit)
             }),
-            Operation::Create { node } => self.step(name, |transaction| {
+            Operation::Create { mut node, unit } => self.step(name, |transaction| {
+                if unit == Some(TextUnit::Utf16) {
+                    edit::unit::of_new_node(transaction, &mut node)?;
+                }
                 Ok(transaction.create(node).map(drop)?)
             }),
-            Operation::SetSelection { selection } => {
-                self.step(name, |transaction| Ok(transaction.select(selection)?))
-            }
+            Operation::SetSelection { selection, unit } => self.step(name, |transaction| {
+                Ok(transaction.select(match unit {
+                    Some(TextUnit::Utf16) => selection.to_scalar(transaction)?,
+                    _ => selection,
+                })?)
+            }),
             Operation::ClearSelection => {
                 self.step(name, |transaction| Ok(transaction.select(None)?))
             }
@@ -128,11 +139,13 @@ impl Runner<'_> {
         name: &'static str,
         node: NodeRef,
         operation: NodeOperation,
+        unit: Option<TextUnit>,
     ) -> Result<(), TransactionError> {
-        let operation = match operation {
+        let mut operation = match operation {
             NodeOperation::Named { alias, operation } => {
-                return self
-                    .name_first(name, alias, |runner| runner.step_on(name, node, *operation));
+                return self.name_first(name, alias, |runner| {
+                    runner.step_on(name, node, *operation, unit)
+                });
             }
             operation => operation,
         };
@@ -154,7 +167,11 @@ impl Runner<'_> {
         if let Err(cause) = self.count_one(steps) {
             return Err(self.failed(name, Some(id), cause.into()));
         }
-        match edit::apply(self.transaction, &id, operation) {
+        let converted = match unit {
+            Some(TextUnit::Utf16) => edit::unit::to_scalars(self.transaction, &id, &mut operation),
+            _ => Ok(()),
+        };
+        match converted.and_then(|()| edit::apply(self.transaction, &id, operation)) {
             Ok(()) => {
                 self.done(name, Some(id), before);
                 Ok(())

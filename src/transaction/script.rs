@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use super::Operation;
-use super::operation::Malformed;
+use super::operation::{Batch, Malformed};
 use crate::codes::codes;
 use crate::json::{line_and_column, offset, reason};
 
@@ -54,6 +54,11 @@ const DEEPEST: usize = 64;
 /// Reads operations: one `{"type": …, "payload": {…}}`, or a list of them, in which lists nest and
 /// are flattened.
 ///
+/// Offsets and ranges of text count scalar values. A `"unit": "utf16"` beside `type` and `payload`
+/// has those of an operation count UTF-16 units. `{"unit": "utf16", "operations": […]}`, which
+/// stands where a list does, sets the unit of all operations in it that have none of their own. See
+/// [`Operation::in_unit`].
+///
 /// # Errors
 ///
 /// [`ScriptError`] with the index of the operation, line, column and reason.
@@ -67,6 +72,12 @@ const DEEPEST: usize = 64;
 /// ]"#;
 /// assert_eq!(parse_operations(script)?.len(), 2);
 ///
+/// let utf16 = r#"{"unit": "utf16", "operations": [
+///     {"type": "insertText", "payload": {"nodeId": "t", "offset": 5, "text": "🦀"}},
+///     {"type": "insertText", "payload": {"nodeId": "t", "offset": 7, "text": "!"}}
+/// ]}"#;
+/// assert_eq!(parse_operations(utf16)?.len(), 2);
+///
 /// let error = parse_operations(r#"[{"type": "insertTxt", "payload": {}}]"#).unwrap_err();
 /// assert_eq!((error.index, error.line, error.column), (Some(0), 1, 11));
 /// # Ok::<(), doclock::transaction::ScriptError>(())
@@ -75,27 +86,47 @@ pub fn parse_operations(script: &str) -> Result<Vec<Operation>, ScriptError> {
     let whole: &RawValue =
         serde_json::from_str(script).map_err(|error| locate(script, script, None, &error))?;
     let mut operations = Vec::new();
-    let mut ahead = vec![(whole, 0)];
-    while let Some((item, depth)) = ahead.pop() {
+    let mut ahead = vec![(whole, 0, None)];
+    while let Some((item, depth, unit)) = ahead.pop() {
         let index = operations.len();
         let fail = |error: serde_json::Error| locate(script, item.get(), Some(index), &error);
         if item.get().starts_with('[') {
             if depth == DEEPEST {
-                let error = serde::de::Error::custom(format_args!(
-                    "lists are nested deeper than {DEEPEST} levels"
-                ));
-                return Err(fail(error));
+                return Err(fail(too_deep()));
             }
             let items: Vec<&RawValue> = serde_json::from_str(item.get()).map_err(fail)?;
-            ahead.extend(items.into_iter().rev().map(|item| (item, depth + 1)));
-        } else {
-            let operation = Operation::read(item).map_err(|Malformed { at, reason }| {
-                ScriptError::at(script, at, Some(index), reason)
-            });
-            operations.push(operation?);
+            let items = items.into_iter().rev();
+            ahead.extend(items.map(|item| (item, depth + 1, unit)));
+            continue;
         }
+        let fault = match Operation::read(item) {
+            Ok(operation) => {
+                operations.push(match unit {
+                    Some(unit) => operation.in_unit(unit),
+                    None => operation,
+                });
+                continue;
+            }
+            Err(fault) => fault,
+        };
+        let Malformed { at, reason } = match Batch::read(item) {
+            Some(Ok(_)) if depth == DEEPEST => return Err(fail(too_deep())),
+            Some(Ok(batch)) => {
+                ahead.push((batch.operations, depth + 1, Some(batch.unit)));
+                continue;
+            }
+            Some(Err(fault)) => fault,
+            None => fault,
+        };
+        return Err(ScriptError::at(script, at, Some(index), reason));
     }
     Ok(operations)
+}
+
+fn too_deep() -> serde_json::Error {
+    serde::de::Error::custom(format_args!(
+        "lists are nested deeper than {DEEPEST} levels"
+    ))
 }
 
 /// The error in terms of the whole text, of which `part` is the piece that was read.

@@ -7,6 +7,7 @@ mod dice;
 mod edits;
 mod late;
 mod reference;
+mod utf16;
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 #[allow(unused_imports, reason = "every test file uses its part of this room")]
-pub(crate) use self::{chooser::*, dice::*, edits::*, late::*, reference::*};
+pub(crate) use self::{chooser::*, dice::*, edits::*, late::*, reference::*, utf16::*};
 
 /// The session of every store here, so that a test can write down ids that look like the store's
 /// own.

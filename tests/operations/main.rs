@@ -14,3 +14,4 @@ mod range;
 mod refused;
 mod text;
 mod tree;
+mod utf16;

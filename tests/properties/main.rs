@@ -15,6 +15,7 @@ mod rollback;
 mod script;
 mod sound;
 mod undo;
+mod utf16;
 
 use std::time::Duration;
 

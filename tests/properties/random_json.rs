@@ -11,7 +11,7 @@ use doclock::{
     transaction::{Operation, ScriptError, TransactionError, parse_operations},
 };
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
 use crate::common::{Dice, image, spoil};
@@ -40,12 +40,15 @@ fn valid(store: &DataStore, dice: &mut Dice) -> Value {
             list.push(serde_json::to_value(generator.operation(kind)).unwrap());
         }
     }
-    Value::from(list)
+    match dice.one_in(6) {
+        true => json!({"unit": "utf16", "operations": list}),
+        false => Value::from(list),
+    }
 }
 
 /// Whatever JSON can be, often in the words of scripts.
 fn any_json(dice: &mut Dice, levels: usize) -> Value {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 14] = [
         "type",
         "payload",
         "nodeId",
@@ -58,6 +61,8 @@ fn any_json(dice: &mut Dice, levels: usize) -> Value {
         "children",
         "alias",
         "text",
+        "unit",
+        "utf16",
     ];
     let word = |dice: &mut Dice| WORDS[dice.below(WORDS.len())].to_owned();
     match dice.below(if levels > 0 { 8 } else { 6 }) {
@@ -138,10 +143,19 @@ fn script(store: &DataStore, dice: &mut Dice) -> String {
     script
 }
 
+/// Whether it is well formed, whatever the operations in it are.
+fn is_batch(fields: &Map<String, Value>) -> bool {
+    let is_unit = |unit: &Value| unit == "utf16" || unit == "scalar";
+    fields.len() == 2
+        && fields.get("unit").is_some_and(is_unit)
+        && fields.contains_key("operations")
+}
+
 /// The operation that an error is about, counted as scripts are flattened.
 fn nth(script: &Value, index: &mut usize) -> Option<Value> {
     match script {
         Value::Array(items) => items.iter().find_map(|item| nth(item, index)),
+        Value::Object(fields) if is_batch(fields) => nth(&fields["operations"], index),
         _ if *index == 0 => Some(script.clone()),
         _ => {
             *index -= 1;

@@ -10,6 +10,7 @@ mod panics;
 mod payloads;
 mod results;
 mod scripts;
+mod units;
 
 use common::store;
 use doclock::dsl::*;

@@ -35,7 +35,7 @@ use super::{
     Alias, Callback, Editor, HistoryMode, IdempotencyKey, IntoOperations, NodeOperation, NodeRef,
     Operation, TransactionError, TransactionResult,
 };
-use crate::document::{NodeSpec, Selection};
+use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
 use crate::lock::AcquireOptions;
 use crate::store::Transaction;
@@ -120,7 +120,7 @@ pub fn element(kind: impl Into<SmolStr>, children: impl IntoIterator<Item = Node
 
 /// Creates a node, with all below it, attached nowhere.
 pub fn create(node: NodeSpec) -> Operation {
-    Operation::Create { node }
+    Operation::Create { node, unit: None }
 }
 
 /// Gives every operation this node. Without operations it does nothing.
@@ -131,7 +131,36 @@ pub fn control(
     Operation::Control {
         node_id: node_id.into(),
         operations: operations.into_iter().collect(),
+        unit: None,
     }
+}
+
+/// Has all positions in texts of these operations count UTF-16 units, as JavaScript, ProseMirror,
+/// CodeMirror and the Language Server Protocol do. An operation that
+/// [has a unit](Operation::in_unit) keeps it. A position inside a surrogate pair is an error.
+///
+/// ```
+/// use doclock::{DataStore, Editor, View, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [create(text_node("text", "🦀 is a crab").with_id("t"))]).commit()?;
+/// transaction(&editor, utf16([
+///     apply_mark("bold", 0..2).on("t"),
+///     delete_text_range(3, 6).on("t"),
+///     replace_text(2, 3, ": ").on("t"),
+/// ]))
+/// .commit()?;
+/// let snapshot = editor.store().snapshot();
+/// let node = snapshot.node(&"t".into()).unwrap();
+/// assert_eq!(node.text(), &"🦀: a crab");
+/// assert_eq!(node.marks().iter().next().unwrap().range, Some(0..1), "documents count scalar values");
+/// # Ok::<(), doclock::transaction::TransactionError>(())
+/// ```
+pub fn utf16(operations: impl IntoOperations) -> Vec<Operation> {
+    let operations = operations.into_operations().into_iter();
+    operations
+        .map(|operation| operation.in_unit(TextUnit::Utf16))
+        .collect()
 }
 
 /// The node that an earlier operation of the same transaction created and
@@ -188,6 +217,7 @@ pub fn require_lease(lease: impl Into<FencingToken>) -> Operation {
 pub fn set_selection(selection: impl Into<Selection>) -> Operation {
     Operation::SetSelection {
         selection: selection.into(),
+        unit: None,
     }
 }
 

@@ -10,6 +10,7 @@ mod order;
 mod range;
 mod text;
 mod tree;
+pub(super) mod unit;
 
 use super::error::OperationError;
 use super::operation::{Child, NodeOperation, NodeRef};

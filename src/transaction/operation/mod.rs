@@ -19,15 +19,17 @@ pub use list::IntoOperations;
 pub use node::NodeOperation;
 pub use pattern::{Pattern, PatternError};
 pub use target::{Alias, Child, NodeRef, TextSpan};
-pub(super) use wire::Malformed;
+pub(super) use wire::{Batch, Malformed};
 
-use crate::document::{NodeSpec, Selection};
+use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
 
 /// One step of a transaction. Built with the functions in [`dsl`](crate::dsl).
 ///
 /// All but [`Call`](Self::Call) are data:
-/// `{"type": "insertText", "payload": {"nodeId": "1:4", "offset": 0, "text": "x"}}`.
+/// `{"type": "insertText", "payload": {"nodeId": "1:4", "offset": 0, "text": "x"}}`. Beside `type`
+/// and `payload` there may be an `alias` (see [`named`](Self::named)) and a `unit` (see
+/// [`in_unit`](Self::in_unit)).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Operation {
@@ -35,6 +37,8 @@ pub enum Operation {
     Create {
         /// The node.
         node: NodeSpec,
+        /// The unit of the ranges of its marks; scalar values for `None`.
+        unit: Option<TextUnit>,
     },
     /// Does something to a node.
     On {
@@ -42,6 +46,8 @@ pub enum Operation {
         node_id: NodeRef,
         /// What.
         operation: NodeOperation,
+        /// The unit of its positions; scalar values for `None`.
+        unit: Option<TextUnit>,
     },
     /// Does several things to one node, in order.
     Control {
@@ -49,11 +55,15 @@ pub enum Operation {
         node_id: NodeRef,
         /// What.
         operations: Vec<NodeOperation>,
+        /// The unit of their positions; scalar values for `None`.
+        unit: Option<TextUnit>,
     },
     /// Selects something.
     SetSelection {
         /// What.
         selection: Selection,
+        /// The unit of its positions; scalar values for `None`.
+        unit: Option<TextUnit>,
     },
     /// Selects nothing.
     ClearSelection,
@@ -131,6 +141,69 @@ impl Operation {
         }
     }
 
+    /// Sets the unit of all its positions in texts, unless it has one already: of offsets, ranges,
+    /// selections and the ranges of marks. Without a unit they count scalar values. In JSON it is
+    /// `"unit": "utf16"` beside `type` and `payload`. [`dsl::utf16`](crate::dsl::utf16) sets it for
+    /// a whole batch.
+    ///
+    /// A position is converted when the operation runs, in the text as it is then. The end of a
+    /// range counts in the node that it is in, the mark of a new node or of a new text in the text
+    /// that it comes with. Of a [`control`](crate::dsl::control), the unit is that of all
+    /// operations in it. An operation without such positions stays as it is: an index counts
+    /// children, and code counts scalar values.
+    ///
+    /// Only the positions of operations have a unit. Changes, events, undo, selections, and errors
+    /// other than [`EditError::Offset`](crate::document::EditError::Offset) count scalar values.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, document::TextUnit, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let insert = |offset| insert_text(offset, "-").on("t").in_unit(TextUnit::Utf16);
+    /// transaction(&editor, [create(text_node("text", "🦀🦀").with_id("t")), insert(2)]).commit()?;
+    /// assert_eq!(editor.store().snapshot().node(&"t".into()).unwrap().text(), &"🦀-🦀");
+    ///
+    /// let error = transaction(&editor, [insert(1)]).commit().unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "operation 0 (insertText on node t): \
+    ///      text of node t: offset 1 is inside a surrogate pair: the text has 5 UTF-16 units",
+    /// );
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
+    /// ```
+    #[must_use]
+    pub fn in_unit(mut self, unit: TextUnit) -> Self {
+        let mut inner = &mut self;
+        while let Self::Named { operation, .. } = inner {
+            inner = operation;
+        }
+        match inner {
+            Self::Create { unit: own, .. }
+            | Self::On { unit: own, .. }
+            | Self::Control { unit: own, .. }
+            | Self::SetSelection { unit: own, .. } => {
+                own.get_or_insert(unit);
+            }
+            Self::ClearSelection
+            | Self::IfUnchanged { .. }
+            | Self::RequireLease { .. }
+            | Self::Named { .. }
+            | Self::Call(_) => {}
+        }
+        self
+    }
+
+    /// The unit that it was given.
+    fn unit(&self) -> Option<TextUnit> {
+        match self {
+            Self::Create { unit, .. }
+            | Self::On { unit, .. }
+            | Self::Control { unit, .. }
+            | Self::SetSelection { unit, .. } => *unit,
+            _ => None,
+        }
+    }
+
     /// The operation within its names.
     fn unnamed(&self) -> &Self {
         let mut inner = self;
@@ -165,20 +238,25 @@ impl Operation {
     /// Name, payload and alias of the JSON form.
     fn parts(&self) -> Result<wire::Parts<'_>, serde_json::Error> {
         let payload = match self {
-            Self::Create { node } => serde_json::to_value(Create { node: node.clone() })?,
-            Self::On { node_id, operation } => {
-                let mut parts = operation.parts()?;
+            Self::Create { node, .. } => serde_json::to_value(Create { node: node.clone() })?,
+            Self::On {
+                node_id,
+                operation,
+                unit,
+            } => {
+                let mut parts = operation.parts()?.in_unit(*unit);
                 parts.payload[NODE_ID] = serde_json::to_value(node_id)?;
                 return Ok(parts);
             }
             Self::Control {
                 node_id,
                 operations,
+                ..
             } => serde_json::to_value(Control {
                 node_id: node_id.clone(),
                 operations: operations.clone(),
             })?,
-            Self::SetSelection { selection } => serde_json::to_value(SetSelection {
+            Self::SetSelection { selection, .. } => serde_json::to_value(SetSelection {
                 selection: selection.clone(),
             })?,
             Self::ClearSelection => Value::Object(serde_json::Map::new()),
@@ -195,7 +273,7 @@ impl Operation {
                 ));
             }
         };
-        Ok(wire::Parts::new(self.name(), payload))
+        Ok(wire::Parts::new(self.name(), payload).in_unit(self.unit()))
     }
 
     /// Reads an operation from its JSON.
@@ -205,10 +283,11 @@ impl Operation {
             return Err(envelope.unknown(Self::names()));
         }
         let mut fields = envelope.fields()?;
+        let unit = envelope.unit()?;
         let operation = match envelope.name.as_str() {
             "create" => {
                 let Create { node } = fields.read()?;
-                Self::Create { node }
+                Self::Create { node, unit }
             }
             "control" => {
                 let ReadControl {
@@ -222,11 +301,12 @@ impl Operation {
                 Self::Control {
                     node_id,
                     operations: operations.collect::<Result<_, _>>()?,
+                    unit,
                 }
             }
             "setSelection" => {
                 let SetSelection { selection } = fields.read()?;
-                Self::SetSelection { selection }
+                Self::SetSelection { selection, unit }
             }
             "clearSelection" => {
                 let ClearSelection {} = fields.read()?;
@@ -244,7 +324,11 @@ impl Operation {
                 let target = fields.split(NODE_ID);
                 let operation = NodeOperation::of_fields(&fields)?;
                 let Target { node_id } = target?.read()?;
-                Self::On { node_id, operation }
+                Self::On {
+                    node_id,
+                    operation,
+                    unit,
+                }
             }
         };
         Ok(match envelope.alias {

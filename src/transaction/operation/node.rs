@@ -15,7 +15,8 @@ use crate::document::{Attributes, Fragment, Mark, NodeSpec, value};
 ///
 /// Where characters are meant, `start` is the first (the first of the text if absent) and `end` the
 /// first that is not meant (the end of the text if absent). With an `end_node_id` the range ends in
-/// that node, which comes later in the document.
+/// that node, which comes later in the document. They count scalar values, unless the
+/// [`Operation`](super::Operation::in_unit) has another unit.
 ///
 /// In JSON: `{"type": "insertText", "payload": {"offset": 0, "text": "x"}}`.
 #[derive(

@@ -6,14 +6,15 @@
 
 use std::fmt;
 
-use serde::de::value::{MapAccessDeserializer, MapDeserializer};
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, StrDeserializer};
+use serde::de::{Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use serde_path_to_error::{Path, Segment, Track};
 use smol_str::SmolStr;
 
+use crate::document::TextUnit;
 use crate::document::value::Payload;
 use crate::json::{offset, reason};
 
@@ -25,6 +26,8 @@ pub(super) struct Parts<'a> {
     pub(super) payload: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
     alias: Option<&'a SmolStr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<TextUnit>,
 }
 
 impl<'a> Parts<'a> {
@@ -33,7 +36,12 @@ impl<'a> Parts<'a> {
             name,
             payload,
             alias: None,
+            unit: None,
         }
+    }
+
+    pub(super) fn in_unit(self, unit: Option<TextUnit>) -> Self {
+        Self { unit, ..self }
     }
 
     pub(super) fn named(self, alias: &'a SmolStr) -> Result<Self, serde_json::Error> {
@@ -87,6 +95,7 @@ pub(super) struct Envelope<'a> {
     name_at: &'a str,
     payload: Option<&'a RawValue>,
     pub(super) alias: Option<SmolStr>,
+    unit: Option<&'a RawValue>,
 }
 
 impl<'a> Envelope<'a> {
@@ -100,6 +109,8 @@ impl<'a> Envelope<'a> {
             payload: Option<&'a RawValue>,
             #[serde(default)]
             alias: Option<SmolStr>,
+            #[serde(default, borrow)]
+            unit: Option<&'a RawValue>,
         }
 
         /// Unlike an `Option`, does not take `null` for absent.
@@ -118,7 +129,24 @@ impl<'a> Envelope<'a> {
             name_at,
             payload: fields.payload,
             alias: fields.alias,
+            unit: fields.unit,
         })
+    }
+
+    /// The unit of its positions.
+    pub(super) fn unit(&self) -> Read<'a, Option<TextUnit>> {
+        let unit = self.unit.map(read_unit).transpose();
+        unit.map_err(|fault| fault.within(&self.name))
+    }
+
+    /// Checks that it has no unit, because it is within an operation that has the unit.
+    pub(super) fn without_unit(&self) -> Read<'a, ()> {
+        let Some(unit) = self.unit else {
+            return Ok(());
+        };
+        let reason = "an operation within a `control` counts in the unit of the `control`";
+        let fault = Malformed::new(unit.get(), reason).within("unit");
+        Err(fault.within(&self.name))
     }
 
     /// The error for a name that is none of an operation's.
@@ -159,6 +187,50 @@ impl<'a> Envelope<'a> {
             fields.list.push(Field { name, key, value });
         }
         Ok(fields)
+    }
+}
+
+fn read_unit(unit: &RawValue) -> Read<'_, TextUnit> {
+    let unit = unit.get();
+    let name: Result<String, _> = serde_json::from_str(unit);
+    let name = name.map_err(|error| Malformed::of(unit, &error).within("unit"))?;
+    let name: StrDeserializer<'_, serde_json::Error> = name.as_str().into_deserializer();
+    TextUnit::deserialize(name).map_err(|error| Malformed::new(unit, reason(&error)).within("unit"))
+}
+
+/// Operations with one unit for all of them, which are still text: `{"unit": …, "operations": …}`.
+pub(in crate::transaction) struct Batch<'a> {
+    pub(in crate::transaction) unit: TextUnit,
+    pub(in crate::transaction) operations: &'a RawValue,
+}
+
+impl<'a> Batch<'a> {
+    /// Reads a batch; `None` for what is none, because it has no `operations` or is an operation.
+    pub(in crate::transaction) fn read(text: &'a RawValue) -> Option<Read<'a, Self>> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Fields<'a> {
+            #[serde(borrow)]
+            unit: &'a RawValue,
+            #[serde(borrow)]
+            operations: &'a RawValue,
+        }
+
+        let text = text.get();
+        match serde_json::from_str(text) {
+            Ok(Fields { unit, operations }) => {
+                Some(read_unit(unit).map(|unit| Self { unit, operations }))
+            }
+            Err(error) => {
+                let Entries(entries) = serde_json::from_str(text).ok()?;
+                let has = |name: &str| {
+                    let mut keys = entries.iter().map(|(key, _)| key.get());
+                    keys.any(|key| serde_json::from_str::<String>(key).is_ok_and(|key| key == name))
+                };
+                let is_batch = has("operations") && !has("type");
+                is_batch.then(|| Err(Malformed::of(text, &error)))
+            }
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use doclock::dsl::*;
 use doclock::{
     NodeId, Transaction, View,
+    document::TextUnit,
     transaction::{Operation, TransactionError},
 };
 use proptest::prelude::*;
@@ -105,6 +106,10 @@ impl<'a, V: View> Generator<'a, V> {
                 let operation = self.on(kind, &id);
                 operation.on(self.reference(&id))
             }
+        };
+        let operation = match self.dice.one_in(8) {
+            true => operation.in_unit(TextUnit::Utf16),
+            false => operation,
         };
         // Later operations say the name, whether it was given or not.
         match self.dice.one_in(10) {

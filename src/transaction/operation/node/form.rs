@@ -21,7 +21,11 @@ impl NodeOperation {
         let node_id = node_id.into();
         match self {
             Self::Named { alias, operation } => operation.on(node_id).named(alias),
-            operation => Operation::On { node_id, operation },
+            operation => Operation::On {
+                node_id,
+                operation,
+                unit: None,
+            },
         }
     }
 
@@ -78,6 +82,7 @@ impl NodeOperation {
         if !Self::NAMES.contains(&envelope.name.as_str()) {
             return Err(envelope.unknown(Self::NAMES.iter().copied()));
         }
+        envelope.without_unit()?;
         let operation = Self::of_fields(&envelope.fields()?)?;
         Ok(match envelope.alias {
             Some(alias) => operation.named(alias),
