@@ -198,6 +198,12 @@ impl From<String> for OwnerId {
     }
 }
 
+impl From<&String> for OwnerId {
+    fn from(owner: &String) -> Self {
+        owner.as_str().into()
+    }
+}
+
 impl From<&OwnerId> for OwnerId {
     #[inline]
     fn from(owner: &OwnerId) -> Self {
@@ -327,6 +333,12 @@ impl From<&str> for NodeId {
 
 impl From<String> for NodeId {
     fn from(text: String) -> Self {
+        text.as_str().into()
+    }
+}
+
+impl From<&String> for NodeId {
+    fn from(text: &String) -> Self {
         text.as_str().into()
     }
 }

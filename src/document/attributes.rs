@@ -33,6 +33,31 @@ pub struct Attributes(Option<Arc<Vec<(SmolStr, Value)>>>);
 
 impl Eq for Attributes {}
 
+/// The pairs of a list, in order.
+type PairIter<'a> = std::iter::Map<
+    std::slice::Iter<'a, (SmolStr, Value)>,
+    fn(&(SmolStr, Value)) -> (&SmolStr, &Value),
+>;
+
+/// Names and values in the order of the names.
+///
+/// ```
+/// use doclock::document::Attributes;
+///
+/// for (name, value) in &Attributes::from_iter([("level", 2.into())]) {
+///     assert_eq!((name.as_str(), value), ("level", &2.into()));
+/// }
+/// ```
+impl<'a> IntoIterator for &'a Attributes {
+    type Item = (&'a SmolStr, &'a Value);
+    type IntoIter = PairIter<'a>;
+
+    fn into_iter(self) -> PairIter<'a> {
+        let pairs: &[(SmolStr, Value)] = self.0.as_ref().map_or(&[], |pairs| pairs.as_slice());
+        pairs.iter().map(|(name, value)| (name, value))
+    }
+}
+
 impl Attributes {
     /// The largest number of arrays and objects in one another in a value: 100. A number or a
     /// string has no level, `[]` has one, `[{}]` has two.
@@ -60,8 +85,7 @@ impl Attributes {
 
     /// Names and values in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&SmolStr, &Value)> {
-        let pairs = self.0.iter().flat_map(|pairs| pairs.iter());
-        pairs.map(|(key, value)| (key, value))
+        self.into_iter()
     }
 
     /// Some order, the same for equal attributes.

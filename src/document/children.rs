@@ -299,6 +299,29 @@ impl List {
     }
 }
 
+/// From first to last.
+///
+/// ```
+/// use doclock::document::NodeSpec;
+/// use doclock::{DataStore, View};
+///
+/// let mut transaction = DataStore::new().begin("ann")?;
+/// let list = NodeSpec::new("list").with_children([NodeSpec::new("item"), NodeSpec::new("item")]);
+/// let list = transaction.create(list)?;
+/// for item in transaction.node(&list).unwrap().children() {
+///     assert_eq!(transaction.parent(item), Some(&list));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<'c> IntoIterator for &'c Children {
+    type Item = &'c NodeId;
+    type IntoIter = Box<dyn DoubleEndedIterator<Item = &'c NodeId> + 'c>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
+
 impl Children {
     fn new(list: Option<List>) -> Self {
         Self(list.map(Arc::new))

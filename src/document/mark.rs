@@ -305,7 +305,7 @@ impl Marks {
 
     /// The marks in order.
     pub fn iter(&self) -> impl Iterator<Item = &Mark> {
-        self.0.iter().flat_map(|marks| marks.iter())
+        self.as_slice().iter()
     }
 
     /// How many there are.
@@ -328,6 +328,29 @@ impl Marks {
             start < end && end <= len && before.is_none_or(|before| before < start)
         });
         alone && marks.is_sorted_by(|one, other| Mark::order(one, other).is_le())
+    }
+}
+
+/// In order.
+///
+/// ```
+/// use doclock::document::{Mark, NodeSpec};
+/// use doclock::{DataStore, View};
+///
+/// let mut transaction = DataStore::new().begin("ann")?;
+/// let text = NodeSpec::new("text").with_text("Hello").with_marks([Mark::new("bold", 0..2)]);
+/// let id = transaction.create(text)?;
+/// for mark in transaction.node(&id).unwrap().marks() {
+///     assert_eq!(mark.kind, "bold");
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<'m> IntoIterator for &'m Marks {
+    type Item = &'m Mark;
+    type IntoIter = std::slice::Iter<'m, Mark>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.as_slice().iter()
     }
 }
 

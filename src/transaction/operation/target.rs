@@ -95,6 +95,12 @@ impl From<String> for NodeRef {
     }
 }
 
+impl From<&String> for NodeRef {
+    fn from(id: &String) -> Self {
+        Self::Id(id.into())
+    }
+}
+
 /// A child to be attached: a new node, or one that exists. In JSON an object with a type, or a
 /// [`NodeRef`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
