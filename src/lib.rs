@@ -79,6 +79,8 @@
 //! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are
 //! checked, `docs/performance.md` what it costs.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 // The generator of operations in `tests` names the crate.
 #[cfg(all(test, not(loom)))]
 extern crate self as doclock;
@@ -98,6 +100,7 @@ pub mod inbox;
 mod json;
 pub mod lock;
 #[cfg(feature = "markdown")]
+#[cfg_attr(docsrs, doc(cfg(feature = "markdown")))]
 pub mod markdown;
 pub mod prelude;
 mod queue;

@@ -1,6 +1,8 @@
 //! That the pages say what there is.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 use doclock::{
     document::{Limit, Limits},
@@ -37,4 +39,24 @@ fn the_table_of_limits_has_every_limit_and_its_default() {
     let limits = Limits::new();
     let known = Limit::ALL.map(|limit| (limit.name().to_owned(), limits.most(limit)));
     assert_eq!(rows.collect::<BTreeSet<_>>(), BTreeSet::from(known));
+}
+
+/// A page whose code is not run promises what may not be there.
+#[test]
+fn every_page_with_code_is_run_as_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let run = fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let pages = fs::read_dir(root.join("docs")).unwrap();
+    let pages = pages.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
+    let mut seen = 0;
+    for page in pages.chain(["README.md".to_owned(), "CONTRIBUTING.md".to_owned()]) {
+        let Ok(text) = fs::read_to_string(root.join(&page)) else {
+            continue;
+        };
+        if text.contains("```rust") {
+            seen += 1;
+            assert!(run.contains(&format!("\"../{page}\"")), "{page}");
+        }
+    }
+    assert!(seen > 10, "{seen}");
 }

@@ -134,9 +134,69 @@ impl NodeSpec {
         }
     }
 
-    /// The type of the top.
-    pub(crate) fn kind(&self) -> &str {
-        self.nodes.back().map_or("", |top| &top.kind)
+    /// Returns the type of the node.
+    ///
+    /// ```
+    /// use doclock::document::{Mark, NodeSpec};
+    ///
+    /// let text = NodeSpec::new("text").with_id("t").with_text("Hello");
+    /// let text = text.with_marks([Mark::new("bold", 0..2)]);
+    /// assert_eq!((text.kind(), text.id()), ("text", Some(&"t".into())));
+    /// assert_eq!((text.text(), text.marks().len()), (&"Hello".into(), 1));
+    ///
+    /// let page = NodeSpec::new("page").with_attributes([("lang", "en".into())]);
+    /// let page = page.with_children([text.clone(), NodeSpec::new("rule")]);
+    /// assert_eq!(page.attributes().get("lang"), Some(&"en".into()));
+    /// assert_eq!(page.into_children(), [text, NodeSpec::new("rule")]);
+    /// ```
+    pub fn kind(&self) -> &str {
+        &self.top().kind
+    }
+
+    /// Returns the id that was given to the node.
+    pub fn id(&self) -> Option<&NodeId> {
+        self.top().id.as_ref()
+    }
+
+    /// Returns the attributes of the node.
+    pub fn attributes(&self) -> &Attributes {
+        &self.top().attributes
+    }
+
+    /// Returns the text of the node.
+    pub fn text(&self) -> &Text {
+        &self.top().text
+    }
+
+    /// Returns the marks of the node's text, as they were given: in no order, and some perhaps over
+    /// the same characters.
+    pub fn marks(&self) -> &[Mark] {
+        &self.top().marks
+    }
+
+    /// Returns the children of the node, each with its subtree. Takes time in proportion to the
+    /// number of nodes.
+    pub fn into_children(mut self) -> Vec<Self> {
+        let mut children = Vec::with_capacity(self.top().children);
+        self.nodes.pop_back();
+        while !self.nodes.is_empty() {
+            // Each node comes after its subtree: the last child begins where all are accounted for.
+            let (mut start, mut missing) = (self.nodes.len(), 1);
+            while missing > 0 {
+                start -= 1;
+                missing += self.nodes[start].children;
+                missing -= 1;
+            }
+            children.push(Self {
+                nodes: self.nodes.split_off(start),
+            });
+        }
+        children.reverse();
+        children
+    }
+
+    fn top(&self) -> &SpecNode {
+        self.nodes.back().expect("a spec has its top")
     }
 
     /// The same nodes, for the store to give them ids of its own.
