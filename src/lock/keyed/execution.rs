@@ -70,7 +70,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     ///         })
     ///     });
     ///     has_begun.wait();
-    ///     // Somebody refreshes this token already.
+    ///     // Another thread already refreshes this token.
     ///     let refresh = tokens.current_execution("service").expect("it may not end yet");
     ///     may_end.wait();
     ///     assert_eq!(refresh.join()?, 4711);

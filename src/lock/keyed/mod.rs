@@ -200,7 +200,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// let caches: KeyedLock<String> = KeyedLock::new();
     /// caches.execute_exclusive("prices", || {
-    ///     // Somebody refreshes the cache already.
+    ///     // Another thread already refreshes the cache.
     ///     let refused = std::thread::scope(|threads| {
     ///         let other = || caches.execute_exclusive_with("prices", "ann", AcquireOptions::new().no_wait(), || ());
     ///         threads.spawn(other).join().unwrap()
