@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 /// The priority of a request.
 ///
-/// Requests of one priority are granted in FIFO order. At each level, a request may be granted
-/// before earlier requests of the level below, but it overtakes only a bounded number of them. So a
-/// request of low priority is granted in the end, whatever else arrives.
+/// Requests of one priority are granted in FIFO order. A request may be granted before earlier
+/// requests of a lower priority, but only a bounded number of requests overtakes each of them, for
+/// each level between the two. So a request of low priority is granted in the end, whatever else
+/// arrives.
 ///
 /// ```
 /// use doclock::lock::Priority;
@@ -24,7 +25,7 @@ pub enum Priority {
     /// The default.
     #[default]
     Normal,
-    /// Work that a user is waiting for.
+    /// Work that a user watches.
     High,
 }
 

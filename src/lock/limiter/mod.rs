@@ -74,7 +74,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// - A heavy call at the head of its queue blocks the calls behind it, even lighter ones. So it
 ///   waits only for calls that came before it, and for no later call to its key.
 /// - Keys that compete for the global limit are served in turns, one call each. The limiter waits
-///   for the key whose turn it is. So between two grants to a key that waits for the global limit
+///   for the next key in turn. So between two grants to a key that waits for the global limit
 ///   alone, each other key gets at most one grant. While a key waits for its turns, a call at
 ///   position `p` of its queue sees at most `p` grants to each other key.
 ///
