@@ -11,8 +11,8 @@ use crate::sync::AtomicU64;
 ///
 /// | bits | meaning |
 /// |---|---|
-/// | all zero | nobody holds |
-/// | 0 | *pinned*: the hold ends under the mutex, because somebody waits, looks or measures |
+/// | all zero | the lock is free |
+/// | 0 | *pinned*: the hold ends under the mutex, because a request waits, a thread looks, or it is measured |
 /// | 1 | a transaction holds, which alone may end the hold |
 /// | 2.. | the number of the holder's request, never zero |
 ///
