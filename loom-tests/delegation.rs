@@ -114,7 +114,11 @@ fn delegation_stops_at_a_guard_in_mid_line() {
                 [("guard", _), ..] => "guard first",
                 [.., ("guard", _)] => "guard last",
                 [(first, by), (second, with), ("guard", _), (third, last)] => {
-                    assert_eq!((by, last), (first, third), "nobody executes past a guard");
+                    assert_eq!(
+                        (by, last),
+                        (first, third),
+                        "no thread executes past a guard"
+                    );
                     match with == second {
                         true => "guard after a list",
                         false => "guard after a delegated list",
@@ -125,7 +129,7 @@ fn delegation_stops_at_a_guard_in_mid_line() {
         });
 }
 
-/// Submits `a`, which starts other requests while it runs and continues when `waiting` of them
+/// Submits `a`, which starts other requests while it runs and continues when `of` requests
 /// wait.
 fn in_front<T: Send + 'static>(
     site: &Site,

@@ -144,7 +144,7 @@ fn keyed_cancel_against_hand_over_and_eviction() {
         at_rest(&lock, 2 + u64::from(outcome.is_ok()));
         assert!(
             format!("{token:?}").contains("waiting: 0"),
-            "the token keeps nobody"
+            "the token keeps no request"
         );
         run.note(match outcome {
             Ok(_) => "granted",
@@ -271,7 +271,7 @@ fn keyed_waiting_for_all_against_those_who_come_and_go() {
 #[test]
 fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
     let model = Model::new("keyed: waiting for all against one who comes later", 5)
-        .reaches(["nobody came"])
+        .reaches(["no task came"])
         .reaches_by("waiter", "one came later");
     model.check(|run| {
         let lock = Lock::new();
@@ -292,7 +292,7 @@ fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
         assert_eq!(executing.join().unwrap(), Ok(7));
         run.note(match later {
             Some(_) => "one came later",
-            None => "nobody came",
+            None => "no task came",
         });
         drop(later);
         at_rest(&lock, 2 + u64::from(waits));

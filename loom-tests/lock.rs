@@ -78,14 +78,14 @@ fn exclusion(run: &Run, contenders: u64) {
 /// Creates a model of which each execution calls [`note_exclusion`].
 pub(crate) fn exclusion_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
     Model::new(name, bound)
-        .reaches(["nobody comes while it is held"])
+        .reaches(["no request while it is held"])
         .reaches_by("other", "another comes while it is held")
 }
 
 /// Notes whether other requests came while one contender held the lock.
 pub(crate) fn note_exclusion(run: &Run, came: usize) {
     run.note(match came {
-        0 => "nobody comes while it is held",
+        0 => "no request while it is held",
         _ => "another comes while it is held",
     });
 }
@@ -244,7 +244,7 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
     );
     assert!(
         format!("{token:?}").contains("waiting: 0"),
-        "the token keeps nobody"
+        "the token keeps no request"
     );
 }
 

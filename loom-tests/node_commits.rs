@@ -130,7 +130,7 @@ fn node_commits_beside_one_of_the_whole() {
         let mut whole = store.begin("c").unwrap();
         let found = look(&store);
         append(&mut whole, "one", "c");
-        assert_eq!(look(&store), found, "nobody publishes beside it");
+        assert_eq!(look(&store), found, "no transaction publishes beside it");
         whole.commit().unwrap();
         let others: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
         assert!(others.iter().all(|published| *published));

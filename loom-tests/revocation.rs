@@ -228,7 +228,7 @@ fn is_revoked(outcome: &Outcome) -> bool {
 #[test]
 fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() {
     let model = Model::new("hold limit against delegation", 2)
-        .reaches(["nobody revoked"])
+        .reaches(["no revocation"])
         .reaches_by("timer", "revoked in its own thread")
         .reaches_by("timer", "revoked in another's")
         .reaches_by("timer", "none after it in that thread");
@@ -248,7 +248,7 @@ fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() 
         let revoked = revoked.next().map(|(name, _)| *name);
         assert_eq!(stats.total_revocations, u64::from(revoked.is_some()));
         let Some(revoked) = revoked else {
-            run.note("nobody revoked");
+            run.note("no revocation");
             return;
         };
         let by = site.executor(revoked).unwrap();
@@ -290,7 +290,7 @@ fn revocation_is_done_by_those_who_wait() {
             .into_iter()
             .for_each(|waiter| waiter.join().unwrap());
         if moved {
-            assert!(release_id(&store, held), "nobody released it");
+            assert!(release_id(&store, held), "no thread released it");
             run.note("revoked");
         }
         at_rest(&store.lock_stats());

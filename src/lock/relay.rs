@@ -77,7 +77,7 @@ pub(super) mod tests {
 
     impl Waiting for Waiter {
         fn asker(&self) -> Asker<'_> {
-            unreachable!("nobody asks for it")
+            unreachable!("no test calls it")
         }
 
         fn is_errand(&self) -> bool {

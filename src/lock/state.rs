@@ -235,10 +235,7 @@ impl State {
             self.recorder().releases += 1;
         } else {
             let taken = self.queue.try_take(&Part::Whole);
-            debug_assert!(
-                taken,
-                "nobody holds, but somebody waits (queue, invariant 2)"
-            );
+            debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
         }
         let scope = scope();
         if scope.is_some() || self.holder.scope.is_some() {
@@ -426,7 +423,7 @@ impl State {
 
     fn holder_info(&self, now: Timestamp) -> LockInfo {
         self.current(now)
-            .expect("somebody holds while anybody waits (queue, invariant 2)")
+            .expect("the lock is held while a request waits (queue, invariant 2)")
     }
 
     pub(super) fn queue_length(&self) -> usize {

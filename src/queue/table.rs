@@ -408,7 +408,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             && let Some(circle) = self.circle(party)
         {
             let served = self.withdraw(party);
-            debug_assert!(served.is_empty(), "it has just asked, and delayed nobody");
+            debug_assert!(served.is_empty(), "it has just asked, and delayed no party");
             return Asked::Refused(circle);
         }
         Asked::Waits
@@ -430,7 +430,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         }
         for part in asks.parts {
             let Some(entry) = self.entries.get_mut(&part.key) else {
-                debug_assert!(false, "an entry lives as long as anybody waits for it");
+                debug_assert!(false, "an entry lives while a request waits for it");
                 continue;
             };
             match part.state {
@@ -467,11 +467,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         };
         while let Some(Wish { party, part, .. }) = entry.next() {
             let Some(account) = self.parties.get_mut(&party) else {
-                debug_assert!(false, "whoever waits has an account");
+                debug_assert!(false, "a waiting party has an account");
                 continue;
             };
             let Some(asks) = &mut account.asks else {
-                debug_assert!(false, "whoever is granted something has asked for it");
+                debug_assert!(false, "a grant follows a request");
                 continue;
             };
             asks.missing -= 1;

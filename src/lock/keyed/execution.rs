@@ -102,7 +102,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
             Outcome::Failed(error) => Err(ExecutionError::Lock(*error)),
             Outcome::Panicked(panic) => panic.resume(),
             Outcome::Granted(_) => {
-                debug_assert!(false, "whoever joins asks for no grant");
+                debug_assert!(false, "a join requests no grant");
                 Err(ExecutionError::Abandoned { id, owner })
             }
         }

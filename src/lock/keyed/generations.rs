@@ -47,7 +47,7 @@ impl Generations {
     fn leave_past(&mut self, generation: u64) -> bool {
         let past = self.past.get_or_insert_default();
         let Ok(at) = past.binary_search_by_key(&generation, |&(number, _)| number) else {
-            debug_assert!(false, "somebody goes who is not there");
+            debug_assert!(false, "a request leaves twice");
             return false;
         };
         if let Some((_, left)) = past.get_mut(at)
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(there.close(), None);
         let (a, b) = (there.arrive(), there.arrive());
         let first = there.close().unwrap();
-        assert_eq!(there.close(), Some(first), "nobody came in between");
+        assert_eq!(there.close(), Some(first), "no request came in between");
         let c = there.arrive();
         assert!(c > first && a == first);
         let second = there.close().unwrap();

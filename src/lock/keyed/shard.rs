@@ -106,7 +106,7 @@ impl<K, V> Shard<K, V> {
         Box::new(Holder::nobody())
     }
 
-    // --- Asking ---
+    // --- Requests ---
 
     /// Grants an idle key to the request, and takes the copy of the key. For an active key, returns
     /// a handle to its queue.

@@ -109,7 +109,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         self.keys.add_own(key, hash, limit, own);
     }
 
-    // --- Asking ---
+    // --- Requests ---
 
     /// Returns the most slots that a call may take: the lowest limit.
     pub(super) fn most(&self, name: Name<'_, K>) -> usize {
@@ -162,7 +162,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
         let (key, state) = self.keys.add(key.take(), hash);
         let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
-        debug_assert!(taken, "it fits both limits, and nobody waits");
+        debug_assert!(taken, "it fits both limits, and no call waits");
         let began = self.others.begin(clock);
         Some(Granted { key, weight, began })
     }
@@ -316,7 +316,7 @@ impl<K: Clone + Eq, T> State<K, T> {
     fn serve(&mut self, now: Timestamp, next: &mut Next<K, T>) {
         while let Some(id) = self.turns.next() {
             let Some(state) = self.keys.get_mut(id) else {
-                debug_assert!(false, "a key is kept while somebody waits for it");
+                debug_assert!(false, "a key is kept while a call waits for it");
                 continue;
             };
             state.turn = None;

@@ -24,7 +24,7 @@ pub(in crate::lock) enum AskedNodes {
 }
 
 impl State {
-    // --- Asking ---
+    // --- Requests ---
 
     /// Downgrades a holder that is alone and requested nodes only to its nodes.
     pub(in crate::lock) fn narrow(&mut self, tree: &dyn Tree) {
@@ -177,7 +177,7 @@ impl State {
             return None;
         }
         let asked = nodes.table.ask(number, set);
-        debug_assert_eq!(asked, Asked::Granted, "nobody is in the way");
+        debug_assert_eq!(asked, Asked::Granted, "no lock is in the way");
         Some(self.grant_member(number, now.at, now))
     }
 
@@ -219,7 +219,7 @@ impl State {
             Asked::Granted => true,
             Asked::Waits => false,
             Asked::Refused(_) => {
-                debug_assert!(false, "nobody waits for a party that has nothing (table)");
+                debug_assert!(false, "no party waits for one that has nothing (table)");
                 false
             }
         }

@@ -176,7 +176,7 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
         prop_assert_eq!(
             !table.blockers(party).is_empty(),
             waits,
-            "{} waits for somebody",
+            "{} waits for another",
             party
         );
     }
