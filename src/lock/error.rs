@@ -181,7 +181,7 @@ codes! { CancelEvidence {
     };
 }}
 
-/// The error of a release. Nothing changed.
+/// The error of a failed release. The lock is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {

@@ -351,8 +351,8 @@ impl FifoLock {
         waiting
     }
 
-    /// Returns the holder and the waiters as text for a person, for example when a program hangs.
-    /// The lock stays usable meanwhile, however long the queue is.
+    /// Returns the holder and the waiters, for a person to read when a program hangs. The lock
+    /// stays usable meanwhile, however long the queue is.
     pub fn lock_dump(&self) -> LockDump {
         let (holder, first) = self.0.step(|state, now| {
             let holder = state.current(now.at);

@@ -129,8 +129,8 @@ impl Claim {
     }
 }
 
-/// Work under a lock. If it is for any thread, the holder of the lock can run it at the head of the
-/// queue.
+/// Work under a lock. If it is for any thread, the holder of the lock can run it when its turn
+/// comes.
 pub(crate) trait Errand: Send + 'static {
     /// The result of the work.
     type Reply: Send + 'static;

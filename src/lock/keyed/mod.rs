@@ -45,7 +45,7 @@ use shared::{Shared, Standing};
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
 /// the same time.
 ///
-/// The calling thread executes its task at the head of the queue. So the task may borrow local
+/// The calling thread executes its task once the key is granted. So the task may borrow local
 /// data, and its result or panic belongs to the caller. A key needs no registration: it exists only
 /// while a task of it is executed, waits or has reserved a turn. `K` is the type of the keys, `V`
 /// the result of the tasks.
@@ -325,7 +325,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     }
 
     /// Returns the task that is executed for a key, so that a caller can share its result. `None`
-    /// when the key is idle. A reserved turn at the head of the queue counts as executed.
+    /// when the key is idle. A reserved turn that was granted counts as executed.
     ///
     /// The returned [`Execution`] is of the task that holds the key now. If the task ends
     /// meanwhile, the [`Execution`] still gets its result. [`Execution::join`] has the example.

@@ -29,9 +29,9 @@ impl KeyedOptions {
         Self::default()
     }
 
-    /// Sets the timeout of requests and joins that set none. Zero: they do not wait. `None`: they
-    /// wait without limit. There is no timeout by default: a task that is passed to the lock is
-    /// executed, however many are ahead.
+    /// Sets the timeout of all waits on this lock that set none. Zero: they do not wait. `None`:
+    /// they wait without limit. There is no timeout by default: a task that is passed to the lock
+    /// is executed, however many are ahead.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
