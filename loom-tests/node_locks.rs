@@ -247,7 +247,7 @@ fn node_locks_and_the_whole_exclude_each_other() {
         .reaches_by("whole", "whole last");
     model.check(|run| {
         let (store, place, gone) = (patient(), Place::default(), Gone::default());
-        // Each on its own node, so that only the lock on the whole blocks them.
+        // Each on its own node, so that only the document lock blocks them.
         let nodes = ["b", "c"].map(|owner| {
             let (place, gone) = (place.clone(), gone.clone());
             spawn(&store, move |store| {
@@ -284,7 +284,7 @@ fn node_locks_and_the_whole_exclude_each_other() {
     });
 }
 
-/// A holder of nodes beside it does not keep it from going before the whole.
+/// A holder of nodes beside it does not keep it from going before the whole lock.
 #[test]
 fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
     let model = Model::new("nodes: priority against the whole", 3)

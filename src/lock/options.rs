@@ -14,7 +14,7 @@ use crate::queue::Priority;
 use crate::sync::thread_number;
 use crate::time::Clock;
 
-/// Options of one request: its timeout, its queue bound, its cancel token, its priority.
+/// Options of one request, such as its timeout, queue bound, cancel token, label and priority.
 ///
 /// ```
 /// use doclock::{DataStore, lock::AcquireOptions};

@@ -180,7 +180,7 @@ impl State {
         }
     }
 
-    /// Returns the metrics of requests for the whole, or of requests for nodes.
+    /// Returns the metrics of requests for the whole lock, or of requests for nodes.
     pub(super) fn recorder_of(&mut self, part: Part) -> &mut Recorder {
         match part {
             Part::Whole => &mut self.figures,
@@ -285,7 +285,7 @@ impl State {
     }
 
     /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
-    /// first for the whole.
+    /// first for the whole lock.
     fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
         let (number, since, request) = loop {
             let mut waiter = self.queue.next()?;

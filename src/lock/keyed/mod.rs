@@ -395,7 +395,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///
     /// [`LockError`]. Beside the errors there: the call was not allowed to wait, or was cancelled.
     /// A timeout names the holder of the key whose task came first among the remaining tasks. Its
-    /// queue position counts the remaining tasks of that key and of the same shard.
+    /// queue position is the number of remaining tasks in the same part of the table.
     #[track_caller]
     pub fn wait_for_all_existing_tasks_with(
         &self,

@@ -95,8 +95,8 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 ///
 /// A call that is cancelled while it waits leaves its queue and never runs; the order of the others
 /// stays the same. If a grant and a cancellation or a timeout race, the grant wins: the call runs,
-/// and its signal reports a cancellation. Clones are handles of the same limiter. Waiting calls and
-/// permits keep it alive.
+/// and its signal reports whether it was cancelled. Clones are handles of the same limiter. Waiting
+/// calls and permits keep it alive.
 ///
 /// ```
 /// use doclock::lock::limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions};

@@ -9,7 +9,7 @@ pub(super) struct Waiter {
     pub(super) number: u64,
     pub(super) since: Timestamp,
     pub(super) request: Arc<dyn Waiting>,
-    /// The requested nodes; `None` for the whole.
+    /// The requested nodes; `None` for the whole lock.
     pub(super) nodes: Option<Box<NodeSet>>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Stood {
     pub(super) part: Part,
     pub(super) since: Timestamp,
     pub(super) place: usize,
-    /// The holder that it waits for, if not the holder of the whole.
+    /// The holder that it waits for, if not the holder of the whole lock.
     pub(super) holder: Option<LockInfo>,
     pub(super) node: Option<NodeWait>,
     pub(super) ahead: Vec<QueueEntry>,

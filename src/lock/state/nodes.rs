@@ -3,9 +3,9 @@
 //! Invariants, beside those of the table:
 //!
 //! 1. A member has a share of the lock from its admission to its end, so a request for the whole
-//!    waits for it.
-//! 2. A holder of the whole with a scope is alone. No request for nodes waits in the queue while it
-//!    holds: the first one downgrades it.
+//!    lock waits for it.
+//! 2. A holder of the whole lock with a scope is alone. No request for nodes waits in the queue
+//!    while it holds: the first one downgrades it.
 //! 3. A member waits for nodes if and only if the table says so.
 
 mod looking;
@@ -86,7 +86,7 @@ impl State {
         }
         if !admitted {
             let stand = self.join_line(request, how.priority, Some(Box::new(set)), now.at);
-            // It may be ahead of all requests for the whole.
+            // It may be ahead of all requests for the whole lock.
             let next = self.grant_next(now, None);
             self.outbox.extend(next);
             return Ok(AskedNodes::Waits(stand));
@@ -438,7 +438,7 @@ impl State {
     // --- The limit on holding ---
 
     /// Returns the members that delay any request, each with its deadline under the hold limit, and
-    /// whether it publishes. A request that waits for the whole is delayed by all members.
+    /// whether it publishes. A request that waits for the whole lock is delayed by all members.
     pub(super) fn delaying(&self) -> Vec<(Party, Option<Deadline>, bool)> {
         let Some(nodes) = &self.nodes else {
             return Vec::new();

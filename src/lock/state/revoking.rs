@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// Whether a grant is still held, of the whole or of nodes.
+    /// Whether a grant is still held, of the whole lock or of nodes.
     pub(in crate::lock) fn is_granted(&mut self, id: LockId) -> bool {
         self.holder_of(id).is_some() || self.is_member(id)
     }
