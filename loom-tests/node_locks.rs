@@ -284,7 +284,7 @@ fn node_locks_and_the_whole_exclude_each_other() {
     });
 }
 
-/// A holder of nodes beside it does not keep it from going before the whole lock.
+/// A holder of nodes beside it does not keep it from going before a request for the whole lock.
 #[test]
 fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
     let model = Model::new("nodes: priority against the whole", 3)
