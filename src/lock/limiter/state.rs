@@ -5,8 +5,8 @@
 //!
 //! Invariants, whenever the mutex is free:
 //!
-//! 1. The slots granted to a key never exceed its limit at that moment, and the slots of all keys
-//!    together never exceed the global limit.
+//! 1. A grant leaves the taken slots of its key within the limit at that moment. The slots of all
+//!    keys together never exceed the global limit.
 //! 2. Of one key, calls are granted in the order in which they joined.
 //! 3. A key is in the queue of keys if and only if a call waits for it and the head of its queue
 //!    fits its own limit. Its demand there is that of the head.
