@@ -1,4 +1,4 @@
-//! Races between lists of operations that others execute, and whatever else may become of them.
+//! Races between operation batches that other threads execute, and their other outcomes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ fn plain() -> AcquireOptions {
     AcquireOptions::new()
 }
 
-/// Three lists, of which one, `b`, is withdrawn by an actor.
+/// Runs three batches, of which an actor withdraws `b`.
 fn withdrawal(
     run: &Run,
     options: AcquireOptions,
@@ -114,7 +114,11 @@ fn delegation_stops_at_a_guard_in_mid_line() {
                 [("guard", _), ..] => "guard first",
                 [.., ("guard", _)] => "guard last",
                 [(first, by), (second, with), ("guard", _), (third, last)] => {
-                    assert_eq!((by, last), (first, third), "nobody executes past a guard");
+                    assert_eq!(
+                        (by, last),
+                        (first, third),
+                        "no thread executes past a guard"
+                    );
                     match with == second {
                         true => "guard after a list",
                         false => "guard after a delegated list",
@@ -125,7 +129,8 @@ fn delegation_stops_at_a_guard_in_mid_line() {
         });
 }
 
-/// Submits `a`, which starts others in its turn and goes on when so many wait.
+/// Submits `a`, which starts other requests while it runs and continues when `of` requests
+/// wait.
 fn in_front<T: Send + 'static>(
     site: &Site,
     of: usize,
@@ -135,7 +140,7 @@ fn in_front<T: Send + 'static>(
     in_front_and(site, of, options, start, site.operation("a"))
 }
 
-/// As [`in_front`], and does that then.
+/// Submits `a` as [`in_front`] does, and runs `then` after that.
 fn in_front_and<T: Send + 'static>(
     site: &Site,
     of: usize,
@@ -156,7 +161,7 @@ fn in_front_and<T: Send + 'static>(
     (outcome, started())
 }
 
-/// What is done once, in whatever thread, and how to get at what came of it.
+/// Returns code that runs once, in whichever thread, and a handle to its result.
 fn once<T: Send + 'static>(
     code: impl FnOnce() -> T + Send + 'static,
 ) -> (impl Fn() + Send + Sync + 'static, impl FnOnce() -> T) {
@@ -206,7 +211,7 @@ fn delegation_a_panic_of_an_operation_is_told_to_its_submitter_alone() {
         });
 }
 
-/// Panics when it is dropped, which is when the transaction is over and its submitter goes on.
+/// Panics when it is dropped, which is when the transaction is over and its submitter continues.
 struct Burst;
 
 impl Drop for Burst {
@@ -251,7 +256,7 @@ fn delegation_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
             at_rest(&stats);
             assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
             let count = outcomes.len() as u64;
-            // What `b` did stays.
+            // The effect of `b` stays.
             assert_eq!(
                 (stats.total_acquisitions, site.store.version()),
                 (count + 1, count + 1)
@@ -265,8 +270,8 @@ fn delegation_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
         });
 }
 
-/// Three lists that wait while `a` is executed: whose thread executes which, by their places in
-/// line.
+/// Runs three batches that wait while `a` is executed: which thread executes which batch, by queue
+/// position.
 fn who_executes(run: &Run, options: StoreOptions, of_a: AcquireOptions, expected: [&str; 3]) {
     let site = Site::new(run, options);
     let start = {
@@ -337,9 +342,9 @@ fn delegation_is_not_done_by_a_thread_that_hands_over() {
 }
 
 /// Two are answered and sleep on until the batch ends: then one is woken, and wakes the other.
-/// Meanwhile the limit of one of them passes: it is awake by itself, and may be gone when it is its
-/// turn to wake somebody; or it comes too late to leave the line, and sleeps again, now without a
-/// limit.
+/// Meanwhile the timeout of one of them passes. Either it awakes by itself, and may be gone before
+/// it must wake another. Or it is too late to leave the queue, and sleeps again, now without a
+/// timeout.
 #[test]
 fn delegation_wakes_all_who_slept_although_some_awoke_by_themselves() {
     Model::new("relay against a limit", 3)

@@ -8,7 +8,7 @@ use loom::thread;
 
 use crate::model::{Actor, Model};
 
-/// A store with a text node `t`, and its editors.
+/// Creates a store with a text node `t`, and its editors.
 fn editors<const N: usize>(text: &str) -> [Arc<Editor>; N] {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
     let mut transaction = store.begin("setup").unwrap();
@@ -50,7 +50,7 @@ fn editor_an_undo_takes_only_its_own_among_two_who_type() {
             assert!(possible("-").contains(&text(&ann)));
             ann.redo().unwrap();
             assert!(possible("-a").contains(&text(&ann)));
-            // Behind the node and the letter come the undo and the typists.
+            // The undo and the typists follow the node and the letter.
             run.note(match version {
                 3 => "undone before both",
                 4 => "undone between them",

@@ -25,7 +25,7 @@ fn inbox() -> (Inbox, ManualClock) {
     (Inbox::with_options(&store, "inbox", options), clock)
 }
 
-/// An effect that could not happen a second time unnoticed.
+/// An effect whose repetition would be noticed.
 fn effect(transaction: &mut Transaction, _: &Message) -> Handled {
     transaction.create(NodeSpec::new("effect"))?;
     Ok(())
@@ -39,13 +39,13 @@ fn is_marked(inbox: &Inbox) -> bool {
     matches!(inbox.event(EVENT.0), Some(EventState::Done { .. }))
 }
 
-/// An actor that works on the event, and returns what became of that.
+/// An actor that works on the event, and returns the outcome.
 fn worker(run: &Run, inbox: &Inbox) -> Actor<Outcome> {
     let inbox = inbox.clone();
     run.spawn("worker", move || inbox.process(&EVENT, effect).unwrap())
 }
 
-/// Who is first, and whether an effect without its mark was seen by somebody who only looks.
+/// Checks which worker is first, and whether a reader saw an effect without its mark.
 fn one_effect(inbox: &Inbox, outcomes: &[Outcome]) {
     assert_eq!((effects(inbox), is_marked(inbox)), (1, true));
     let done = |outcome: &&Outcome| matches!(outcome, Outcome::Done { .. });
@@ -89,7 +89,7 @@ fn inbox_claim_against_takeover() {
         if run.has("mover") {
             // So that the time moves at any moment: loom does not see the clock.
             let _ = inbox.event(EVENT.0);
-            // Whatever is claimed by now is stale.
+            // Every claim up to now is stale.
             clock.advance(CLAIM);
         }
         let ends: Vec<_> = workers.into_iter().filter_map(Actor::join).collect();
@@ -126,7 +126,7 @@ fn inbox_a_stale_claim_that_commits_against_its_takeover() {
         assert_eq!((effects(&inbox), is_marked(&inbox)), (1, true));
         match (&old, &new) {
             (Ok(_), Some(Outcome::Duplicate) | None) => run.note("old"),
-            // It took over, and came for the lock after the old one: the old one was refused.
+            // It took over, and requested the lock after the old one: the old one was refused.
             (Err(CommitError::Superseded { .. }), Some(Outcome::Done { .. })) => run.note("new"),
             other => panic!("{other:?}"),
         }
@@ -141,8 +141,8 @@ fn inbox_an_effect_is_seen_with_its_mark_or_not_at_all() {
     model.check(|run| {
         let (inbox, _clock) = inbox();
         let worker = worker(run, &inbox);
-        // Neither ever goes away again. So if the second look misses what the first has found, they
-        // did not come together.
+        // Neither ever goes away again. So if the second look misses what the first has found, the
+        // two were not published together.
         let effect = effects(&inbox);
         let marked = is_marked(&inbox);
         assert!(marked || effect == 0, "an effect without a mark");

@@ -30,7 +30,7 @@ pub(crate) fn spawn<T: 'static>(
     thread::spawn(move || work(lock))
 }
 
-/// As [`spawn`], of an actor.
+/// Spawns as [`spawn`] does, for an actor.
 pub(crate) fn act<T: 'static>(
     run: &Run,
     actor: &'static str,
@@ -41,7 +41,7 @@ pub(crate) fn act<T: 'static>(
     run.spawn(actor, move || work(lock))
 }
 
-/// Nobody is there, and whoever had a turn gave it back.
+/// Checks that no key is active and every turn was given back.
 pub(crate) fn at_rest(lock: &Lock, turns: u64) {
     let stats = lock.stats();
     assert_eq!((stats.active_keys, stats.queue_length), (0, 0));
@@ -58,7 +58,8 @@ struct Turns {
 }
 
 impl Turns {
-    /// A task: it looks who it is and whether anybody waits, and lets others come in if they can.
+    /// A task: it records its id and whether another request waits, and lets other threads run if
+    /// they can.
     fn take(&self, lock: &Lock) -> u64 {
         assert!(!self.inside.swap(true, Ordering::SeqCst), "two at once");
         let current = lock.current(&KEY).expect("it holds the key");
@@ -71,7 +72,7 @@ impl Turns {
         id
     }
 
-    /// Ids are numbered in the order of asking.
+    /// Checks that ids are numbered in FIFO order.
     fn are_in_order_of_asking(&self, count: usize) {
         let ids = self.ids.lock().unwrap();
         assert!(ids.len() == count && ids.is_sorted(), "{ids:?}");
@@ -143,7 +144,7 @@ fn keyed_cancel_against_hand_over_and_eviction() {
         at_rest(&lock, 2 + u64::from(outcome.is_ok()));
         assert!(
             format!("{token:?}").contains("waiting: 0"),
-            "the token keeps nobody"
+            "the token keeps no request"
         );
         run.note(match outcome {
             Ok(_) => "granted",
@@ -156,7 +157,7 @@ fn keyed_cancel_against_hand_over_and_eviction() {
     });
 }
 
-/// A waiter's own way through its deadline, against the grant that comes, and another behind it.
+/// A waiter's own way through its deadline, against the grant and another waiter behind it.
 #[test]
 fn keyed_expiry_against_hand_over() {
     let model = Model::new("keyed: expiry against hand-over", 3)
@@ -195,7 +196,7 @@ fn keyed_expiry_against_hand_over() {
     });
 }
 
-/// A turn that is given up while it comes, in front of two that wait.
+/// A turn that is given up while it is granted, in front of two that wait.
 #[test]
 fn keyed_a_turn_given_up_against_its_grant() {
     let model = Model::new("keyed: turn given up against its grant", None)
@@ -223,7 +224,7 @@ fn keyed_a_turn_given_up_against_its_grant() {
     });
 }
 
-/// One waits for all while two end that were there, of different keys in different shards, and a
+/// One waits for all while two present tasks end, of different keys in different shards, and a
 /// third comes.
 #[test]
 fn keyed_waiting_for_all_against_those_who_come_and_go() {
@@ -265,12 +266,12 @@ fn keyed_waiting_for_all_against_those_who_come_and_go() {
     });
 }
 
-/// Whoever comes while one waits for all is not waited for: here it has the key until the other has
+/// A wait for all does not wait for a later task: here the task has the key until the wait has
 /// returned.
 #[test]
 fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
     let model = Model::new("keyed: waiting for all against one who comes later", 5)
-        .reaches(["nobody came"])
+        .reaches(["no task came"])
         .reaches_by("waiter", "one came later");
     model.check(|run| {
         let lock = Lock::new();
@@ -291,14 +292,14 @@ fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
         assert_eq!(executing.join().unwrap(), Ok(7));
         run.note(match later {
             Some(_) => "one came later",
-            None => "nobody came",
+            None => "no task came",
         });
         drop(later);
         at_rest(&lock, 2 + u64::from(waits));
     });
 }
 
-/// Those who are waited for give up their turns, the one in the middle of the line too.
+/// The tasks of a wait for all give up their turns, including the one in the middle of the queue.
 #[test]
 fn keyed_waiting_for_all_against_turns_given_up() {
     let model = Model::new("keyed: waiting for all against turns given up", None)

@@ -1,4 +1,4 @@
-//! Races between a task of a key and those who join it.
+//! Races between a task of a key and requests that join it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use loom::thread;
 use crate::keyed::{KEY, Lock, act, at_rest, spawn};
 use crate::model::{Model, Run};
 
-/// What whoever joined was told, and by whom.
+/// The result of the join, and the owner that executed the task.
 type Joined = Option<(OwnerId, Result<u64, ExecutionError>)>;
 
-/// Two execute tasks, a third joins whatever it finds. Without the second one there is one result.
+/// Two execute tasks, a third joins the task that it finds. Without the second one there is one
+/// result.
 fn join(run: &Run, task: fn() -> u64) -> (Joined, Vec<Option<u64>>) {
     let lock = Lock::new();
     let execute = move |lock: Lock, owner: &str, task: fn() -> u64| {
@@ -87,7 +88,7 @@ fn keyed_joins_against_panic() {
     });
 }
 
-/// Whoever joins finds a turn that is being given up, or the next.
+/// A join finds a turn that is being given up, or the next.
 #[test]
 fn keyed_joins_against_a_turn_given_up() {
     let model = Model::new("keyed: join against a turn given up", None)
@@ -120,7 +121,7 @@ fn keyed_joins_against_a_turn_given_up() {
     });
 }
 
-/// Two have joined a task that ends, one of them changes its mind, a third looks.
+/// Two have joined a task that ends, one of them leaves, a third looks.
 #[test]
 fn keyed_joins_a_joiner_that_leaves_against_completion() {
     let model = Model::new("keyed: a joiner that leaves against completion", 4)
@@ -188,7 +189,7 @@ fn keyed_joins_against_cancel_against_completion() {
     });
 }
 
-/// The own way of somebody who joined through its deadline, against the end of the task.
+/// The own way of a joined request through its deadline, against the end of the task.
 #[test]
 fn keyed_joins_against_its_deadline() {
     let model = Model::new("keyed: join against its deadline", 5)

@@ -20,7 +20,7 @@ fn timed() -> (DataStore, ManualClock) {
     (DataStore::with_options(options), clock)
 }
 
-/// Leases without waiting, unless somebody has it.
+/// Leases without waiting, unless another owner has it.
 fn take(store: &DataStore, owner: &str, target: impl Into<LeaseTarget>) -> Option<Lease> {
     match store.lease(target.into(), owner, SECOND) {
         Ok(lease) => Some(lease),
@@ -29,8 +29,8 @@ fn take(store: &DataStore, owner: &str, target: impl Into<LeaseTarget>) -> Optio
     }
 }
 
-/// Lets the first lease's time pass. loom does not see a clock, but it sees the published version,
-/// under whose mutex leases read the time: so this comes about between any two of their steps.
+/// Lets the time of the first lease pass. loom does not see a clock, but it sees the published
+/// version, under whose mutex leases read the time: so this happens between any two of their steps.
 fn pass(run: &Run, store: &DataStore, clock: ManualClock) -> Actor<()> {
     let store = store.clone();
     run.spawn("mover", move || {
@@ -39,7 +39,7 @@ fn pass(run: &Run, store: &DataStore, clock: ManualClock) -> Actor<()> {
     })
 }
 
-/// Renews it, so that it lasts to the end of the model.
+/// Renews the lease, so that it lasts to the end of the model.
 fn renews(lease: &mut Lease) -> bool {
     match lease.renew(2 * SECOND) {
         Ok(()) => true,
@@ -48,7 +48,7 @@ fn renews(lease: &mut Lease) -> bool {
     }
 }
 
-/// Creates so many nodes under a lease, and whether that was published.
+/// Creates nodes under a lease. Returns whether that was published.
 fn write(store: &DataStore, lease: &Lease, nodes: usize) -> bool {
     let mut transaction = store.begin("writer").unwrap();
     if transaction.require(lease).is_err() {
@@ -120,7 +120,7 @@ fn leases_takeover_against_commit() {
         };
         let time = pass(run, &store, clock);
         let new = take(&store, "new", "node");
-        // What the new owner finds is all that the old one will ever have written.
+        // The new owner finds everything that the old one will ever have written.
         let found = len(&store);
         time.join();
         let committed = writer.join().unwrap();
@@ -139,8 +139,7 @@ fn leases_takeover_against_commit() {
     });
 }
 
-/// What is folded into a copy beside the published version does not bring back the leases of
-/// before.
+/// Folding into a copy beside the published version does not bring back earlier leases.
 #[test]
 fn leases_commit_of_a_large_overlay_against_leases() {
     let model = Model::new("leases: a large commit", None)
@@ -188,7 +187,7 @@ fn leases_document_against_nodes() {
         let whole = take(&store, "whole", LeaseTarget::Document);
         let nodes: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
         let nodes = nodes.iter().flatten().count();
-        // Whoever comes first is not refused.
+        // The first request is not refused.
         match (whole, nodes) {
             (Some(_), 0) => run.note("document first"),
             (None, 2) => run.note("nodes first"),

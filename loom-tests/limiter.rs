@@ -16,7 +16,7 @@ fn limiter(slots: usize) -> Limiter {
     InFlightLimiter::with_options(LimiterOptions::new(slots).timeout(None))
 }
 
-/// What runs at present, and what ran, in that order. Not loom's: it only records.
+/// The present calls, and all calls in order. Not loom's: it only records.
 #[derive(Clone, Default)]
 struct Record(Arc<Mutex<(usize, Vec<&'static str>)>>);
 
@@ -56,7 +56,7 @@ fn spawn<T: 'static>(
     thread::spawn(move || code(&limiter, &record))
 }
 
-/// As [`spawn`], of an actor.
+/// Spawns as [`spawn`] does, for an actor.
 fn act<T: 'static>(
     run: &Run,
     actor: &'static str,
@@ -75,7 +75,7 @@ fn at_rest(limiter: &Limiter) {
     assert_eq!(snapshot.total.latency.count, snapshot.total.acquired);
 }
 
-/// What became of two who waited for a slot that came back.
+/// Returns the outcomes of two calls that waited for a returned slot.
 fn outcome(
     limiter: &Limiter,
     record: &Record,
@@ -137,7 +137,7 @@ fn limiter_slot_return_against_expiry() {
                 record.run(limiter, name, Call::to("k"), 1, 1)
             })
         });
-        // Of whoever is first in line, if anybody is.
+        // Of the call at the head of the queue, if there is one.
         let expire = |limiter: &Limiter, _: &Record| limiter.expire(&"k", 1);
         let timer = act(run, "timer", &limiter, &record, expire);
         drop(held);
@@ -208,8 +208,8 @@ fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
             record.run(limiter, "light", Call::to("k"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
-        // The slot that is held does not come back before the light one ran, so it has to go on
-        // when the heavy one leaves.
+        // The held slot does not come back before the light call ran, so the light call must
+        // continue when the heavy one leaves.
         let held = run.has("canceller").then_some(held);
         light.join().unwrap().unwrap();
         drop(held);
@@ -266,7 +266,7 @@ fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled(
             record.run(limiter, "light", Call::to("light"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
-        // Nobody returns a slot: the light call has to go on when the heavy one leaves the turn to
+        // No slot is returned: the light call must continue when the heavy one leaves the turn to
         // it.
         let held = run.has("canceller").then_some(held);
         light.join().unwrap().unwrap();

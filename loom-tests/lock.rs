@@ -17,7 +17,7 @@ fn patient() -> AcquireOptions {
     AcquireOptions::new().no_timeout()
 }
 
-/// Nobody holds, nobody waits, and every grant was released.
+/// Checks that the lock is free, no request waits, and every grant was released.
 fn at_rest(lock: &FifoLock) {
     let stats = lock.lock_stats();
     assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
@@ -38,7 +38,7 @@ impl Grants {
         granted.iter().position(|granted| *granted == id).unwrap()
     }
 
-    /// Ids are numbered in the order of asking.
+    /// Checks that ids are numbered in FIFO order.
     fn are_in_order_of_asking(&self) {
         let granted = self.0.lock().unwrap();
         assert!(granted.is_sorted(), "{granted:?}");
@@ -75,17 +75,17 @@ fn exclusion(run: &Run, contenders: u64) {
     note_exclusion(run, meanwhile);
 }
 
-/// A model of which each execution calls [`note_exclusion`].
+/// Creates a model of which each execution calls [`note_exclusion`].
 pub(crate) fn exclusion_model(name: &'static str, bound: impl Into<Option<usize>>) -> Model {
     Model::new(name, bound)
-        .reaches(["nobody comes while it is held"])
+        .reaches(["no request while it is held"])
         .reaches_by("other", "another comes while it is held")
 }
 
-/// Notes whether others came while one contender held the lock.
+/// Notes whether other requests came while one contender held the lock.
 pub(crate) fn note_exclusion(run: &Run, came: usize) {
     run.note(match came {
-        0 => "nobody comes while it is held",
+        0 => "no request while it is held",
         _ => "another comes while it is held",
     });
 }
@@ -129,7 +129,7 @@ fn lock_grants_follow_the_order_of_asking() {
         });
 }
 
-/// A holder releases, `waiters` wait, and meanwhile the limit of the first of them, `w0`, passes.
+/// A holder releases while `waiters` wait and the timeout of the first of them, `w0`, passes.
 fn expiry_against_grant(run: &Run, waiters: usize) {
     let lock = FifoLock::new();
     let grants = Grants::default();
@@ -244,7 +244,7 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
     );
     assert!(
         format!("{token:?}").contains("waiting: 0"),
-        "the token keeps nobody"
+        "the token keeps no request"
     );
 }
 
@@ -360,7 +360,7 @@ fn lock_a_holder_that_is_dropped_serves_its_waiters() {
                     drop(lock.lock_with("waiter", patient()).unwrap());
                 })
             });
-            // The handle goes first, then the guard, elsewhere than where it was taken.
+            // The handle goes first, then the guard, in another thread than the acquiring one.
             let watched = lock.clone();
             drop(lock);
             let dropper = {
@@ -401,7 +401,7 @@ fn deadline(run: &Run, released: bool) {
         store.release_lock(held).unwrap();
         mover.join();
     } else if mover.join().is_none() {
-        // Without it the limit does not pass.
+        // Without the actor the timeout does not pass.
         store.release_lock(held).unwrap();
     }
     let outcome = waiter.join().unwrap();

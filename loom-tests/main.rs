@@ -1,14 +1,13 @@
 //! The models that loom explores: `RUSTFLAGS="--cfg loom" cargo test --release --test loom`.
 //!
-//! Each prints its name, its preemption bound, how many executions it took, whether it ran to the
-//! end, and how often it reached each of its outcomes. A model that did not run to the end is
-//! reported as `capped` and fails. Then it is explored without each of its actors, which must cost
-//! it outcomes (`model.rs`). Without `--cfg loom` there is nothing here to run.
+//! Each prints its name, its preemption bound, its number of executions, whether it ran to the end,
+//! and how often it reached each of its outcomes. A model that did not run to the end is reported
+//! as `capped` and fails. Then it is explored without each of its actors, and must lose outcomes
+//! each time (`model.rs`). Without `--cfg loom` this test is empty.
 //!
 //! Under loom time stands still and no wait times out, so an expiry is a thread that calls `expire`
-//! or `expire_hold`, which is the code that a waiter runs when its deadline comes. Where the way
-//! there matters, the model moves a manual clock. Every hold is measured, unless the model has the
-//! lock believe that it is in a `hurry`.
+//! or `expire_hold`, the code that a waiter runs at its deadline. Where the way there matters, the
+//! model moves a manual clock. Every hold is measured, unless the model calls `hurry` on the lock.
 
 #![cfg(loom)]
 

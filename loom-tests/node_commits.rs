@@ -1,4 +1,4 @@
-//! Races of transactions on nodes, and of the limit on holding with them.
+//! Races of transactions on nodes, and of the hold limit with them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::model::{Actor, Model};
 use crate::node_locks::{act, at_rest, spawn, take};
 use crate::site::AGES;
 
-/// With an empty node of each name, in version 1.
+/// Creates a store with an empty node of each name, in version 1.
 fn store_with<const N: usize>(options: StoreOptions, names: [&str; N]) -> DataStore {
     let store = DataStore::with_options(options.lock_timeout(None));
     let mut transaction = store.begin("setup").unwrap();
@@ -28,7 +28,7 @@ fn node(name: &str) -> NodeId {
     name.into()
 }
 
-/// How many letters there are. One more with each version.
+/// Returns how many letters there are. Each version adds one.
 fn look(store: &DataStore) -> usize {
     let snapshot = store.snapshot();
     let letters: usize = snapshot.nodes().map(|node| node.text().len()).sum();
@@ -45,7 +45,7 @@ fn append(transaction: &mut Transaction, to: &str, letter: &str) {
     transaction.insert_text(&node(to), len, letter).unwrap();
 }
 
-/// Adds a letter to a node, and whether that was published. If not, it was revoked.
+/// Adds a letter to a node. Returns whether that was published; if not, the grant was revoked.
 fn write(store: &DataStore, letter: &str, to: &str) -> bool {
     let transaction = store.begin_on(letter, Scope::new().write(to)).unwrap();
     publish(transaction, letter, to)
@@ -68,7 +68,7 @@ fn text(store: &DataStore, of: &str) -> String {
     store.snapshot().text_of(&node(of)).unwrap()
 }
 
-/// The letters in any order, each once.
+/// Returns the letters in any order, each once.
 fn letters(text: &str) -> String {
     let mut letters: Vec<char> = text.chars().collect();
     letters.sort_unstable();
@@ -130,7 +130,7 @@ fn node_commits_beside_one_of_the_whole() {
         let mut whole = store.begin("c").unwrap();
         let found = look(&store);
         append(&mut whole, "one", "c");
-        assert_eq!(look(&store), found, "nobody publishes beside it");
+        assert_eq!(look(&store), found, "no transaction publishes beside it");
         whole.commit().unwrap();
         let others: Vec<_> = others.into_iter().filter_map(Actor::join).collect();
         assert!(others.iter().all(|published| *published));
@@ -142,15 +142,15 @@ fn node_commits_beside_one_of_the_whole() {
     });
 }
 
-/// What a transaction read, and what it wrote: one letter more than it read.
+/// What a transaction read and wrote: one letter more than it read.
 struct Step {
     version: u64,
     read: (&'static str, String),
     written: (&'static str, String),
 }
 
-/// Reads one node without a lock and writes what it found to another, with a letter more. Not
-/// repeated when it fails.
+/// Reads one node without a lock and writes its text and one more letter to another. Not repeated
+/// when it fails.
 fn copy(store: &DataStore, from: &'static str, to: &'static str) -> Option<Step> {
     let mut transaction = store.begin_on(from, Scope::new().write(to)).unwrap();
     let found = transaction.text_of(&node(from)).unwrap();
@@ -178,7 +178,7 @@ fn node_commits_are_as_if_one_had_come_after_the_other() {
     model.check(|run| {
         let names = ["one", "two", "3rd"];
         let store = store_with(StoreOptions::new(), names);
-        // Each reads what the next writes.
+        // Each reads the node that the next writes.
         let others = [("two", "one"), ("3rd", "two")]
             .map(|(from, to)| act(run, "others", &store, move |store| copy(store, from, to)));
         let own = copy(&store, "one", "3rd");
@@ -208,7 +208,7 @@ fn node_commits_are_as_if_one_had_come_after_the_other() {
             (1, 1) => {}
             (3, 3) => run.note("all committed"),
             (3, 2) => run.note("one refused"),
-            // Who is refused has committed nothing that the one before it could have read.
+            // A refused transaction has committed nothing that the one before it could have read.
             _ => panic!("more than one was refused"),
         }
     });
@@ -218,7 +218,7 @@ fn limited() -> StoreOptions {
     StoreOptions::new().hold_limit(AGES)
 }
 
-/// Three who write to one node, of whom one may be revoked. What was published is there, each once,
+/// Three write to one node, and one of them may be revoked. Every published letter is there once,
 /// and nothing else.
 fn revocation(
     name: &'static str,
@@ -269,7 +269,8 @@ fn node_commits_come_before_a_revocation_for_the_whole_or_not_at_all() {
     );
 }
 
-/// On a clock that the model moves, so that the waiters take their own way through the limit.
+/// Creates a store on a clock that the model moves, so that the waiters take their own way through
+/// the limit.
 fn timed() -> (DataStore, ManualClock) {
     let clock = ManualClock::new();
     let options = StoreOptions::new().clock(clock.clock()).hold_limit(LIMIT);
@@ -284,8 +285,8 @@ fn until(condition: impl Fn() -> bool) {
     }
 }
 
-/// Whoever of those that wait sees it first: after the one that got in by that, the limit passes
-/// for that one.
+/// Any of the waiters may see it first. After the first revocation, the limit passes for the new
+/// holder.
 #[test]
 fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
     let model =
@@ -297,7 +298,7 @@ fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
             ["b", "c"].map(|owner| spawn(&store, move |store| store.acquire_lock(owner).unwrap()));
         until(|| store.queue_length() == 2);
         if !run.has("mover") {
-            // Who comes next is released where it would have been revoked.
+            // The next holder is released where it would have been revoked.
             drop(slow);
             store
                 .release_lock(store.current_lock().unwrap().lock_id)
@@ -320,8 +321,8 @@ fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
     });
 }
 
-/// Somebody who has a node and waits for another cannot be revoked until it has both; who waits for
-/// it knows when.
+/// A holder of a node that waits for another cannot be revoked until it has both; its waiter knows
+/// when.
 #[test]
 fn node_holders_are_revoked_who_had_to_wait_themselves() {
     let model =

@@ -23,7 +23,7 @@ fn node_deadlocks_of_two_upgrades_one_fails_at_once_and_one_is_granted() {
             move || match guard.lock("n", NodeExclusive) {
                 Ok(()) => !place.visit(NodeExclusive),
                 Err(LockError::UpgradeConflict(_)) => {
-                    // What it had it has still.
+                    // It still has its earlier nodes.
                     place.visit(NodeShared);
                     false
                 }
@@ -48,7 +48,7 @@ fn node_deadlocks_of_two_upgrades_one_fails_at_once_and_one_is_granted() {
     });
 }
 
-/// Asks for a second node while it has one, and says whether that was granted.
+/// Requests a second node while it holds one. Returns whether that was granted.
 fn ask_across(
     mut guard: NodeGuard,
     owner: &'static str,
@@ -65,7 +65,7 @@ fn ask_across(
             assert_eq!(links[0].owner_id.as_str(), owner);
             let is_there = |name: &str| !gone_before.contains(&name);
             assert!(links.iter().all(|link| is_there(link.owner_id.as_str())));
-            // Lines alone make no circle.
+            // Queues alone make no cycle.
             assert!(links.iter().any(|link| link.held_by_next.is_some()));
             let mut owners: Vec<_> = links.iter().map(|link| &link.owner_id).collect();
             owners.sort_unstable();
@@ -80,7 +80,7 @@ fn ask_across(
     asked
 }
 
-/// `a` has one node and asks for another; `b` has that, or gets it, and asks for the first.
+/// `a` has one node and requests another; `b` has that, or gets it, and requests the first.
 fn circle(
     store: &DataStore,
     gone: &Gone,
@@ -102,7 +102,7 @@ fn circle(
 fn node_deadlocks_a_circle_is_refused_and_nothing_else_is() {
     let model = Model::new("nodes: circle against release", 3)
         .reaches(["a refused", "b refused", "no circle"])
-        // If each would wait for the third, who asked before and waits for both.
+        // If each would wait for the third, which requested earlier and waits for both.
         .reaches_by("c", "both refused");
     model.check(|run| {
         let (store, gone) = (patient(), Gone::default());

@@ -21,8 +21,8 @@ pub(crate) fn patient() -> DataStore {
     DataStore::with_options(StoreOptions::new().lock_timeout(None))
 }
 
-/// Nobody has a node, nobody waits for one, nothing is kept of any; and so many were granted what
-/// they asked for, and ended.
+/// Checks that no node is locked, no request waits, no entry is left, and `granted` requests were
+/// granted and ended.
 pub(crate) fn at_rest(store: &DataStore, granted: u64) -> NodeLockStats {
     let stats = store.node_locks().stats();
     assert_eq!((stats.holders, stats.waiting, stats.entries), (0, 0, 0));
@@ -32,7 +32,7 @@ pub(crate) fn at_rest(store: &DataStore, granted: u64) -> NodeLockStats {
     stats
 }
 
-/// Runs in a thread of its own.
+/// Runs code in a thread of its own.
 pub(crate) fn spawn<T: 'static>(
     store: &DataStore,
     code: impl FnOnce(&DataStore) -> T + 'static,
@@ -41,7 +41,7 @@ pub(crate) fn spawn<T: 'static>(
     thread::spawn(move || code(&store))
 }
 
-/// As [`spawn`], of an actor.
+/// Spawns as [`spawn`] does, for an actor.
 pub(crate) fn act<T: 'static>(
     run: &Run,
     actor: &'static str,
@@ -52,19 +52,19 @@ pub(crate) fn act<T: 'static>(
     run.spawn(actor, move || code(&store))
 }
 
-/// Takes nodes on behalf of another thread.
+/// Locks nodes on behalf of another thread.
 pub(crate) fn take(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> NodeGuard {
     let options = AcquireOptions::new().no_wait().unbound();
     store.node_locks().lock_with(owner, scope, options).unwrap()
 }
 
-/// Who is there now, and who of them to itself. Not loom's: it only records, and must not add to
-/// the interleavings.
+/// The visitors that are present, with their modes. Not loom's: it only records, and must not add
+/// to the interleavings.
 #[derive(Clone, Default)]
 pub(crate) struct Place(Arc<Mutex<Vec<LockMode>>>);
 
 impl Place {
-    /// Comes and goes. Whether others were there meanwhile.
+    /// Enters and leaves. Returns whether other visitors were present meanwhile.
     pub(crate) fn visit(&self, mode: LockMode) -> bool {
         let reads = |mode: &LockMode| matches!(mode, NodeShared | Shared);
         let found = {
@@ -81,7 +81,7 @@ impl Place {
         found + there.len() > 0
     }
 
-    /// With the node locked.
+    /// Visits with the node locked.
     pub(crate) fn visit_locked(
         &self,
         store: &DataStore,
@@ -108,7 +108,7 @@ impl Place {
         })
     }
 
-    /// An actor that visits, named as the owner.
+    /// Spawns an actor that visits, named as the owner.
     fn act_visit(
         &self,
         run: &Run,
@@ -124,7 +124,7 @@ impl Place {
     }
 }
 
-/// Who has released all that it had. Only a record, as [`Place`] is.
+/// The owners that have released all their nodes. Only a record, like [`Place`].
 #[derive(Clone, Default)]
 pub(crate) struct Gone(Arc<Mutex<Vec<&'static str>>>);
 
@@ -157,7 +157,7 @@ fn node_locks_readers_share_and_exclude_a_writer() {
     });
 }
 
-/// Two sections, and a paragraph in the first.
+/// Creates two sections, and a paragraph in the first.
 fn sections() -> DataStore {
     let store = patient();
     let mut transaction = store.begin("setup").unwrap();
@@ -193,7 +193,7 @@ fn node_locks_a_subtree_excludes_what_is_below_it() {
     });
 }
 
-/// Where a node stands when it is granted counts, not where it stood when it was asked for.
+/// The parent of a node at the grant counts, not its parent at the request.
 #[test]
 fn node_locks_follow_a_node_that_is_moved() {
     let model = Model::new("nodes: request against a move", 3)
@@ -225,7 +225,7 @@ fn node_locks_follow_a_node_that_is_moved() {
         }
         of_node.join().unwrap();
         let moved = of_section.join().unwrap();
-        // Who finds its node elsewhere may have to ask anew.
+        // A request whose node was moved may need a second request.
         let granted = store.node_locks().stats().total_acquisitions;
         let least = 2 + u64::from(run.has("mover"));
         assert!((least..=least + 1).contains(&granted));
@@ -247,7 +247,7 @@ fn node_locks_and_the_whole_exclude_each_other() {
         .reaches_by("whole", "whole last");
     model.check(|run| {
         let (store, place, gone) = (patient(), Place::default(), Gone::default());
-        // Each on its own node, so that only the whole is in their way.
+        // Each on its own node, so that only the document lock blocks them.
         let nodes = ["b", "c"].map(|owner| {
             let (place, gone) = (place.clone(), gone.clone());
             spawn(&store, move |store| {
@@ -284,7 +284,7 @@ fn node_locks_and_the_whole_exclude_each_other() {
     });
 }
 
-/// Whoever holds nodes beside it does not keep it from going before the whole.
+/// A holder of nodes beside it does not keep it from going before a request for the whole lock.
 #[test]
 fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
     let model = Model::new("nodes: priority against the whole", 3)
@@ -331,7 +331,7 @@ fn node_locks_an_entry_that_goes_takes_no_request_with_it() {
         .reaches_by("c", "c first");
     model.check(|run| {
         let (store, place, gone) = (patient(), Place::default(), Gone::default());
-        // So that nobody is alone, and each has its entry.
+        // So that no holder is alone, and each has its entry.
         let beside = take(&store, "beside", Scope::new().write("m"));
         let holder = take(&store, "a", Scope::new().write("n"));
         let entries = store.node_locks().stats().entries;
@@ -420,8 +420,8 @@ fn node_locks_who_is_alone_is_narrowed_or_gone() {
     });
 }
 
-/// `w` waits for a node that is held, and has another one already for which somebody else waits. An
-/// actor withdraws it.
+/// `w` waits for a locked node, and holds another one for which a third request waits. An actor
+/// withdraws `w`.
 fn withdrawal(
     run: &Run,
     options: AcquireOptions,

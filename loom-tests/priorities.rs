@@ -1,4 +1,4 @@
-//! Races between those who may overtake and the hand-off.
+//! Races between requests that may overtake and the hand-off.
 
 use doclock::{
     StoreOptions,
@@ -12,7 +12,7 @@ fn of(priority: Priority) -> AcquireOptions {
     AcquireOptions::new().priority(priority)
 }
 
-/// By how many requests that asked later one was overtaken. By none, if it did not ask.
+/// Returns how many later requests overtook this one; zero if it never came.
 fn overtaken(site: &Site, name: &str) -> usize {
     let Some(asked) = site.asked(name) else {
         return 0;
@@ -37,7 +37,7 @@ fn insertion(run: &Run, bound: u32) -> (Site, usize) {
         high.join();
     }
     at_rest(&site.store.lock_stats());
-    // Nobody passes their own priority or a higher one.
+    // No request overtakes one of its own priority or a higher one.
     for name in ["high 1", "high 2"] {
         assert_eq!(overtaken(&site, name), 0);
     }

@@ -1,4 +1,4 @@
-//! Races between the limit on holding and whoever holds.
+//! Races between the hold limit and the holder.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ fn limited() -> DataStore {
     DataStore::with_options(StoreOptions::new().hold_limit(AGES).lock_timeout(None))
 }
 
-/// A transaction that creates a node of its owner's name. Whether it was published; if it was,
-/// nobody published between its grant and itself, and if not, it leaves nothing.
+/// A transaction that creates a node with its owner's name. Returns whether it was published. If
+/// so, no other transaction published since its grant; if not, it leaves nothing.
 fn write(store: &DataStore, name: &'static str) -> bool {
     let mut transaction = store.begin(name).unwrap();
     let before = transaction.base().version();
@@ -80,7 +80,7 @@ fn revocation_comes_before_a_commit_or_after_it() {
     });
 }
 
-/// Waits for the lock, and sees no version appear while it is held.
+/// Waits for the lock, and checks that no version appears while it is held.
 fn wait(store: &DataStore, name: &'static str) {
     let id = store.acquire_lock(name).unwrap();
     let versions = [store.version(), store.version()];
@@ -93,8 +93,7 @@ fn wait(store: &DataStore, name: &'static str) {
     }
 }
 
-/// Two who wait for a holder, and a limit that passes. `hold` says whether it was told that it was
-/// revoked.
+/// Two wait for a holder, and the hold limit passes. `hold` returns whether its grant was revoked.
 fn release(run: &Run, hold: impl FnOnce(&DataStore) -> bool) {
     let store = limited();
     let waiters = ["b", "c"].map(|name| {
@@ -229,7 +228,7 @@ fn is_revoked(outcome: &Outcome) -> bool {
 #[test]
 fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() {
     let model = Model::new("hold limit against delegation", 2)
-        .reaches(["nobody revoked"])
+        .reaches(["no revocation"])
         .reaches_by("timer", "revoked in its own thread")
         .reaches_by("timer", "revoked in another's")
         .reaches_by("timer", "none after it in that thread");
@@ -249,7 +248,7 @@ fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() 
         let revoked = revoked.next().map(|(name, _)| *name);
         assert_eq!(stats.total_revocations, u64::from(revoked.is_some()));
         let Some(revoked) = revoked else {
-            run.note("nobody revoked");
+            run.note("no revocation");
             return;
         };
         let by = site.executor(revoked).unwrap();
@@ -257,7 +256,7 @@ fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() 
             true => "revoked in its own thread",
             false => "revoked in another's",
         });
-        // Its thread executes nothing any more, nor does it keep the others up.
+        // Its thread executes nothing any more, and does not delay the others.
         let turns = site.turns();
         let at = turns.iter().position(|(name, _)| *name == revoked).unwrap();
         let after = &turns[at + 1..];
@@ -268,7 +267,7 @@ fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() 
     });
 }
 
-/// The waiters' own way: a manual clock moves, and they look at it.
+/// The waiters' own way: a manual clock moves, and they read it.
 #[test]
 fn revocation_is_done_by_those_who_wait() {
     let model = Model::new("a passed hold limit", 4).reaches_by("mover", "revoked");
@@ -291,16 +290,16 @@ fn revocation_is_done_by_those_who_wait() {
             .into_iter()
             .for_each(|waiter| waiter.join().unwrap());
         if moved {
-            assert!(release_id(&store, held), "nobody released it");
+            assert!(release_id(&store, held), "no thread released it");
             run.note("revoked");
         }
         at_rest(&store.lock_stats());
     });
 }
 
-/// A holder that never releases, and two requests that wait. The one on watch may leave while the
-/// limit passes; then the other is granted the lock by a watcher whose own clock moved. Without the
-/// timer the holder releases.
+/// A holder that never releases, and two requests that wait. The watcher may leave while the limit
+/// passes; then the other is granted the lock by a watcher whose own clock moved. Without the timer
+/// the holder releases.
 fn watched(run: &Run, options: AcquireOptions, leave: impl FnOnce()) -> Result<(), LockError> {
     let clock = ManualClock::new();
     let limit = Duration::from_millis(1);
@@ -362,7 +361,7 @@ fn revocation_though_the_watcher_times_out_while_the_limit_passes() {
     });
 }
 
-/// The watcher is granted the lock while the limit passes, and keeps it: the other looks then.
+/// The watcher is granted the lock while the limit passes, and keeps it: then the other looks.
 #[test]
 fn revocation_though_the_watcher_is_granted_the_lock_while_the_limit_passes() {
     let model = Model::new("watch against grant", 2)

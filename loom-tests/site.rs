@@ -1,4 +1,4 @@
-//! A store with lists of operations on their way to it, and a record of who executed which.
+//! A store with operation batches on their way to it, and a record of the executing threads.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use loom::thread::{self, JoinHandle, ThreadId};
 
 use crate::model::{Actor, Run};
 
-/// A time that does not pass while a model is explored.
+/// A duration that does not pass while a model is explored.
 pub(crate) const AGES: Duration = Duration::from_secs(1_000_000);
 
 pub(crate) type Outcome = Result<TransactionResult, TransactionError>;
@@ -29,22 +29,22 @@ pub(crate) struct Site {
 /// Not loom's: it only records, and must not add to the interleavings.
 #[derive(Default)]
 struct Log {
-    /// Who asked in which thread.
+    /// The name of each thread's request.
     threads: Vec<(ThreadId, &'static str)>,
     turns: Vec<Turn>,
 }
 
-/// A list that was executed, or a guard that was held.
+/// A batch that was executed, or a guard that was held.
 #[derive(Clone, Copy)]
 struct Turn {
     name: &'static str,
     lock: LockId,
-    /// Whose thread did it.
+    /// The name of the executing thread.
     by: &'static str,
 }
 
 impl Log {
-    /// Has the calling thread known by the name of what it asks for.
+    /// Names the calling thread after its request.
     fn asks(&mut self, name: &'static str) {
         self.threads.push((thread::current().id(), name));
     }
@@ -64,7 +64,7 @@ impl Site {
         Self { store, run, log }
     }
 
-    /// An operation that creates a node of this name.
+    /// Returns an operation that creates a node of this name.
     pub(crate) fn operation(&self, name: &'static str) -> Operation {
         let log = self.log.clone();
         op(move |transaction| {
@@ -90,7 +90,7 @@ impl Site {
         manager.execute_with(operations, options.any_thread())
     }
 
-    /// Runs in a thread of its own.
+    /// Runs code in a thread of its own.
     pub(crate) fn spawn<T: 'static>(
         &self,
         code: impl FnOnce(&Self) -> T + 'static,
@@ -117,7 +117,7 @@ impl Site {
         self.spawn(move |site| site.submit(name, options))
     }
 
-    /// Submits a list that runs no code, and whose wait has a limit.
+    /// Submits a batch that runs no code, and whose wait has a timeout.
     pub(crate) fn spawn_brief(&self, name: &'static str, limit: Duration) -> JoinHandle<Outcome> {
         self.spawn(move |site| {
             let options = AcquireOptions::new().timeout(limit);
@@ -125,12 +125,12 @@ impl Site {
         })
     }
 
-    /// Holds the lock and sees that nothing happens meanwhile.
+    /// Holds the lock and checks that nothing happens meanwhile.
     pub(crate) fn hold(&self, name: &'static str, options: AcquireOptions) {
         self.try_hold(name, options).unwrap();
     }
 
-    /// As [`Site::hold`], if it is granted.
+    /// Holds as [`Site::hold`] does, if the lock is granted.
     pub(crate) fn try_hold(
         &self,
         name: &'static str,
@@ -150,33 +150,34 @@ impl Site {
         self.log.lock().unwrap()
     }
 
-    /// Whose turns there were, and in whose thread, in order.
+    /// Returns the turns in order, each with its executing thread.
     pub(crate) fn turns(&self) -> Vec<(&'static str, &'static str)> {
         let log = self.log();
         log.turns.iter().map(|turn| (turn.name, turn.by)).collect()
     }
 
-    /// In whose thread a list was executed, if it was.
+    /// Returns the thread that executed a batch, if it was executed.
     pub(crate) fn executor(&self, name: &'static str) -> Option<&'static str> {
         let turn = self.turns().into_iter().find(|(named, _)| *named == name);
         turn.map(|(_, by)| by)
     }
 
-    /// The number of a request that had its turn; later ones are higher.
+    /// Returns the number of a request that had its turn; later ones are higher.
     pub(crate) fn asked(&self, name: &str) -> Option<LockId> {
         let log = self.log();
         let turn = log.turns.iter().find(|turn| turn.name == name);
         turn.map(|turn| turn.lock)
     }
 
-    /// Ids are numbered in the order of asking.
+    /// Checks that ids are numbered in FIFO order.
     pub(crate) fn are_in_order_of_asking(&self) {
         let ids: Vec<_> = self.log().turns.iter().map(|turn| turn.lock).collect();
         assert!(ids.is_sorted(), "{ids:?}");
     }
 
-    /// Those that succeeded were executed once, one after the other, and made one version each;
-    /// nothing is left of the others. Nobody holds, nobody waits, and every grant ended.
+    /// Checks that successful batches were executed once, one after the other, with one version
+    /// each, and that nothing is left of the others. The lock is free, no request waits, and every
+    /// grant ended.
     pub(crate) fn at_rest(&self, outcomes: &[(&'static str, &Outcome)]) -> LockStats {
         let document = self.store.snapshot();
         let mut versions = Vec::new();
@@ -203,7 +204,7 @@ impl Site {
     }
 }
 
-/// Nobody holds, nobody waits, and every grant ended.
+/// Checks that the lock is free, no request waits, and every grant ended.
 pub(crate) fn at_rest(stats: &LockStats) {
     assert_eq!((stats.is_locked, stats.queue_length), (false, 0));
     let ended = stats.total_releases + stats.total_revocations;

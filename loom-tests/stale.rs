@@ -1,4 +1,4 @@
-//! Races between a withdrawal and the next wait of the guard that it was meant for.
+//! Races between a withdrawal and a later wait of the same guard.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -15,7 +15,7 @@ use crate::node_locks::{at_rest, patient, spawn, take};
 /// Whether the guard waits for the second time. Not loom's: it only records.
 type Again = Arc<AtomicBool>;
 
-/// A request that waits for `n`. Its guard then waits for `m`, without a token or a limit.
+/// A request that waits for `n`. Its guard then waits for `m`, without a token or a timeout.
 fn twice(
     store: &DataStore,
     again: &Again,
@@ -37,8 +37,7 @@ fn twice(
     })
 }
 
-/// An actor that withdraws the first wait, and sees whether the second one has begun when it is
-/// done.
+/// An actor that withdraws the first wait, and returns whether the second one has begun by then.
 fn withdraws(
     run: &Run,
     actor: &'static str,
@@ -53,7 +52,7 @@ fn withdraws(
     })
 }
 
-/// What became of the first wait. The second one was granted if that was.
+/// Notes the outcome of the first wait. If that was granted, the second one was too.
 fn note(run: &Run, store: &DataStore, first: &Result<(), LockError>, late: Option<bool>) {
     run.note(match first {
         Ok(()) if late == Some(true) => "granted, and waits again",

@@ -16,7 +16,7 @@ fn begin(store: &DataStore) -> Transaction {
     store.begin_with("writer", options).unwrap()
 }
 
-/// Writes the number of the version to come into two nodes.
+/// Writes the number of the next version into two nodes.
 fn write(store: &DataStore) {
     let mut transaction = begin(store);
     let text = format!("{}", transaction.base().version() + 1);
@@ -31,7 +31,7 @@ fn write(store: &DataStore) {
     transaction.commit().unwrap();
 }
 
-/// Looks at one version and returns its number.
+/// Reads one version and returns its number.
 fn read(store: &DataStore) -> u64 {
     let snapshot = store.snapshot();
     let text = |id: &str| {

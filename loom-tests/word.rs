@@ -1,4 +1,4 @@
-//! Races for a lock in a hurry, whose holder may leave without the mutex.
+//! Races for a lock at a high rate, whose holder may release without the mutex.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -31,7 +31,7 @@ fn count(data: &AtomicU64) {
     data.store(before + 1, Ordering::Relaxed);
 }
 
-/// Each finds what those before it have left, also where a hold ends or begins without the mutex.
+/// Each finds the writes of earlier holders, even if a hold ends or begins without the mutex.
 fn exclusion(run: &Run, contenders: usize) {
     let lock = hurried();
     let data = Arc::new(AtomicU64::new(0));
@@ -74,7 +74,7 @@ fn word_exclusion_three_contenders() {
     exclusion_model("hurried exclusion, 3 contenders", 3).check(|run| exclusion(run, 3));
 }
 
-/// One who holds, one who waits and one who looks: what is seen holds together.
+/// One holder, one waiter and one reader: the reader sees a consistent state.
 #[test]
 fn word_release_against_a_look() {
     let model = Model::new("hurried release against a look", None)
@@ -97,7 +97,7 @@ fn word_release_against_a_look() {
                 let ended = stats.total_releases + u64::from(stats.is_locked);
                 assert_eq!(stats.total_acquisitions, ended);
                 let now = stats.current_lock.map(|info| info.lock_id);
-                // Nobody comes back.
+                // No earlier holder comes back.
                 assert!(now != Some(first) || current.is_some());
                 run.note(match current {
                     None => "free",

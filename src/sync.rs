@@ -1,14 +1,14 @@
 //! Mutex, condition variable and thread identity: parking_lot's in a build, loom's in a model.
 //!
-//! This is the only file that names either crate, so everything above it is model-checked as it
-//! stands. Where the two differ, this shim takes the smaller interface: a condition variable
-//! consumes and returns the guard. Two lies are inherent. loom has no time, so under loom
+//! This is the only file that names either crate, so all other modules are model-checked without
+//! changes. Where the two differ, this shim takes the smaller interface: a condition variable
+//! consumes and returns the guard. Two differences remain. loom has no time, so under loom
 //! [`Condvar::wait_for`] never times out: models express an expiry as a thread that calls the code
-//! which the timeout calls. And spinning would have no end there, so a [`Hint`] is never seen by a
-//! model: what it hints at must also be found without it.
+//! which the timeout calls. And spinning would not end there, so a model never sees a [`Hint`]: the
+//! state that it hints at must also be found without it.
 //!
-//! Each mutex has a [rank](rank), as part of its type. A thread locks mutexes in the order of their
-//! ranks only, so no two threads can wait for each other. Debug builds assert the order in every
+//! Each mutex has a [rank](rank), as part of its type. A thread locks mutexes only in the order of
+//! their ranks, so no two threads can wait for each other. Debug builds assert the order in every
 //! test, and assert that no code of a user runs under a mutex ([`assert_unlocked`]).
 
 pub(crate) mod key_code;
@@ -18,8 +18,8 @@ use std::time::Duration;
 /// The ranks of the mutexes: a thread that holds one locks only mutexes of a higher rank. The
 /// outermost come first.
 pub(crate) mod rank {
-    /// The keys of a keyed lock or a limiter, and what is known of each. The only mutexes under
-    /// which code of a user runs: it compares and copies [keys](super::key_code).
+    /// The keys of a keyed lock or a limiter, and their state. The only mutexes under which code of
+    /// a user runs: it compares and clones [keys](super::key_code).
     pub(crate) const KEYS: u8 = 0;
     /// The commit of a transaction on nodes.
     pub(crate) const PUBLISHING: u8 = 1;
@@ -33,7 +33,7 @@ pub(crate) mod rank {
     pub(crate) const SUBSCRIBERS: u8 = 5;
     /// The published version.
     pub(crate) const PUBLISHED: u8 = 6;
-    /// What a transaction on nodes has read.
+    /// The reads of a transaction on nodes.
     pub(crate) const READS: u8 = 7;
     /// The hooks of a manager.
     pub(crate) const HOOKS: u8 = 8;
@@ -41,9 +41,9 @@ pub(crate) mod rank {
     pub(crate) const TOKEN: u8 = 9;
     /// The outcome of one request.
     pub(crate) const REQUEST: u8 = 10;
-    /// The requests that are woken one by the other.
+    /// The wake-up chain.
     pub(crate) const RELAY: u8 = 11;
-    /// Figures that have a mutex of their own.
+    /// Metrics that have a mutex of their own.
     pub(crate) const FIGURES: u8 = 12;
     /// The waits that a manual clock ends.
     pub(crate) const LISTENERS: u8 = 13;
@@ -76,7 +76,7 @@ mod imp {
             }
         }
 
-        /// Takes it if no thread has it.
+        /// Locks the mutex if it is free.
         #[inline]
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
             let entry = Entry::new();
@@ -85,7 +85,7 @@ mod imp {
         }
     }
 
-    /// A mutex that is held, until this is dropped.
+    /// A locked mutex; dropping it unlocks.
     #[derive(Debug)]
     pub(crate) struct MutexGuard<'a, const RANK: u8, T> {
         // Dropped first: the mutex is free before the thread's record says so.
@@ -119,8 +119,7 @@ mod imp {
         }
     }
 
-    /// Lets go of a mutex. A thread that waits for it has it next, before this one can lock it
-    /// again.
+    /// Unlocks a mutex. A thread that waits for it gets it before this one can lock it again.
     pub(crate) fn unlock_fair<const RANK: u8, T>(guard: MutexGuard<'_, RANK, T>) {
         parking_lot::MutexGuard::unlock_fair(guard.value);
     }
@@ -141,7 +140,7 @@ mod imp {
         }
     }
 
-    /// Which ranks the thread holds. Nothing, in a release build.
+    /// The ranks that the thread holds. Empty in a release build.
     #[cfg(debug_assertions)]
     mod order {
         use std::cell::Cell;
@@ -186,8 +185,7 @@ mod imp {
         }
     }
 
-    /// Asserts, in debug builds, that the thread holds no mutex: what comes next may be code of a
-    /// user.
+    /// Asserts, in debug builds, that the thread holds no mutex: code of a user may follow.
     #[inline(always)]
     pub(crate) fn assert_unlocked(what: &str) {
         let held = order::held();
@@ -223,7 +221,7 @@ mod imp {
         }
     }
 
-    /// Tells a spinning thread that it is worth looking. Carries no data and orders none.
+    /// Signals a spinning thread that a look is worthwhile. Carries no data and orders none.
     #[derive(Debug, Default)]
     pub(crate) struct Hint(AtomicBool);
 
@@ -232,7 +230,7 @@ mod imp {
             self.0.store(true, Ordering::Release);
         }
 
-        /// Looks for it up to so many times, some tens of nanoseconds apart.
+        /// Looks for the signal up to `looks` times, some tens of nanoseconds apart.
         pub(crate) fn spin(&self, looks: u32) -> bool {
             (0..looks).any(|_| {
                 let seen = self.0.load(Ordering::Acquire);
@@ -244,7 +242,7 @@ mod imp {
         }
     }
 
-    /// Lets others have the processor, if any want it.
+    /// Yields the processor.
     pub(crate) fn yield_now() {
         std::thread::yield_now();
     }
@@ -252,11 +250,11 @@ mod imp {
     static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
     std::thread_local! {
-        /// Zero until it is asked for: a constant needs no check whether it was initialized.
+        /// Zero until the first use: a constant needs no check whether it was initialized.
         static THIS_THREAD: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// A number for the calling thread, never zero and never reused; cheaper than
+    /// Returns a number for the calling thread, never zero and never reused; cheaper than
     /// `std::thread::current().id()`.
     #[inline]
     pub(crate) fn thread_number() -> u64 {
@@ -273,10 +271,10 @@ mod imp {
 mod imp {
     use super::Duration;
 
-    /// The rank is of no use here: one thread carries out all threads of a model.
+    /// The rank is not used here: one thread runs all threads of a model.
     pub(crate) type MutexGuard<'a, const RANK: u8, T> = loom::sync::MutexGuard<'a, T>;
 
-    /// Whichever thread goes on next, loom tries it.
+    /// loom explores every choice of the next thread anyway.
     pub(crate) fn unlock_fair<T>(guard: loom::sync::MutexGuard<'_, T>) {
         drop(guard);
     }
@@ -297,7 +295,7 @@ mod imp {
         }
     }
 
-    /// A model has the others take turns in any case.
+    /// loom explores every order of the threads anyway.
     pub(crate) fn yield_now() {}
 
     #[derive(Debug)]
@@ -318,7 +316,7 @@ mod imp {
             self.0.lock().expect("loom does not poison across a model")
         }
 
-        /// As [`lock`](Self::lock): what is done otherwise when it fails, models bring about by
+        /// Locks as [`lock`](Self::lock) does: models reach the other path of a failed attempt by
         /// themselves.
         pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
             Some(self.lock())

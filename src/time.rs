@@ -18,17 +18,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In the crate, a clock has two hands, and each has a type of its own:
+//! In the crate, a clock provides two kinds of time, each with a type of its own:
 //!
 //! - `Timestamp` measures. The system clock reads it from the processor's time-stamp counter (by
 //!   the quanta crate), because two readings of the operating system's clock would cost more than
 //!   the lock that they measure. The counter is not calibrated: it may run some hundred parts per
 //!   million fast or slow. It serves statistics, sampling, the time for which a thread spins or
-//!   serves others, and the latency that an adaptive limit follows.
+//!   combines, and the latency that an adaptive limit follows.
 //! - `MonotonicTime` decides. It is the operating system's monotonic clock. Deadlines, hold limits,
-//!   leases, claims, pauses before a retry and the intervals of undo groups are made of it, and no
-//!   conversion leads from one type to the other. So no outcome depends on how the counter was
-//!   calibrated.
+//!   leases, claims, pauses before a retry and the intervals of undo groups use it, and no
+//!   conversion leads from one type to the other. So no outcome depends on the calibration of the
+//!   counter.
 
 use std::fmt;
 use std::ops::Sub;
@@ -40,8 +40,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::sync::{Mutex, rank};
 
-/// A moment for statistics: nanoseconds since a [`Clock`] began, by its counter. Only moments of
-/// one clock compare.
+/// A moment for statistics: nanoseconds of the counter since a [`Clock`] began. Only moments of one
+/// clock compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timestamp(u64);
 
@@ -51,7 +51,7 @@ pub(crate) struct Timestamp(u64);
 pub(crate) struct MonotonicTime(u64);
 
 impl MonotonicTime {
-    /// The moment `duration` later; the last one that a clock can count if that is beyond it.
+    /// Returns the moment `duration` later, at most the last that a clock can count.
     pub(crate) fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(nanos(duration)))
     }
@@ -60,7 +60,7 @@ impl MonotonicTime {
 impl Sub for MonotonicTime {
     type Output = Duration;
 
-    /// The time from `earlier` to `self`; zero where `earlier` is the later one.
+    /// Returns the time from `earlier` to `self`; zero where `earlier` is the later one.
     fn sub(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -73,14 +73,14 @@ fn nanos(duration: Duration) -> u64 {
 impl Sub for Timestamp {
     type Output = Duration;
 
-    /// The time from `earlier` to `self`; zero where the clock stepped back.
+    /// Returns the time from `earlier` to `self`; zero where the clock stepped back.
     fn sub(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// When something ends: by the clock that decides it, and by the machine's calendar, for whoever is
-/// told.
+/// The end of a lease or claim: by the clock that decides it, and by the machine's calendar, for
+/// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expiry {
     pub(crate) at: MonotonicTime,
@@ -88,7 +88,7 @@ pub(crate) struct Expiry {
 }
 
 impl Expiry {
-    /// So long after `now`. `None` if that is too far away to be expressed.
+    /// Returns the end of `duration` from `now`. `None` if it is too far away to be expressed.
     pub(crate) fn after(now: MonotonicTime, duration: Duration) -> Option<Self> {
         let nanos = u64::try_from(duration.as_nanos()).ok()?;
         Some(Self {
@@ -97,7 +97,8 @@ impl Expiry {
         })
     }
 
-    /// So many seconds after a clock's beginning, for rooms that know no durations.
+    /// Returns the end of a number of seconds from a clock's beginning, for modules without
+    /// durations.
     #[cfg(test)]
     pub(crate) fn after_start(seconds: u64) -> Option<Self> {
         Self::after(MonotonicTime(0), Duration::from_secs(seconds))
@@ -107,13 +108,13 @@ impl Expiry {
         self.at <= now
     }
 
-    /// How long it is until then; zero once it has come.
+    /// Returns the time until then; zero once it has come.
     pub(crate) fn left(&self, now: MonotonicTime) -> Duration {
         self.at - now
     }
 }
 
-/// Where a store takes its time from.
+/// The clock of a store, a lock or an inbox.
 ///
 /// Cloning is cheap, and clones show the same time.
 ///
@@ -130,7 +131,7 @@ pub struct Clock(Source);
 enum Source {
     System(SystemClock),
     Manual(ManualClock),
-    /// A manual clock whose counter runs so many times faster than its monotonic time.
+    /// A manual clock whose counter runs this many times faster than its monotonic time.
     #[cfg(test)]
     Skewed {
         clock: ManualClock,
@@ -139,17 +140,17 @@ enum Source {
 }
 
 impl Clock {
-    /// The machine's own time.
+    /// Returns the machine's own clock.
     pub fn system() -> Self {
         Self(Source::System(SystemClock::new()))
     }
 
-    /// Whether it stands still unless it is told to move; reading it costs next to nothing.
+    /// Whether it moves only when it is advanced; reading it costs next to nothing.
     pub(crate) fn is_manual(&self) -> bool {
         matches!(self.0, Source::Manual(_))
     }
 
-    /// The moment for statistics.
+    /// Returns the moment for statistics.
     pub(crate) fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System(clock) => clock.now(),
@@ -159,7 +160,7 @@ impl Clock {
         }
     }
 
-    /// The moment for everything that decides an outcome.
+    /// Returns the moment for decisions.
     pub(crate) fn monotonic(&self) -> MonotonicTime {
         match &self.0 {
             Source::System(clock) => clock.monotonic(),
@@ -169,19 +170,19 @@ impl Clock {
         }
     }
 
-    /// The moment `limit` from now. A limit of more nanoseconds than a clock can count is no limit.
+    /// Returns the deadline `limit` from now. `None` for more nanoseconds than a clock can count.
     pub(crate) fn deadline(&self, limit: Duration) -> Option<Deadline> {
         u64::try_from(limit.as_nanos()).ok()?;
         Some(self.due(limit))
     }
 
-    /// The moment `delay` from now; the last one that the clock can count if that is beyond it, so
-    /// each moment comes.
+    /// Returns the deadline `delay` from now, at most the last that the clock can count, so it
+    /// always comes.
     pub(crate) fn due(&self, delay: Duration) -> Deadline {
         Deadline(self.monotonic().saturating_add(delay))
     }
 
-    /// How long to wait until `deadline`; `None` once it has passed.
+    /// Returns how long to wait until `deadline`; `None` once it has passed.
     pub(crate) fn until(&self, deadline: Deadline) -> Option<Pause> {
         let left = deadline.0 - self.monotonic();
         (!left.is_zero()).then_some(match self.0 {
@@ -190,7 +191,7 @@ impl Clock {
         })
     }
 
-    /// Asks that `listener` be told whenever the time jumps. The system clock never jumps.
+    /// Registers `listener` for jumps of the time. The system clock never jumps.
     pub(crate) fn listen<L: TimeListener + 'static>(&self, listener: &Arc<L>) {
         let clock = match &self.0 {
             Source::System(_) => return,
@@ -222,20 +223,20 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// A moment after which a wait is over. Only those of one clock compare.
+/// A moment after which a wait is over. Only deadlines of one clock compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Deadline(MonotonicTime);
 
 /// How a thread waits for a deadline that lies ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// The clock runs by itself: look again after this long.
+    /// The clock runs by itself: check again after this long.
     For(Duration),
-    /// The clock is moved by hand, and whoever moves it tells.
+    /// The clock is manual: its advance notifies the listener.
     UntilAdvanced,
 }
 
-/// Told after a manual clock moved.
+/// Notified after a manual clock moved.
 pub(crate) trait TimeListener: Send + Sync {
     fn time_advanced(&self);
 }
@@ -246,7 +247,7 @@ struct SystemClock {
     origin: &'static Origin,
 }
 
-/// Where all system clocks of the process begin. It is too large to be a part of each lock.
+/// The beginning of all system clocks of the process. It is too large to be a part of each lock.
 #[cfg(not(loom))]
 struct Origin {
     counter: quanta::Clock,
@@ -278,7 +279,8 @@ impl SystemClock {
     }
 }
 
-/// In a model time stands still: it must not steer one execution otherwise than the next.
+/// In a model, the system's time stands still: it must not steer one execution differently from the
+/// next.
 #[cfg(loom)]
 impl SystemClock {
     fn new() -> Self {
@@ -295,7 +297,7 @@ impl SystemClock {
 }
 
 /// A clock that stands still until [`advance`](ManualClock::advance) moves it, for tests of
-/// anything timed.
+/// timeouts and other durations.
 ///
 /// ```
 /// use doclock::{DataStore, StoreOptions, lock::AcquireOptions, time::ManualClock};
@@ -319,19 +321,19 @@ struct Manual {
 }
 
 impl ManualClock {
-    /// A clock at zero.
+    /// Creates a clock at zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This clock in the form that a store takes.
+    /// Returns the [`Clock`] for the options of a store or a lock.
     pub fn clock(&self) -> Clock {
         Clock(Source::Manual(self.clone()))
     }
 
     /// Moves the time forward and wakes every waiter whose deadline may have come.
     ///
-    /// Returns when all have been woken, not when they have acted on it.
+    /// Returns when all of them have been woken, which may be before they run.
     pub fn advance(&self, by: Duration) {
         let moved = |now: u64| Some(now.saturating_add(nanos(by)));
         // `moved` never declines, so there is no error to look at.
@@ -348,7 +350,7 @@ impl ManualClock {
         }
     }
 
-    /// This clock with a counter that runs `rate` times as fast as its monotonic time.
+    /// Returns this clock with a counter that runs `rate` times as fast as its monotonic time.
     #[cfg(test)]
     pub(crate) fn skewed(&self, rate: u64) -> Clock {
         Clock(Source::Skewed {

@@ -1,4 +1,4 @@
-//! How much one thread does for others.
+//! Flat combining: how many queued batches one thread runs for other threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::request::Waiting;
 use crate::sync::yield_now;
 use crate::time::Timestamp;
 
-/// How much a thread does for others before it hands the lock over and returns.
+/// Limits how much a thread runs for other threads before it releases the lock and returns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BatchLimit {
     pub(crate) count: usize,
@@ -19,7 +19,7 @@ pub(crate) struct BatchLimit {
 }
 
 impl Default for BatchLimit {
-    /// A thread is kept no longer than it would be by an unlucky turn of the scheduler.
+    /// A thread is delayed no longer than by an unfavourable decision of the scheduler.
     fn default() -> Self {
         Self {
             count: 256,
@@ -28,22 +28,20 @@ impl Default for BatchLimit {
     }
 }
 
-/// What a thread has done for others since it was done with its own work. When it is dropped, who
-/// slept meanwhile is woken.
+/// The combiner: the work that a thread has run for others after its own. On drop, it wakes the
+/// waiters that slept meanwhile.
 pub(super) struct Batch<'a> {
     limit: BatchLimit,
     relay: &'a Relay,
     served: usize,
     began: Option<Timestamp>,
-    /// For whom word was left and who sleep, with the time since when the first of them could be
-    /// awake.
+    /// Answered waiters that sleep, with the time from which the first of them could be awake.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
     asleep_since: Timestamp,
 }
 
 impl<'a> Batch<'a> {
-    /// For so long somebody who sleeps is let sleep on although there is word for them, if the
-    /// batch may last longer than that.
+    /// An answered waiter may sleep on for this long, if the batch lasts longer.
     const PATIENCE: Duration = Duration::from_micros(500);
 
     pub(super) fn new(limit: BatchLimit, relay: &'a Relay) -> Self {
@@ -57,7 +55,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Whether one more is to be done. To be asked before each.
+    /// Whether to run one more request. Called before each.
     pub(super) fn goes_on(&mut self, now: Timestamp) -> bool {
         let began = *self.began.get_or_insert(now);
         if self.sleepers.is_empty() {
@@ -68,12 +66,12 @@ impl<'a> Batch<'a> {
         goes_on
     }
 
-    /// Does the work of a request.
+    /// Runs the work of a request.
     ///
-    /// Who sleeps is woken when the batch ends, with others and when the lock is in other hands: to
-    /// be woken is to be given a processor, and it could be this thread's, with everybody waiting
-    /// for it. Nobody sleeps on behind work that could take long, or could even wait for who
-    /// sleeps.
+    /// Sleeping waiters are woken together at the end of the batch, after the hand-off of the lock:
+    /// a woken waiter could take the processor of this thread while all others wait for it. No
+    /// waiter sleeps on behind work that could take long, or that could wait for the sleeping
+    /// waiter itself.
     pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: Timestamp) {
         if !request.is_brief() || now - self.asleep_since >= Self::PATIENCE {
             self.wake();
@@ -83,7 +81,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Has those woken who sleep. Whether any did.
+    /// Starts to wake the sleeping waiters. Returns whether there are any.
     fn wake(&mut self) -> bool {
         !self.sleepers.is_empty() && self.relay.begin(self.sleepers.drain(..))
     }
@@ -91,7 +89,7 @@ impl<'a> Batch<'a> {
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        // Some of those who were woken may have been given this processor.
+        // A woken waiter may have been scheduled on this processor.
         if self.wake() {
             yield_now();
         }

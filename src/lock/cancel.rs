@@ -1,4 +1,4 @@
-//! Withdrawing requests from another thread.
+//! Cancelling requests from another thread.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use slotmap::SlotMap;
 
 use crate::sync::{Mutex, key_code, rank};
 
-/// Withdraws every waiting request that carries it, at once and for good.
+/// Cancels every waiting request that carries it, at once and permanently.
 ///
-/// Clones share their state. A request that was granted before the cancellation reached it keeps
-/// its grant; a request that carries a cancelled token is refused without waiting.
+/// Clones share their state. A request that was granted before the cancellation keeps its grant. A
+/// request that carries a cancelled token fails without waiting.
 ///
 /// ```
 /// use doclock::{DataStore, lock::{AcquireOptions, CancelToken, LockError}};
@@ -34,41 +34,40 @@ slotmap::new_key_type! {
     struct Registration;
 }
 
-/// Withdraws one request from the line in which it stands, because it was cancelled. Does nothing
-/// when it no longer waits.
+/// Removes one cancelled request from its queue. Does nothing when it no longer waits.
 type Withdraw = Box<dyn FnOnce() + Send>;
 
 impl CancelToken {
-    /// A token that nobody has cancelled yet.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Withdraws all requests that wait with this token, and refuses those to come. Never blocks on
-    /// a holder.
+    /// Cancels all requests that wait with this token, and all later ones. Never blocks on a
+    /// holder.
     ///
-    /// When this returns, those that waited when it was called stand in no line any more. One that
-    /// is just joining may be seen there for a moment, and is withdrawn by its own thread.
+    /// When this returns, no request that waited when it was called is still in a queue. A request
+    /// that joins at that moment may be visible there briefly; its own thread removes it.
     pub fn cancel(&self) {
         let mut state = self.0.lock();
         state.cancelled = true;
         let requests: Vec<_> = state.requests.drain().map(|(_, request)| request).collect();
-        // The locks are entered without the token's mutex: waiters take the two in the other order.
+        // The locks are entered without the token's mutex: waiters acquire the two in the other
+        // order.
         drop(state);
-        // Code of a key may cancel; a request may wait in the very table whose mutex guards that
-        // code.
+        // Code of a key may cancel; a request may wait in the table whose mutex guards that code.
         for withdraw in requests {
             key_code::after(withdraw);
         }
     }
 
-    /// Whether [`cancel`](CancelToken::cancel) was called.
+    /// Returns whether [`cancel`](CancelToken::cancel) was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.lock().cancelled
     }
 
-    /// Attaches a waiting request, by what withdraws it, for as long as the returned value lives. A
-    /// request that comes after the cancellation is withdrawn here and now.
+    /// Attaches a waiting request, by its `withdraw` function, for the life of the returned value.
+    /// If the token is already cancelled, calls the function at once.
     pub(crate) fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached<'_> {
         let mut state = self.0.lock();
         let registration = if state.cancelled {

@@ -10,9 +10,9 @@ use crate::sync::{assert_unlocked, key_code};
 
 /// A value of a user, which may be taken out.
 ///
-/// Its `Drop` is code of a user. If that panics while the thread unwinds already, the panic ends
-/// here, because a second one would abort the program. So of a vector of these all are dropped, and
-/// the first panic goes on.
+/// Its `Drop` is code of a user. If that panics while the thread already unwinds, the panic ends
+/// here, because a second one would abort the program. So all elements of a vector are dropped, and
+/// the first panic resumes.
 #[derive(Clone)]
 pub(super) struct Discard<T>(Option<T>);
 
@@ -22,7 +22,7 @@ impl<T> Discard<T> {
         Self(Some(value))
     }
 
-    /// The value; `None` if it was taken out.
+    /// Returns the value; `None` if it was taken out.
     #[inline(always)]
     pub(super) fn get(&self) -> Option<&T> {
         self.0.as_ref()
@@ -32,7 +32,7 @@ impl<T> Discard<T> {
     ///
     /// # Panics
     ///
-    /// If it was taken out before.
+    /// If the value was already taken out.
     #[inline(always)]
     pub(super) fn take(&mut self) -> T {
         self.0.take().expect("a value is taken out once")

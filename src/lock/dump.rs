@@ -1,4 +1,4 @@
-//! A picture of a lock for a person, taken while it goes on.
+//! The state of a lock for a person, read while the lock is in use.
 
 use std::fmt;
 
@@ -6,12 +6,11 @@ use serde::Serialize;
 
 use super::{LockInfo, QueueEntry};
 
-/// Who holds a lock and who waits for it, noted down a page at a time so that a long line is not
-/// held up.
+/// The holder and the waiters of a lock, read page by page so that a long queue blocks no request.
 ///
-/// The holder and the first 32 that wait are of one moment. Who comes after them is noted down a
-/// little later, when some may have left and others joined; whoever waited all the time is listed,
-/// once, and in order.
+/// The holder and the first 32 waiters are of one moment. The rest is read a little later, when
+/// requests may have left or joined. A request that waits during the whole read is listed once and
+/// in order.
 ///
 /// Serializes in camelCase. [`Display`](fmt::Display) prints a line for each:
 ///
@@ -30,9 +29,9 @@ use super::{LockInfo, QueueEntry};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LockDump {
-    /// Who holds.
+    /// The holder.
     pub holder: Option<LockInfo>,
-    /// Who waits, in the order in which they would be granted.
+    /// The waiting requests, in the order in which they would be granted.
     pub waiting: Vec<QueueEntry>,
 }
 

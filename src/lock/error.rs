@@ -1,4 +1,4 @@
-//! Why a lock was not acquired, not released, not joined.
+//! Errors of acquiring, releasing and joining a lock.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,57 +9,56 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
 
-/// Why a request ended without a grant. The lock is as if the request had never been made.
+/// The error of a request that ended without a grant. The request has no effect on the lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The timeout passed first.
+    /// The request timed out.
     #[error(transparent)]
     Timeout(Box<TimeoutEvidence>),
-    /// The request was not to wait, and somebody holds or waits.
+    /// The request was not allowed to wait, and the lock was held or other requests waited.
     #[error("Lock not available for owner {owner}: {holder}, and {waiting} waiting", owner = Brief(.owner))]
     WouldBlock {
-        /// Who asked.
+        /// The owner of the request.
         owner: OwnerId,
-        /// Who holds.
+        /// The holder.
         holder: Box<LockInfo>,
-        /// How many wait.
+        /// The number of waiting requests.
         waiting: usize,
     },
-    /// Its [`CancelToken`](super::CancelToken) withdrew it.
+    /// The request's [`CancelToken`](super::CancelToken) was cancelled.
     #[error(transparent)]
     Cancelled(Box<CancelEvidence>),
-    /// As many wait as are allowed to.
+    /// The queue was full.
     #[error("Lock queue full for owner {owner}: {waiting} waiting, {bound} allowed", owner = Brief(.owner))]
     QueueFull {
-        /// Who asked.
+        /// The owner of the request.
         owner: OwnerId,
-        /// How many wait.
+        /// The number of waiting requests.
         waiting: usize,
-        /// How many may wait.
+        /// The queue bound.
         bound: usize,
     },
-    /// A request for more nodes would have waited for somebody who waits for the asker: both would
-    /// have waited for ever. What the asker had locked before it has still. Safe to try again once
-    /// that is given up.
+    /// A request for more nodes would have closed a cycle of waits. The owner keeps the nodes that
+    /// it locked before. It may retry after it has released them.
     #[error("Deadlock: {0}")]
     Deadlock(Box<Deadlock>),
-    /// Two owners have one node locked shared and both want it to themselves; the other asked
-    /// before. What the asker had locked before it has still. Safe to try again once that is given
-    /// up.
+    /// Two owners hold one node shared, and both requested it exclusively; the other request came
+    /// first. The owner keeps the nodes that it locked before. It may retry after it has released
+    /// them.
     #[error("Lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
-    /// A request for more nodes came from somebody who has nothing any more: it was revoked because
-    /// it was held for too long, or released by its id.
+    /// A request for more nodes came from a grant that had ended: it was revoked because it
+    /// exceeded the hold limit, or released by its id.
     #[error("Lock {id} was revoked or released before more nodes were locked")]
     Revoked {
-        /// The grant.
+        /// The id of the grant.
         id: LockId,
     },
-    /// The asking thread holds the lock itself and would wait for itself.
+    /// The calling thread holds the lock itself and would wait for itself.
     #[error("Lock requested again by its holding thread for owner {owner}: {holder}", owner = Brief(.owner))]
     Reentrant {
-        /// Who asked.
+        /// The owner of the request.
         owner: OwnerId,
         /// The grant that this thread holds.
         holder: Box<LockInfo>,
@@ -77,32 +76,32 @@ codes! { LockError {
     Self::Reentrant { owner, holder } => "lockReentrant";
 }}
 
-/// What a request saw when its timeout passed.
+/// The state that a request observed when it timed out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeoutEvidence {
-    /// The request.
+    /// The id of the request.
     pub id: LockId,
-    /// Who asked.
+    /// The owner of the request.
     pub owner: OwnerId,
-    /// The limit that passed.
+    /// The timeout.
     pub limit: Duration,
-    /// How long it really waited; never less than the limit.
+    /// The actual wait; never less than the timeout.
     pub waited: Duration,
-    /// Its place in the line when it gave up; 1 was next.
+    /// The queue position at the timeout; 1 is the head of the queue.
     pub place: usize,
-    /// Who held the lock then.
+    /// The holder at that moment.
     pub holder: LockInfo,
-    /// Who stood ahead, from the head of the line on; at most [`TimeoutEvidence::AHEAD`] of them.
+    /// The requests ahead, from the head of the queue; at most [`TimeoutEvidence::AHEAD`].
     pub ahead: Vec<QueueEntry>,
-    /// For which node it waited; of several, for that with the longest line. `None` if it stood in
-    /// the line before the whole lock.
+    /// The node for which the request waited; of several, the one with the longest queue. `None` if
+    /// it waited for the document lock.
     pub node: Option<NodeWait>,
 }
 
 impl TimeoutEvidence {
-    /// How many of those ahead an error lists. [`place`](TimeoutEvidence::place) tells how many
-    /// there were.
+    /// How many requests ahead an error lists. [`place`](TimeoutEvidence::place) gives their total
+    /// number.
     pub const AHEAD: usize = 8;
 }
 
@@ -145,15 +144,16 @@ codes! { TimeoutEvidence {
     };
 }}
 
-/// What a request saw when it was cancelled.
+/// The state that a request observed when it was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CancelEvidence {
-    /// Who asked.
+    /// The owner of the request.
     pub owner: OwnerId,
     /// How long it had waited.
     pub waited: Duration,
-    /// The request and its place in the line; `None` if the token was cancelled before it joined.
+    /// The id of the request and its queue position; `None` if the token was cancelled before the
+    /// request joined the queue.
     pub stood: Option<(LockId, usize)>,
 }
 
@@ -181,35 +181,34 @@ codes! { CancelEvidence {
     };
 }}
 
-/// Why a lock was not released. Nothing changed.
+/// The error of a failed release. The lock is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The id was released already or never granted, and no other grant is held.
+    /// The id was already released or never granted, and no other grant is held.
     #[error("lock {id} is not held")]
     NotHeld {
-        /// The id that was given.
+        /// The given id.
         id: LockId,
     },
-    /// The id was released already or never granted, and another grant is held.
+    /// The id was already released or never granted, and another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
-        /// The grant that is held.
+        /// The id of the grant that is held.
         expected: LockId,
-        /// The id that was given.
+        /// The given id.
         got: LockId,
     },
-    /// The grant was taken back when it had lasted longer than the limit on holding. There is
-    /// nothing left to release.
+    /// The grant was revoked because it exceeded the hold limit. There is nothing left to release.
     #[error("Lock {id} was revoked before it was released: it was held for too long")]
     Revoked {
-        /// The grant.
+        /// The id of the grant.
         id: LockId,
     },
     /// A transaction that was begun under this grant has neither committed nor rolled back.
     #[error("Lock {id} not released: a transaction that was begun under it is still open")]
     TransactionOpen {
-        /// The grant.
+        /// The id of the grant.
         id: LockId,
     },
 }
@@ -221,34 +220,34 @@ codes! { ReleaseError {
     Self::TransactionOpen { id } => "transactionOpen";
 }}
 
-/// Why a transaction could not begin under a lock that is held by id.
+/// The error of a transaction that could not begin under a lock that is held by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The id was released already or never granted, and no other grant is held.
+    /// The id was already released or never granted, and no other grant is held.
     #[error("lock {id} is not held")]
     NotHeld {
-        /// The id that was given.
+        /// The given id.
         id: LockId,
     },
-    /// The id was released already or never granted, and another grant is held.
+    /// The id was already released or never granted, and another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
-        /// The grant that is held.
+        /// The id of the grant that is held.
         expected: LockId,
-        /// The id that was given.
+        /// The given id.
         got: LockId,
     },
     /// The lock is on single nodes, not on the whole document.
     #[error("Lock {id} is on single nodes: a transaction on nodes is begun with its own")]
     NodesOnly {
-        /// The id that was given.
+        /// The given id.
         id: LockId,
     },
-    /// A transaction is open under this grant already.
+    /// The grant already has an open transaction.
     #[error("Lock {id} has an open transaction already")]
     TransactionOpen {
-        /// The grant.
+        /// The id of the grant.
         id: LockId,
     },
 }

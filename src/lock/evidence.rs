@@ -1,4 +1,4 @@
-//! What requests that got no grant are told, and how those that hold and wait are listed.
+//! The evidence in errors of requests without a grant, and the entries of holders and waiters.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,7 +10,7 @@ use super::{Grant, LockError, LockInfo, QueueEntry};
 use crate::id::{LockId, OwnerId};
 
 impl LockInfo {
-    /// Whoever has held by this claim for so long, or for longer if that is not `exact`.
+    /// Describes the holder with this claim. It has held for `held_for`, or longer if not `exact`.
     pub(super) fn of(grant: Grant, claim: &Claim, held_for: Duration, exact: bool) -> Self {
         Self {
             lock_id: grant.id(),
@@ -28,7 +28,7 @@ impl LockInfo {
 }
 
 impl QueueEntry {
-    /// Whoever asked in this way and has waited for so long.
+    /// Describes a request that has waited for `waited`.
     pub(super) fn of(id: LockId, asker: &Asker<'_>, waited: Duration, place: usize) -> Self {
         Self {
             lock_id: id,
@@ -41,26 +41,26 @@ impl QueueEntry {
     }
 }
 
-/// A request that left its line without a grant.
+/// A request that left its queue without a grant.
 pub(super) struct Withdrawn {
     pub(super) id: LockId,
     pub(super) owner: OwnerId,
     pub(super) waited: Duration,
-    /// Where it stood; 1 was next.
+    /// Its queue position; 1 is the head of the queue.
     pub(super) place: usize,
     pub(super) ahead: Vec<QueueEntry>,
     pub(super) node: Option<NodeWait>,
 }
 
 impl Withdrawn {
-    /// What it is told. The holder is asked for only where that is part of it.
+    /// Returns its error. `holder` is called only if the error contains it.
     pub(super) fn because(self, reason: Reason, holder: impl FnOnce() -> LockInfo) -> LockError {
         match reason {
             Reason::Expired(limit) => LockError::Timeout(Box::new(TimeoutEvidence {
                 id: self.id,
                 owner: self.owner,
                 limit,
-                // The limit went by another clock than the figures.
+                // The timeout went by another clock than the metrics.
                 waited: self.waited.max(limit),
                 place: self.place,
                 holder: holder(),
@@ -77,7 +77,7 @@ impl Withdrawn {
 }
 
 impl CancelEvidence {
-    /// Of a request whose token had been cancelled before it joined any line.
+    /// Describes a request whose token was cancelled before it joined a queue.
     pub(super) fn before_joining(owner: &OwnerId) -> Self {
         Self {
             owner: owner.clone(),

@@ -1,4 +1,4 @@
-//! The global lock: one holder, and a line in the order of asking.
+//! The global lock: one holder, and a queue in FIFO order.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -25,30 +25,31 @@ use crate::queue::{Cursor, Part};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 
-/// A lock that is granted strictly in the order in which it was asked for.
+/// A lock that is granted strictly in FIFO order.
 ///
 /// # Fairness
 ///
-/// Release names the next holder in the same step (direct hand-off), so nobody can come in between:
-/// not a later request, not a `try`, not the releasing thread. A waiter that gives up or is
-/// cancelled leaves the line from wherever it stands and changes nobody's order.
+/// A release grants the lock to the next waiter in the same step (direct hand-off). No request can
+/// come in between: not a later request, not a `try`, not one of the releasing thread. A waiter
+/// that times out or is cancelled leaves the queue from any position; the order of the others stays
+/// the same.
 ///
 /// # Differences from the standard library
 ///
-/// It guards no value, has no poisoning, may be released by another thread, tells who holds and who
-/// waits, and every wait has a limit (five seconds unless set otherwise).
+/// It guards no value and has no poisoning. Another thread may release it. It reports its holder
+/// and its waiters. Every wait has a timeout, five seconds by default.
 ///
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
 #[derive(Clone)]
 pub struct FifoLock(pub(super) Arc<Shared>);
 
-/// What became of a request that was not granted at once.
+/// The outcome of a request that was not granted at once.
 #[derive(Debug)]
 pub(crate) enum Answer<W: Errand> {
-    /// It holds the lock now, and its work is to be done by who asked.
+    /// The request holds the lock now; the requesting thread runs its work.
     Granted(Grant, Option<W>),
-    /// Its work was done, and this is left of it.
+    /// Another thread ran the work: its reply, and the work itself.
     Done(W::Reply, Option<W>),
 }
 
@@ -62,12 +63,12 @@ pub enum ReleaseOutcome {
 }
 
 impl FifoLock {
-    /// A free lock that waits on the system's clock, at most five seconds, in a line of any length.
+    /// Creates a free lock with the system clock, a timeout of five seconds and an unbounded queue.
     pub fn new() -> Self {
         Self::with_options(LockOptions::new())
     }
 
-    /// A free lock with other settings.
+    /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
         let mut state = State::new(lock, settings.overtaking, Tempo::new(&settings.clock));
@@ -84,18 +85,17 @@ impl FifoLock {
         }))
     }
 
-    /// Acquires the lock and returns the id under which it is held, to be given to
-    /// [`release_lock`](Self::release_lock).
+    /// Acquires the lock and returns the id of the grant, for [`release_lock`](Self::release_lock).
     ///
-    /// Blocks until the grant, a withdrawal, or the end of the timeout. Of a grant and an expiry
-    /// that race, the grant wins: an error means that the lock was not given. The grant is not
-    /// bound to the calling thread: if the thread requests the lock again, the request waits as
-    /// that of any other thread.
+    /// Blocks until the grant, a cancellation, or the end of the timeout. If a grant and a timeout
+    /// race, the grant wins: an error means that the lock was not granted. The grant is not bound
+    /// to the calling thread: if the thread requests the lock again, the request waits as that of
+    /// any other thread.
     ///
     /// # Errors
     ///
-    /// [`LockError`]: the wait timed out, would have been needed where none was allowed, or was cancelled; the
-    /// queue was full; the calling thread has a guard or a transaction on the lock already.
+    /// [`LockError`]: the wait timed out, was cancelled, or was not allowed; the queue was full;
+    /// the calling thread already has a guard or a transaction on the lock.
     ///
     /// ```
     /// use doclock::lock::FifoLock;
@@ -128,7 +128,7 @@ impl FifoLock {
         Ok(self.grant(&asker.unbound(), &options)?.id())
     }
 
-    /// The lock itself, after a wait if need be.
+    /// Acquires the lock, and waits if it is not free.
     pub(crate) fn grant(
         &self,
         asker: &Asker<'_>,
@@ -143,7 +143,7 @@ impl FifoLock {
         }
     }
 
-    /// The lock, if nobody holds it. `None` says only that somebody held it a moment ago.
+    /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
     #[inline(always)]
     pub(crate) fn try_grant(
         &self,
@@ -194,8 +194,8 @@ impl FifoLock {
         self.grant(&Asker { bound, ..asker }, &options)
     }
 
-    /// Joins the line and waits, unless nobody holds the lock. Work that is brought along may be
-    /// done by whoever holds the lock when it is its turn; if it panics, the panic goes on here.
+    /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
+    /// request at its queue position; a panic of the work resumes in this thread.
     pub(crate) fn ask<W: Errand>(
         &self,
         asker: &Asker<'_>,
@@ -205,8 +205,8 @@ impl FifoLock {
         let shared = &self.0;
         let request = Arc::new(Request::new(asker, work));
         let limit = options.limit(shared.timeout.get());
-        // The deadline comes first: whoever sees the request in the line may count on its limit
-        // running.
+        // The deadline comes first: threads that see the request in the queue rely on a running
+        // timeout.
         let deadline = shared.deadline(limit);
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
@@ -228,15 +228,15 @@ impl FifoLock {
         if request.was_relayed() {
             shared.relay.go_on();
         }
-        // Who told may be the last to let go of the request, and is not to drop what is the
-        // asker's.
+        // The answering thread may drop the last handle of the request; it must not drop the work
+        // of this thread.
         let work = request.take_work();
         match outcome {
             Outcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
             Outcome::Done(reply) => Ok(Answer::Done(reply, work)),
             Outcome::Failed(error) => Err(*error),
             Outcome::Panicked(panic) => {
-                // Not while the thread unwinds: it may have code of users, which panics as well.
+                // Before the unwinding: the work may have code of users, which may panic too.
                 drop(work);
                 panic.resume()
             }
@@ -282,12 +282,12 @@ impl FifoLock {
         Ok(LockGuard::new(self.clone(), grant))
     }
 
-    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never
-    /// blocks.
+    /// Releases the grant with this id. Never blocks. The next waiter holds the lock when this
+    /// returns.
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`]: the grant is not held, was revoked, or a transaction is open under it. Nothing is
+    /// [`ReleaseError`]: the grant is not held, was revoked, or has an open transaction. Nothing is
     /// released.
     #[inline]
     pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
@@ -309,28 +309,28 @@ impl FifoLock {
         })
     }
 
-    /// What it takes its time from.
+    /// Returns the clock of the lock.
     pub(crate) fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// Whether somebody holds the lock.
+    /// Returns whether the lock is held.
     pub fn is_locked(&self) -> bool {
         !self.0.word.is_free()
     }
 
-    /// Who holds the lock.
+    /// Returns the holder of the lock.
     pub fn current_lock(&self) -> Option<LockInfo> {
         self.0.step(|state, now| state.current(now.at))
     }
 
-    /// How many wait.
+    /// Returns the number of waiting requests.
     pub fn queue_length(&self) -> usize {
         self.0.state.lock().queue_length()
     }
 
-    /// Who waits, in order: the first 32 of one moment, the others noted down a page at a time, as
-    /// in a [dump](LockDump).
+    /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
+    /// read page by page, as in a [dump](LockDump).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         let first = self
             .0
@@ -338,7 +338,7 @@ impl FifoLock {
         self.list_from(first)
     }
 
-    /// A page of the line and all behind it. Others go on between one page and the next.
+    /// Reads the rest of the queue page by page. The lock stays usable between two pages.
     fn list_from(&self, first: (Vec<QueueEntry>, Option<Cursor>)) -> Vec<QueueEntry> {
         let (mut waiting, mut next) = first;
         while let Some(position) = next {
@@ -351,8 +351,8 @@ impl FifoLock {
         waiting
     }
 
-    /// Who holds and who waits, for a person to read when something hangs. Others go on while it is
-    /// taken, however long the line is.
+    /// Returns the holder and the waiters, for a person to read when a program hangs. The lock
+    /// stays usable meanwhile, however long the queue is.
     pub fn lock_dump(&self) -> LockDump {
         let (holder, first) = self.0.step(|state, now| {
             let holder = state.current(now.at);
@@ -362,8 +362,8 @@ impl FifoLock {
         LockDump { holder, waiting }
     }
 
-    /// Figures and state of one moment. Of those who wait the first 32 are of that moment too, and
-    /// the others are noted down a page at a time, as in a [dump](LockDump).
+    /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
+    /// too; the others are read page by page, as in a [dump](LockDump).
     pub fn lock_stats(&self) -> LockStats {
         let (stats, first) = self.0.step(|state, now| {
             let stats = state.stats(now.at);
@@ -373,19 +373,19 @@ impl FifoLock {
         LockStats { queue, ..stats }
     }
 
-    /// Sets all figures to zero. Holder and line stay; a hold that began before counts whole when
-    /// it ends.
+    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in full
+    /// when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.step(|state, _| state.reset_figures());
     }
 
-    /// How long requests made from now on wait: zero not at all, `None` without limit.
+    /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
     pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
         self.0.timeout.set(limit.into());
     }
 
-    /// Releases on behalf of a guard: what cannot be released now is released by the transaction
-    /// under it.
+    /// Releases on behalf of a guard. If a transaction is open under it, the end of that
+    /// transaction releases.
     #[inline]
     pub(crate) fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
@@ -398,14 +398,14 @@ impl FifoLock {
         self.0.hand_on(|state, now| state.release_or_defer(id, now));
     }
 
-    /// Opens a transaction under a grant that somebody else will release, and tells whose it is.
+    /// Opens a transaction under a grant that its holder releases, and returns the owner.
     pub(crate) fn join_grant(&self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
         let thread = thread_number();
         self.0.step(|state, _| state.join_grant(id, thread))
     }
 
-    /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends the grant that is a
-    /// transaction's own.
+    /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends a transaction's own
+    /// grant.
     #[inline]
     pub(crate) fn part_from_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
@@ -419,7 +419,7 @@ impl FifoLock {
             .hand_on(|state, now| state.part_from_grant(id, now, None));
     }
 
-    /// Ends the grant that is a transaction's own, and goes on with the errands of those that wait.
+    /// Ends a transaction's own grant, and runs queued batches of waiting requests.
     #[inline]
     pub(crate) fn part_and_serve(&self, grant: Grant) {
         if !self.0.release(grant.id(), true) {
@@ -451,8 +451,8 @@ impl FifoLock {
         }
     }
 
-    /// Has a grant that can be revoked stay until the transaction under it is over. `false` when
-    /// the grant has ended already.
+    /// Protects a revocable grant from revocation until its transaction ends. `false` when the
+    /// grant has already ended.
     #[inline]
     pub(crate) fn seal(&self, grant: Grant) -> bool {
         match grant.limited {
@@ -461,7 +461,7 @@ impl FifoLock {
         }
     }
 
-    /// Whether a grant holds still.
+    /// Whether a grant is still held.
     #[inline]
     pub(crate) fn is_granted(&self, grant: Grant) -> bool {
         self.0.word.is_held_by(grant.id()) || self.is_granted_in_step(grant.id())
@@ -477,15 +477,15 @@ impl FifoLock {
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
     }
 
-    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it
-    /// does not wait.
+    /// Returns the code that runs when the present wait of `owner` times out. `None` when it does
+    /// not wait.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
         self.0.expiry(&owner.into())
     }
 
-    /// Lets the timeout of `owner` pass, if it waits.
+    /// Makes the wait of `owner` time out, if it waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {
@@ -494,16 +494,15 @@ impl FifoLock {
         }
     }
 
-    /// Lets the limit on holding pass for whoever holds: the very code that a watcher runs when
-    /// that comes.
+    /// Makes the hold exceed its limit: runs the same code as a watcher at that moment.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {
         self.0.expire_hold();
     }
 
-    /// Has it believe that it is taken again and again, so that it measures none of the next grants
-    /// for which nobody waits.
+    /// Makes the lock treat its load as high, so that it does not measure the next uncontended
+    /// grants.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn hurry(&self) {

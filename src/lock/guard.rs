@@ -5,9 +5,9 @@ use crate::id::{FencingToken, LockId};
 
 /// Holds a [`FifoLock`] until it is dropped.
 ///
-/// It may be sent to another thread and dropped there. Where a transaction is still open under it
-/// ([`DataStore::begin_under`](crate::DataStore::begin_under)), the lock is released when that
-/// transaction ends.
+/// It may move to another thread and be dropped there. If a transaction is open under it
+/// ([`DataStore::begin_under`](crate::DataStore::begin_under)), the end of that transaction
+/// releases the lock.
 #[derive(Debug)]
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct LockGuard {
@@ -20,12 +20,12 @@ impl LockGuard {
         Self { lock, grant }
     }
 
-    /// The id of the grant.
+    /// Returns the id of the grant.
     pub fn id(&self) -> LockId {
         self.grant.id()
     }
 
-    /// The number of the grant, greater than that of every earlier one.
+    /// Returns the fencing token of the grant, greater than that of every earlier one.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }

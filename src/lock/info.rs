@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it, as a person would be told.
+//! The holder and the waiters of a lock, as errors and statistics show them.
 
 use std::fmt;
 use std::ops::Not;
@@ -11,7 +11,8 @@ use smol_str::SmolStr;
 use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
 
-/// Durations as milliseconds and moments as milliseconds since 1970: what a front end expects.
+/// Serializes durations as milliseconds and moments as milliseconds since 1970, as front ends
+/// expect.
 pub(crate) mod millis {
     use super::{Duration, SystemTime};
     use serde::Serializer;
@@ -47,30 +48,30 @@ pub(crate) mod millis {
 pub struct LockInfo {
     /// The id of the grant.
     pub lock_id: LockId,
-    /// Who holds.
+    /// The owner of the grant.
     pub owner_id: OwnerId,
-    /// The number of the grant; greater than that of every earlier one.
+    /// The fencing token of the grant; greater than that of every earlier one.
     pub fencing_token: FencingToken,
-    /// When it was granted, by the machine's calendar.
+    /// When the lock was granted, by the machine's calendar.
     #[serde(serialize_with = "millis::moment")]
     pub acquired_at: SystemTime,
     /// How long it has been held, by the store's clock.
     #[serde(serialize_with = "millis::duration")]
     pub held_for: Duration,
-    /// Whether it may have been held for longer: the time when the hold began was not taken,
-    /// because the lock was being taken again and again within microseconds, so what is known is
-    /// only since when somebody has looked at it or waited for it.
+    /// Whether `held_for` is only a lower bound. The start of an uncontended hold is not measured
+    /// while the lock is acquired again and again within microseconds. Then `held_for` begins when
+    /// another thread first looked at the hold or waited for it.
     #[serde(skip_serializing_if = "Not::not")]
     pub at_least: bool,
-    /// What it is wanted for, if the owner said.
+    /// The label of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<SmolStr>,
-    /// Where in the program it was asked for.
+    /// The source code location of the request.
     pub call_site: CallSite,
 }
 
 impl fmt::Display for LockInfo {
-    /// `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`
+    /// Formats as `lock-3-x9 of ann (autosave) from src/main.rs:7:13, held for 12ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.lock_id, Brief(&self.owner_id))?;
         if let Some(label) = &self.label {
@@ -82,13 +83,13 @@ impl fmt::Display for LockInfo {
     }
 }
 
-/// A place in the source code, of the call with which a lock was asked for.
+/// The source code location of the call that requested a lock.
 ///
-/// Prints as `src/main.rs:7:13`, and serializes as that.
+/// Prints as `src/main.rs:7:13`, and serializes in the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CallSite {
-    /// The source file, as the compiler was given it.
+    /// The path of the source file as passed to the compiler.
     pub file: &'static str,
     /// The line, counted from one.
     pub line: u32,
@@ -118,8 +119,8 @@ impl Serialize for CallSite {
     }
 }
 
-/// A duration as a person reads it: whole milliseconds, below ten of them with as many digits as it
-/// takes to tell.
+/// Formats a duration for a person: whole milliseconds, and below ten of them the digits that
+/// matter.
 pub(super) struct Millis(pub(super) Duration);
 
 impl fmt::Display for Millis {
@@ -144,22 +145,22 @@ impl fmt::Display for Millis {
 pub struct QueueEntry {
     /// The id that the grant will have.
     pub lock_id: LockId,
-    /// Who waits.
+    /// The owner of the request.
     pub owner_id: OwnerId,
     /// How long it has waited, by the store's clock.
     #[serde(serialize_with = "millis::duration")]
     pub wait_time: Duration,
-    /// Its place in the line; 1 is next.
+    /// The queue position; 1 is the head of the queue.
     pub place: usize,
-    /// What it is wanted for, if the owner said.
+    /// The label of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<SmolStr>,
-    /// Where in the program it was asked for.
+    /// The source code location of the request.
     pub call_site: CallSite,
 }
 
 impl fmt::Display for QueueEntry {
-    /// `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`
+    /// Formats as `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -76,22 +76,23 @@ pub(crate) use samples::Samples;
 
 use crate::id::{FencingToken, LockId};
 
-/// A held lock as data: its id, and the token that rises with every grant.
+/// A held lock as data: its id and its fencing token.
 ///
-/// Whoever publishes under a lock needs no more than this, wherever the lock's truth lives.
+/// A thread that publishes under a lock needs no more than this, wherever the state of the lock
+/// lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) token: FencingToken,
-    // The parts of the id apart, so that the flag lies in the gap: every request that waits has
+    // The two parts of the id, so that the flag fits into the padding: every waiting request has
     // room for a grant.
     number: u64,
     lock: u32,
-    /// Whether it can be taken back before it is released.
+    /// Whether the grant can be revoked before its release.
     pub(crate) limited: bool,
 }
 
 impl Grant {
-    /// One that no lock has given.
+    /// Returns a placeholder that no lock has granted.
     pub(crate) fn none() -> Self {
         Self::new(LockId { number: 0, lock: 0 }, FencingToken(0), false)
     }
@@ -107,7 +108,7 @@ impl Grant {
         }
     }
 
-    /// The id of the request that was granted.
+    /// Returns the id of the granted request.
     #[inline(always)]
     pub(crate) fn id(&self) -> LockId {
         LockId {

@@ -1,4 +1,4 @@
-//! What a request for a lock may ask beside the lock.
+//! Options of a lock, and of one request.
 
 use std::num::NonZeroU64;
 use std::panic::Location;
@@ -14,7 +14,7 @@ use crate::queue::Priority;
 use crate::sync::thread_number;
 use crate::time::Clock;
 
-/// How one request waits: how long, behind how many, until whom.
+/// Options of one request, such as its timeout, queue bound, cancel token, label and priority.
 ///
 /// ```
 /// use doclock::{DataStore, lock::AcquireOptions};
@@ -43,14 +43,14 @@ pub struct AcquireOptions {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum WaitLimit {
-    /// What the lock is set to when the request is made.
+    /// The timeout that the lock has when the request is made.
     #[default]
     OfTheLock,
     Of(Option<Duration>),
 }
 
 impl WaitLimit {
-    /// The limit itself, where the lock is set to this.
+    /// Returns the timeout; `of_the_lock` is the lock's own.
     pub(super) fn or(self, of_the_lock: Option<Duration>) -> Option<Duration> {
         match self {
             Self::OfTheLock => of_the_lock,
@@ -59,12 +59,12 @@ impl WaitLimit {
     }
 }
 
-/// A time that is limited or not, in one word.
+/// An optional duration in one word.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Limit(Option<NonZeroU64>);
 
 impl Limit {
-    /// One of more than five hundred years is none.
+    /// A duration beyond 500 years counts as no limit.
     pub(super) fn new(limit: Option<Duration>) -> Self {
         let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
         Self(nanos.and_then(|nanos| NonZeroU64::new(nanos.checked_add(1)?)))
@@ -76,7 +76,7 @@ impl Limit {
     }
 }
 
-/// Settings of a new lock.
+/// Options of a new lock.
 ///
 /// A store configures its lock in the same way, with methods of
 /// [`StoreOptions`](crate::StoreOptions).
@@ -119,28 +119,28 @@ impl Default for LockOptions {
 impl LockOptions {
     pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// The settings of [`FifoLock::new`](super::FifoLock::new).
+    /// Returns the options of [`FifoLock::new`](super::FifoLock::new).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how long a request waits that has no timeout of its own. Zero: it does not wait.
-    /// `None`: it waits as long as it takes. The default is five seconds.
+    /// Sets the timeout of requests that set none. Zero: they do not wait. `None`: they wait
+    /// without limit. The default is five seconds.
     pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.timeout = timeout.into();
         self
     }
 
-    /// Bounds the number of requests that wait. The next request is rejected at once. There is no
-    /// bound by default.
+    /// Bounds the number of waiting requests. A full queue rejects the next request at once. There
+    /// is no bound by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
     }
 
-    /// Bounds by how many later requests a waiting request can be overtaken, for each step that
-    /// their [priority](AcquireOptions::priority) is above its own. The default is 64. Zero makes
-    /// priorities ineffective.
+    /// Bounds how many later requests can overtake a waiting request, for each level by which their
+    /// [priority](AcquireOptions::priority) is higher. The default is 64. Zero makes priorities
+    /// ineffective.
     pub fn overtaking_bound(mut self, requests: u32) -> Self {
         self.overtaking = requests;
         self
@@ -154,7 +154,7 @@ impl LockOptions {
         self
     }
 
-    /// Sets the clock that the lock reads. The default is the clock of the system.
+    /// Sets the clock that the lock reads. The default is the system clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
@@ -174,57 +174,56 @@ impl AcquireOptions {
         priority: Priority::Normal,
     };
 
-    /// The lock's own settings, nothing added.
+    /// Creates options that keep the settings of the lock.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives up after this long. Zero means not to wait at all.
+    /// Sets the timeout of the request. Zero: it does not wait.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.wait = WaitLimit::Of(Some(limit));
         self
     }
 
-    /// Waits for as long as it takes.
+    /// Lets the request wait without limit.
     pub fn no_timeout(mut self) -> Self {
         self.wait = WaitLimit::Of(None);
         self
     }
 
-    /// Takes the lock only if nobody holds it or waits for it.
+    /// Lets the request fail at once instead of waiting.
     pub fn no_wait(self) -> Self {
         self.timeout(Duration::ZERO)
     }
 
-    /// Lets `token` withdraw the request while it waits.
+    /// Lets `token` cancel the request while it waits.
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = Some(token.clone());
         self
     }
 
-    /// Is rejected at once where `bound` requests wait already. The smaller of this bound and the
-    /// lock's own counts.
+    /// Rejects the request at once if `bound` requests wait already. The smaller of this bound and
+    /// the lock's own applies.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
     }
 
-    /// Says what the lock is wanted for, to be read in errors, in the queue's listing and in the
-    /// statistics.
+    /// Sets a label that errors, the list of the queue and the statistics show.
     pub fn label(mut self, label: impl Into<SmolStr>) -> Self {
         self.label = Some(label.into());
         self
     }
 
-    /// The same with a label, if it has none.
+    /// Sets the label if there is none.
     pub(crate) fn or_label(mut self, label: SmolStr) -> Self {
         self.label.get_or_insert(label);
         self
     }
 
-    /// Goes before requests of lower priority that wait, but before each of them only as often as
-    /// [`StoreOptions::overtaking_bound`](crate::StoreOptions::overtaking_bound) allows. Requests
-    /// of one priority are granted in the order in which they asked, and a holder is never
+    /// Sets the priority. The request overtakes waiting requests of lower priority, each of them
+    /// only as often as [`StoreOptions::overtaking_bound`](crate::StoreOptions::overtaking_bound)
+    /// allows. Requests of one priority are granted in FIFO order, and a holder is never
     /// interrupted.
     ///
     /// ```
@@ -240,27 +239,28 @@ impl AcquireOptions {
         self
     }
 
-    /// Does no work for others. When a list of operations has been executed, the thread that
-    /// executed it goes on with those that wait, as many as
-    /// [`StoreOptions::batch_limit`](crate::StoreOptions::batch_limit) allows, before it returns;
-    /// with this option it wakes the next in line instead. For a thread that must not be kept, as
-    /// one that draws.
+    /// Opts the calling thread out of combining.
     ///
-    /// Its own list may still be executed by another thread; if it slept meanwhile, it may wake one
-    /// other thread before it returns.
+    /// By default, a thread that has executed an operation batch also executes queued batches
+    /// before it returns, as many as
+    /// [`StoreOptions::batch_limit`](crate::StoreOptions::batch_limit) allows. With this option it
+    /// wakes the next waiter instead. It suits threads that must not be delayed, such as a
+    /// rendering thread.
+    ///
+    /// Another thread may still execute the batch of this request. If the calling thread slept
+    /// meanwhile, it may wake one other thread before it returns.
     pub fn without_combining(mut self) -> Self {
         self.without_combining = true;
         self
     }
 
-    /// Allows another thread to execute an operation batch that has code, as it does with batches
-    /// that are pure data.
+    /// Allows another thread to execute an operation batch with code, as it may execute pure data.
     ///
-    /// Without this option the operations that are code, and the before-hooks, run in the thread
-    /// that submits the batch. With it they may run in any thread that executes batches on the same
-    /// store. Then the code must not wait for another thread: that thread could be the one that
-    /// runs the code. It must not ask for locks that the other thread may hold either; such a
-    /// request fails with [`LockError::Reentrant`](super::LockError::Reentrant).
+    /// Without this option, operations with code and before-hooks run in the thread that submits
+    /// the batch. With it they may run in any thread that executes batches on the same store. Then
+    /// the code must not wait for another thread: that thread could be the one that runs the code.
+    /// It must not request locks that the other thread may hold either; such a request fails with
+    /// [`LockError::Reentrant`](super::LockError::Reentrant).
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
@@ -279,7 +279,7 @@ impl AcquireOptions {
         self.any_thread
     }
 
-    /// The limit on waiting, where the lock's own is this.
+    /// Returns the timeout of the request; `of_the_lock` is the lock's own.
     pub(super) fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
         self.wait.or(of_the_lock)
     }
@@ -288,7 +288,7 @@ impl AcquireOptions {
         self.without_combining
     }
 
-    /// Whoever asks in this way.
+    /// Describes a request with these options.
     #[inline]
     pub(crate) fn asker<'a>(
         &'a self,
@@ -308,10 +308,10 @@ impl AcquireOptions {
 
     /// Does not bind the guard or the transaction to the calling thread.
     ///
-    /// A guard and a transaction are bound to the thread that acquires them: if the thread requests
-    /// the lock again, the request is refused at once, because the thread would wait for itself. A
-    /// guard or a transaction that is sent to another thread stays bound to the first one, so it
-    /// should be unbound. A grant that is held by id is never bound.
+    /// A guard and a transaction are bound to the thread that acquires them. If that thread
+    /// requests the lock again, the request fails at once, because the thread would wait for
+    /// itself. A guard or a transaction that moves to another thread stays bound to the first one,
+    /// so it should be unbound. A grant that is held by id is never bound.
     pub fn unbound(mut self) -> Self {
         self.unbound = true;
         self

@@ -1,33 +1,32 @@
-//! What a hold lasts, lately, and how long it is therefore worth to spin.
+//! The recent length of holds, and the time to spin that follows from it.
 
 use std::time::Duration;
 
-/// A moving average over the holds that were measured.
+/// A moving average over the measured holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     nanos: u64,
 }
 
 impl Pace {
-    /// Of holds that nobody spins for.
+    /// The pace of holds that are too long to spin for.
     pub(super) const SLOW: Self = Self { nanos: u64::MAX };
 
-    /// Holds that last longer than this make it no matter whether threads sleep and are woken in
-    /// between.
+    /// For longer holds, the cost of sleeping and waking does not matter.
     const LONG: u64 = 15_000;
-    /// What a waiter spins for in any case.
+    /// The shortest time to spin.
     const SHORTEST: u64 = 1_500;
-    /// From one look to the next.
+    /// The time between two looks.
     const LOOK: u64 = 25;
 
     pub(super) fn take_in(&mut self, hold: Duration) {
         self.nanos = (self.nanos / 8).saturating_mul(7) + nanos(hold) / 8;
     }
 
-    /// How often a waiter looks for its outcome, some 25 nanoseconds apart, before it goes to
-    /// sleep: for the time of two holds like those of late, if these are short. To be woken takes a
-    /// few microseconds, some of them of the thread that wakes; and who spins for longer keeps a
-    /// processor from whoever else would ask, or does the work.
+    /// Returns how often a waiter looks for its outcome before it sleeps, some 25 nanoseconds
+    /// apart. The looks cover two recent holds, if these are short. Waking costs a few
+    /// microseconds, some of them in the waking thread. Longer spinning would keep a processor from
+    /// threads with work.
     pub(super) fn looks(self, limit: Option<Duration>) -> u32 {
         let holds = match self.nanos > Self::LONG {
             true => 0,

@@ -1,16 +1,16 @@
-//! How a waiting thread sleeps until it is told, for whoever waits in a line.
+//! How a waiting thread sleeps until its request is answered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sync::{Condvar, Hint, Mutex, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
-/// Somebody who waits to be told an outcome, once.
+/// A waiter that receives one outcome.
 pub(super) trait Waiter: TimeListener + Sized + 'static {
     type Outcome;
 
-    /// Waits until it is told: spinning for so many looks, then asleep. `None` when the deadline
-    /// has passed without, or when it is to look itself.
+    /// Waits for the outcome: spins for `looks` looks, then sleeps. `None` when the deadline has
+    /// passed first, or when the waiter must check a limit itself.
     fn wait_until(
         &self,
         looks: u32,
@@ -19,8 +19,8 @@ pub(super) trait Waiter: TimeListener + Sized + 'static {
     ) -> Option<Self::Outcome>;
 }
 
-/// What one thread waits with, wherever these parts lie. `S` is what the mutex guards, the outcome
-/// among it.
+/// The parts with which one thread waits, wherever they are stored. `S` is the data behind the
+/// mutex, including the outcome.
 pub(super) struct Parker<'a, S> {
     pub(super) slot: &'a Mutex<{ rank::REQUEST }, S>,
     pub(super) changed: &'a Condvar,
@@ -30,7 +30,7 @@ pub(super) struct Parker<'a, S> {
 }
 
 impl<S> Parker<'_, S> {
-    /// Leaves word. Returns whether the waiter sleeps and has yet to be woken.
+    /// Leaves an outcome. Returns whether the waiter sleeps and must be woken.
     pub(super) fn leave(&self, put: impl FnOnce(&mut S)) -> bool {
         let mut slot = self.slot.lock();
         put(&mut slot);
@@ -40,7 +40,7 @@ impl<S> Parker<'_, S> {
         asleep
     }
 
-    /// As [`Waiter::wait_until`]; `take` finds the outcome once there is one.
+    /// Waits as [`Waiter::wait_until`] does; `take` returns the outcome once there is one.
     pub(super) fn wait_until<O>(
         &self,
         looks: u32,
@@ -67,15 +67,15 @@ impl<S> Parker<'_, S> {
         }
     }
 
-    /// Wakes the waiter to look at its clock again. Passing through the mutex closes the gap
-    /// between its last look and its sleep.
+    /// Wakes the waiter to read its clock again. Passing through the mutex closes the gap between
+    /// its last look and its sleep.
     pub(super) fn look_again(&self) {
         drop(self.slot.lock());
         self.changed.notify_one();
     }
 }
 
-/// Where a waiter is told an outcome and nothing else.
+/// A mailbox for one outcome.
 #[derive(Debug)]
 pub(super) struct Mailbox<O> {
     slot: Mutex<{ rank::REQUEST }, Option<O>>,
@@ -94,7 +94,7 @@ impl<O> Mailbox<O> {
         }
     }
 
-    /// Tells the waiter. To be called once, and without the mutex of the line.
+    /// Answers the waiter. Called once, and without the mutex of the queue.
     pub(super) fn tell(&self, outcome: O) {
         let sleeps = self.parker().leave(|slot| {
             debug_assert!(slot.is_none(), "told twice");

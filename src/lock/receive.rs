@@ -1,4 +1,4 @@
-//! Waiting for a message: with the limits and the tokens of all other waits, but on a channel.
+//! Waiting for a message on a channel, with the deadlines and tokens of all other waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::parker::Waiter;
 use super::wait::{self, Line, Reason, Wait};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
-/// What came first.
+/// The event that ended the wait.
 #[derive(Debug)]
 pub(crate) enum Received<M> {
     Message(M),
-    /// There will be no more messages.
+    /// All senders are gone.
     Disconnected,
-    /// The deadline.
+    /// The deadline has passed.
     Due,
     Cancelled,
 }
 
-/// Waits for a message, a deadline or a token, whichever comes first. Of what comes at once any may
-/// be told.
+/// Waits for a message, a deadline or a token, whichever comes first. Of simultaneous events, any
+/// may be returned.
 pub(crate) fn receive<M: Send + 'static>(
     messages: &Receiver<M>,
     clock: &Clock,
@@ -41,7 +41,7 @@ pub(crate) fn receive<M: Send + 'static>(
     });
     let wait = Wait {
         ticket: (),
-        // Nobody asks how long the limit was: what counts is the moment.
+        // Only the deadline counts here, so the length of the limit is arbitrary.
         deadline: deadline.map(|deadline| (Duration::ZERO, deadline)),
         alarm: None,
         looks: 0,
@@ -49,14 +49,14 @@ pub(crate) fn receive<M: Send + 'static>(
     wait::wait(&door, &listener, cancel, wait)
 }
 
-/// What reaches whoever waits for a message beside messages.
+/// An event other than a message.
 enum Word {
     Gone(Reason),
     /// The time was moved.
     LookAgain,
 }
 
-/// A line in which one stands, and whose head is whatever comes first.
+/// A queue of one waiter, whose head is the first event.
 struct Door {
     clock: Clock,
     tell: Sender<Word>,
@@ -70,7 +70,7 @@ impl Line for Door {
     }
 
     fn withdraw(&self, (): (), reason: Reason) {
-        // Whoever no longer waits need not be told.
+        // The send fails if the waiter has left, and then it needs no word.
         let _ = self.tell.send(Word::Gone(reason));
     }
 }

@@ -1,12 +1,12 @@
-//! Waking those who were answered while they slept: each wakes the next.
+//! The wake-up chain: each woken waiter wakes the next.
 //!
-//! To wake a thread takes microseconds of whoever does it, as long as a short list of operations. A
-//! thread that served many therefore wakes the first two of them only. Whoever was woken wakes the
-//! next before it goes on, and so on to the last.
+//! A wake-up costs the waking thread microseconds, as much as a short operation batch. A combiner
+//! therefore wakes only the first two waiters. Each woken waiter wakes the next before it returns,
+//! and so on to the last.
 //!
-//! Invariant: while somebody is in the relay, there is a thread that has yet to call
-//! [`Relay::go_on`] and will, with no code of users before that: the one that put the last of them
-//! in, or one that was woken from it, which keeps nothing from hearing what was left for it.
+//! Invariant: while the chain is not empty, some thread has yet to call [`Relay::go_on`] and will
+//! do so, with no code of users before that. It is the thread that added the last waiter, or a
+//! thread that was woken from the chain and whose outcome is already there.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,30 +14,29 @@ use std::sync::Arc;
 use super::request::Waiting;
 use crate::sync::{Mutex, rank};
 
-/// Those for whom word was left and who have yet to be woken, in the order in which they were
-/// answered.
+/// Answered waiters that have yet to be woken, in the order of the answers.
 #[derive(Default)]
 pub(super) struct Relay(Mutex<{ rank::RELAY }, Sleepers>);
 
-/// Nothing until any did.
+/// `None` until the first.
 type Sleepers = Option<Box<VecDeque<Arc<dyn Waiting>>>>;
 
 impl Relay {
-    /// So many are woken at first: the others need not wait for one that was given a processor
-    /// which is busy. In a model one, so that two who sleep are enough for a relay.
+    /// This many are woken at first, in case one of them is scheduled on a busy processor. One in a
+    /// model, so that two sleeping waiters make a chain.
     const RUNNERS: usize = if cfg!(loom) { 1 } else { 2 };
 
-    /// Has these woken, one by the other. Whether any slept.
+    /// Wakes these waiters, one by the other. Returns whether any slept.
     pub(super) fn begin(&self, sleepers: impl IntoIterator<Item = Arc<dyn Waiting>>) -> bool {
         self.0.lock().get_or_insert_default().extend(sleepers);
         let runners = (0..Self::RUNNERS).take_while(|_| self.go_on());
         runners.count() > 0
     }
 
-    /// Wakes the next, and tells whether there was one. To be called by whoever was woken from the
-    /// relay.
+    /// Wakes the next waiter, and returns whether there was one. Called by each thread that was
+    /// woken from the chain.
     pub(super) fn go_on(&self) -> bool {
-        // Who awoke without being woken may have gone by already, and wakes nobody.
+        // A waiter that awoke by itself may have passed already, and wakes no other.
         std::iter::from_fn(|| self.next()).any(|sleeper| sleeper.wake())
     }
 
@@ -54,7 +53,7 @@ pub(super) mod tests {
     use crate::lock::Grant;
     use crate::lock::request::{Asker, Verdict};
 
-    /// Somebody for whom word is left, in no time or not.
+    /// A waiter with an outcome, asleep or not.
     pub(in crate::lock) struct Waiter {
         sleeps: bool,
         brief: bool,
@@ -78,7 +77,7 @@ pub(super) mod tests {
 
     impl Waiting for Waiter {
         fn asker(&self) -> Asker<'_> {
-            unreachable!("nobody asks for it")
+            unreachable!("no test calls it")
         }
 
         fn is_errand(&self) -> bool {
@@ -103,12 +102,12 @@ pub(super) mod tests {
         }
     }
 
-    /// Some who still sleep or do not.
+    /// Creates waiters, asleep or not.
     fn waiters<const N: usize>(sleeping: [bool; N]) -> [Arc<Waiter>; N] {
         sleeping.map(|sleeps| Waiter::new(sleeps, true))
     }
 
-    /// A relay that has begun with these.
+    /// Creates a chain that has begun with these waiters.
     fn begun<const N: usize>(sleeping: [bool; N]) -> (Relay, [Arc<Waiter>; N]) {
         let waiters = waiters(sleeping);
         let relay = Relay::default();

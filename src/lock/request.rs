@@ -1,8 +1,8 @@
-//! One waiting request: who asks, what is to be done, and how it is told what became of it.
+//! One waiting request: its owner, its work, and how its outcome is delivered.
 //!
-//! What a lock needs to know of who waits is [`Waiting`], so an asynchronous waker could stand here
-//! as well, if it goes on with a [relay](super::relay) from where it is woken and not from where it
-//! is polled. A request has its own mutex: a woken thread need not touch the lock's again.
+//! [`Waiting`] is all that a lock needs of a waiter, so an asynchronous waker could implement it as
+//! well, if it continues the [wake-up chain](super::relay) from its waker and not from its poll. A
+//! request has its own mutex: a woken thread need not lock the lock's again.
 
 use std::convert::Infallible;
 use std::panic::Location;
@@ -17,23 +17,23 @@ use crate::id::OwnerId;
 use crate::sync::{Condvar, Hint, Mutex, rank, thread_number};
 use crate::time::{Clock, Deadline, TimeListener};
 
-/// Who asks, as the caller says it.
+/// The description of a request, as the caller passes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker<'a> {
     pub(crate) owner: &'a OwnerId,
     pub(crate) label: Option<&'a SmolStr>,
     pub(crate) call_site: &'static Location<'static>,
-    /// The thread that must not hold the lock already, because it would wait for itself; zero for
+    /// The thread that must not already hold the lock, because it would wait for itself; zero for
     /// none.
     pub(crate) thread: u64,
     /// Whether the grant is bound to that thread. A grant that is released by its id is not.
     pub(crate) bound: bool,
-    /// Whether the grant goes to a transaction, which alone may end it.
+    /// Whether the grant belongs to a transaction, which alone may end it.
     pub(crate) transaction: bool,
 }
 
 impl Asker<'_> {
-    /// The same request, whose grant is bound to no thread.
+    /// Returns the same request, with a grant that is bound to no thread.
     #[inline]
     pub(super) fn unbound(self) -> Self {
         Self {
@@ -42,16 +42,18 @@ impl Asker<'_> {
         }
     }
 
-    /// The thread that would wait for itself if it asked again under the grant; zero for none.
+    /// Returns the thread that would wait for itself with another request under the grant; zero for
+    /// none.
     #[inline]
     fn holding_thread(&self) -> u64 {
         if self.bound { self.thread } else { 0 }
     }
 }
 
-/// Who asks, as the lock keeps it, in the part that is the same before and after the grant.
+/// The description of a request, as the lock stores it, in the part that is the same before and
+/// after the grant.
 ///
-/// In this order: what a request looks at comes first.
+/// In this order: the fields that a request reads come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Claim {
@@ -73,7 +75,7 @@ impl Claim {
         }
     }
 
-    /// Whoever asks, if it asks again.
+    /// Describes another request of the same owner.
     pub(crate) fn asker(&self) -> Asker<'_> {
         Asker {
             owner: &self.owner,
@@ -85,8 +87,8 @@ impl Claim {
         }
     }
 
-    /// Makes it the claim of whoever asks. What is written goes to its place at once: a copy on the
-    /// way would stall the processor, which reads back wide what was written narrow.
+    /// Writes the description of a request. Every field is written in place: a copy would stall the
+    /// processor, which would read wide what was written narrow.
     #[inline(always)]
     pub(super) fn assign(&mut self, asker: &Asker<'_>) {
         self.owner = asker.owner.clone();
@@ -100,7 +102,7 @@ impl Claim {
         self.transaction = asker.transaction;
     }
 
-    /// As [`Claim::assign`], for the calling thread, of whom no more is known.
+    /// Writes the description of a request of the calling thread without options.
     #[inline(always)]
     pub(super) fn assign_plainly(
         &mut self,
@@ -117,7 +119,7 @@ impl Claim {
         self.transaction = false;
     }
 
-    /// Lets go of what it keeps elsewhere in memory.
+    /// Frees the memory of its fields.
     #[inline(always)]
     pub(super) fn forget(&mut self) {
         self.owner = OwnerId::default();
@@ -127,25 +129,25 @@ impl Claim {
     }
 }
 
-/// Work under a lock. If it is for any thread, the holder of the lock can do it when it is its
-/// turn.
+/// Work under a lock. If it is for any thread, the holder of the lock can run it when its turn
+/// comes.
 pub(crate) trait Errand: Send + 'static {
-    /// What becomes of it.
+    /// The result of the work.
     type Reply: Send + 'static;
 
-    /// Whether a thread may do it that did not ask for it.
+    /// Whether a thread other than the requesting one may run it.
     fn is_for_any_thread(&self) -> bool;
 
-    /// Whether it is done in no time, whatever others do meanwhile: it runs no code of users.
+    /// Whether it is always short: it runs no code of users.
     fn is_brief(&self) -> bool;
 
-    /// Does it, once, under a grant that the caller ends. What is left of it goes back to who
-    /// asked: memory that one thread allocates and another frees costs both of them more than a
-    /// short errand does.
+    /// Runs the work, once, under a grant that the caller ends. The rest of the work goes back to
+    /// the requesting thread: memory that one thread allocates and another frees costs both more
+    /// than short work.
     fn run(&mut self, grant: Grant) -> Self::Reply;
 }
 
-/// No work: who asks wants the lock itself.
+/// No work: the request is for the lock itself.
 impl Errand for Infallible {
     type Reply = Infallible;
 
@@ -162,20 +164,20 @@ impl Errand for Infallible {
     }
 }
 
-/// What a waiting request is told, exactly once.
+/// The outcome of a waiting request, delivered exactly once.
 #[derive(Debug)]
 pub(super) enum Outcome<R> {
-    /// It holds the lock, and does its work itself.
+    /// It holds the lock, and runs its work itself.
     Granted(Grant),
-    /// It left the line without a grant.
+    /// It left the queue without a grant.
     Failed(Box<LockError>),
-    /// Its work was done by another thread.
+    /// Another thread ran its work.
     Done(R),
-    /// Its work was done by another thread until it panicked.
+    /// Another thread ran its work, which panicked.
     Panicked(CaughtPanic),
 }
 
-/// A grant, or why there is none: what the lock itself has to tell.
+/// A grant or an error: an outcome of the lock itself.
 pub(super) type Verdict = Outcome<Infallible>;
 
 impl Verdict {
@@ -189,39 +191,37 @@ impl Verdict {
     }
 }
 
-/// A request as the line knows it.
+/// A request as the queue stores it.
 pub(super) trait Waiting: Send + Sync {
     fn asker(&self) -> Asker<'_>;
 
-    /// Whether whoever holds the lock can do its work.
+    /// Whether the holder of the lock can run its work.
     fn is_errand(&self) -> bool;
 
-    /// Whether its work is done in no time.
+    /// Whether its work is always short.
     fn is_brief(&self) -> bool;
 
-    /// Tells the waiter. To be called once, and without the lock's mutex; instead of
+    /// Delivers the verdict. Called once, and without the lock's mutex; instead of
     /// [`Waiting::serve`].
     fn tell(&self, verdict: Verdict);
 
-    /// Does the waiter's work in the calling thread, and leaves word of what became of it. A panic
-    /// is told as well. Returns whether the waiter sleeps and has yet to be woken.
+    /// Runs the waiter's work in the calling thread and leaves its outcome, even after a panic.
+    /// Returns whether the waiter sleeps and must be woken.
     #[must_use]
     fn serve(&self, grant: Grant) -> bool;
 
-    /// Has the waiter look at the limit on holding from now on. It may have been told an outcome
-    /// meanwhile.
+    /// Makes the waiter a watcher of the hold limit from now on. It may already have an outcome.
     fn call_to_watch(&self);
 
-    /// Wakes a waiter for whom word was left, and has it go on with the relay, which it must.
-    /// `false` if it has awoken by itself.
+    /// Wakes an answered waiter, which must continue the wake-up chain. `false` if it awoke by
+    /// itself.
     #[must_use]
     fn wake(&self) -> bool;
 }
 
 /// A request with a thread that waits for it.
 ///
-/// Ten thousand may wait, so what it is made of lies side by side, the flags in what would else be
-/// a gap.
+/// Ten thousand may wait, so its parts are side by side, with the flags in the padding.
 pub(super) struct Request<W: Errand> {
     owner: OwnerId,
     label: Option<SmolStr>,
@@ -235,18 +235,18 @@ pub(super) struct Request<W: Errand> {
     /// Read and written under the slot's mutex alone.
     asleep: AtomicBool,
     told: Hint,
-    /// Whether it was woken from a [relay](super::relay). Written under the slot's mutex, to
-    /// somebody who sleeps.
+    /// Whether it was woken from the [wake-up chain](super::relay). Written under the slot's mutex,
+    /// while the waiter sleeps.
     relayed: AtomicBool,
-    /// Whether it was called to watch and has yet to look. Read and written under the slot's mutex
+    /// Whether it was made a watcher and has yet to look. Read and written under the slot's mutex
     /// alone.
     called: AtomicBool,
 }
 
 struct Slot<W: Errand> {
-    /// Until somebody takes it to do it, and what is left of it afterwards.
+    /// Set until a thread takes it to run it; then what is left of it.
     work: Option<W>,
-    /// From when it is told until the waiter has heard it.
+    /// Set from the delivery until the waiter takes it.
     outcome: Option<Outcome<W::Reply>>,
 }
 
@@ -272,17 +272,17 @@ impl<W: Errand> Request<W> {
         }
     }
 
-    /// Whether it was woken from a relay, and is to go on with it.
+    /// Whether it was woken from the wake-up chain, and must continue it.
     pub(super) fn was_relayed(&self) -> bool {
         self.relayed.load(Ordering::Relaxed)
     }
 
-    /// Takes the work, to do it, or what is left of it.
+    /// Takes the work, to run it, or what is left of it.
     pub(super) fn take_work(&self) -> Option<W> {
         self.slot.lock().work.take()
     }
 
-    /// Leaves word. Returns whether the waiter sleeps.
+    /// Leaves an outcome. Returns whether the waiter sleeps.
     pub(super) fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
         self.leave_with(outcome, None)
     }
@@ -361,8 +361,8 @@ impl<W: Errand> Waiting for Request<W> {
             debug_assert!(false, "only errands are served, and those once");
             return false;
         };
-        // Nobody sees what a panic leaves behind: the work owns all that it changes before it is
-        // done, and is not done again.
+        // A panic leaves no visible state: the work owns all that it changes, and does not run
+        // again.
         let outcome = match catch(|| work.run(grant)) {
             Ok(reply) => Outcome::Done(reply),
             Err(panic) => Outcome::Panicked(panic),

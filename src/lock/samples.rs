@@ -1,4 +1,4 @@
-//! Durations that were measured: their sum and maximum, and how they are distributed.
+//! Measured durations: their sum, maximum and distribution.
 
 mod code;
 mod sparse;
@@ -11,14 +11,14 @@ use hdrhistogram::Histogram;
 use super::DurationSummary;
 use sparse::Sparse;
 
-/// Sum and maximum of what was measured; percentiles of it within one per cent. Takes a word until
-/// anything is.
+/// The sum, the maximum and the percentiles of durations, percentiles within one per cent. Takes
+/// one word while it is empty.
 #[derive(Default)]
 pub(crate) struct Samples(Option<Box<Measured>>);
 
 #[derive(Default)]
 struct Measured {
-    /// For how many samples those that were measured stand.
+    /// How many samples the measured ones stand for.
     count: u64,
     /// In nanoseconds, which are enough for five centuries.
     total: u64,
@@ -26,11 +26,11 @@ struct Measured {
     spread: Spread,
 }
 
-/// How the samples are distributed. An object that is used without contention keeps that in some
-/// hundred bytes: a histogram with a counter for each bucket takes 37 kB.
+/// The distribution of the samples. Without contention it takes some hundred bytes: a histogram
+/// with a counter for each bucket takes 37 kB.
 enum Spread {
     Sparse(Sparse),
-    /// Counts fastest.
+    /// The fastest to record.
     Dense(Box<Histogram<u64>>),
 }
 
@@ -54,15 +54,15 @@ impl Measured {
 }
 
 impl Samples {
-    /// The longest time that the histogram tells apart. Longer ones count as this in percentiles
-    /// only.
+    /// The longest duration that the histogram tells apart. A longer one counts as this in
+    /// percentiles only.
     const HIGHEST: Duration = Duration::from_secs(3600);
 
-    /// Where so many requests have waited, time counts more than memory.
+    /// From this many waits on, time counts more than memory.
     const CONTENDED: u64 = 1024;
 
-    /// Takes in a sample that stands for `weight` of them. Whether that took long, as it does now
-    /// and then: see [`Tempo::pardon`](super::tempo::Tempo::pardon).
+    /// Records a sample that stands for `weight` of them. Returns whether that took long, as it
+    /// sometimes does: see [`Tempo::pardon`](super::tempo::Tempo::pardon).
     pub(crate) fn record(&mut self, sample: Duration, weight: u64) -> bool {
         let nanos = nanos(sample);
         let measured = self.0.get_or_insert_default();
@@ -78,8 +78,8 @@ impl Samples {
         }
     }
 
-    /// Takes in how long a request waited for what it holds then. Where many wait, both
-    /// distributions are kept dense.
+    /// Records the wait of a request that holds now. After many waits, both distributions are kept
+    /// dense.
     pub(crate) fn record_wait(&mut self, waited: Duration, holds: &mut Self) {
         self.record(waited, 1);
         if self.count() == Self::CONTENDED {
@@ -88,12 +88,12 @@ impl Samples {
         }
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples.
     pub(crate) fn count(&self) -> u64 {
         self.0.as_ref().map_or(0, |measured| measured.count)
     }
 
-    /// Takes in all samples of another.
+    /// Adds all samples of another.
     pub(crate) fn add(&mut self, other: &Self) {
         let Some(other) = &other.0 else {
             return;
@@ -112,13 +112,13 @@ impl Samples {
         }
     }
 
-    /// Keeps the distribution dense from here on: 37 kB, in which a sample is counted at once.
+    /// Keeps the distribution dense from here on: 37 kB, in which a sample is recorded at once.
     pub(crate) fn unfold(&mut self) {
         self.0.get_or_insert_default().unfold();
     }
 
-    /// The distribution of `count` samples: these, scaled to the number of all that were not
-    /// `zero`.
+    /// Summarizes `count` samples: the measured ones, scaled to the number of all that were not
+    /// zero.
     pub(crate) fn summary(&self, count: u64, zeros: u64) -> DurationSummary {
         let Some(samples) = &self.0 else {
             return DurationSummary {

@@ -1,9 +1,9 @@
-//! What all handles of a lock have in common: its word and its state, and how the two are kept in
-//! step.
+//! The shared part of all handles of a lock: its word and its state, and the protocol between the
+//! two.
 
 #[cfg(loom)]
 use std::sync::Arc;
-// Not a model's: what it says takes part in no race.
+// Not the model's type: the value takes part in no race.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ use crate::id::OwnerId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline};
 
-/// In this order, from the beginning of a cache line: the word, the mutex and what a request reads
-/// and writes of the state lie side by side. Who asks and who grants take these lines from each
-/// other's processor, one after the other.
+/// In this order, from the beginning of a cache line: the word, the mutex and the fields that a
+/// request uses are side by side. Requesting and granting threads take these lines from each
+/// other's processor in turn.
 #[repr(C, align(64))]
 pub(super) struct Shared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, State>,
-    /// From here on read only, but for what is rare.
+    /// From here on read-only, except for rare cases.
     pub(super) timeout: WaitLimit,
-    /// Which lock this is, in its ids.
+    /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,
     pub(super) batch: BatchLimit,
@@ -38,13 +38,13 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A limit with when it will have passed. One of zero is none to wait for.
+    /// Returns a timeout with its deadline. A timeout of zero needs none.
     pub(super) fn deadline(&self, limit: Option<Duration>) -> Option<(Duration, Deadline)> {
         let limit = limit.filter(|limit| !limit.is_zero())?;
         Some((limit, self.clock.deadline(limit)?))
     }
 
-    /// How a request waits that stands there.
+    /// Returns how a request at this position waits.
     pub(super) fn wait_as(
         &self,
         state: &mut State,
@@ -60,7 +60,8 @@ impl Shared {
         }
     }
 
-    /// The state with the holder pinned: nobody changes the word until the mutex is free again.
+    /// Locks the state and pins the holder: no other thread changes the word until the mutex is
+    /// free again.
     pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, State>, Moment) {
         let mut state = self.state.lock();
         if let Some(held) = state.shown
@@ -73,8 +74,7 @@ impl Shared {
                 state.settle();
             }
         }
-        // Read under the mutex, here and everywhere: nobody holds since a moment when somebody else
-        // did.
+        // Read under the mutex, so that no hold begins before the previous one ended.
         let now = Moment {
             at: self.clock.now(),
             overdue: state
@@ -86,13 +86,13 @@ impl Shared {
         (state, now)
     }
 
-    /// Takes a step, and tells whom it concerns beside the caller when the mutex is free again.
+    /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
         self.step_and(step, drop)
     }
 
-    /// As [`step`](Self::step), and a thread that waits for the state meanwhile has it next, before
-    /// this one comes again.
+    /// Takes a step as [`step`](Self::step) does. A thread that waits for the state meanwhile gets
+    /// it next, before this one can lock it again.
     pub(super) fn step_in_turn<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
         self.step_and(step, unlock_fair)
     }
@@ -125,8 +125,8 @@ impl Shared {
         self.word.set(held);
     }
 
-    /// The state, if nobody holds, nor can before it is let go of. `None` says only that somebody
-    /// held a moment ago.
+    /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
+    /// that a request held it a moment ago.
     #[inline(always)]
     pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, { rank::LOCK }, State>> {
         if !self.word.is_free() {
@@ -136,7 +136,7 @@ impl Shared {
         self.is_free(&state).then_some(state)
     }
 
-    /// Whether nobody holds, and nobody can before the mutex is free again.
+    /// Whether the lock is free, and stays free while the mutex is locked.
     #[inline(always)]
     fn is_free(&self, state: &State) -> bool {
         match state.shown {
@@ -145,15 +145,14 @@ impl Shared {
         }
     }
 
-    /// Takes a step that may hand the lock on, and wakes whom that concerns when the mutex is free
-    /// again.
+    /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
     pub(super) fn hand_on(&self, step: impl FnOnce(&mut State, Moment) -> Option<Next>) {
         if let Some(next) = self.step(step) {
             next.deliver();
         }
     }
 
-    /// Takes the lock for whoever wrote its claim. Nobody holds it.
+    /// Grants the free lock to the request that has written its claim.
     #[inline(always)]
     pub(super) fn take(&self, state: &mut State, scope: impl FnOnce() -> Option<Scope>) -> Grant {
         let (measured, overdue) = match state.hold_limit.get() {
@@ -169,13 +168,13 @@ impl Shared {
         grant
     }
 
-    /// Ends a hold for which nobody waits and which nobody measures.
+    /// Ends a hold for which no request waits and which is not measured.
     #[inline(always)]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
         id.lock == self.lock && self.word.release(id, transaction)
     }
 
-    /// Looks on behalf of all that wait, and returns when this one is to look again.
+    /// Checks hold limits on behalf of all waiters, and returns when this waiter must check again.
     pub(super) fn look_if(
         &self,
         stand: Stand,
@@ -184,7 +183,7 @@ impl Shared {
         self.step(|state, now| state.look(stand, now, has_passed))
     }
 
-    /// The code that `owner` runs when the limit of its present wait has passed.
+    /// Returns the code that runs when the present wait of `owner` times out.
     #[cfg(loom)]
     pub(super) fn expiry(self: &Arc<Self>, owner: &OwnerId) -> Option<Box<dyn FnOnce()>> {
         let stand = self.state.lock().stand_of(owner)?;
@@ -194,7 +193,7 @@ impl Shared {
         }))
     }
 
-    /// Lets the limit on holding pass for all whom any request waits for, if a waiter watches.
+    /// Makes the hold limit pass for all holders that delay a request, if a waiter watches.
     #[cfg(loom)]
     pub(super) fn expire_hold(&self) {
         let watcher = self.state.lock().first_watcher();
@@ -204,8 +203,8 @@ impl Shared {
     }
 }
 
-/// How long requests wait that do not say. Read without the mutex, so that deadlines need not be
-/// worked out under it.
+/// The default timeout of requests. Read without the mutex, so that deadlines are computed outside
+/// it.
 pub(super) struct WaitLimit(AtomicU64);
 
 impl WaitLimit {
@@ -222,7 +221,7 @@ impl WaitLimit {
         (nanos != Self::NONE).then(|| Duration::from_nanos(nanos))
     }
 
-    /// One of more than five hundred years is none.
+    /// A duration beyond 500 years counts as no limit.
     pub(super) fn set(&self, limit: Option<Duration>) {
         let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
         self.0.store(nanos.unwrap_or(Self::NONE), Ordering::Relaxed);

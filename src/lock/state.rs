@@ -1,4 +1,5 @@
-//! What the mutex of a [`FifoLock`](super::FifoLock) guards: the line, the holder and the figures.
+//! The data behind the mutex of a [`FifoLock`](super::FifoLock): the queue, the holder and the
+//! metrics.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 
@@ -31,45 +32,46 @@ use holder::{Holder, Joined};
 pub(super) use nodes::AskedNodes;
 use watch::Watch;
 
-/// The present, for steps after which somebody else may hold the lock.
+/// The present, for steps after which another request may hold the lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub(super) at: Timestamp,
-    /// When a hold that begins now has lasted too long.
+    /// When a hold that begins now exceeds the hold limit.
     pub(super) overdue: Option<Deadline>,
 }
 
-/// Nodes with all that has to be locked above them.
+/// Nodes, with the locks on their ancestors.
 pub(super) type NodeSet = Vec<(Granule, Rights)>;
 
-/// Names one wait. A guard that waits for more nodes waits under the id of its first request, but
-/// in another wait: what was meant for one wait, and comes late, ends no other.
+/// Identifies one wait. A guard that waits for more nodes waits under the id of its first request,
+/// but in another wait. A late withdrawal or expiry of one wait ends no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WaitId(u64);
 
-/// Where a request stands that was not granted at once.
+/// The position of a request that was not granted at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stand {
-    /// Of its id.
+    /// The number of its id.
     number: u64,
     wait: WaitId,
-    /// In the line for the lock. After that, and without, it waits for nodes.
+    /// Set while it is in the queue of the lock. After that, or without it, the request waits for
+    /// nodes.
     ticket: Option<Ticket>,
 }
 
-/// What is to be done once the mutex is free again, by whoever had it.
+/// Work for after the release of the mutex, for the thread that held it.
 #[must_use]
 pub(super) enum Next {
-    /// Tell a waiter what became of its request.
+    /// Deliver the outcome of a waiter.
     Tell(Arc<dyn Waiting>, Verdict),
-    /// Do the work of the new holder.
+    /// Run the work of the new holder.
     Serve(Arc<dyn Waiting>, Grant),
-    /// Have a waiter keep watch.
+    /// Make a waiter a watcher.
     Watch(Arc<dyn Waiting>),
 }
 
 impl Next {
-    /// Tells the waiter.
+    /// Delivers the outcome to the waiter.
     pub(super) fn deliver(self) {
         match self {
             Self::Tell(request, verdict) => request.tell(verdict),
@@ -79,40 +81,40 @@ impl Next {
     }
 }
 
-/// The steps of the uncontended path are always inlined: as calls they pass their parts over the
+/// The steps of the uncontended path are always inlined: calls would pass their parts over the
 /// stack, which costs a third of that path (docs/performance.md, "The lock").
 ///
-/// In this order: what a request that joins the line reads and writes comes first, see
+/// In this order: the fields that a joining request uses come first, see
 /// [`Shared`](super::shared::Shared).
 #[repr(C)]
 pub(super) struct State {
-    /// What the lock's word was last set to under the mutex. Unless that is held and not pinned, it
-    /// is so still.
+    /// The value to which the lock's word was last set under the mutex. Unless it is held and not
+    /// pinned, the word still has it.
     pub(super) shown: Option<Held>,
-    /// Whether somebody took the whole of `queue`.
+    /// Whether a request holds the whole of `queue`.
     held: bool,
-    /// Which lock this is, in its ids.
+    /// The lock's number, a part of its ids.
     lock: u32,
     requests: u64,
     pub(super) pace: Pace,
-    /// Those who have a share of `queue`, once there have been any.
+    /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Limit,
-    /// How many may wait.
+    /// The number of requests that may wait.
     pub(super) queue_bound: usize,
-    /// Whom to tell what when the mutex is free again, beside what a step returns.
+    /// The outcomes to deliver when the mutex is free again, beside what a step returns.
     pub(super) outbox: Vec<Next>,
-    /// Who did, or who did last: written over rather than made anew, see [`Claim::assign`].
+    /// The holder, or the last one: overwritten instead of replaced, see [`Claim::assign`].
     holder: Holder,
     queue: Queue<Divisible, Waiter>,
     grants: u64,
     pub(super) tempo: Tempo,
     pub(super) figures: Recorder,
-    /// Since somebody waited while holding had a limit.
+    /// Set by the first wait under a hold limit.
     watch: Option<Box<Watch>>,
 }
 
-/// Of so many waiters a dump makes notes at a time.
+/// How many waiters a dump reads at a time.
 const PAGE: usize = 32;
 
 impl State {
@@ -138,8 +140,8 @@ impl State {
 
     // --- Grants ---
 
-    /// Takes note of a hold that ended without the mutex. To be called before anything else but
-    /// [`State::take`] when nobody holds.
+    /// Records the end of a hold that ended without the mutex. Called before everything else except
+    /// [`State::take`] when the lock is free.
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
@@ -148,13 +150,12 @@ impl State {
         }
     }
 
-    /// Takes note that somebody looks, which is the least that is known of when an unmeasured hold
-    /// began.
+    /// Records a look at the hold, which is the earliest known time of an unmeasured hold.
     pub(super) fn observe(&mut self, now: Timestamp) {
         self.holder.since.observe(now);
     }
 
-    /// The holder, as the lock's word says it.
+    /// Returns the holder in the form of the lock's word.
     #[inline(always)]
     pub(super) fn held(&self) -> Option<Held> {
         if !self.held {
@@ -166,11 +167,11 @@ impl State {
             since,
             ..
         } = &self.holder;
-        // When nobody has looked at the clock since it began, nobody waits: its end needs no mutex.
+        // If the clock was not read since the hold began, no request waits: its end needs no mutex.
         Held::by(grant.id().number, claim.transaction, since.is_known())
     }
 
-    /// The figures in which the holder counts.
+    /// Returns the metrics in which the holder counts.
     #[inline(always)]
     fn recorder(&mut self) -> &mut Recorder {
         match self.holder.scope {
@@ -179,7 +180,7 @@ impl State {
         }
     }
 
-    /// The figures of those who want the whole, or of those who want nodes.
+    /// Returns the metrics of requests for the whole lock, or of requests for nodes.
     pub(super) fn recorder_of(&mut self, part: Part) -> &mut Recorder {
         match part {
             Part::Whole => &mut self.figures,
@@ -191,7 +192,7 @@ impl State {
         self.held.then_some(&self.holder)
     }
 
-    /// The holder, if its grant is the one that is named.
+    /// Returns the holder, if it has this id.
     fn holder_of(&mut self, id: LockId) -> Option<&mut Holder> {
         (self.held && self.holder.grant.id() == id).then_some(&mut self.holder)
     }
@@ -213,13 +214,14 @@ impl State {
         }
     }
 
-    /// Where whoever is about to [take](State::take) the lock writes its claim. Nobody holds it.
+    /// Returns the claim to write before [`State::take`]. Requires a free lock.
     #[inline(always)]
     pub(super) fn claim(&mut self) -> &mut Claim {
         &mut self.holder.claim
     }
 
-    /// Makes whoever wrote its claim the holder at once. Nobody holds, hence nobody waits.
+    /// Makes the request that wrote its claim the holder at once. Requires a free lock, hence an
+    /// empty queue.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
@@ -228,15 +230,12 @@ impl State {
         overdue: Option<Deadline>,
     ) -> Grant {
         if self.held {
-            // The last hold ended without the mutex, so what it took of the line was not given
-            // back.
+            // The last hold ended without the mutex, so it did not give back its part of the
+            // queue's capacity.
             self.recorder().releases += 1;
         } else {
             let taken = self.queue.try_take(&Part::Whole);
-            debug_assert!(
-                taken,
-                "nobody holds, but somebody waits (queue, invariant 2)"
-            );
+            debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
         }
         let scope = scope();
         if scope.is_some() || self.holder.scope.is_some() {
@@ -246,7 +245,7 @@ impl State {
         self.hold(id, measured, overdue)
     }
 
-    /// Makes whoever claims it the holder.
+    /// Makes the request with the written claim the holder.
     #[inline(always)]
     fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Deadline>) -> Grant {
         self.held = true;
@@ -265,8 +264,8 @@ impl State {
         grant
     }
 
-    /// Ends the hold; the next in line becomes the holder in the same step. Its work is left to be
-    /// done by the thread `server`, if there is one and it can be.
+    /// Ends the hold; the next request in the queue becomes the holder in the same step. The thread
+    /// `server` runs its work, if there is a server and the work allows it.
     fn end(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
         self.recorder().releases += 1;
         self.vacate(now, server)
@@ -285,8 +284,8 @@ impl State {
         self.grant_next(now, server)
     }
 
-    /// Grants the lock to whom it can be granted: to the next in line, or to all up to the first
-    /// who wants the whole.
+    /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
+    /// first for the whole lock.
     fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
         let (number, since, request) = loop {
             let mut waiter = self.queue.next()?;
@@ -308,7 +307,7 @@ impl State {
             ..asker
         });
         let measured = match server {
-            // The server goes on at once, and need not come back to the mutex for figures.
+            // The combiner continues at once, and need not lock the mutex again for the metrics.
             Some(_) if self.queue.is_empty() && self.hold_limit.get().is_none() => {
                 self.tempo.measure(|| now.at)
             }
@@ -323,7 +322,7 @@ impl State {
 
     // --- Ending ---
 
-    /// Ends the grant if `id` names it.
+    /// Ends the grant if it has this id.
     pub(super) fn release(&mut self, id: LockId, now: Moment) -> Result<Ended, ReleaseError> {
         if let Some(holder) = self.holder_of(id) {
             return match holder.has_transaction() {
@@ -393,8 +392,8 @@ impl State {
         })
     }
 
-    /// Closes the transaction that [`State::join_grant`] opened, or ends the grant that is a
-    /// transaction's own: then the next in line can be left to be served.
+    /// Closes the transaction that [`State::join_grant`] opened, or ends a transaction's own grant.
+    /// Then the next request may be left for combining.
     pub(super) fn part_from_grant(
         &mut self,
         id: LockId,
@@ -414,7 +413,7 @@ impl State {
 
     // --- Looking ---
 
-    /// The holder; of those who share the lock the first.
+    /// Returns the holder; of several that share the lock, the first.
     pub(super) fn current(&self, now: Timestamp) -> Option<LockInfo> {
         match self.holder() {
             Some(holder) => Some(holder.info(now)),
@@ -424,7 +423,7 @@ impl State {
 
     fn holder_info(&self, now: Timestamp) -> LockInfo {
         self.current(now)
-            .expect("somebody holds while anybody waits (queue, invariant 2)")
+            .expect("the lock is held while a request waits (queue, invariant 2)")
     }
 
     pub(super) fn queue_length(&self) -> usize {
@@ -436,7 +435,8 @@ impl State {
         waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
     }
 
-    /// Some of who waits, from a position in the line on, and where to read on.
+    /// Returns some waiting requests from a position in the queue on, and the position of the next
+    /// page.
     pub(super) fn page(
         &self,
         after: Option<Cursor>,
@@ -464,14 +464,14 @@ impl State {
         self.tempo.calm();
     }
 
-    /// Figures and state, without the list of those who wait.
+    /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: Timestamp) -> LockStats {
         let current = self.current(now);
         self.figures.stats(current, self.queue_length())
     }
 }
 
-/// A grant that ended, and what is to be done about the waiter to whom the lock went.
+/// A grant that ended, and the outcome to deliver to the next holder.
 pub(super) struct Ended {
     pub(super) next: Option<Next>,
 }

@@ -1,4 +1,4 @@
-//! Figures of a lock: counts, and the distributions of wait and hold.
+//! Metrics of a lock: counters, and the distributions of waits and holds.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::info::millis;
 use super::samples::Samples;
 use super::{LockInfo, QueueEntry};
 
-/// Counts and samples since the lock was made or its figures were reset.
+/// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     pub(super) acquisitions: u64,
@@ -25,36 +25,36 @@ pub(super) struct Recorder {
 
 /// A distribution of durations.
 ///
-/// The count is exact, and so are the mean and the maximum of what was measured; percentiles of it
-/// are within one per cent (an HDR histogram with two significant digits; what is longer than an
-/// hour counts there as an hour). [`LockStats`] tells what is measured. All are zero while there is
-/// no sample. Serializes in milliseconds.
+/// The count is exact, and so are the mean and the maximum of the measured samples. Percentiles are
+/// within one per cent (an HDR histogram with two significant digits; a longer duration than an
+/// hour counts there as an hour). [`LockStats`] documents what is measured. All values are zero
+/// while there is no sample. Serializes in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DurationSummary {
-    /// How many samples.
+    /// The number of samples.
     pub count: u64,
-    /// Their arithmetic mean.
+    /// The arithmetic mean.
     #[serde(serialize_with = "millis::duration")]
     pub mean: Duration,
-    /// Half of them are no longer than this.
+    /// The median.
     #[serde(serialize_with = "millis::duration")]
     pub p50: Duration,
-    /// 95 % of them are no longer than this.
+    /// The 95th percentile.
     #[serde(serialize_with = "millis::duration")]
     pub p95: Duration,
-    /// 99 % of them are no longer than this.
+    /// The 99th percentile.
     #[serde(serialize_with = "millis::duration")]
     pub p99: Duration,
-    /// 99.9 % of them are no longer than this.
+    /// The 99.9th percentile.
     #[serde(serialize_with = "millis::duration")]
     pub p999: Duration,
-    /// The longest.
+    /// The maximum.
     #[serde(serialize_with = "millis::duration")]
     pub max: Duration,
 }
 
-/// The figures of a lock and its state, all of one moment but for a long [`queue`](Self::queue).
+/// The metrics and the state of a lock, all of one moment except a long [`queue`](Self::queue).
 ///
 /// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
 /// table.
@@ -62,44 +62,45 @@ pub struct DurationSummary {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LockStats {
-    /// Grants.
+    /// The number of grants.
     pub total_acquisitions: u64,
-    /// Grants given back.
+    /// The number of released grants.
     pub total_releases: u64,
-    /// Requests that gave up when their timeout passed.
+    /// The number of requests that timed out.
     pub total_timeouts: u64,
-    /// Requests that a token withdrew or refused.
+    /// The number of requests that a token cancelled or refused.
     pub total_cancellations: u64,
-    /// Requests turned away from a full queue.
+    /// The number of requests that a full queue rejected.
     pub total_rejections: u64,
-    /// Requests refused because their own thread held the lock.
+    /// The number of requests that were refused because their own thread held the lock.
     pub total_refusals: u64,
-    /// Grants taken back from a holder. Stays zero for a lock without a limit on holding.
+    /// The number of revoked grants. Stays zero for a lock without a hold limit.
     pub total_revocations: u64,
-    /// Mean wait of the granted requests; the same as `wait.mean`.
+    /// The mean wait of the granted requests; the same as `wait.mean`.
     #[serde(serialize_with = "millis::duration")]
     pub average_wait_time: Duration,
-    /// Wait of the granted requests, from asking to grant; zero for those granted at once.
+    /// The wait of the granted requests, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
-    /// Hold of the grants that ended, from grant to release or revocation.
+    /// The hold of the grants that ended, from grant to release or revocation.
     ///
-    /// Every hold is measured, unless the lock is taken again and again within microseconds and
-    /// nobody waits: then one in 64 is, and stands for all of them. One that somebody had to wait
-    /// for or looked at is measured in any case, from that moment on.
+    /// Every hold is measured, with one exception: while the lock is acquired again and again
+    /// within microseconds and no request waits, one hold in 64 is measured and counts for all of
+    /// them. A hold that another request waited for or a thread looked at is always measured, from
+    /// that moment on.
     pub hold: DurationSummary,
-    /// How many wait now.
+    /// The number of requests that wait now.
     pub queue_length: usize,
-    /// Whether somebody holds now.
+    /// Whether the lock is held now.
     pub is_locked: bool,
-    /// Who holds now.
+    /// The present holder.
     pub current_lock: Option<LockInfo>,
-    /// Who waits, in order. The first 32 are of the same moment as all else; who comes after them
-    /// is noted down a little later, when some may have left and others joined.
+    /// The waiting requests in queue order. The first 32 are of the same moment as the other
+    /// fields. The rest is read a little later, when requests may have left or joined.
     pub queue: Vec<QueueEntry>,
 }
 
 impl Recorder {
-    /// Of the granted requests, those granted at once included.
+    /// Summarizes the waits of granted requests, including immediate grants.
     pub(super) fn wait_summary(&self) -> DurationSummary {
         let waited = self.wait.count().min(self.acquisitions);
         self.wait
@@ -131,14 +132,14 @@ impl Recorder {
     }
 }
 
-/// A line for each count.
+/// Writes a line for each counter.
 pub(super) fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Result {
     counts
         .iter()
         .try_for_each(|(name, count)| writeln!(f, "{name:<14}{count:>12}"))
 }
 
-/// A table of waits and holds, without the end of its last line.
+/// Writes a table of waits and holds, without the last line break.
 pub(super) fn write_durations(
     f: &mut fmt::Formatter<'_>,
     wait: &DurationSummary,

@@ -1,26 +1,26 @@
-//! When to read the clock.
+//! Sampling: which holds are measured.
 //!
-//! Reading it costs as much as all else that an uncontended lock does. A lock that is taken now and
-//! then can afford it; one that is taken hundreds of thousands of times a second measures one hold
-//! in [`Tempo::RUN`] and lets it stand for all of them. That the rate has fallen is noticed with
-//! the next that is measured; from then on all are.
+//! Reading the clock costs as much as the rest of an uncontended lock. A lock that is acquired now
+//! and then measures every hold. A lock that is acquired hundreds of thousands of times a second
+//! measures one hold in [`Tempo::RUN`], which stands for all of them. The next measured hold shows
+//! that the rate has fallen; from then on every hold is measured.
 
 use std::time::Duration;
 
 use crate::time::{Clock, Timestamp};
 
-/// Decides which of the holds that nobody waited for are measured.
+/// Decides which of the uncontended holds are measured.
 #[derive(Debug)]
 pub(super) struct Tempo {
     /// Whether the clock is so cheap that all of them are.
     always: bool,
     /// Whether the next may come late.
     pardoned: bool,
-    /// How many are still to go without.
+    /// How many more holds go without a measurement.
     unmeasured: u32,
-    /// Taken again within so many nanoseconds, the lock is in a hurry.
+    /// The rate counts as high if the lock is acquired again within this many nanoseconds.
     within: u32,
-    /// How many times in succession the lock was taken quickly.
+    /// How many times in succession the lock was acquired quickly.
     quick: u32,
     last: Timestamp,
 }
@@ -40,18 +40,19 @@ impl Measured {
 }
 
 impl Tempo {
-    /// In a run, one hold is measured.
+    /// One hold in this many is measured at a high rate.
     pub(super) const RUN: u32 = 64;
-    /// Taken again within this time, a lock is in a hurry.
+    /// The rate counts as high if the lock is acquired again within this time.
     const QUICK: Duration = Duration::from_micros(2);
-    /// As often in succession, it is believed.
+    /// Sampling begins after this many quick grants in succession.
     const BELIEVED: u32 = 64;
 
     pub(super) fn new(clock: &Clock) -> Self {
         Self::of_a_share(clock, 1)
     }
 
-    /// Of one of so many shares of a lock, which is taken as many times less often than the whole.
+    /// Samples one of several shards of a lock; each is acquired less often than the whole by this
+    /// factor.
     pub(super) fn of_a_share(clock: &Clock, shares: u32) -> Self {
         Self {
             always: clock.is_manual(),
@@ -63,7 +64,7 @@ impl Tempo {
         }
     }
 
-    /// One by which all are measured, whatever that costs.
+    /// Measures every hold, at any cost.
     pub(super) fn steady() -> Self {
         Self {
             always: true,
@@ -75,8 +76,8 @@ impl Tempo {
         }
     }
 
-    /// Whether the grant that is about to be made is measured. To be asked once for each behind
-    /// which nobody waits.
+    /// Whether the next grant is measured. Called once for each grant behind which no request
+    /// waits.
     #[inline]
     pub(super) fn measure(&mut self, now: impl FnOnce() -> Timestamp) -> Option<Measured> {
         if self.unmeasured > 0 {
@@ -86,19 +87,19 @@ impl Tempo {
         Some(self.measured(now()))
     }
 
-    /// Measures all again, until there is a hurry again.
+    /// Measures every hold, until the rate is high again.
     pub(super) fn calm(&mut self) {
         (self.unmeasured, self.quick) = (0, 0);
     }
 
-    /// Has the next count as quick enough, because the figures have just taken their time: that
-    /// says nothing of a hurry.
+    /// Counts the next grant as quick, because recording metrics has just taken long: that does not
+    /// show a low rate.
     pub(super) fn pardon(&mut self) {
         self.pardoned = true;
     }
 
-    /// As after many quick takes. In a model time stands still, so this alone brings on a hurry at
-    /// once.
+    /// Has the effect of many quick grants. In a model time stands still, so this alone starts
+    /// sampling.
     #[cfg(loom)]
     pub(super) fn hurry(&mut self) {
         (self.unmeasured, self.quick) = (Self::RUN - 1, Self::BELIEVED);
@@ -133,8 +134,7 @@ mod tests {
 
     const NANO: Duration = Duration::from_nanos(1);
 
-    /// A lock's tempo, on a clock that is told when the lock is taken and is as dear to read as the
-    /// system's.
+    /// The sampling of a lock, on a test clock that is as expensive to read as the system's.
     struct Taken {
         tempo: Tempo,
         clock: ManualClock,
@@ -150,14 +150,14 @@ mod tests {
             taken
         }
 
-        /// For how many holds the one stands that begins after so much time, if it is measured.
+        /// Returns how many holds the next one stands for, after this pause, if it is measured.
         fn after(&mut self, pause: Duration) -> Option<u64> {
             self.clock.advance(pause);
             let measured = self.tempo.measure(|| self.clock.clock().now());
             measured.map(|measured| measured.weight)
         }
 
-        /// Takes the lock again and again until it is in a hurry.
+        /// Acquires the lock until sampling begins.
         fn hurry(&mut self) {
             while self.after(Tempo::QUICK / 2) != Some(u64::from(Tempo::RUN)) {}
         }
@@ -178,7 +178,7 @@ mod tests {
         for _ in 1..Tempo::BELIEVED {
             assert_eq!(taken.after(quick), Some(1));
         }
-        // One pause, and it counts from the beginning.
+        // One pause, and the count starts again.
         assert_eq!(taken.after(Tempo::QUICK), Some(1));
         for _ in 1..Tempo::BELIEVED {
             assert_eq!(taken.after(quick), Some(1));
@@ -202,8 +202,7 @@ mod tests {
     fn when_the_hurry_is_over_each_is_measured_again() {
         let mut taken = Taken::new();
         taken.hurry();
-        // The rest of the run, in which nobody looks at the clock, is the longest that it takes to
-        // notice.
+        // The rest of the run, without a measurement, is the longest time to notice.
         for _ in 1..Tempo::RUN {
             assert_eq!(taken.after(Tempo::QUICK), None);
         }
@@ -225,7 +224,7 @@ mod tests {
         assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
     }
 
-    /// Once the figures of a lock took so long now and then that no hurry was believed, and every
+    /// Once the recording of metrics sometimes took so long that sampling never began, and every
     /// hold was measured.
     #[test]
     fn what_the_figures_take_is_no_pause() {
@@ -239,7 +238,7 @@ mod tests {
             }
         }
         assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
-        // Only the next is pardoned.
+        // Only the next grant is pardoned.
         taken.tempo.calm();
         taken.tempo.pardon();
         for _ in 1..Tempo::BELIEVED {

@@ -1,7 +1,7 @@
-//! How a thread waits in a line: until it is told, for as long as it may, unless somebody cancels.
+//! How a thread waits in a queue: until its outcome, its deadline or its cancellation.
 //!
-//! The one place where limits, cancel tokens and limits on holding meet a sleeping thread; every
-//! face of the line waits here.
+//! The only place where timeouts, cancel tokens and hold limits meet a sleeping thread; every lock
+//! type waits here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,48 +10,48 @@ use super::CancelToken;
 use super::parker::Waiter;
 use crate::time::{Clock, Deadline};
 
-/// A line as seen by those who wait in it.
+/// A queue as its waiters see it.
 pub(super) trait Line: Send + Sync + 'static {
-    /// Names one wait: no other wait in the line ever has an equal ticket, not even a later wait of
-    /// the same holder. A withdrawal can come when its wait is over, because a token collects its
-    /// requests before it withdraws them.
+    /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
+    /// wait of the same holder. A token collects its requests before it withdraws them, so a
+    /// withdrawal can come after its wait is over.
     type Ticket: Copy + Send + 'static;
 
     fn clock(&self) -> &Clock;
 
-    /// Takes a request out of the line and tells it so. Does nothing when that wait is over: then
-    /// the request was told already, or is about to be.
+    /// Removes a request from the queue and fails it. Does nothing when that wait is over: then the
+    /// request has an outcome already, or is about to get one.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
 
-    /// Takes back what was held for too long while others wait for it, and returns when this waiter
-    /// is to look again.
+    /// Revokes grants that exceed the hold limit while requests wait, and returns when this waiter
+    /// must check again.
     fn look(&self, ticket: Self::Ticket) -> Option<Deadline> {
         let _ = ticket;
         None
     }
 }
 
-/// Why a waiter leaves the line without a grant.
+/// Why a waiter leaves the queue without a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// Its limit has passed.
+    /// Its timeout has passed.
     Expired(Duration),
     Cancelled,
 }
 
-/// What a waiter waits for beside its outcome.
+/// The events that end a wait besides its outcome.
 pub(super) struct Wait<T> {
     pub(super) ticket: T,
-    /// Its limit, and when that will have passed.
+    /// Its timeout, with its deadline.
     pub(super) deadline: Option<(Duration, Deadline)>,
-    /// When it is to look whether something is held for too long, if it keeps watch.
+    /// When it must check the hold limits, if it is a watcher.
     pub(super) alarm: Option<Deadline>,
-    /// How long it spins.
+    /// How many looks it spins for.
     pub(super) looks: u32,
 }
 
-/// Waits until the waiter is told what became of its request, which happens exactly once: who gives
-/// up withdraws it and waits for word of that, so that a grant which races it counts.
+/// Waits until the request has its outcome, which happens exactly once. A waiter that times out
+/// withdraws its request and waits for the answer to that, so a grant that races it counts.
 pub(super) fn wait<L: Line, W: Waiter>(
     line: &Arc<L>,
     waiter: &Arc<W>,

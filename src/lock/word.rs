@@ -1,4 +1,4 @@
-//! The part of a lock's state that is changed without its mutex.
+//! The part of a lock's state that changes without its mutex.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
@@ -6,19 +6,19 @@ use std::sync::atomic::Ordering;
 use crate::id::LockId;
 use crate::sync::AtomicU64;
 
-/// Who holds the lock, in one atomic number, so that an uncontended holder can leave with one
+/// The holder of the lock in one atomic number, so that an uncontended release is one
 /// compare-and-swap.
 ///
 /// | bits | meaning |
 /// |---|---|
-/// | all zero | nobody holds |
-/// | 0 | *pinned*: the hold ends under the mutex, because somebody waits, looks or measures |
+/// | all zero | the lock is free |
+/// | 0 | *pinned*: the hold ends under the mutex, because a request waits, a thread looks, or it is measured |
 /// | 1 | a transaction holds, which alone may end the hold |
 /// | 2.. | the number of the holder's request, never zero |
 ///
-/// Only somebody with the mutex makes the word anything but free. Without the mutex one step is
-/// possible: from *held and not pinned* to *free*, by the holder. So while the word is pinned, only
-/// the mutex's owner changes it.
+/// Only a thread with the mutex changes the word from free to anything else. Without the mutex one
+/// step is possible: from *held and not pinned* to *free*, by the holder. So while the word is
+/// pinned, only the mutex's owner changes it.
 #[derive(Debug)]
 pub(super) struct Word(AtomicU64);
 
@@ -32,32 +32,32 @@ impl Word {
         Self(AtomicU64::new(FREE))
     }
 
-    /// Whether nobody holds. To be trusted as *held* only in as much as it was so a moment ago.
+    /// Whether the lock is free. The answer *held* may be out of date.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
         self.0.load(Ordering::Acquire) == FREE
     }
 
-    /// Whether the request holds the whole lock. To be asked of the lock that gave the id.
+    /// Whether the request holds the whole lock. Called on the lock that issued the id.
     #[inline]
     pub(super) fn is_held_by(&self, id: LockId) -> bool {
         self.0.load(Ordering::Acquire) >> NUMBER == id.number
     }
 
-    /// Says who holds. With the mutex, and while the word is free or pinned.
+    /// Sets the holder. Requires the mutex, and a word that is free or pinned.
     #[inline]
     pub(super) fn set(&self, held: Option<Held>) {
-        // Release, because who finds the lock free without the mutex's help must see what was done
-        // under it.
+        // Release: a thread that finds the lock free without the mutex must see what was done under
+        // it.
         self.0
             .store(held.map_or(FREE, |held| held.0.get()), Ordering::Release);
     }
 
-    /// Has the present hold end under the mutex. With the mutex; `false` if nobody holds.
+    /// Makes the present hold end under the mutex. Requires the mutex; `false` if the lock is free.
     pub(super) fn pin(&self) -> bool {
         let mut word = self.0.load(Ordering::Acquire);
         while word != FREE && word & PINNED == 0 {
-            // Only its end can come in between, so this goes round twice at most.
+            // Only the end of the hold can come in between, so this loops twice at most.
             let pinned = word | PINNED;
             let swapped =
                 self.0
@@ -82,11 +82,11 @@ impl Word {
 pub(super) struct Held(NonZeroU64);
 
 impl Held {
-    /// By some who share the lock: each of them leaves under the mutex. No request has the number
-    /// zero.
+    /// Held by requests that share the lock: each of them leaves under the mutex. No request has
+    /// the number zero.
     pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
 
-    /// By whoever asked with that number.
+    /// Held by the request with that number.
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
         let unpinned = Self::encode(number, transaction);

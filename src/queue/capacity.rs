@@ -1,6 +1,6 @@
-//! What a line stands in front of.
+//! The resource in front of which a queue stands.
 
-/// Something of which requests take a part and later give it back.
+/// A resource of which requests take a part and later give it back.
 pub(crate) trait Capacity {
     /// How much one request takes.
     type Demand;
@@ -8,7 +8,7 @@ pub(crate) trait Capacity {
     /// Takes `demand` if it fits beside what is taken already.
     fn take(&mut self, demand: &Self::Demand) -> bool;
 
-    /// Gives back what an earlier [`take`](Capacity::take) of the same demand took.
+    /// Gives back the part that an earlier [`take`](Capacity::take) of the same demand took.
     fn give_back(&mut self, demand: &Self::Demand);
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Divisible {
     shares: u32,
 }
 
-/// What a request takes of a [`Divisible`].
+/// The part of a [`Divisible`] that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
@@ -75,7 +75,7 @@ impl Capacity for Divisible {
     }
 }
 
-/// So many slots, of which a request takes one or several.
+/// A number of slots, of which a request takes one or several.
 #[derive(Debug)]
 pub(crate) struct Slots {
     limit: usize,
@@ -91,7 +91,7 @@ impl Slots {
         self.limit
     }
 
-    /// Sets the limit. Below what is taken, nothing fits until enough was given back.
+    /// Sets the limit. Below the taken slots, nothing fits until enough were given back.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }

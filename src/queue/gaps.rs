@@ -1,19 +1,19 @@
-//! Positions that were left, counted in logarithmic time.
+//! Positions whose values have left, counted in logarithmic time.
 
 use crate::steps::step;
 
-/// A Fenwick tree over positions: how many gaps lie before one, and where the next one lies that is
-/// no gap.
+/// A Fenwick tree over positions. It counts the gaps before a position, and finds the next position
+/// that is no gap.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     /// `sums[i]` counts the gaps among the `lowest_bit(i)` positions before position `i`; `sums[0]`
-    /// is unused. Empty, or one longer than a power of two, so that it grows without looking at
-    /// what it has. Positions behind it are no gaps.
+    /// is unused. Empty, or one longer than a power of two, so that it grows without reading its
+    /// entries. Positions past its end are no gaps.
     sums: Vec<usize>,
 }
 
 impl Gaps {
-    /// What is allocated for good once it was needed.
+    /// Memory below this size is never freed.
     const KEPT: usize = 1024;
 
     pub(super) fn is_clear(&self) -> bool {
@@ -25,7 +25,7 @@ impl Gaps {
         self.sums.shrink_to(Self::KEPT);
     }
 
-    /// Makes a gap of a position that is none.
+    /// Makes a position a gap that is none.
     pub(super) fn add(&mut self, position: usize) {
         self.cover(position + 1);
         let mut node = position + 1;
@@ -36,7 +36,7 @@ impl Gaps {
         }
     }
 
-    /// How many gaps lie before a position.
+    /// Returns how many gaps are before a position.
     pub(super) fn before(&self, position: usize) -> usize {
         let mut node = position.min(self.size());
         let mut gaps = 0;
@@ -48,12 +48,12 @@ impl Gaps {
         gaps
     }
 
-    /// The first position from this one on that is no gap.
+    /// Returns the first position from this one on that is no gap.
     pub(super) fn next_kept(&self, position: usize) -> usize {
         let mut kept = position - self.before(position);
         let mut reached = 0;
         let mut width = self.size();
-        // Goes as far as there are no more than `kept` positions behind it that are no gaps.
+        // Advances while there are no more than `kept` positions behind it that are no gaps.
         while width > 0 {
             step();
             if let Some(gaps) = self.sums.get(reached + width)
@@ -67,7 +67,7 @@ impl Gaps {
         reached + kept
     }
 
-    /// How many positions the tree covers.
+    /// Returns how many positions the tree covers.
     fn size(&self) -> usize {
         self.sums.len().saturating_sub(1)
     }
@@ -94,7 +94,7 @@ impl Gaps {
     }
 }
 
-/// How many positions a node of a Fenwick tree sums up.
+/// Returns how many positions a node of a Fenwick tree sums up.
 fn lowest_bit(node: usize) -> usize {
     node & node.wrapping_neg()
 }

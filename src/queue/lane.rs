@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use super::gaps::Gaps;
 use crate::steps::step;
 
-/// A ring of slots, ordered by sequence number. Who leaves from the middle leaves a gap.
+/// A ring of slots, ordered by sequence number. A request that leaves from the middle leaves a gap.
 ///
 /// Invariants:
 /// 1. Sequence numbers ascend.
 /// 2. The first slot is no gap.
 /// 3. At most half of the slots are gaps.
 /// 4. Slot `i` is position `first + i` of `gaps`, and `first` is at most the number of slots.
-///    Without gaps, `gaps` is clear and `first` is zero, so joining and serving a line that nobody
-///    leaves is a push and a pop.
+///    Without gaps, `gaps` is clear and `first` is zero, so joining and serving a queue without
+///    withdrawals is a push and a pop.
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     slots: VecDeque<Slot<T>>,
@@ -26,7 +26,7 @@ pub(super) struct Lane<T> {
 #[derive(Debug)]
 struct Slot<T> {
     sequence: u64,
-    /// Nothing in a gap.
+    /// `None` in a gap.
     value: Option<T>,
 }
 
@@ -42,12 +42,12 @@ impl<T> Default for Lane<T> {
 }
 
 impl<T> Lane<T> {
-    /// Up to so many slots are never given back, so that bursts do not allocate again and again.
+    /// Up to this many slots are never freed, so that bursts do not allocate again and again.
     pub(super) const KEPT: usize = 1024;
 
     const FIRST: usize = 4;
 
-    /// Appends a value; its number is to be larger than all before.
+    /// Appends a value; its number must be larger than all before.
     #[inline]
     pub(super) fn push(&mut self, sequence: u64, value: T) {
         debug_assert!(
@@ -57,8 +57,7 @@ impl<T> Lane<T> {
         );
         let len = self.slots.len();
         if len == self.slots.capacity() {
-            // By a quarter and not to twice the size: at most a fifth of a long line's memory is
-            // unused.
+            // By a quarter instead of doubling: at most a fifth of a long queue's memory is unused.
             self.slots.reserve_exact((len / 4).max(Self::FIRST));
         }
         self.slots.push_back(Slot {
@@ -102,15 +101,15 @@ impl<T> Lane<T> {
         Some(value)
     }
 
-    /// What is in a slot that is no gap.
+    /// Returns the value of a slot that is no gap.
     #[inline]
     pub(super) fn at(&self, index: usize) -> Option<(u64, &T)> {
         let slot = self.slots.get(index)?;
         Some((slot.sequence, slot.value.as_ref()?))
     }
 
-    /// How many slots, gaps included, have numbers of which `before` holds; it holds of none behind
-    /// one of which it does not.
+    /// Returns how many slots, including gaps, have a number for which `before` holds. It must hold
+    /// for a prefix of the slots.
     pub(super) fn bound(&self, mut before: impl FnMut(u64) -> bool) -> usize {
         self.slots.partition_point(|slot| {
             step();
@@ -118,12 +117,12 @@ impl<T> Lane<T> {
         })
     }
 
-    /// How many values lie in front of a slot.
+    /// Returns how many values are in front of a slot.
     pub(super) fn values_before(&self, index: usize) -> usize {
         index + self.gaps.before(self.first) - self.gaps.before(self.first + index)
     }
 
-    /// The first slot from this one on that is no gap.
+    /// Returns the first slot from this one on that is no gap.
     pub(super) fn next_value(&self, index: usize) -> usize {
         step();
         match self.slots.get(index) {
@@ -132,8 +131,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// A value of the rear half where there is one, or else of the rear quarter of what lies before
-    /// it, and so on.
+    /// Returns a value of the rear half if there is one, or else of the rear quarter of the part
+    /// before it, and so on.
     pub(super) fn late(&self) -> Option<&T> {
         let mut index = self.slots.len();
         while index > 0 {
@@ -153,8 +152,8 @@ impl<T> Lane<T> {
         found.ok()
     }
 
-    /// Restores the invariants after the first slot went: each gap that comes to the front goes,
-    /// once.
+    /// Restores the invariants after the removal of the first slot: each gap that comes to the
+    /// front is removed, once.
     #[cold]
     fn close_ranks(&mut self) {
         self.first += 1;
@@ -172,8 +171,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// Drops the gaps. It looks at each slot; at least half as many requests have gone since the
-    /// last time.
+    /// Drops the gaps. It reads each slot; at least half as many requests have left since the last
+    /// time.
     fn compact(&mut self) {
         self.slots.retain(|slot| {
             step();
@@ -184,8 +183,8 @@ impl<T> Lane<T> {
         self.first = 0;
     }
 
-    /// Gives memory back once three quarters of it are unused. At least half of the values that
-    /// then remain have to leave, or as many to come, before it is allocated anew.
+    /// Shrinks the memory when three quarters of it are unused. Before the next allocation, at
+    /// least half of the remaining values must leave, or as many must come.
     #[inline]
     fn fit(&mut self) {
         let capacity = self.slots.capacity();
@@ -194,8 +193,8 @@ impl<T> Lane<T> {
         }
     }
 
-    /// How many slots, gaps included, there are, and how much memory is kept for slots and for
-    /// nodes of the tree.
+    /// Returns the number of slots, including gaps, and the memory for slots and for nodes of the
+    /// tree.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 3] {
         [

@@ -1,20 +1,20 @@
-//! The order in which requests are served, and where each of them stands.
+//! The order in which requests are served, and the position of each.
 
 use std::cmp::Reverse;
 
 use super::Priority;
 use super::lane::Lane;
 
-/// Names one that joined a [`Line`], for as long as it stands there; numbers are not issued twice.
+/// Identifies a value in a [`Line`] while it waits. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket {
     sequence: u64,
     priority: Priority,
 }
 
-/// A position in the order of a [`Line`], whether or not somebody stands there still.
+/// A position in the order of a [`Line`], whether or not a value is still there.
 ///
-/// Ordered as the line is: by rank, and of two with the same rank the higher priority first.
+/// Ordered as the queue is: by rank, and of two with the same rank the higher priority first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Cursor {
     /// The sequence number, postponed by `overtaking` for each level below the highest.
@@ -22,21 +22,21 @@ pub(crate) struct Cursor {
     priority: Reverse<Priority>,
 }
 
-/// First in first out for each priority; between priorities by [`Cursor`], which is given on
-/// joining and never changes.
+/// First in, first out for each priority; between priorities by [`Cursor`], which is fixed on
+/// joining.
 ///
-/// Joining and serving cost O(1) amortized, finding a place O(log n), leaving O(log n) amortized;
-/// what is kept of those who left is never more than those who stand there. Memory is given back
-/// when three quarters of it are unused, except for a small rest.
+/// Joining and serving cost O(1) amortized, finding a position O(log n), leaving O(log n)
+/// amortized. The memory for values that left is never more than that for the waiting ones. Memory
+/// is freed when three quarters of it are unused, except for a small rest.
 #[derive(Debug)]
 pub(crate) struct Line<T> {
-    /// Nothing until the first joins: most lines that a program has are never joined.
+    /// `None` until the first joins: most queues of a program are never joined.
     lanes: Option<Box<Lanes<T>>>,
     /// How many ever joined. At one in each nanosecond this lasts for five hundred years.
     joined: u64,
-    /// By how many requests one may be overtaken for each level that they are above it.
+    /// How many later requests can overtake one, for each level by which they are higher.
     overtaking: u32,
-    /// Each of them is a thread, or takes memory of its own: so many there are never.
+    /// Each value is a thread, or takes memory of its own, so 32 bits are enough.
     len: u32,
 }
 
@@ -70,7 +70,7 @@ impl<T> Line<T> {
         Ticket { sequence, priority }
     }
 
-    /// Takes the front out if `accept` says so.
+    /// Removes the front if `accept` returns `true`.
     #[inline]
     pub(crate) fn pop_if(&mut self, accept: impl FnOnce(&T) -> bool) -> Option<T> {
         let first = self.first()?;
@@ -83,7 +83,7 @@ impl<T> Line<T> {
         lane.pop()
     }
 
-    /// Takes a value out, wherever it stands; `None` when it is not in the line.
+    /// Removes a value from any position; `None` when it is not in the queue.
     pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<T> {
         let lanes = self.lanes.as_mut()?;
         let value = lanes[ticket.priority as usize].remove(ticket.sequence)?;
@@ -95,8 +95,8 @@ impl<T> Line<T> {
         self.lane(ticket.priority)?.get(ticket.sequence)
     }
 
-    /// One that stands far back: of the lowest priority, and in the rear half of its lane where
-    /// anybody stands there.
+    /// Returns a value far back: of the lowest priority, and in the rear half of its lane if there
+    /// is one.
     pub(crate) fn late(&self) -> Option<&T> {
         self.lanes
             .iter()
@@ -104,7 +104,7 @@ impl<T> Line<T> {
             .find_map(Lane::late)
     }
 
-    /// How many stand before this one; `None` when it is not in the line.
+    /// Returns how many values are ahead of this one; `None` when it is not in the queue.
     pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
         self.get(ticket)?;
         let own = self.cursor(ticket.priority, ticket.sequence);
@@ -116,7 +116,7 @@ impl<T> Line<T> {
         Some(before.into_iter().sum())
     }
 
-    /// Everybody from the front to the end.
+    /// Iterates over all values from the front to the end.
     pub(crate) fn iter(&self) -> Members<'_, T> {
         Members {
             line: self,
@@ -124,7 +124,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Everybody behind a position, to the end.
+    /// Iterates over all values behind a position, to the end.
     pub(crate) fn iter_behind(&self, position: Cursor) -> Members<'_, T> {
         let indices = Priority::ALL.map(|priority| {
             let before = |sequence| self.cursor(priority, sequence) <= position;
@@ -137,12 +137,12 @@ impl<T> Line<T> {
         }
     }
 
-    /// Where this one stands, or would stand if it still did.
+    /// Returns the position of this value, even if it has left.
     pub(crate) fn position(&self, ticket: Ticket) -> Cursor {
         self.cursor(ticket.priority, ticket.sequence)
     }
 
-    /// In whose lane the front is.
+    /// Returns the lane of the front.
     #[inline]
     fn first(&self) -> Option<Priority> {
         let fronts = Priority::ALL.into_iter().filter_map(|priority| {
@@ -172,8 +172,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// The sums over the lanes of what they keep: slots, memory for slots, memory for counting
-    /// gaps.
+    /// Returns the sums over the lanes: slots, memory for slots, memory for counting gaps.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 3] {
         let mut sums = [0; 3];
@@ -186,12 +185,12 @@ impl<T> Line<T> {
     }
 }
 
-/// Those who stand in a [`Line`], in order. Each costs O(1), or O(log n) where others have left
-/// before it.
+/// The values of a [`Line`], in order. Each costs O(1), or O(log n) where others have left before
+/// it.
 #[derive(Debug)]
 pub(crate) struct Members<'a, T> {
     line: &'a Line<T>,
-    /// For each lane the slot of its next value.
+    /// The slot of the next value for each lane.
     indices: [usize; Priority::ALL.len()],
 }
 

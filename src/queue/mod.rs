@@ -1,25 +1,27 @@
-//! The line in which everything waits: a pure state machine, first in first out for each priority.
+//! The queue of waiting requests: a pure state machine, first in first out for each priority.
 //!
-//! A [`Queue`] decides who is next and nothing else. It owns no thread, reads no clock and knows no
-//! document, so every interleaving of its callers is an ordering of plain method calls. What it
-//! guards is a [`Capacity`]: one holder for the global lock; other faces bring other capacities.
+//! A [`Queue`] decides the order of grants and nothing else. It owns no thread, reads no clock and
+//! depends on no document, so every interleaving of its callers is an ordering of plain method
+//! calls. It guards a [`Capacity`]: one holder for the global lock; other lock types have other
+//! capacities.
 //!
-//! Invariants, for every sequence of calls in which [`Queue::next`] is drained after whatever can
-//! make room for the head: each [`Queue::give_back`], and, where demands differ (with one holder
-//! they do not), each [`Queue::withdraw`] and each [`Queue::join`], which can bring another head:
+//! Invariants, for every sequence of calls in which [`Queue::next`] is drained after each call that
+//! can make room for the head: each [`Queue::give_back`], and, where demands differ (with one
+//! holder they do not), each [`Queue::withdraw`] and each [`Queue::join`], which can bring another
+//! head:
 //!
 //! 1. Requests of one priority are granted in the order in which they joined. Of two priorities,
 //!    the later and higher request is granted first if and only if it joined within the next
-//!    `overtaking * levels` requests. A withdrawn request is as if it had only taken a number.
-//! 2. If somebody waits, the head of the line does not fit into what is free. For the global lock
-//!    this reads: nobody holds implies nobody waits.
-//! 3. [`Queue::try_take`] succeeds only when nobody waits, so it never overtakes.
-//! 4. A ticket never names another's place.
-//! 5. A request is overtaken by at most `overtaking` requests for each level that there is above
-//!    its own.
-//! 6. Reading by [`Queue::page`] lists whoever waits throughout exactly once, in order, whoever
-//!    leaves meanwhile.
-//! 7. What is kept of those who left is no more than what is kept of those who wait.
+//!    `overtaking * levels` requests. A withdrawn request has the effect of a number that was
+//!    issued and never used.
+//! 2. If a request waits, the head of the queue does not fit into the free capacity. For the global
+//!    lock: if the lock is free, no request waits.
+//! 3. [`Queue::try_take`] succeeds only when no request waits, so it never overtakes.
+//! 4. A ticket never identifies the position of another request.
+//! 5. A request is overtaken by at most `overtaking` requests for each level above its own.
+//! 6. Reading by [`Queue::page`] lists each request that waits throughout exactly once, in order,
+//!    whichever requests leave meanwhile.
+//! 7. The memory for requests that left is no more than the memory for requests that wait.
 //!
 //! `docs/design.md`, "The line", has the reasons.
 
@@ -39,7 +41,7 @@ pub(crate) use mode::Rights;
 pub use priority::Priority;
 pub(crate) use table::{Asked, Link, LockTable, Party};
 
-/// A line in front of a capacity. `T` is what a face keeps of each waiting request.
+/// A queue in front of a capacity. `T` is the data that a lock type keeps for each waiting request.
 #[derive(Debug)]
 pub(crate) struct Queue<C: Capacity, T> {
     capacity: C,
@@ -53,8 +55,9 @@ struct Waiting<D, T> {
 }
 
 impl<C: Capacity, T> Queue<C, T> {
-    /// `overtaking` bounds by how many later requests one may be overtaken for each level that they
-    /// are above it; zero makes the line first in first out whatever the priorities.
+    /// Creates a queue. `overtaking` bounds how many later requests can overtake one, for each
+    /// level by which they are higher. Zero makes the queue first in first out, whatever the
+    /// priorities.
     pub(crate) fn new(capacity: C, overtaking: u32) -> Self {
         Self {
             capacity,
@@ -62,36 +65,35 @@ impl<C: Capacity, T> Queue<C, T> {
         }
     }
 
-    /// Takes `demand` at once if nobody waits and it fits.
+    /// Takes `demand` at once if no request waits and it fits.
     pub(crate) fn try_take(&mut self, demand: &C::Demand) -> bool {
         self.line.is_empty() && self.capacity.take(demand)
     }
 
-    /// Joins the line. To be called only after [`Queue::try_take`] has declined.
+    /// Joins the queue. Called only after [`Queue::try_take`] has declined.
     #[inline]
     pub(crate) fn join(&mut self, demand: C::Demand, priority: Priority, request: T) -> Ticket {
         self.line.join(priority, Waiting { demand, request })
     }
 
-    /// Leaves the line from wherever the request stands; `None` when it no longer waits. O(log n),
-    /// amortized.
+    /// Removes a request from any position; `None` when it no longer waits. O(log n), amortized.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<T> {
         self.line.remove(ticket).map(|waiting| waiting.request)
     }
 
-    /// Returns what a granted request had taken.
+    /// Returns the part that a granted request had taken.
     pub(crate) fn give_back(&mut self, demand: &C::Demand) {
         self.capacity.give_back(demand);
     }
 
-    /// Changes what a granted request has taken into something that leaves more room, or as much.
+    /// Replaces the part of a granted request by one that leaves at least as much room.
     pub(crate) fn exchange(&mut self, taken: &C::Demand, instead: &C::Demand) {
         self.capacity.give_back(taken);
         let fits = self.capacity.take(instead);
         debug_assert!(fits, "what takes less fits where more was taken");
     }
 
-    /// Grants the head of the line if it fits.
+    /// Grants the head of the queue if it fits.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<T> {
         let capacity = &mut self.capacity;
@@ -99,45 +101,45 @@ impl<C: Capacity, T> Queue<C, T> {
         granted.map(|waiting| waiting.request)
     }
 
-    /// What the line stands in front of.
+    /// Returns the capacity behind the queue.
     pub(crate) fn capacity(&self) -> &C {
         &self.capacity
     }
 
-    /// As [`Queue::capacity`]. What makes room for the head is followed by draining
-    /// [`Queue::next`], as ever.
+    /// Returns the capacity, to change it. As always, a change that makes room for the head must be
+    /// followed by draining [`Queue::next`].
     pub(crate) fn capacity_mut(&mut self) -> &mut C {
         &mut self.capacity
     }
 
-    /// What the head of the line demands.
+    /// Returns the demand of the head of the queue.
     pub(crate) fn head(&self) -> Option<&C::Demand> {
         let (_, waiting) = self.line.iter().next()?;
         Some(&waiting.demand)
     }
 
-    /// How many wait.
+    /// Returns how many requests wait.
     pub(crate) fn len(&self) -> usize {
         self.line.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether no request waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.line.is_empty()
     }
 
-    /// The waiting requests in the order in which they would be granted.
+    /// Iterates over the waiting requests in the order in which they would be granted.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Ticket, &T)> {
         requests(self.line.iter())
     }
 
-    /// Up to `count` waiting requests (zero counts as one) from a position on, and the position at
-    /// which the next page begins; `None` is the head of the line, and then its end. O(log n) for
-    /// the page and each of its requests.
+    /// Returns up to `count` waiting requests (zero counts as one) from a position on, and the
+    /// position of the next page. As an argument `None` is the head of the queue, as a result its
+    /// end. O(log n) for the page and each of its requests.
     ///
-    /// A position remains one after whoever stood there has left. Requests that join meanwhile are
-    /// listed where they stand behind it.
+    /// A position stays valid after its request has left. Requests that join meanwhile are listed
+    /// if they are behind it.
     pub(crate) fn page(
         &self,
         after: Option<Cursor>,
@@ -158,13 +160,13 @@ impl<C: Capacity, T> Queue<C, T> {
         self.line.get(ticket).is_some()
     }
 
-    /// A request that is not granted soon: one from the rear half of a lane where there is any.
-    /// O(log² n).
+    /// Returns a request that is not granted soon: one from the rear half of a lane if there is
+    /// any. O(log² n).
     pub(crate) fn late(&self) -> Option<&T> {
         self.line.late().map(|waiting| &waiting.request)
     }
 
-    /// How many stand before this request; `None` when it no longer waits. O(log n).
+    /// Returns how many requests are ahead of this one; `None` when it no longer waits. O(log n).
     pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
         self.line.place(ticket)
     }

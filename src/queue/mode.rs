@@ -1,16 +1,16 @@
-//! How much of a tree a lock takes: the modes of granular locking.
+//! The modes of granular locking: how much of a tree a lock takes.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// In which way a node is locked.
+/// The mode in which a node is locked.
 ///
-/// The five modes of granular locking (Gray, Lorie, Putzolu and Traiger, *Granularity of Locks and
-/// Degrees of Consistency in a Shared Data Base*, 1976), which are about a node with all that is
-/// below it, and two that are about a node alone: its type, attributes, text, marks and list of
-/// children. A lock on a node takes intentions on those above it by itself, so the intention modes
-/// are seldom asked for by hand.
+/// Five modes are those of granular locking (Gray, Lorie, Putzolu and Traiger, *Granularity of
+/// Locks and Degrees of Consistency in a Shared Data Base*, 1976); they apply to a subtree. Two
+/// modes apply to a node alone: its type, attributes, text, marks and list of children. A lock on a
+/// node takes the intentions on its ancestors automatically, so callers seldom need the intention
+/// modes.
 ///
 /// Two locks of different holders exclude each other unless marked:
 ///
@@ -26,19 +26,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LockMode {
-    /// Something below is read.
+    /// A descendant is read.
     IntentionShared,
-    /// Something below is written.
+    /// A descendant is written.
     IntentionExclusive,
     /// The node alone is read.
     NodeShared,
     /// The node alone is written.
     NodeExclusive,
-    /// The node and all below it are read.
+    /// The subtree is read.
     Shared,
-    /// The node and all below it are read, and something below is written.
+    /// The subtree is read, and a descendant is written.
     SharedIntentionExclusive,
-    /// The node and all below it are written.
+    /// The subtree is written.
     Exclusive,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for LockMode {
     }
 }
 
-/// What one party may do at one node: a union of modes, as a set of elementary rights.
+/// The rights of one party at one node: a union of modes, as a set of elementary rights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rights(u8);
 
@@ -82,7 +82,7 @@ impl Rights {
     const WRITE_ALL: u8 = 32;
     pub(super) const COUNT: usize = 6;
 
-    /// What each right excludes in others, in the order of the bits.
+    /// The rights that each right excludes for others, in the order of the bits.
     const EXCLUDED: [u8; Self::COUNT] = [
         Self::WRITE_ALL,
         Self::READ_ALL | Self::WRITE_ALL,
@@ -103,7 +103,7 @@ impl Rights {
             .fold(0, |excluded, bit| excluded | Self::EXCLUDED[bit])
     }
 
-    /// Whether two parties cannot have these at one time.
+    /// Whether two parties cannot have these rights at one time.
     pub(crate) fn exclude(self, other: Self) -> bool {
         self.excluded() & other.0 != 0
     }
@@ -125,7 +125,7 @@ impl Rights {
         (0..Self::COUNT).any(|bit| excluded >> bit & 1 == 1 && counts[bit] > 0)
     }
 
-    /// What has to be taken on everything above.
+    /// Returns the rights to take on every ancestor.
     pub(crate) fn intention(self) -> Self {
         let writes = Self::WRITE_BELOW | Self::WRITE_NODE | Self::WRITE_ALL;
         match self.0 & writes {
@@ -134,7 +134,7 @@ impl Rights {
         }
     }
 
-    /// What whoever has these may do with everything below.
+    /// Returns the rights on every descendant that these rights imply.
     pub(crate) fn extends_below(self) -> Self {
         match self {
             all if all.contain(LockMode::Exclusive.into()) => all,
@@ -143,7 +143,7 @@ impl Rights {
         }
     }
 
-    /// The strongest mode that it comes to.
+    /// Returns the strongest mode that these rights include.
     pub(crate) fn mode(self) -> LockMode {
         let contained = |mode: &LockMode| self.contain((*mode).into());
         let strongest = LockMode::ALL.into_iter().find(contained);
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(Rights::from(S).and(IX.into()).mode(), SIX);
     }
 
-    /// Whoever may read or write something announces it above, and no more than that.
+    /// A right to read or write requires its intention on the ancestors, and no more than that.
     #[test]
     fn intentions_follow_from_what_is_done_below() {
         for mode in [IS, NS, S] {

@@ -1,12 +1,13 @@
-//! How urgent a request is.
+//! The priorities of requests.
 
 use serde::{Deserialize, Serialize};
 
-/// How far ahead of others a request may be served.
+/// The priority of a request.
 ///
-/// Within one priority requests are granted in the order in which they asked. Each level lets a
-/// request be granted before requests of the level below that asked earlier, but only by a bounded
-/// number of requests: whatever keeps arriving, a request of low priority has its turn.
+/// Requests of one priority are granted in FIFO order. A request may be granted before earlier
+/// requests of a lower priority, but only a bounded number of requests overtakes each of them, for
+/// each level between the two. So a request of low priority is granted in the end, whatever else
+/// arrives.
 ///
 /// ```
 /// use doclock::lock::Priority;
@@ -19,12 +20,12 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Priority {
-    /// Work that nobody waits for: imports, maintenance.
+    /// Work in the background: imports, maintenance.
     Low,
-    /// What asks for nothing else.
+    /// The default.
     #[default]
     Normal,
-    /// Work that somebody is looking at.
+    /// Work that a user watches.
     High,
 }
 

@@ -1,21 +1,21 @@
-//! A table of locks on things of which some contain others, with a line in front of each.
+//! A table of locks on things of which some contain others, with a queue in front of each.
 //!
-//! Parties hold rights on things. A request is for a set of rights, all or nothing, and joins the
-//! lines of all that it does not get at once in one step. As all requests join their lines in one
-//! order, those of parties that hold nothing yet cannot wait for each other in a circle; a party
-//! that holds something and asks for more can close one, and is refused then.
+//! Parties hold rights on things. A request is for a set of rights, all or nothing. In one step it
+//! joins the queues of all things that it does not get at once. All requests join their queues in
+//! one order, so parties that hold nothing yet cannot form a cycle of waits. A party that holds
+//! something and requests more can close a cycle, and is then refused.
 //!
 //! Invariants:
 //!
 //! 1. No two parties have rights on one thing that exclude each other.
-//! 2. On one thing, rights that exclude each other are granted in the order in which they were
-//!    asked for, except that whoever has some already and asks for more goes first, as those who
-//!    wait may wait for it. Who has nothing yet is overtaken by nobody else who has nothing,
+//! 2. On one thing, rights that exclude each other are granted in FIFO order, with one exception: a
+//!    party that already has rights there and requests more goes first, because the waiting
+//!    requests may wait for it. No party without rights overtakes another one without rights,
 //!    whether they exclude each other or not.
-//! 3. A request waits only while something that it asks for is excluded by what others have, or
-//!    have asked for before.
-//! 4. No circle of parties exists in which each waits for the next.
-//! 5. A thing on which nobody has rights and for which nobody waits has no entry.
+//! 3. A request waits only while some right that it requests is excluded by rights that others
+//!    have, or requested earlier.
+//! 4. There is no cycle of waiting parties.
+//! 5. A thing without rights and without waiting requests has no entry.
 //!
 //! `docs/design.md`, "Node locks", has the reasons.
 
@@ -29,7 +29,8 @@ use super::{Priority, Rights};
 use crate::fit::excess;
 use crate::hashing::Secret;
 
-/// Whoever holds and asks: numbered by its face, in the order in which it asks first.
+/// A holder of rights that makes requests: numbered by its lock type, in the order of first
+/// requests.
 pub(crate) type Party = u64;
 
 #[derive(Debug)]
@@ -40,50 +41,50 @@ pub(crate) struct LockTable<K> {
     contended: HashSet<K, Secret>,
 }
 
-/// Those that got all that they had asked for.
+/// The parties whose whole request is granted.
 pub(crate) type Served = SmallVec<[Party; 2]>;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Asked<K> {
     Granted,
     Waits,
-    /// It would have waited for itself. It left no trace.
+    /// It would have closed a cycle. It has no effect.
     Refused(Vec<Link<K>>),
 }
 
-/// One party of a circle: it waits for the one of the next link, that of the last for that of the
-/// first.
+/// One party of a cycle: it waits for the party of the next link, and the last for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link<K> {
     pub(crate) party: Party,
-    /// For what it waits.
+    /// The thing for which it waits.
     pub(crate) key: K,
     pub(crate) wants: Rights,
-    /// What it has there already.
+    /// The rights that it has there already.
     pub(crate) has: Rights,
-    /// What the party of the next link has there; nothing if that only stands ahead.
+    /// The rights that the party of the next link has there; none if that is only ahead in the
+    /// queue.
     pub(crate) next_has: Rights,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// How many have each right.
+    /// How many parties have each right.
     counts: [u32; Rights::COUNT],
     /// In the order of their numbers.
     holders: SmallVec<[(Party, Rights); 1]>,
     waits: Option<Box<Waits>>,
 }
 
-/// Who waits for one thing.
+/// The requests that wait for one thing.
 #[derive(Debug)]
 struct Waits {
     line: Line<Wish>,
-    /// Those of holders that ask for more.
+    /// Requests of holders for more.
     upgrades: SmallVec<[Wish; 1]>,
 }
 
-/// What somebody will have on one thing, and which part of its request that is.
+/// The rights that a party will have on one thing, and which part of its request that is.
 #[derive(Clone, Copy, Debug)]
 struct Wish {
     party: Party,
@@ -91,7 +92,7 @@ struct Wish {
     part: usize,
 }
 
-/// What one party has, and asks for.
+/// The rights and the request of one party.
 #[derive(Debug)]
 struct Account<K> {
     held: SmallVec<[K; 4]>,
@@ -104,15 +105,15 @@ struct Asks<K> {
     parts: SmallVec<[Part<K>; 4]>,
     /// How many of them wait.
     missing: usize,
-    /// On how many things the party had something before it asked. They come first among those on
-    /// which it has something.
+    /// On how many things the party already had rights before the request. They come first among
+    /// the things on which it has rights.
     held_before: usize,
 }
 
 #[derive(Debug)]
 struct Part<K> {
     key: K,
-    /// What the party had before it asked.
+    /// The rights of the party before the request.
     before: Rights,
     state: PartState,
 }
@@ -124,10 +125,10 @@ enum PartState {
     Upgrades,
 }
 
-/// Room for so many is never given back.
+/// Room for this many is never freed.
 const KEPT: usize = 64;
 
-/// Has a burst leave no more behind than what is in use now needs.
+/// Shrinks the map after a burst to what is now in use.
 fn fit<K: Eq + Hash, V>(map: &mut HashMap<K, V, Secret>) {
     if let Some(room) = excess(map.capacity(), map.len(), KEPT) {
         map.shrink_to(room);
@@ -167,13 +168,12 @@ impl Entry {
         }
     }
 
-    /// Of those who have something here already and ask for more.
+    /// Returns the requests of parties that already have rights here.
     fn upgrades(&self) -> &[Wish] {
         self.waits.as_ref().map_or(&[], |waits| &waits.upgrades)
     }
 
-    /// Whether somebody who has something here may have these rights, behind others who ask for
-    /// more.
+    /// Whether a party with rights here may have `wanted`, behind the upgrades `ahead`.
     fn extends(&self, party: Party, wanted: Rights, ahead: &[Wish]) -> bool {
         let mut others = self.counts;
         for bit in self.rights(party).bits() {
@@ -182,8 +182,7 @@ impl Entry {
         !wanted.excludes_any(&others) && !ahead.iter().any(|ahead| ahead.rights.exclude(wanted))
     }
 
-    /// Whether somebody who has nothing here yet may have these rights before those who stand in
-    /// line.
+    /// Whether a party without rights here may have `wanted`, ahead of the queue.
     fn admits(&self, wanted: Rights) -> bool {
         let mut upgrades = self.upgrades().iter();
         !wanted.excludes_any(&self.counts)
@@ -235,7 +234,8 @@ impl Entry {
         Some(granted)
     }
 
-    /// Who has what excludes these rights, or will have it first, or stands first in line.
+    /// Returns a party that has rights which exclude `wanted`, or is granted them first, or is the
+    /// head of the queue.
     fn in_the_way(&self, party: Party, wanted: Rights) -> Option<Party> {
         let upgrades = self.upgrades().iter().map(|wish| (wish.party, wish.rights));
         let mut before = self.holders.iter().copied().chain(upgrades);
@@ -253,10 +253,10 @@ impl Entry {
         }
     }
 
-    /// Whom a part of a request waits for, each with what it has here.
+    /// Returns the parties that a part of a request waits for, each with its rights here.
     fn blockers(&self, party: Party, wanted: Rights, state: PartState) -> Vec<(Party, Rights)> {
         let mut found = Vec::new();
-        // What has to be granted first, and this itself.
+        // The rights that are granted first, and these themselves.
         let mut before = wanted;
         let mut upgrades = self.upgrades();
         match (state, &self.waits) {
@@ -288,8 +288,8 @@ impl Entry {
 }
 
 impl Entry {
-    /// Whom the requests wait for that wait here. The last in line waits for all that any request
-    /// before it in line waits for.
+    /// Returns the parties that delay the requests here. The last in the queue waits for all
+    /// parties that any request ahead of it waits for.
     fn delaying(&self) -> Vec<Party> {
         let line = self.waits.iter().flat_map(|waits| waits.line.iter());
         let last = line
@@ -306,19 +306,19 @@ impl Entry {
 }
 
 impl<K: Clone + Eq + Hash> LockTable<K> {
-    /// How many things have an entry.
+    /// Returns how many things have an entry.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// What a party has on a thing.
+    /// Returns the rights of a party on a thing.
     pub(crate) fn rights(&self, party: Party, key: &K) -> Rights {
         self.entries
             .get(key)
             .map_or(Rights::NONE, |entry| entry.rights(party))
     }
 
-    /// What a party has.
+    /// Returns the rights of a party.
     pub(crate) fn held(&self, party: Party) -> impl Iterator<Item = (&K, Rights)> {
         let held = self
             .parties
@@ -328,7 +328,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         held.map(move |key| (key, self.rights(party, key)))
     }
 
-    /// Somebody for whom a party would have to wait if it asked for these rights.
+    /// Returns a party for which `party` would have to wait if it requested these rights.
     pub(crate) fn in_the_way(&self, party: Party, set: &[(K, Rights)]) -> Option<Party> {
         set.iter().find_map(|(key, wanted)| {
             let entry = self.entries.get(key)?;
@@ -346,8 +346,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         })
     }
 
-    /// Asks for rights on things, each of which is named once. To be called while the party waits
-    /// for nothing.
+    /// Requests rights on things, each of which is named once. Called while the party waits for
+    /// nothing.
     pub(crate) fn ask(
         &mut self,
         party: Party,
@@ -403,18 +403,18 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             return Asked::Granted;
         }
         account.asks = Some(Box::new(asks));
-        // Nobody waits for a party that has had nothing until now.
+        // No party waits for a party that has had nothing until now.
         if held_before > 0
             && let Some(circle) = self.circle(party)
         {
             let served = self.withdraw(party);
-            debug_assert!(served.is_empty(), "it has just asked, and delayed nobody");
+            debug_assert!(served.is_empty(), "it has just asked, and delayed no party");
             return Asked::Refused(circle);
         }
         Asked::Waits
     }
 
-    /// Takes a waiting request back. What the party had before it asked stays.
+    /// Withdraws a waiting request. The party keeps the rights that it had before.
     pub(crate) fn withdraw(&mut self, party: Party) -> Served {
         let mut served = Served::new();
         let Some(account) = self.parties.get_mut(&party) else {
@@ -430,7 +430,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         }
         for part in asks.parts {
             let Some(entry) = self.entries.get_mut(&part.key) else {
-                debug_assert!(false, "an entry lives as long as anybody waits for it");
+                debug_assert!(false, "an entry lives while a request waits for it");
                 continue;
             };
             match part.state {
@@ -444,7 +444,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         served
     }
 
-    /// Takes from a party all that it has and asks for.
+    /// Removes all rights and the request of a party.
     pub(crate) fn dismiss(&mut self, party: Party) -> Served {
         let mut served = self.withdraw(party);
         let Some(account) = self.parties.remove(&party) else {
@@ -460,19 +460,18 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         served
     }
 
-    /// Grants what can be granted of one thing, and drops its entry when nobody has or wants any of
-    /// it.
+    /// Grants what can be granted of one thing, and drops its entry when it is no longer used.
     fn serve(&mut self, key: &K, served: &mut Served) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
         while let Some(Wish { party, part, .. }) = entry.next() {
             let Some(account) = self.parties.get_mut(&party) else {
-                debug_assert!(false, "whoever waits has an account");
+                debug_assert!(false, "a waiting party has an account");
                 continue;
             };
             let Some(asks) = &mut account.asks else {
-                debug_assert!(false, "whoever is granted something has asked for it");
+                debug_assert!(false, "a grant follows a request");
                 continue;
             };
             asks.missing -= 1;
@@ -497,7 +496,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         }
     }
 
-    /// What a party waits for: each thing, what it wants there, and how many stand before it.
+    /// Returns what a party waits for: each thing, the requested rights, and how many requests are
+    /// ahead.
     pub(crate) fn waits_for(&self, party: Party) -> impl Iterator<Item = (&K, Rights, usize)> {
         self.waiting_parts(party).map(move |(part, entry)| {
             let waits = entry.waits.as_ref();
@@ -510,7 +510,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         })
     }
 
-    /// Whom a party waits for, without repetition.
+    /// Returns the parties that a party waits for, without duplicates.
     pub(crate) fn blockers(&self, party: Party) -> Vec<Party> {
         let parts = self.waiting_parts(party);
         let blockers = parts.flat_map(|(part, entry)| {
@@ -522,8 +522,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         parties
     }
 
-    /// All parties that some other party waits for, in no order and some of them more than once. It
-    /// looks at the requests that wait, and at what they wait for.
+    /// Returns all parties that some other party waits for, in no order and with duplicates. It
+    /// visits the waiting requests and the things that they wait for.
     pub(crate) fn delaying(&self) -> impl Iterator<Item = Party> {
         let contended = self.contended.iter();
         let entries = contended.filter_map(|key| self.entries.get(key));
@@ -540,9 +540,9 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         waiting.filter_map(|part| Some((part, self.entries.get(&part.key)?)))
     }
 
-    /// The circle that a party's request closes, from the party on.
+    /// Returns the cycle that a party's request closes, beginning with the party.
     fn circle(&self, party: Party) -> Option<Vec<Link<K>>> {
-        // Depth first, with the way to where the search is. Who was left without a way back need
+        // Depth first, with the path to the present party. A party from which no path led back need
         // not be tried again.
         let mut way = vec![(self.links(party), None)];
         let mut tried = HashSet::<_, Secret>::from_iter([party]);
@@ -562,7 +562,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         None
     }
 
-    /// For each that a party waits for the link to it.
+    /// Returns each party that `party` waits for, with the link to it.
     fn links(&self, party: Party) -> Vec<(Link<K>, Party)> {
         let parts = self.waiting_parts(party);
         let links = parts.flat_map(|(part, entry)| {
@@ -584,7 +584,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
 }
 
 impl Entry {
-    /// What a waiting part of a request is for.
+    /// Returns the rights that a waiting part of a request is for.
     fn wanted(&self, party: Party, state: PartState) -> Rights {
         let Some(waits) = &self.waits else {
             return Rights::NONE;

@@ -1,5 +1,5 @@
-//! The line against the plainest model there is, a vector; its bounds, reached and not exceeded;
-//! its cost, counted.
+//! The queue against the simplest model, a vector; its bounds, reached and not exceeded; its cost,
+//! counted.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -13,10 +13,10 @@ use crate::steps::counted;
 enum Call {
     Ask(Priority, usize),
     Try(usize),
-    /// Withdraw one of all tickets ever issued, granted and withdrawn ones included.
+    /// Withdraws one of all tickets ever issued, including granted and withdrawn ones.
     Withdraw(Index),
     Release(Index),
-    /// Read on, or begin again from the head.
+    /// Reads on, or begins again from the head.
     Read(usize),
 }
 
@@ -42,7 +42,7 @@ struct Request {
     demand: usize,
 }
 
-/// Whoever stands before whom, by counting numbers on fingers.
+/// The order of requests, by counting one by one.
 #[derive(Default)]
 struct Reference {
     overtaking: usize,
@@ -91,11 +91,11 @@ impl Reference {
     }
 }
 
-/// Who reads the line page by page while others come and go.
+/// Reads the queue page by page while other requests come and go.
 #[derive(Default)]
 struct Reader {
     at: Option<Cursor>,
-    /// Who waits since the first page.
+    /// The requests that have waited since the first page.
     throughout: Vec<Request>,
     listed: Vec<Request>,
 }
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// A line that somebody holds up, so that all who come wait.
+/// Creates a queue behind a holder, so that all requests wait.
 fn held_up(overtaking: u32) -> Queue<Exclusive, u64> {
     let mut queue = Queue::new(Exclusive::default(), overtaking);
     assert!(queue.try_take(&()));
@@ -312,7 +312,7 @@ fn a_page_of_nothing_still_gets_on() {
     assert_eq!((page.len(), end), (1, None));
 }
 
-/// Ten thousand of mixed priorities, of which the second quarter has left.
+/// Returns ten thousand requests of mixed priorities, of which the second quarter has left.
 fn long_line() -> (Queue<Exclusive, u64>, Vec<Ticket>) {
     let mut queue = held_up(64);
     let mut tickets: Vec<_> = (0..10_000)
@@ -354,7 +354,8 @@ fn leaving_from_the_middle_costs_a_logarithm_amortized() {
 #[test]
 fn reading_steps_over_a_thousand_gaps_at_once() {
     let (queue, tickets) = long_line();
-    // The last before those who left; the next who wait are thousands of slots behind it.
+    // The last before the requests that left; the next waiting ones are thousands of slots behind
+    // it.
     let mut at = None;
     let mut listed = 0;
     while listed < tickets.len() {

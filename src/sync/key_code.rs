@@ -1,19 +1,19 @@
 //! Code of keys that runs under a mutex.
 //!
-//! The tables of keyed locks and limiters compare and copy keys under a mutex, and that is code of
+//! The tables of keyed locks and limiters compare and clone keys under a mutex, and that is code of
 //! a user. While it runs, its thread is marked. A marked thread that is about to lock a mutex of
-//! the rank of these tables panics instead of waiting for itself; what has to happen all the same,
-//! because a value is dropped or a token cancelled, is put off until the mutex is free.
+//! the rank of these tables panics instead of waiting for itself. A step that must not fail,
+//! because a value is dropped or a token cancelled, is deferred until the mutex is free.
 
 use std::cell::{Cell, RefCell};
 
 /// Code of a key runs.
 const RUNS: u8 = 1;
-/// Something was put off.
+/// A step was deferred.
 const LATE: u8 = 2;
 
 std::thread_local! {
-    /// A constant without `Drop`, so that looking at it costs no more than a load.
+    /// A constant without `Drop`, so that reading it costs no more than a load.
     static STATE: Cell<u8> = const { Cell::new(0) };
     static PUT_OFF: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };
 }
@@ -25,7 +25,7 @@ pub(crate) fn run<R>(code: impl FnOnce() -> R) -> R {
     code()
 }
 
-/// Resets the mark of the thread, also when the code panics.
+/// Resets the mark of the thread, also after a panic of the code.
 struct Marked(u8);
 
 impl Drop for Marked {
@@ -35,13 +35,13 @@ impl Drop for Marked {
     }
 }
 
-/// Whether the thread is in code of a key that a mutex guards.
+/// Whether the thread runs code of a key that a mutex guards.
 #[inline(always)]
 pub(crate) fn runs() -> bool {
     STATE.get() & RUNS != 0
 }
 
-/// Refuses to have code of a key wait for the mutex that guards it.
+/// Panics instead of locking the mutex under which code of a key runs.
 ///
 /// # Panics
 ///
@@ -58,8 +58,8 @@ fn refused() -> ! {
     panic!("the code of a key used a keyed lock or a limiter while keys were compared or copied");
 }
 
-/// Runs what locks a mutex of the rank of keys: now, or when the mutex is free again that guards
-/// the code of a key.
+/// Runs a step that locks a mutex of the rank of keys: now, or when the mutex that guards the code
+/// of a key is free again.
 #[inline]
 pub(crate) fn after(step: impl FnOnce() + 'static) {
     if runs() {
@@ -75,7 +75,7 @@ fn put_off(step: Box<dyn FnOnce()>) {
     STATE.set(STATE.get() | LATE);
 }
 
-/// Does what was put off. To be called when a mutex of the rank of keys is free again.
+/// Runs the deferred steps. Called when a mutex of the rank of keys is free again.
 #[cfg(not(loom))]
 #[inline(always)]
 pub(super) fn catch_up() {
@@ -89,7 +89,7 @@ pub(super) fn catch_up() {
 fn catch_up_late() {
     STATE.set(0);
     for step in PUT_OFF.take() {
-        // The thread may unwind already, so a panic ends here.
+        // The thread may already unwind, so a panic ends here.
         drop(crate::caught::catch(step));
     }
 }

@@ -1,4 +1,4 @@
-//! What can be done about a key that somebody holds.
+//! The operations on a key that is held.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) struct Active<'a, K, V> {
 }
 
 impl<K, V> Active<'_, K, V> {
-    /// Refuses one who would wait for the thread that asks.
+    /// Refuses a request that would wait for its own thread.
     pub(super) fn refuse_reentry(
         &mut self,
         asker: &Asker<'_>,
@@ -33,7 +33,7 @@ impl<K, V> Active<'_, K, V> {
         })
     }
 
-    /// Refuses one that may not wait, or that finds the line full.
+    /// Refuses a request that may not wait, or that finds the queue full.
     pub(super) fn refuse_waiting(
         &mut self,
         asker: &Asker<'_>,
@@ -60,7 +60,7 @@ impl<K, V> Active<'_, K, V> {
         })
     }
 
-    /// Joins the line for a turn.
+    /// Joins the queue of the key.
     pub(super) fn join_line(&mut self, request: Arc<dyn Waiting>, now: Timestamp) -> (Stand, Hold) {
         let spot = self.entry.spot;
         let waiter = self.waiter(request, now);
@@ -76,7 +76,7 @@ impl<K, V> Active<'_, K, V> {
         (Stand::Turn(spot, ticket), Hold { spot, number })
     }
 
-    /// Joins those who wait for the result of the task that is executed.
+    /// Joins the task that is executed, to wait for its result.
     pub(super) fn join_task(&mut self, request: Arc<dyn Joiner<V>>, now: Timestamp) -> Stand {
         self.book.counts.joins += 1;
         let waiter = self.waiter(request, now);
@@ -89,7 +89,7 @@ impl<K, V> Active<'_, K, V> {
         Stand::Join(self.entry.spot, ticket)
     }
 
-    /// Somebody who waits for the holder, whose hold is measured from here on.
+    /// Creates a waiter. The hold of the holder is measured from here on.
     fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: Timestamp) -> Waiter<R> {
         self.entry.holder.since.observe(now);
         Waiter {
@@ -99,13 +99,13 @@ impl<K, V> Active<'_, K, V> {
         }
     }
 
-    /// Who holds the key. The hold is measured from here on.
+    /// Returns the holder of the key. The hold is measured from here on.
     pub(super) fn current(&mut self, now: Timestamp) -> LockInfo {
         self.entry.holder.since.observe(now);
         self.entry.holder.info(self.book.lock, now)
     }
 
-    /// Who waits for a turn, in order.
+    /// Returns the requests that wait for the key, in queue order.
     pub(super) fn queue(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
         let places = self.entry.holder.waiters().zip(1..);
         places.map(move |(waiter, place)| waiter.entry(self.book.lock, place, now))

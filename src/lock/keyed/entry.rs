@@ -1,4 +1,4 @@
-//! One active key: who holds it, and who waits.
+//! One active key: its holder and its waiters.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::queue::{Exclusive, Queue, Ticket};
 use crate::sync::key_code;
 use crate::time::Timestamp;
 
-/// Names an entry for as long as its key stays active, and never another.
+/// Identifies an entry while its key stays active. Never reused for another entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
-    /// Of the key.
+    /// The hash of the key.
     pub(super) hash: u64,
     /// The number of the request that made the key active.
     pub(super) began: u64,
 }
 
-/// A key that is held, by the request of that number.
+/// A grant of a key, with the number of its request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
     pub(super) spot: Spot,
     pub(super) number: u64,
 }
 
-/// Where a request waits.
+/// The position where a request waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stand {
-    /// For its turn at a key.
+    /// In the queue of a key.
     Turn(Spot, Ticket),
-    /// For the result of the task that held the key when it came.
+    /// Among the requests for the result of the task that held the key at that moment.
     Join(Spot, Ticket),
-    /// For all of a shard that came no later than this generation.
+    /// For all requests of a shard up to this epoch.
     Drain {
         shard: usize,
         generation: u64,
@@ -44,8 +44,7 @@ pub(super) enum Stand {
     },
 }
 
-/// Small, because it is moved into the table and out of it; the rest lies in a box that is used
-/// again.
+/// Small, because it is moved into the table and out of it. The rest is in a box that is reused.
 pub(super) struct Entry<K, V> {
     pub(super) spot: Spot,
     pub(super) key: K,
@@ -57,13 +56,13 @@ pub(super) struct Holder<V> {
     pub(super) generation: u64,
     pub(super) claim: Claim,
     pub(super) since: Since,
-    /// Since somebody had to wait. Kept until the key is idle, because tickets name places in these
+    /// Set by the first waiter. Kept until the key is idle, because tickets name positions in these
     /// queues.
     pub(super) lines: Option<Box<Lines<V>>>,
 }
 
-/// The two lines at a key. Both stand before its holder; whom the end of its task lets pass
-/// differs: the first of those who wait for their turn, all of those who wait for its result.
+/// The two queues of a key: requests for the key, and requests for the result of its task. The end
+/// of a task grants the first request of the one, and answers all requests of the other.
 pub(super) struct Lines<V> {
     pub(super) turns: Queue<Exclusive, Turn>,
     pub(super) joins: Queue<Exclusive, Waiter<dyn Joiner<V>>>,
@@ -81,7 +80,7 @@ pub(super) struct Waiter<R: ?Sized> {
 }
 
 impl<K, V> Entry<K, V> {
-    /// Whether it is that of a key. Only keys that have one hash are compared.
+    /// Whether the entry is that of `key`. Only keys with the same hash are compared.
     #[inline(always)]
     pub(super) fn is<Q>(&self, hash: u64, key: &Q) -> bool
     where
@@ -103,7 +102,7 @@ impl<V> Holder<V> {
         }
     }
 
-    /// Makes it whoever asks. Every field is written to its place at once, see [`Claim::assign`].
+    /// Makes the request the holder. Every field is written in place, see [`Claim::assign`].
     #[inline(always)]
     pub(super) fn begin(
         &mut self,
@@ -118,7 +117,7 @@ impl<V> Holder<V> {
         self.since.begin(measured);
     }
 
-    /// Leaves nothing in memory that has a size of its own.
+    /// Drops every value that owns memory.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
         if self.lines.is_some() {
@@ -131,7 +130,7 @@ impl<V> Holder<V> {
         self.lines.get_or_insert_with(Box::default)
     }
 
-    /// How many wait for their turn.
+    /// Returns how many requests wait for the key.
     pub(super) fn waiting(&self) -> usize {
         self.lines.as_ref().map_or(0, |lines| lines.turns.len())
     }
@@ -148,13 +147,13 @@ impl<V> Holder<V> {
 
     pub(super) fn grant(&self, lock: u32) -> Grant {
         let number = self.number;
-        // Turns of one key are granted in the order of their numbers.
+        // Grants of one key have rising numbers.
         Grant::new(LockId { number, lock }, FencingToken(number), false)
     }
 }
 
 impl<V> Default for Lines<V> {
-    /// The lines at a key that is held. Nobody overtakes anybody.
+    /// Creates the queues of a key that is held. No request overtakes another.
     fn default() -> Self {
         let mut lines = Self {
             turns: Queue::new(Exclusive::default(), 0),
@@ -167,8 +166,8 @@ impl<V> Default for Lines<V> {
 }
 
 impl<V> Lines<V> {
-    /// Who waits for the result of the task that ends now. Whoever joins from here on waits for the
-    /// next.
+    /// Returns the requests for the result of the task that ends now. Later requests wait for the
+    /// next task.
     pub(super) fn part(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
         let mut joiners = Vec::new();
         self.joins.give_back(&());
@@ -181,7 +180,7 @@ impl<V> Lines<V> {
         joiners
     }
 
-    /// Whose turn is next. It holds the key now.
+    /// Grants the key to the next request in the queue.
     pub(super) fn without_combining(&mut self) -> Option<Turn> {
         self.turns.give_back(&());
         self.turns.next()

@@ -1,4 +1,4 @@
-//! Sharing the result of a task that somebody else executes.
+//! Sharing the result of a task that another thread executes.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,11 +15,10 @@ use crate::lock::request::{Errand, Outcome, Request, Waiting};
 use crate::lock::{AcquireOptions, Grant, LockError};
 use crate::sync::assert_unlocked;
 
-/// A task that is being executed, to be joined:
+/// A running task that other threads can join:
 /// [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
 ///
-/// Whoever has this gets the result, however late it asks for it. Dropping it leaves the task as it
-/// is.
+/// An `Execution` gets the result, however late it is joined. Dropping it does not affect the task.
 #[must_use = "it is joined with `join`"]
 pub struct Execution<K: 'static, V: Send + 'static> {
     pub(super) standing: Standing<K, V, Join<V>>,
@@ -28,12 +27,12 @@ pub struct Execution<K: 'static, V: Send + 'static> {
 }
 
 impl<K: 'static, V: Send + 'static> Execution<K, V> {
-    /// The id of the grant under which the task is executed.
+    /// Returns the id of the grant under which the task is executed.
     pub fn id(&self) -> LockId {
         self.id
     }
 
-    /// Who executes it.
+    /// Returns the owner that executes the task.
     pub fn owner(&self) -> &OwnerId {
         &self.owner
     }
@@ -42,18 +41,18 @@ impl<K: 'static, V: Send + 'static> Execution<K, V> {
 impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     /// Waits until the task ends, and returns a clone of its result.
     ///
-    /// Blocks until then, or until the lock's timeout has passed; of a result and a limit that
-    /// race, the result wins. All who joined get their clones, which the executing thread makes
-    /// before it returns from its call, after it has handed the key on.
+    /// Blocks until then, or until the lock's timeout. If the result and the timeout race, the
+    /// result wins. The executing thread makes one clone for each joined request. It does so after
+    /// the hand-off of the key and before its own call returns.
     ///
     /// # Errors
     ///
-    /// [`ExecutionError`]: the task panicked, or was never executed; the wait ended first; or the calling thread executes
-    /// the task itself.
+    /// [`ExecutionError`]: the task panicked, or was never executed; the wait ended first; or the
+    /// calling thread executes the task itself.
     ///
     /// # Panics
     ///
-    /// If cloning the result panics, that goes on here, and nowhere else.
+    /// If cloning the result panics, the panic resumes here, and nowhere else.
     ///
     /// ```
     /// use doclock::lock::keyed::{ExecutionError, KeyedLock};
@@ -71,7 +70,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     ///         })
     ///     });
     ///     has_begun.wait();
-    ///     // Somebody refreshes this token already.
+    ///     // Another thread already refreshes this token.
     ///     let refresh = tokens.current_execution("service").expect("it may not end yet");
     ///     may_end.wait();
     ///     assert_eq!(refresh.join()?, 4711);
@@ -83,9 +82,9 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
         self.join_with(AcquireOptions::new())
     }
 
-    /// As [`join`](Self::join), with a limit or a cancel token of its own. A limit begins with this
-    /// call, and without a wait ([`no_wait`](AcquireOptions::no_wait)) it looks whether the result
-    /// is there. Whoever joins stands in no line, so bounds and priorities do not matter.
+    /// Waits as [`join`](Self::join) does, with a timeout or a cancel token of its own. The timeout
+    /// begins with this call. With [`no_wait`](AcquireOptions::no_wait) the call only checks for a
+    /// result. Queue bounds and priorities have no effect here.
     ///
     /// # Errors
     ///
@@ -103,7 +102,7 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
             Outcome::Failed(error) => Err(ExecutionError::Lock(*error)),
             Outcome::Panicked(panic) => panic.resume(),
             Outcome::Granted(_) => {
-                debug_assert!(false, "whoever joins asks for no grant");
+                debug_assert!(false, "a join requests no grant");
                 Err(ExecutionError::Abandoned { id, owner })
             }
         }
@@ -119,22 +118,22 @@ impl<K: 'static, V: Send + 'static> fmt::Debug for Execution<K, V> {
     }
 }
 
-/// Why joining a task gave no result.
+/// The error of a join that returned no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecutionError {
-    /// The task panicked. The panic itself goes on in the thread that executed it.
+    /// The task panicked. The panic resumes in the thread that executed the task.
     #[error(transparent)]
     Panicked(Box<TaskPanic>),
     /// The task was not executed: its [`Turn`](super::Turn) was dropped.
     #[error("Task {id} of {owner} was never executed: its turn was dropped", owner = Brief(.owner))]
     Abandoned {
-        /// The grant of the turn.
+        /// The id of the grant.
         id: LockId,
-        /// Who had reserved it.
+        /// The owner that had reserved it.
         owner: OwnerId,
     },
-    /// Waiting for it ended before the task did.
+    /// The wait ended before the task.
     #[error(transparent)]
     Lock(#[from] LockError),
 }
@@ -145,15 +144,15 @@ codes! { ExecutionError {
     Self::Lock(error) => as error;
 }}
 
-/// A task that panicked, as told to those who had joined it.
+/// A panic of a task, as reported to the requests that joined it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskPanic {
-    /// The grant under which it was executed.
+    /// The id of the grant under which the task was executed.
     pub id: LockId,
-    /// Who executed it.
+    /// The owner that executed it.
     pub owner: OwnerId,
-    /// What it was for, if the owner said.
+    /// The label of the request.
     pub label: Option<SmolStr>,
     /// The message of the panic, if it had one.
     pub message: Option<String>,
@@ -183,14 +182,14 @@ codes! { TaskPanic {
     };
 }}
 
-/// How a task ended.
+/// The outcome of a task.
 pub(super) enum Ending<'a, V> {
     Done(&'a V),
     Panicked(&'a CaughtPanic),
     Abandoned,
 }
 
-/// The task that ended.
+/// A task that has ended.
 pub(super) struct Ended {
     pub(super) id: LockId,
     pub(super) owner: OwnerId,
@@ -215,7 +214,7 @@ impl Ended {
     }
 }
 
-/// What is asked for by whoever joins: nothing to be done, and a result all the same.
+/// The request of a join: it brings no work and gets a result.
 pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
 
 impl<V: Send + 'static> Errand for Join<V> {
@@ -234,10 +233,10 @@ impl<V: Send + 'static> Errand for Join<V> {
     }
 }
 
-/// A request that gets the result. It brings along how that is cloned, so that only those who join
-/// need know.
+/// A request that gets the result. It carries the clone function, so that only joins need `V:
+/// Clone`.
 pub(super) trait Joiner<V>: Waiting {
-    /// To be called once, and without any lock's mutex.
+    /// Called once, without the mutex of any lock.
     fn share(&self, task: &Ended, ending: &Ending<'_, V>);
 }
 
@@ -245,7 +244,7 @@ impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
     fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
         assert_unlocked("a result is cloned");
         let outcome = match ending {
-            // What a clone that panics leaves behind is seen by nobody.
+            // Nothing can observe the state that a panicking clone leaves.
             Ending::Done(value) => match catch(|| V::clone(value)) {
                 Ok(value) => Outcome::Done(Ok(value)),
                 Err(panic) => Outcome::Panicked(panic),

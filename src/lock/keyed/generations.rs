@@ -1,21 +1,21 @@
-//! Who was there when somebody began to wait for all who are.
+//! Epochs of requests, for waiting until all present requests have left.
 
 use std::collections::VecDeque;
 
 use crate::queue::Capacity;
 
-/// Counts requests by generation. A generation ends when somebody begins to wait for all who are
-/// there; whoever comes later is of a later one. So whoever comes and goes meanwhile is a number
-/// that goes up and down.
+/// Counts requests by epoch. An epoch ends when a request begins to wait for all present requests;
+/// later requests belong to a later epoch. So the requests that come and go meanwhile cost one
+/// counter.
 ///
-/// Invariant: each of the past generations has somebody left. So there are never more of them than
+/// Invariant: each past epoch has at least one request left. So there are never more epochs than
 /// requests.
 #[derive(Debug, Default)]
 pub(super) struct Generations {
-    /// The number of the present one.
+    /// The number of the present epoch.
     number: u64,
     present: usize,
-    /// Those before, the oldest first: its number, and how many are left of it.
+    /// The past epochs, oldest first: the number of each, and how many requests it has left.
     past: Option<Box<Past>>,
 }
 
@@ -26,14 +26,14 @@ impl Generations {
         self.past.iter().flat_map(|past| past.iter())
     }
 
-    /// Somebody comes. Tells the generation, to be given back to [`Generations::leave`].
+    /// Counts a request in. Returns its epoch, for [`Generations::leave`].
     #[inline(always)]
     pub(super) fn arrive(&mut self) -> u64 {
         self.present += 1;
         self.number
     }
 
-    /// Somebody goes. `true` if that was the last of the oldest generation.
+    /// Counts a request out. `true` if it was the last of the oldest epoch.
     #[inline(always)]
     pub(super) fn leave(&mut self, generation: u64) -> bool {
         if generation == self.number {
@@ -47,7 +47,7 @@ impl Generations {
     fn leave_past(&mut self, generation: u64) -> bool {
         let past = self.past.get_or_insert_default();
         let Ok(at) = past.binary_search_by_key(&generation, |&(number, _)| number) else {
-            debug_assert!(false, "somebody goes who is not there");
+            debug_assert!(false, "a request leaves twice");
             return false;
         };
         if let Some((_, left)) = past.get_mut(at)
@@ -60,9 +60,9 @@ impl Generations {
         at == 0
     }
 
-    /// Ends the present generation, if anybody is of it. Tells the last one of which anybody is
-    /// left: whoever waits for it and all before it waits for all who are there now, and for nobody
-    /// else. `None` when nobody is there.
+    /// Ends the present epoch, if it has a request. Returns the last epoch that has one left: a
+    /// wait for it and all before it is a wait for exactly the present requests. `None` when there
+    /// is none.
     pub(super) fn close(&mut self) -> Option<u64> {
         if self.present > 0 {
             let present = std::mem::take(&mut self.present);
@@ -74,13 +74,13 @@ impl Generations {
         last.map(|&(number, _)| number)
     }
 
-    /// The oldest generation of which anybody may be left.
+    /// Returns the oldest epoch that may have requests left.
     pub(super) fn oldest(&self) -> u64 {
         let first = self.past().next();
         first.map_or(self.number, |&(number, _)| number)
     }
 
-    /// How many are left of all generations up to this one.
+    /// Returns how many requests are left in all epochs up to this one.
     pub(super) fn left(&self, up_to: u64) -> usize {
         let generations = self.past().take_while(|(number, _)| *number <= up_to);
         generations.map(|(_, left)| left).sum()
@@ -92,7 +92,7 @@ impl Generations {
     }
 }
 
-/// What those stand before who wait for generations to be gone: a demand is the last of them.
+/// The capacity in front of waits for epochs to end: a demand is the last epoch of the wait.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     oldest: u64,
@@ -101,13 +101,13 @@ pub(super) struct Gone {
 impl Capacity for Gone {
     type Demand = u64;
 
-    /// Fits as soon as all generations up to that one are gone. Nothing is taken: the next may have
-    /// waited for the same.
+    /// Fits as soon as all epochs up to `last` have ended. Takes nothing: the next wait may have
+    /// the same demand.
     fn take(&mut self, last: &u64) -> bool {
         *last < self.oldest
     }
 
-    /// All generations before this one are gone.
+    /// Records that all epochs before this one have ended.
     fn give_back(&mut self, oldest: &u64) {
         self.oldest = *oldest;
     }
@@ -122,7 +122,7 @@ mod tests {
         let mut there = Generations::default();
         let stays = there.arrive();
         let first = there.close();
-        // Others come and go, and somebody waits for all of them each time.
+        // Requests come and go, and each time another waits for all of them.
         for _ in 0..1_000 {
             let comes = there.arrive();
             let last = there.close().unwrap();
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(there.close(), None);
         let (a, b) = (there.arrive(), there.arrive());
         let first = there.close().unwrap();
-        assert_eq!(there.close(), Some(first), "nobody came in between");
+        assert_eq!(there.close(), Some(first), "no request came in between");
         let c = there.arrive();
         assert!(c > first && a == first);
         let second = there.close().unwrap();
@@ -150,7 +150,7 @@ mod tests {
             (2, 3, 3)
         );
 
-        // The later generation may go first.
+        // The later epoch may end first.
         assert!(!there.leave(c));
         assert_eq!((there.left(first), there.left(second)), (2, 2));
         let d = there.arrive();

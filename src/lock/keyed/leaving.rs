@@ -1,4 +1,4 @@
-//! How a request leaves its line without a grant.
+//! How a request leaves its queue without a grant.
 
 use super::entry::{Stand, Turn, Waiter};
 use super::shard::Shard;
@@ -10,18 +10,18 @@ use crate::lock::wait::Reason;
 use crate::lock::{LockError, LockInfo, QueueEntry};
 use crate::time::Timestamp;
 
-/// What somebody who waits sees before it.
+/// What a waiting request observes ahead of it.
 struct View {
     place: usize,
-    /// How many wait for a turn where it stands.
+    /// How many requests wait in the same queue.
     waiting: usize,
     holder: LockInfo,
     ahead: Vec<QueueEntry>,
 }
 
 impl<K, V> Shard<K, V> {
-    /// Takes a waiter out of its line, and tells it so. Nothing is told when it no longer stands
-    /// there: then the outcome that took it out counts.
+    /// Removes a waiter from its queue and fails its request. Does nothing when it has already left
+    /// the queue: then the earlier outcome counts.
     pub(super) fn withdraw(
         &mut self,
         stand: Stand,
@@ -62,12 +62,12 @@ impl<K, V> Shard<K, V> {
         Some(Next::Tell(waiter.request, failed))
     }
 
-    /// Takes a waiter out of its line if it still stands there, without telling it.
+    /// Removes a waiter from its queue if it is still there, without answering it.
     pub(super) fn leave(&mut self, stand: Stand) {
         self.take_out(stand);
     }
 
-    /// Refuses one that waits already, and waits for the thread that asks.
+    /// Refuses a request that waits already, and waits for its own thread.
     pub(super) fn refuse_self(
         &mut self,
         stand: Stand,
@@ -85,7 +85,8 @@ impl<K, V> Shard<K, V> {
         refused.inspect_err(|_| self.leave(stand))
     }
 
-    /// Who has to go before this one does; `None` when it no longer waits.
+    /// Returns the number of requests that must end before this one; `None` when it no longer
+    /// waits.
     fn place(&self, stand: Stand) -> Option<usize> {
         match stand {
             Stand::Turn(spot, ticket) => {
@@ -102,7 +103,7 @@ impl<K, V> Shard<K, V> {
         let ahead = self.place(stand)?;
         let (spot, place, listed) = match stand {
             Stand::Turn(spot, _) => (spot, ahead + 1, listed.min(ahead)),
-            // All who join are told together.
+            // All joined requests are answered together.
             Stand::Join(spot, _) => (spot, 1, 0),
             Stand::Drain { generation, .. } => {
                 let first = self
@@ -121,8 +122,8 @@ impl<K, V> Shard<K, V> {
         })
     }
 
-    /// Takes a waiter out. Nobody else has to be told: who waits for all waits for whoever is ahead
-    /// in this line as well.
+    /// Removes a waiter. No other waiter needs an answer: a wait for all also waits for every
+    /// request ahead in this queue.
     fn take_out(&mut self, stand: Stand) -> Option<Waiter<dyn Waiting>> {
         match stand {
             Stand::Turn(spot, ticket) => {

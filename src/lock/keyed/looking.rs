@@ -1,4 +1,4 @@
-//! Looking at a keyed lock from outside.
+//! Reading the state of a keyed lock.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -10,16 +10,16 @@ use crate::lock::{LockInfo, QueueEntry};
 use crate::sync::key_code;
 
 impl<K, V> KeyedLock<K, V> {
-    /// How many keys are active. Looks at all shards, one after the other.
+    /// Returns the number of active keys. Reads the shards one after the other.
     pub fn active_keys_count(&self) -> usize {
         let sizes = self.0.each().map(|shard| shard.sizes());
         sizes.map(|[active, ..]| active).sum()
     }
 
-    /// The keys that are active, in no order.
+    /// Returns the active keys, in no particular order.
     ///
-    /// Looks at the shards one after the other: keys that are active all the while are listed,
-    /// those that become active or idle meanwhile may be.
+    /// Reads the shards one after the other. Keys that are active during the whole call are listed;
+    /// keys that become active or idle meanwhile may be.
     ///
     /// # Panics
     ///
@@ -29,7 +29,7 @@ impl<K, V> KeyedLock<K, V> {
     where
         K: Clone,
     {
-        // Copies that were made before one panics are dropped without a mutex.
+        // If a clone panics, the clones before it are dropped without a mutex.
         let mut keys = Vec::new();
         for shard in self.0.each() {
             for entry in shard.entries() {
@@ -39,7 +39,7 @@ impl<K, V> KeyedLock<K, V> {
         keys.into_iter().map(Discard::into_inner).collect()
     }
 
-    /// Figures and sizes, over all keys.
+    /// Returns metrics and sizes, over all keys.
     ///
     /// ```
     /// use doclock::lock::keyed::KeyedLock;
@@ -83,8 +83,8 @@ impl<K, V> KeyedLock<K, V> {
 }
 
 impl<K: Eq + Hash, V> KeyedLock<K, V> {
-    /// Whether somebody executes a task for this key, or is about to. A look at one moment: to skip
-    /// what is being done already without racing others, ask with
+    /// Returns whether a task for this key is executed or about to be executed, as of one moment.
+    /// To skip work that is already running without a race, use a request with
     /// [`no_wait`](crate::lock::AcquireOptions::no_wait).
     ///
     /// ```
@@ -105,7 +105,7 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
         shard.find_key(hash, key).is_some()
     }
 
-    /// Who holds a key, and for what.
+    /// Returns the holder of a key.
     pub fn current<Q>(&self, key: &Q) -> Option<LockInfo>
     where
         K: Borrow<Q>,
@@ -116,7 +116,7 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
         Some(shard.active_key(hash, key)?.current(now))
     }
 
-    /// How many wait for their turn at a key.
+    /// Returns the number of requests that wait for a key.
     pub fn queue_length<Q>(&self, key: &Q) -> usize
     where
         K: Borrow<Q>,
@@ -128,7 +128,7 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
             .map_or(0, |entry| entry.holder.waiting())
     }
 
-    /// Who waits for their turn at a key, in order.
+    /// Returns the requests that wait for a key, in queue order.
     pub fn queue_info<Q>(&self, key: &Q) -> Vec<QueueEntry>
     where
         K: Borrow<Q>,

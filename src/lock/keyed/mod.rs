@@ -2,7 +2,7 @@
 //! run side by side.
 //!
 //! **Use it** to serialize work for each user, file or session: [`KeyedLock`]. **Do not use it**
-//! where the work is a transaction on one store: those are in one order already.
+//! for transactions on one store: the store already runs them in one order.
 //!
 //! ```
 //! use doclock::lock::keyed::KeyedLock;
@@ -42,13 +42,13 @@ use crate::id::OwnerId;
 use crate::sync::thread_number;
 use shared::{Shared, Standing};
 
-/// Executes tasks that have a key: those of one key one at a time, in the order in which they were
-/// asked for; those of different keys at the same time.
+/// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
+/// the same time.
 ///
-/// The task is executed by the thread that asks, when it is its turn. So it may borrow what it
-/// likes, its result or its panic is the caller's, and a key is there only while somebody executes,
-/// waits or has reserved a turn for it: nothing is to be registered or removed. `K` is what names a
-/// line, `V` what the tasks return.
+/// The calling thread executes its task once the key is granted. So the task may borrow local
+/// data, and its result or panic belongs to the caller. A key needs no registration: it exists only
+/// while a task of it is executed, waits or has reserved a turn. `K` is the type of the keys, `V`
+/// the result of the tasks.
 ///
 /// ```
 /// use doclock::lock::{LockError, keyed::KeyedLock};
@@ -66,67 +66,66 @@ use shared::{Shared, Standing};
 ///
 /// # Fairness
 ///
-/// Per key, strictly first in, first out: the end of a task names the next in the same step, and
-/// nobody comes in between. A request that gives up or is cancelled leaves the line from wherever
-/// it stands. [Priorities](AcquireOptions::priority) have no effect here, nor has
-/// [`without_combining`](AcquireOptions::without_combining), and
-/// [`unbound`](AcquireOptions::unbound) neither: a task is executed by one thread, which cannot
-/// wait for itself. Between keys there is no order.
+/// Each key is strictly first in, first out. The end of a task grants the key to the next request
+/// in the same step, so no request comes in between. A request that times out or is cancelled
+/// leaves the queue from any position. [Priorities](AcquireOptions::priority) have no effect here,
+/// nor have [`without_combining`](AcquireOptions::without_combining) and
+/// [`unbound`](AcquireOptions::unbound): one thread executes a task, and it cannot wait for itself.
+/// There is no order between keys.
 ///
 /// # Waiting
 ///
-/// Nobody waits for longer than asked, but unless asked (by [`KeyedOptions`] or [`AcquireOptions`])
-/// there is no limit. A thread that asks for the key of the task that it executes is refused at
-/// once. Two threads that each execute a task for one key and ask for the other's wait for each
-/// other: with several keys at once, ask for them in one order, or with a limit.
+/// Waits have no timeout by default; [`KeyedOptions`] and [`AcquireOptions`] set one. A thread that
+/// requests the key of the task that it executes fails at once. Two threads that each execute a
+/// task for one key and request the other's key wait for each other. To hold several keys at once,
+/// request them in one order, or with a timeout.
 ///
 /// # Panics
 ///
-/// A task that panics hands its key on like any other; the panic goes on in its caller, and those
-/// who joined it are told. A key whose `Hash`, `Eq` or `ToOwned` panics has that go on in the call
-/// that asked, of which nothing is left. One that panics in `Drop` when it is idle again has that
-/// go on in the call that ended the last task.
+/// A task that panics releases its key like any other. The panic resumes in its caller, and the
+/// requests that joined it get an error. If `Hash`, `Eq` or `ToOwned` of a key panics, the panic
+/// resumes in the call that made the request, and the request has no effect. If `Drop` of an idle
+/// key panics, the panic resumes in the call that ended the last task.
 ///
 /// # Keys
 ///
-/// Keys are compared while a part of the table is locked, and so are they copied by
-/// [`active_keys`](Self::active_keys). So `Eq` and `Borrow` of a key must not use a keyed lock or a
-/// limiter, and neither must `Clone`; a use panics. They must not wait for a thread that uses one
-/// either. A [`Turn`] or an [`Execution`] that is dropped there is given up when the comparison is
-/// over, and a [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
+/// Keys are compared while a part of the table is locked, and [`active_keys`](Self::active_keys)
+/// clones them there. So `Eq`, `Borrow` and `Clone` of a key must not use a keyed lock or a
+/// limiter; a use panics. They must not wait for a thread that uses one either. A [`Turn`] or an
+/// [`Execution`] that is dropped there is given up after the comparison, and a
+/// [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
 ///
 /// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results.
-/// If a key panics in `Drop` while the thread unwinds already, that panic ends there; so does the
-/// second one of several results.
+/// If `Drop` of a key panics while the thread already unwinds, that panic ends there; so does the
+/// second panic of several results.
 ///
-/// Clones are handles of the same lock. A thread that waits keeps the lock alive, so dropping the
+/// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
 pub struct KeyedLock<K, V = ()>(Arc<Shared<K, V>>);
 
 impl<K, V> KeyedLock<K, V> {
-    /// A lock with no keys that waits on the system's clock, for as long as it takes, in lines of
-    /// any length.
+    /// Creates a lock without keys, with the system clock, no timeout and unbounded queues.
     pub fn new() -> Self {
         Self::with_options(KeyedOptions::new())
     }
 
-    /// A lock with no keys.
+    /// Creates a lock without keys, with options.
     pub fn with_options(options: KeyedOptions) -> Self {
         let shared = Shared::new(options);
-        // Models have their threads at two shards, unless they are about how these come to be.
+        // Model threads run on two shards, except in models of how the shards are made.
         #[cfg(loom)]
         shared.spread_now();
         Self(Arc::new(shared))
     }
 
-    /// One whose keys lie in one shard still.
+    /// Creates a lock whose keys are all in the first shard.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn gathered() -> Self {
         Self(Arc::new(Shared::new(KeyedOptions::new())))
     }
 
-    /// Makes the other shards: the very code that runs when threads meet too often.
+    /// Makes the other shards: runs the same code as under contention.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn spread(&self) {
@@ -135,20 +134,19 @@ impl<K, V> KeyedLock<K, V> {
 }
 
 impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
-    /// Executes a task when all that asked earlier for the same key are done, and returns what it
-    /// returns.
+    /// Executes a task after all earlier requests for the same key, and returns its result.
     ///
-    /// Blocks while others are before it: for as long as that takes, unless the lock has a
-    /// [timeout](KeyedOptions::timeout).
+    /// Blocks while earlier requests for the key are waiting or running, without limit unless the
+    /// lock has a [timeout](KeyedOptions::timeout).
     ///
     /// # Errors
     ///
-    /// [`LockError`], and the task is not executed: the calling thread executes a task for this key
-    /// already; the lock's limit passed; its line was full.
+    /// [`LockError`], and the task is not executed: the calling thread already executes a task for
+    /// this key; the wait timed out; the queue was full.
     ///
     /// # Panics
     ///
-    /// If the task panics, that goes on here when the key has been handed on.
+    /// If the task panics, the panic resumes here after the hand-off of the key.
     ///
     /// ```
     /// use doclock::lock::{LockError, keyed::KeyedLock};
@@ -186,23 +184,23 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         self.execute(key, &asker, &PLAIN, task)
     }
 
-    /// As [`execute_exclusive`](Self::execute_exclusive), for an owner who is named in errors and
-    /// listings, with options of this request: a limit or none, a cancel token, a bound on the
-    /// line, a label.
+    /// Executes a task as [`execute_exclusive`](Self::execute_exclusive) does, with an owner for
+    /// errors and listings, and with options of this request: a timeout or none, a cancel token, a
+    /// queue bound, a label.
     ///
-    /// A cancel token withdraws what waits, and not a task that has begun.
+    /// A cancel token cancels a waiting request, but no task that has begun.
     ///
     /// # Errors
     ///
-    /// [`LockError`], and the task is not executed. Beside the reasons there: it would have had to
-    /// wait and was not to, or was cancelled.
+    /// [`LockError`], and the task is not executed. Beside the errors there: the request was not
+    /// allowed to wait, or was cancelled.
     ///
     /// ```
     /// use doclock::lock::{AcquireOptions, LockError, keyed::KeyedLock};
     ///
     /// let caches: KeyedLock<String> = KeyedLock::new();
     /// caches.execute_exclusive("prices", || {
-    ///     // Somebody refreshes the cache already.
+    ///     // Another thread already refreshes the cache.
     ///     let refused = std::thread::scope(|threads| {
     ///         let other = || caches.execute_exclusive_with("prices", "ann", AcquireOptions::new().no_wait(), || ());
     ///         threads.spawn(other).join().unwrap()
@@ -247,20 +245,19 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Ok(self.0.execute(place.hold, task))
     }
 
-    /// Takes a place in line now, for a task that is executed later, perhaps by another thread.
+    /// Reserves a queue position for a task that is executed later, perhaps by another thread.
     /// Never blocks.
     ///
-    /// This is what keeps the order where a pool of threads executes: the thread that takes the
-    /// messages in reserves their turns, in their order, and the pool executes them, in whatever
-    /// order it comes to them. Where the turns reach the pool in the order in which they were
-    /// reserved (by a channel), it cannot run out of threads: of those that wait, each waits for
-    /// one that is ahead.
+    /// This keeps the order in front of a thread pool. The thread that receives the messages
+    /// reserves their turns in the order of arrival, and the pool executes them in any order. If
+    /// the turns reach the pool in the order of their reservation (by a channel), the pool cannot
+    /// run out of threads: each waiting turn waits for an earlier one.
     ///
-    /// The key is active until the task is done or the [`Turn`] is dropped.
+    /// The key is active until the task has ended or the [`Turn`] is dropped.
     ///
     /// # Errors
     ///
-    /// [`LockError`]: the line is full.
+    /// [`LockError`]: the queue is full.
     ///
     /// ```
     /// use doclock::lock::{LockError, keyed::KeyedLock};
@@ -298,13 +295,14 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         self.reserve_with(key, OwnerId::default(), AcquireOptions::new())
     }
 
-    /// As [`reserve`](Self::reserve), for an owner who is named in errors and listings, with
-    /// options of this request. A limit begins here; it and the cancel token are looked at by
-    /// [`Turn::execute`].
+    /// Reserves a queue position as [`reserve`](Self::reserve) does, with an owner for errors and
+    /// listings, and with options of this request. A timeout begins here; [`Turn::execute`] checks
+    /// it and the cancel token.
     ///
     /// # Errors
     ///
-    /// [`LockError`]: the line is full; the key is not free and the request was not to wait; its token was cancelled before.
+    /// [`LockError`]: the queue is full; the key is not free and the request was not allowed to
+    /// wait; its token was already cancelled.
     #[track_caller]
     pub fn reserve_with<Q>(
         &self,
@@ -318,7 +316,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     {
         let owner = owner.into();
         let asker = Asker {
-            // Whoever will execute it.
+            // The executing thread is not known yet.
             thread: 0,
             ..asker(&owner, &options, Location::caller())
         };
@@ -326,12 +324,11 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         Ok(Turn::new(&self.0, place, options.cancel))
     }
 
-    /// The task that is executed for a key, to share its result instead of doing the same again.
-    /// `None` when there is none: the key is idle. A turn that is reserved and has come counts as
-    /// executed.
+    /// Returns the task that is executed for a key, so that a caller can share its result. `None`
+    /// when the key is idle. A reserved turn that was granted counts as executed.
     ///
-    /// What is joined is the task that holds the key now. That it ends meanwhile does not matter:
-    /// the [`Execution`] gets its result. [`Execution::join`] has the example.
+    /// The returned [`Execution`] is of the task that holds the key now. If the task ends
+    /// meanwhile, the [`Execution`] still gets its result. [`Execution::join`] has the example.
     #[track_caller]
     pub fn current_execution<Q>(&self, key: &Q) -> Option<Execution<K, V>>
     where
@@ -356,17 +353,16 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         })
     }
 
-    /// Waits until all tasks have ended that are executed or wait for their turn when this is
-    /// called, of whatever key.
+    /// Waits for all tasks of all keys that are executed or wait when this is called.
     ///
-    /// Turns that are reserved count as tasks. What comes after does not: neither is it waited for,
-    /// nor does it have to wait (of what comes in the very moment of the call, some may be). So for
-    /// a shutdown, have no more tasks come, and call this. Blocks for as long as that takes, unless
-    /// the lock has a [timeout](KeyedOptions::timeout).
+    /// Reserved turns count as tasks. The call neither waits for later requests nor blocks them;
+    /// requests at the very moment of the call may count. For a shutdown, stop the source of tasks
+    /// first, then call this. Blocks without limit unless the lock has a
+    /// [timeout](KeyedOptions::timeout).
     ///
     /// # Errors
     ///
-    /// [`LockError`]: the calling thread executes a task itself; the lock's limit passed.
+    /// [`LockError`]: the calling thread executes a task itself; the wait timed out.
     ///
     /// ```
     /// use doclock::lock::{LockError, keyed::KeyedLock};
@@ -391,15 +387,15 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         self.wait_for_all_existing_tasks_with(OwnerId::default(), AcquireOptions::new())
     }
 
-    /// As [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks), for an owner who is
-    /// named in errors, with a limit or a cancel token of its own. Whoever waits for all stands in
-    /// no line, so bounds do not matter.
+    /// Waits as [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, with an
+    /// owner for errors, and a timeout or a cancel token of its own. Queue bounds have no effect
+    /// here.
     ///
     /// # Errors
     ///
-    /// [`LockError`]. Beside the reasons there: it was not to wait, or was cancelled. A timeout
-    /// tells who holds the key of the task that came first of those that are left; its place counts
-    /// those that are left there and in the same part of the table.
+    /// [`LockError`]. Beside the errors there: the call was not allowed to wait, or was cancelled.
+    /// A timeout names the holder of the key whose task came first among the remaining tasks. Its
+    /// queue position is the number of remaining tasks in the same part of the table.
     #[track_caller]
     pub fn wait_for_all_existing_tasks_with(
         &self,
@@ -416,10 +412,10 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     }
 }
 
-/// The options of those who name none.
+/// The options of requests that set none.
 static PLAIN: AcquireOptions = AcquireOptions::PLAIN;
 
-/// Whoever asks in this way, for something that the thread itself will do.
+/// Describes a request whose work the calling thread itself runs.
 #[inline(always)]
 fn asker<'a>(
     owner: &'a OwnerId,

@@ -1,10 +1,10 @@
-//! How a keyed lock starts out.
+//! Options of a keyed lock.
 
 use std::time::Duration;
 
 use crate::time::Clock;
 
-/// Settings of a new [`KeyedLock`](super::KeyedLock).
+/// Options of a new [`KeyedLock`](super::KeyedLock).
 ///
 /// ```
 /// use doclock::lock::keyed::{KeyedLock, KeyedOptions};
@@ -24,27 +24,27 @@ pub struct KeyedOptions {
 }
 
 impl KeyedOptions {
-    /// The settings of [`KeyedLock::new`](super::KeyedLock::new).
+    /// Returns the options of [`KeyedLock::new`](super::KeyedLock::new).
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How long whoever waits for anything of this lock does, unless it says otherwise; zero not at
-    /// all, `None` without limit. No limit unless set: a task that is given to the lock is to be
-    /// executed, however many are there before it.
+    /// Sets the timeout of all waits on this lock that set none. Zero: they do not wait. `None`:
+    /// they wait without limit. There is no timeout by default: a task that is passed to the lock
+    /// is executed, however many are ahead.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
     }
 
-    /// How many requests may wait for their turn at one key; the next is rejected at once. Any
-    /// number unless set.
+    /// Bounds how many requests wait for one key. A full queue rejects the next request at once.
+    /// There is no bound by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
     }
 
-    /// Where the time comes from. The system unless set.
+    /// Sets the clock that the lock reads. The default is the system clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self

@@ -1,8 +1,8 @@
-//! What the mutex of one shard guards: the keys of it that are active, and what is counted.
+//! The data behind the mutex of one shard: its active keys and its counters.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
-//! No code of users runs here but the comparison of keys that have one hash ([`Entry::is`]), before
-//! anything is changed.
+//! The only code of users that runs here is the comparison of keys with the same hash
+//! ([`Entry::is`]), before any change.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -29,52 +29,51 @@ use crate::time::{Clock, Timestamp};
 
 pub(super) struct Shard<K, V> {
     entries: HashTable<Entry<K, V>>,
-    /// Of the key that was idle last, to be used for the next.
+    /// The box of the key that became idle last, for reuse.
     spare: Option<Box<Holder<V>>>,
     pub(super) book: Book,
 }
 
-/// All of a shard that belongs to no key.
+/// The data of a shard that belongs to no key.
 pub(super) struct Book {
-    /// Which lock this is, in its ids.
+    /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     index: u32,
     shards: u32,
     requests: u64,
-    /// How often a thread found the mutex taken, while there is no other shard.
+    /// How often a thread found the mutex taken, while there is one shard.
     pub(super) met: u32,
     pub(super) there: Generations,
-    /// Who waits for all who are there; since somebody did.
+    /// The waits for all present requests. `None` until the first.
     pub(super) drains: Option<Box<Queue<Gone, Waiter<dyn Waiting>>>>,
     tempo: Tempo,
     pub(super) pace: Pace,
     pub(super) counts: Counts,
 }
 
-/// What the end of a hold leaves to be done when the mutex is free again.
+/// The rest of ending a hold, after the release of the mutex.
 pub(super) struct Parting<K, V> {
     /// The key, if it is idle. Dropping it is code of users.
     pub(super) gone: Option<Discard<K>>,
-    /// How long it was held, and for how many holds that stands.
+    /// The length of the hold, and how many holds that sample stands for.
     pub(super) held: Option<(Duration, u64)>,
-    /// What is only there where somebody waited.
+    /// Set only if a request waited.
     pub(super) waited: Option<Box<Waited<V>>>,
 }
 
 pub(super) struct Waited<V> {
-    /// How long the next holder did.
+    /// The wait of the next holder.
     pub(super) wait: Option<Duration>,
-    /// The next holder comes first, then those who waited for all who were there once, of whom this
-    /// was the last.
+    /// The next holder, then the waits for all requests of which this was the last.
     pub(super) told: Vec<Next>,
-    /// Who joined, and what.
+    /// The requests that joined the task.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
     pub(super) task: Ended,
 }
 
 impl<K, V> Shard<K, V> {
-    /// A table keeps room for so many keys once it had it. The first shard, which is all that most
-    /// locks need, keeps the least.
+    /// The table keeps room for this many keys. The first shard keeps the least, because most locks
+    /// have no other.
     fn kept(&self) -> usize {
         match self.book.index + 1 == self.book.shards {
             true => 3,
@@ -82,7 +81,7 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    /// One of so many shards, whose requests are numbered from there on.
+    /// Creates one of several shards; its requests are numbered from `requests` on.
     pub(super) fn new(lock: u32, [index, shards]: [u32; 2], requests: u64, tempo: Tempo) -> Self {
         Self {
             entries: HashTable::new(),
@@ -107,10 +106,10 @@ impl<K, V> Shard<K, V> {
         Box::new(Holder::nobody())
     }
 
-    // --- Asking ---
+    // --- Requests ---
 
-    /// Makes whoever asks the holder of a key that is idle, and takes the copy of the key. Of one
-    /// that is not, there is what can be done with it.
+    /// Grants an idle key to the request, and takes the copy of the key. For an active key, returns
+    /// a handle to its queue.
     #[inline(always)]
     pub(super) fn try_take<Q>(
         &mut self,
@@ -153,7 +152,7 @@ impl<K, V> Shard<K, V> {
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(asker.owner)))
     }
 
-    /// Joins those who wait for all who are there. `None` when nobody is.
+    /// Joins the waits for all present requests. `None` when there are none.
     pub(super) fn join_drain(
         &mut self,
         request: Arc<dyn Waiting>,
@@ -181,7 +180,7 @@ impl<K, V> Shard<K, V> {
         })
     }
 
-    /// Refuses to have a thread wait for all who are there if it is there itself.
+    /// Refuses a wait for all present requests if the thread has one of them itself.
     pub(super) fn refuse_drain(
         &mut self,
         asker: &Asker<'_>,
@@ -196,7 +195,7 @@ impl<K, V> Shard<K, V> {
 
     // --- Ending ---
 
-    /// Ends a hold; the next in line holds the key in the same step, or the key is idle and gone.
+    /// Ends a hold: grants the key to the next request in the same step, or removes the idle key.
     #[inline(always)]
     pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<Parting<K, V>> {
         let is_spot = |entry: &Entry<K, V>| entry.spot == hold.spot;
@@ -207,7 +206,7 @@ impl<K, V> Shard<K, V> {
         }
         let book = &mut self.book;
         book.counts.releases += 1;
-        // Whoever waits has looked when the hold began, so this is known where it matters.
+        // A waiter has read the clock when its wait began, so the start is known where it matters.
         let measured = holder.since.known().map(|known| (known, clock.now()));
         let held = measured.map(|((since, weight), now)| (now - since, weight));
         if let Some((held, _)) = held {
@@ -232,15 +231,15 @@ impl<K, V> Shard<K, V> {
         Some(Parting { gone, held, waited })
     }
 
-    /// Keeps what can be used again.
+    /// Keeps what can be reused.
     #[inline(always)]
     fn keep(&mut self, mut holder: Box<Holder<V>>) {
         holder.clear();
         self.spare = Some(holder);
     }
 
-    /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or
-    /// three quarters of them to go, before it is allocated anew.
+    /// Shrinks the table when seven eighths of it are unused. The hysteresis: before the next
+    /// allocation, the number of keys must double or fall by three quarters.
     #[inline(always)]
     fn fit(&mut self) {
         let capacity = self.entries.capacity();
@@ -257,7 +256,7 @@ impl<K, V> Shard<K, V> {
 
     // --- Looking ---
 
-    /// Whether it is the shard of this index, and none of its active keys has such a hash.
+    /// Whether the shard has this index, and none of its active keys has such a hash.
     #[inline(always)]
     pub(super) fn is_last_of(&self, index: usize, belongs: impl Fn(u64) -> bool) -> bool {
         self.book.index as usize == index
@@ -298,8 +297,8 @@ impl<K, V> Shard<K, V> {
         self.entries.iter()
     }
 
-    /// How many keys are active, how many requests wait for a turn, and for how many keys there is
-    /// room.
+    /// Returns the number of active keys, the number of waiting requests, and for how many keys
+    /// there is room.
     pub(super) fn sizes(&self) -> [usize; 3] {
         let active = self.entries.len();
         let waiting = self.book.there.len().saturating_sub(active);
@@ -308,24 +307,24 @@ impl<K, V> Shard<K, V> {
 }
 
 impl Book {
-    /// Numbers rise, and no two shards give the same.
+    /// Returns a rising number that no other shard returns.
     #[inline(always)]
     pub(super) fn next_number(&mut self) -> u64 {
         self.requests += 1;
         self.requests * u64::from(self.shards) + u64::from(self.index)
     }
 
-    /// The figures have just taken their time.
+    /// See [`Tempo::pardon`].
     pub(super) fn pardon(&mut self) {
         self.tempo.pardon();
     }
 
-    /// How many requests were numbered.
+    /// Returns how many requests were numbered.
     pub(super) fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Has the next request numbered higher than any of another shard that has numbered so many.
+    /// Numbers the next request higher than any of another shard that has numbered `requests`.
     pub(super) fn follow(&mut self, requests: u64) {
         self.requests = self.requests.max(requests);
     }
@@ -335,7 +334,7 @@ impl Book {
         LockId { number, lock }
     }
 
-    /// Hands a key on, and parts with those who waited for its holder to be done.
+    /// Grants the key to the next waiter, and returns the waits that the end of this hold answers.
     #[cold]
     fn part<V>(&mut self, holder: &mut Holder<V>, now: Timestamp, is_last: bool) -> Box<Waited<V>> {
         let mut news = Box::new(Waited {
@@ -365,7 +364,7 @@ impl Book {
         news
     }
 
-    /// Who waited for those who are gone now.
+    /// Returns the waits for requests that have left now.
     pub(super) fn pass(&mut self) -> Vec<Next> {
         let mut told = Vec::new();
         if let Some(drains) = &mut self.drains {

@@ -1,4 +1,4 @@
-//! The shards of a keyed lock, and those who wait at them.
+//! The shards of a keyed lock, and the waits at them.
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
@@ -26,32 +26,32 @@ use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, key_code, rank, thread_number};
 use crate::time::{Clock, Deadline};
 
-/// Enough for threads to seldom meet at one. In a model two, so that they do.
+/// Enough that threads seldom meet at one. Two in a model, so that they do meet.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
 
-/// When threads have met so often at the first shard, the others are made.
+/// After this many meetings of threads at the first shard, the others are made.
 const MEETINGS: u32 = 8;
 
 #[cfg(not(loom))]
 type Hashing = foldhash::fast::RandomState;
-/// In a model each execution has the keys in the same shards.
+/// In a model, keys are in the same shards in each execution.
 #[cfg(loom)]
 type Hashing = foldhash::fast::FixedState;
 
-/// All keys lie in the first shard until threads meet there. Then the others are made, and each key
-/// moves to its own when it becomes active the next time.
+/// All keys are in the first shard until threads meet there. Then the others are made, and each key
+/// moves to its own shard when it becomes active the next time.
 ///
-/// Invariant: a key is active in one shard at most. Under the mutex of the first, keys are added to
-/// it only while there is no other; so who finds a key active there, with that mutex, or finds it
-/// not and goes on to its own shard, is where it belongs.
+/// Invariant: a key is active in one shard at most. Under the mutex of the first shard, keys are
+/// added to it only while there is no other. So a thread that finds a key active there, or does not
+/// find it and goes on to its own shard, is at the right shard.
 pub(super) struct Shared<K, V> {
     hashing: Hashing,
-    /// A bit for each of the others: whether keys that belong there may still be active in the
+    /// A bit for each of the other shards: whether keys of that shard may still be active in the
     /// first.
     gathered: AtomicU64,
-    /// Made under the mutex of the first.
+    /// Made under the mutex of the first shard.
     others: OnceLock<Box<Others<K, V>>>,
-    /// Which lock this is, in its ids.
+    /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) clock: Clock,
     timeout: options::Limit,
@@ -62,19 +62,18 @@ pub(super) struct Shared<K, V> {
 
 type Others<K, V> = [Apart<K, V>; SHARDS];
 
-/// On cache lines of its own, so that threads at different shards do not wait for each other's
-/// caches.
+/// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
 struct Apart<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 
-/// The turn of somebody who asked.
+/// The turn of a request, and its wait if it waits.
 pub(super) struct Place<K: 'static, V: 'static> {
     pub(super) hold: Hold,
-    /// What comes before it.
+    /// Set while the request waits.
     pub(super) waits: Option<Box<Waits<K, V>>>,
 }
 
-/// A place in line for a turn, with its limit.
+/// A queue position for a turn, with its timeout.
 pub(super) struct Waits<K: 'static, V: 'static> {
     standing: Standing<K, V, Infallible>,
     deadline: Limit,
@@ -100,19 +99,19 @@ impl<K, V> Shared<K, V> {
         }
     }
 
-    /// The shard's place among all, of which the first is the last.
+    /// Returns the shard's index among all; the first shard has the last index.
     fn numbering(index: usize) -> [u32; 2] {
         [index as u32, SHARDS as u32 + 1]
     }
 
-    /// Where a key belongs. The bits that choose it are none of those by which its table finds it:
-    /// the lowest, and the highest seven.
+    /// Returns the shard of a key. The bits that select it are none of those by which its table
+    /// finds it: the lowest, and the highest seven.
     #[inline(always)]
     fn index(hash: u64) -> usize {
         (hash >> 40) as usize % SHARDS
     }
 
-    /// The hash of a key, and its shard.
+    /// Returns the hash of a key, and its shard.
     #[inline(always)]
     pub(super) fn look_up<Q>(&self, key: &Q) -> (u64, MutexGuard<'_, { rank::KEYS }, Shard<K, V>>)
     where
@@ -141,7 +140,7 @@ impl<K, V> Shared<K, V> {
         if first.find_key(hash, key).is_some() {
             return first;
         }
-        // Tokens of one key rise, wherever it lies.
+        // Tokens of one key rise, in whichever shard it is.
         let requests = first.book.requests();
         drop(first);
         let mut shard = others[Self::index(hash)].0.lock();
@@ -149,7 +148,7 @@ impl<K, V> Shared<K, V> {
         shard
     }
 
-    /// The first shard. Makes the others if threads meet too often here.
+    /// Locks the first shard. Makes the others if threads meet too often here.
     #[inline]
     fn lock_first(&self) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         self.first.try_lock().unwrap_or_else(|| self.meet())
@@ -175,7 +174,8 @@ impl<K, V> Shared<K, V> {
             let shard = Shard::new(self.lock, Self::numbering(index), requests, tempo);
             Apart(Mutex::new(shard))
         });
-        // Taken in one by one, the measurements of so many shards would be what they all wait for.
+        // Without this, the metrics would be the contended part: sparse samples take long to
+        // record.
         self.figures.lock().expect_many();
         let made = self.others.set(Box::new(others));
         debug_assert!(made.is_ok(), "looked up under the same mutex");
@@ -190,9 +190,8 @@ impl<K, V> Shared<K, V> {
         self.spread(&first);
     }
 
-    /// Takes note that a key is idle that lay in the first shard, whose requests are numbered up to
-    /// there now. If it was the last that belongs to its own shard, threads need not look in the
-    /// first any more.
+    /// Records that a key of the first shard is idle; its requests are numbered up to `requests`
+    /// now. If it was the last of its own shard, threads no longer look in the first.
     #[cold]
     fn leave_first(&self, hash: u64, requests: u64) {
         let index = Self::index(hash);
@@ -202,7 +201,7 @@ impl<K, V> Shared<K, V> {
         }
     }
 
-    /// The shard that has given this number.
+    /// Returns the shard that issued this number.
     #[inline(always)]
     fn shard_with(&self, number: u64) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         self.shard_at((number % (SHARDS as u64 + 1)) as usize)
@@ -216,7 +215,7 @@ impl<K, V> Shared<K, V> {
         }
     }
 
-    /// All shards, one after the other.
+    /// Returns all shards, one after the other.
     pub(super) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, { rank::KEYS }, Shard<K, V>>> {
         let others = std::iter::once_with(|| self.others.get());
         let others = others.flatten().flat_map(|others| others.iter());
@@ -233,12 +232,12 @@ impl<K, V> Shared<K, V> {
 
     // --- Waiting ---
 
-    /// How long a request waits that is made in this way.
+    /// Returns the timeout of a request with these options.
     pub(super) fn limit(&self, options: &AcquireOptions) -> Option<Duration> {
         options.limit(self.timeout.get())
     }
 
-    /// That limit, and when it will have passed if it begins now.
+    /// Returns that timeout with its deadline, if it begins now.
     pub(super) fn deadline(&self, options: &AcquireOptions) -> Limit {
         let limit = self.limit(options)?;
         Some((limit, self.clock.deadline(limit)?))
@@ -246,8 +245,8 @@ impl<K, V> Shared<K, V> {
 }
 
 impl<K: 'static, V: 'static> Shared<K, V> {
-    /// A turn at a key, or a place in line for it. Who only reserves a turn may do so from within
-    /// another at the same key, because it does not wait there for itself.
+    /// Returns a turn at a key, or a queue position for it. A thread may reserve a turn while it
+    /// executes another at the same key, because a reservation does not wait.
     #[inline(always)]
     pub(super) fn ask<Q>(
         self: &Arc<Self>,
@@ -260,12 +259,12 @@ impl<K: 'static, V: 'static> Shared<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        // The token's mutex is not taken under the shard's.
+        // The token's mutex is not locked under the shard's.
         let is_cancelled = options
             .cancel
             .as_ref()
             .is_some_and(CancelToken::is_cancelled);
-        // Copied, and dropped if it is not used, without the shard's mutex.
+        // Copied, and dropped if unused, without the shard's mutex.
         let mut copy = (!is_cancelled).then(|| Discard::new(key.to_owned()));
         let (hash, mut shard) = self.look_up(key);
         let Some(copied) = &mut copy else {
@@ -277,7 +276,7 @@ impl<K: 'static, V: 'static> Shared<K, V> {
         };
         let place = self.join_line(active, asker, options, reserves)?;
         drop(shard);
-        // Should the copy panic when it is dropped, the turn is given up.
+        // If the drop of the copy panics, the turn is given up.
         let turn = Turn::new(self, place, None);
         drop(copy);
         Ok(turn.into_place())
@@ -300,8 +299,8 @@ impl<K: 'static, V: 'static> Shared<K, V> {
         let bound = bound.min(self.queue_bound);
         active.refuse_waiting(asker, limit, bound, now)?;
         let request = Arc::new(Request::new(asker, None));
-        // The deadline comes first: whoever sees the request in the line may count on its limit
-        // running.
+        // The deadline comes first: threads that see the request in the queue rely on a running
+        // timeout.
         let deadline = self.deadline(options);
         let (stand, hold) = active.join_line(request.clone(), now);
         let looks = active.book.pace.looks(limit);
@@ -310,12 +309,12 @@ impl<K: 'static, V: 'static> Shared<K, V> {
         Ok(Place { hold, waits })
     }
 
-    /// Takes a waiter out of its line, if it still stands there, without telling it.
+    /// Removes a waiter from its queue, if it is still there, without answering it.
     fn leave(&self, stand: Stand) {
         self.shard_of(stand).leave(stand);
     }
 
-    /// Joins those who wait for all who are there now. Refused for a thread that is there itself.
+    /// Joins the waits for all present requests. Refuses a thread that has such a request itself.
     pub(super) fn join_drains(
         self: &Arc<Self>,
         asker: &Asker<'_>,
@@ -335,10 +334,10 @@ impl<K: 'static, V: 'static> Shared<K, V> {
 impl<K, V> Shared<K, V> {
     // --- Executing ---
 
-    /// Executes a task under a hold, and ends that.
+    /// Executes a task under a hold, and ends the hold.
     #[inline(always)]
     pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
-        // Nobody sees what a panic leaves behind before it goes on.
+        // Nothing observes the state that a panic leaves before the panic resumes.
         assert_unlocked("a task is called");
         match catch(task) {
             Ok(value) => {
@@ -374,7 +373,7 @@ impl<K, V> Shared<K, V> {
         }
     }
 
-    /// Does what is left to be done, with no mutex held.
+    /// Does the rest of ending a hold, with no mutex held.
     #[inline(always)]
     fn part(&self, hold: Hold, parting: Parting<K, V>, ending: &Ending<'_, V>) {
         let Parting { gone, held, waited } = parting;
@@ -402,8 +401,8 @@ impl<K, V> Shared<K, V> {
             self.shard_with(hold.spot.began).book.pardon();
         }
         if let Some((task, joiners)) = joined {
-            // Those who have left meanwhile leave their clones behind, and dropping these is code
-            // of users. So nobody is let go of before everybody was told.
+            // Requests that left meanwhile leave their clones behind, and dropping these is code of
+            // users. So no handle is dropped before all requests are answered.
             let joiners: Vec<_> = joiners.into_iter().map(Discard::new).collect();
             for joiner in &joiners {
                 joiner.share(&task, ending);
@@ -416,7 +415,7 @@ impl<K, V> Shared<K, V> {
         LockId { number, lock }
     }
 
-    /// Ties a hold to the thread that is about to execute its task.
+    /// Binds a hold to the thread that is about to execute its task.
     pub(super) fn tie(&self, hold: Hold) {
         if let Some(active) = self.shard_with(hold.spot.began).active(hold.spot) {
             active.entry.holder.claim.thread = thread_number();
@@ -443,13 +442,13 @@ impl<K: Send + 'static, V: 'static> Line for Shared<K, V> {
     }
 }
 
-/// A request that stands in a line, and leaves it when this is dropped.
+/// A request in a queue, which leaves it on drop.
 pub(super) struct Standing<K: 'static, V: 'static, W: Errand> {
     shared: Arc<Shared<K, V>>,
     request: Arc<Request<W>>,
     stand: Stand,
     looks: u32,
-    /// Whether it is yet to learn what becomes of it.
+    /// Whether it still waits for its outcome.
     stands: bool,
 }
 
@@ -473,7 +472,7 @@ impl<K: 'static, V: 'static, W: Errand> Standing<K, V, W> {
         self.shared.deadline(options)
     }
 
-    /// Refuses to wait for the calling thread.
+    /// Refuses a wait for the calling thread itself.
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
         let asker = Asker {
             thread: thread_number(),
@@ -540,8 +539,8 @@ impl<K: 'static, V: 'static, W: Errand> Drop for Standing<K, V, W> {
 mod tests {
     use super::*;
 
-    /// Measurements were taken in one by one where many threads met, and that was what these waited
-    /// for: eight threads on a thousand keys were twenty times slower.
+    /// Sparse samples once made threads wait for the metrics: eight threads on a thousand keys were
+    /// twenty times slower.
     #[test]
     fn keyed_01_where_threads_meet_no_measurement_takes_long() {
         let shared = Shared::<u32, ()>::new(KeyedOptions::new());

@@ -1,4 +1,4 @@
-//! Figures of a keyed lock.
+//! The metrics of a keyed lock.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -10,7 +10,7 @@ use crate::lock::DurationSummary;
 use crate::lock::Samples;
 use crate::lock::stats::{write_counts, write_durations};
 
-/// What one shard counts.
+/// The counters of one shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) acquisitions: u64,
@@ -34,7 +34,7 @@ impl AddAssign for Counts {
     }
 }
 
-/// What was measured, of all keys.
+/// The measured durations, of all keys.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     wait: Samples,
@@ -42,7 +42,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Whether that took long.
+    /// Records samples. Returns whether that took long.
     pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) -> bool {
         let long = held.is_some_and(|(held, weight)| self.hold.record(held, weight));
         if let Some(wait) = wait {
@@ -51,13 +51,13 @@ impl Figures {
         long
     }
 
-    /// Takes in what is measured fast from here on, in more memory.
+    /// Makes later samples faster to record, in more memory.
     pub(super) fn expect_many(&mut self) {
         self.wait.unfold();
         self.hold.unfold();
     }
 
-    /// The distributions of waits and of holds.
+    /// Returns the distributions of waits and of holds.
     pub(super) fn summaries(&self, counts: &Counts) -> [DurationSummary; 2] {
         let waits = self.wait.count();
         let grants = counts.acquisitions.max(waits);
@@ -68,41 +68,42 @@ impl Figures {
     }
 }
 
-/// The figures of a [`KeyedLock`](super::KeyedLock) and its size, over all keys.
+/// The metrics and the size of a [`KeyedLock`](super::KeyedLock), over all keys.
 ///
-/// The keys lie in shards, which are looked at one after the other: what happens meanwhile is in
-/// the figures of some and not of others. Serializes in camelCase with durations in milliseconds.
-/// [`Display`](fmt::Display) prints a table.
+/// The shards are read one after the other, so an event meanwhile counts in some and not in others.
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
+/// table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct KeyedStats {
-    /// Turns that began.
+    /// The number of turns that began.
     pub total_acquisitions: u64,
-    /// Turns that ended, whether or not their task panicked.
+    /// The number of turns that ended, whether or not their task panicked.
     pub total_releases: u64,
-    /// Requests to share the result of a running task.
+    /// The number of requests to share the result of a running task.
     pub total_joins: u64,
-    /// Requests that gave up when their timeout passed, of whatever kind.
+    /// The number of requests of any kind that timed out.
     pub total_timeouts: u64,
-    /// Requests that a token withdrew or refused, of whatever kind.
+    /// The number of requests of any kind that a token cancelled or refused.
     pub total_cancellations: u64,
-    /// Requests turned away from a full line.
+    /// The number of requests that a full queue rejected.
     pub total_rejections: u64,
-    /// Requests refused because they would have waited for their own thread.
+    /// The number of requests that were refused because they would have waited for their own
+    /// thread.
     pub total_refusals: u64,
-    /// Wait of the turns that began, from asking to grant; zero for those granted at once.
+    /// The wait of the turns that began, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
     /// How long keys were held for one task.
     ///
-    /// Every hold is measured, unless the keys of its shard are taken again and again at a rate
-    /// that comes to one in two microseconds for all shards together: then one in 64 is, and stands
-    /// for all of them. One that somebody had to wait for or looked at is measured in any case,
-    /// from that moment on.
+    /// Every hold is measured, with one exception: while the keys of its shard are acquired at a
+    /// rate that amounts to one in two microseconds for all shards together, one hold in 64 is
+    /// measured and counts for all of them. A hold that another request waited for or a thread
+    /// looked at is always measured, from that moment on.
     pub hold: DurationSummary,
-    /// How many keys are active.
+    /// The number of active keys.
     pub active_keys: usize,
-    /// How many requests wait for their turn, at whatever key.
+    /// The number of requests that wait for their turn, at all keys.
     pub queue_length: usize,
     /// For how many active keys there is room without allocating. Follows `active_keys` down when
     /// most of it is unused.

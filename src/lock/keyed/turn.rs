@@ -9,11 +9,12 @@ use crate::id::LockId;
 use crate::lock::{CancelToken, LockError};
 use crate::sync::key_code;
 
-/// A place in line for a key, or the key itself: [`KeyedLock::reserve`](super::KeyedLock::reserve).
+/// A queue position for a key, or the key itself:
+/// [`KeyedLock::reserve`](super::KeyedLock::reserve).
 ///
-/// Dropping it gives it up, and whoever is next has its turn. May be sent to the thread that is to
-/// execute the task. So until it is executed it is tied to no thread: one that keeps it, and asks
-/// for the same key or waits for all, waits for itself without being refused.
+/// Dropping it gives up the turn, and the next request in the queue gets the key. It may move to
+/// the thread that executes the task, so it is bound to no thread before that. Thus a thread that
+/// keeps a turn and requests the same key, or waits for all, waits for itself without an error.
 #[must_use = "a turn that is dropped is given up"]
 pub struct Turn<K: 'static, V: 'static> {
     shared: Arc<Shared<K, V>>,
@@ -45,27 +46,27 @@ impl<K: 'static, V: 'static> Turn<K, V> {
         }
     }
 
-    /// The id of the request, and of its grant.
+    /// Returns the id of the request and of its grant.
     pub fn id(&self) -> LockId {
         self.shared.id(self.place.hold)
     }
 }
 
 impl<K: Send + 'static, V: 'static> Turn<K, V> {
-    /// Waits for the turn, executes the task in the calling thread, and hands the key on.
+    /// Waits for the turn, executes the task in the calling thread, and releases the key.
     ///
-    /// Blocks until all tasks that asked earlier for the same key have ended, or until the timeout
-    /// has passed that began with the reservation. A turn that has come by then stays one, however
-    /// late this is called.
+    /// Blocks until all earlier tasks of the same key have ended, or until the timeout that began
+    /// with the reservation. A turn that was granted before the timeout stays granted, however late
+    /// this is called.
     ///
     /// # Errors
     ///
     /// [`LockError`], and the task is not executed: the wait timed out or was cancelled; the
-    /// calling thread executes a task for the same key already.
+    /// calling thread already executes a task for the same key.
     ///
     /// # Panics
     ///
-    /// If the task panics, that goes on here when the key has been handed on.
+    /// If the task panics, the panic resumes here after the hand-off of the key.
     pub fn execute(mut self, task: impl FnOnce() -> V) -> Result<V, LockError> {
         // A turn that cannot be executed here is given up.
         key_code::refuse();
@@ -81,7 +82,7 @@ impl<K: Send + 'static, V: 'static> Turn<K, V> {
 }
 
 impl<K: 'static, V: 'static> Drop for Turn<K, V> {
-    /// Leaves the line, and ends the hold if there is one by then.
+    /// Leaves the queue, and ends the hold if there is one by then.
     fn drop(&mut self) {
         if !self.is_used {
             self.place.waits = None;

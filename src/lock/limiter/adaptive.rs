@@ -1,4 +1,4 @@
-//! A limit that follows what its downstream can bear.
+//! A limit that adapts to the latency of its downstream.
 
 use std::time::Duration;
 
@@ -8,22 +8,21 @@ use crate::time::Timestamp;
 /// multiplicative decrease.
 ///
 /// The algorithm is that of Chiu and Jain (*Analysis of the Increase and Decrease Algorithms for
-/// Congestion Avoidance in Computer Networks*, 1989), with which TCP finds its share of a network
-/// (RFC 5681). Its signal is the 95th percentile of the latency, looked at in windows of
+/// Congestion Avoidance in Computer Networks*, 1989). TCP uses it to find its share of a network
+/// (RFC 5681). Its signal is the 95th percentile of the latency, evaluated in windows of
 /// [`WINDOW`](Aimd::WINDOW) calls:
 ///
 /// - as soon as more than 5 % of a window's calls took longer than the target, the limit is
-///   multiplied by the backoff, and falls by one at least;
-/// - when a window is full without that, the limit rises by one, provided that at least half of it
-///   was in use when one of these calls ended: what nobody uses shows nothing about what could be
-///   borne (after RFC 7661).
+///   multiplied by the backoff, and falls by at least one;
+/// - when a window fills up without that, the limit rises by one, provided that at least half of it
+///   was in use at the end of one of these calls. An unused limit shows nothing about what the
+///   downstream can bear (after RFC 7661).
 ///
-/// A call that was granted before the last fall says nothing about what came after and is left out.
-/// One that panicked or was cancelled counts if it took longer than the target, and otherwise not
-/// at all.
+/// A call that was granted before the last fall is left out: it shows nothing about the time after.
+/// A call that panicked or was cancelled counts only if it took longer than the target.
 ///
-/// The latency is the time from the grant to the return of the slot. When the limit falls, calls in
-/// flight go on; none is granted until those in flight are fewer than the limit again.
+/// The latency is the time from the grant to the return of the slot. When the limit falls, running
+/// calls continue; the next grant waits until fewer calls are in flight than the limit.
 ///
 /// ```
 /// use doclock::lock::limiter::{Aimd, InFlightLimiter, LimiterOptions};
@@ -45,14 +44,14 @@ pub struct Aimd {
 }
 
 impl Aimd {
-    /// So many calls are looked at together: the fewest of which one is 5 %.
+    /// The number of calls in one window: the fewest of which one is 5 %.
     pub const WINDOW: usize = 20;
 
     /// At most one call in this many may be slow.
     const ONE_IN: usize = 20;
 
-    /// A limit that begins at one, stays between 1 and 1000, and falls to 90 % when the latency's
-    /// 95th percentile exceeds `target`.
+    /// Creates a limit that begins at one, stays between 1 and 1000, and falls to 90 % when the
+    /// latency's 95th percentile exceeds `target`.
     pub fn new(target: Duration) -> Self {
         Self {
             target,
@@ -63,29 +62,28 @@ impl Aimd {
         }
     }
 
-    /// What the limit never falls below and never rises above. A least of zero counts as one, a
-    /// most below the least as the least.
+    /// Sets the lowest and the highest limit. A `least` of zero counts as one, a `most` below
+    /// `least` as `least`.
     pub fn between(mut self, least: usize, most: usize) -> Self {
         self.least = least.max(1);
         self.most = most.max(self.least);
         self
     }
 
-    /// What the limit is before the first call: the nearest to this that it may be.
+    /// Sets the initial limit, clamped to the lowest and the highest limit.
     pub fn start(mut self, limit: usize) -> Self {
         self.start = limit;
         self
     }
 
-    /// How many per cent of the limit are left when it falls, from 1 to 99; the nearest of these
-    /// counts.
+    /// Sets the percentage of the limit that is left when it falls, clamped to 1 to 99.
     pub fn backoff(mut self, percent: usize) -> Self {
         self.backoff = percent.clamp(1, 99);
         self
     }
 }
 
-/// Where an [`Aimd`] stands.
+/// The present state of an [`Aimd`].
 #[derive(Debug)]
 pub(super) struct Adaptive {
     rules: Aimd,
@@ -108,9 +106,9 @@ struct Window {
 pub(super) struct Sample {
     pub(super) began: Timestamp,
     pub(super) ended: Timestamp,
-    /// Whether it came to its own end.
+    /// Whether the call ran to its own end.
     pub(super) whole: bool,
-    /// How much was in flight, itself included.
+    /// How many slots were in flight, including its own.
     pub(super) in_flight: usize,
 }
 
@@ -128,7 +126,7 @@ impl Adaptive {
         self.limit
     }
 
-    /// What the limit never falls below.
+    /// Returns the lowest limit.
     pub(super) fn least(&self) -> usize {
         self.rules.least
     }
@@ -200,7 +198,7 @@ mod tests {
             self.adaptive.limit()
         }
 
-        /// The limit after a call that took so long.
+        /// Returns the limit after a call of this latency.
         fn after(&mut self, latency: Duration) -> usize {
             self.began = self.clock.clock().now();
             self.clock.advance(latency);
@@ -245,7 +243,7 @@ mod tests {
     #[test]
     fn limiter_09_calls_from_before_a_fall_do_not_lower_again() {
         let mut downstream = Downstream::new(rules());
-        // Nine in flight at once, all slow: one fall, as all of them were granted before it.
+        // Nine slow calls in flight at once: one fall, because all were granted before it.
         downstream.clock.advance(50 * MS);
         let limits: Vec<_> = (0..9).map(|_| downstream.ends(true, 10)).collect();
         assert_eq!(limits, [10, 9, 9, 9, 9, 9, 9, 9, 9]);

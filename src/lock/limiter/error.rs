@@ -1,4 +1,4 @@
-//! Why a call was not granted its slots.
+//! Errors of calls that were not granted their slots.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,47 +9,48 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::lock::info::{Millis, millis};
 
-/// Why a call did not run. The limiter is as if it had never been asked for, but for its figures.
+/// The error of a call that did not run. The call has no effect on the limiter except its metrics.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimiterError {
-    /// Its timeout passed first.
+    /// The call timed out.
     #[error("No slot for {} within {}: {call}", Brief(&.call.key), Millis(*.limit))]
     Timeout {
-        /// The limit that passed.
+        /// The timeout.
         limit: Duration,
-        /// What it saw then.
+        /// The state that the call observed.
         call: Box<CallEvidence>,
     },
-    /// Its [`CancelToken`](crate::lock::CancelToken) withdrew it, or was cancelled before it asked.
+    /// The call's [`CancelToken`](crate::lock::CancelToken) was cancelled, before or during the
+    /// wait.
     #[error("Call to {} cancelled after {}: {call}", Brief(&.call.key), Millis(.call.waited))]
     Cancelled {
-        /// What it saw then.
+        /// The state that the call observed.
         call: Box<CallEvidence>,
     },
-    /// As many wait for this key as are allowed to.
+    /// The queue of the key was full.
     #[error("Line for {} full, {bound} allowed: {call}", Brief(&.call.key))]
     QueueFull {
-        /// How many may wait.
+        /// The queue bound.
         bound: usize,
-        /// What it saw.
+        /// The state that the call observed.
         call: Box<CallEvidence>,
     },
-    /// It was not to wait, and there is no free slot, or others wait.
+    /// The call was not allowed to wait, and no slot was free or other calls waited.
     #[error("No free slot for {}: {call}", Brief(&.call.key))]
     Busy {
-        /// What it saw.
+        /// The state that the call observed.
         call: Box<CallEvidence>,
     },
-    /// It takes more slots than there ever are.
+    /// The call takes more slots than there ever are.
     #[error("Call to {key} takes {weight} slots, and there are never more than {limit}", key = Brief(.key))]
     TooHeavy {
         /// The key, as [`Debug`](fmt::Debug) prints it.
         key: String,
-        /// Its weight.
+        /// The weight of the call.
         weight: usize,
-        /// How many slots there are: by the key's limit, the least that an adaptive limit may fall
-        /// to, or the global limit.
+        /// The number of slots: the key's limit, the lowest value of an adaptive limit, or the
+        /// global limit.
         limit: usize,
     },
 }
@@ -62,7 +63,7 @@ codes! { LimiterError {
     Self::TooHeavy { key, weight, limit } => "limiterTooHeavy";
 }}
 
-/// What a call saw when it ended without slots.
+/// The state that a call observed when it ended without slots.
 ///
 /// Serializes in camelCase, `waitedMs` in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -71,34 +72,34 @@ codes! { LimiterError {
 pub struct CallEvidence {
     /// The key, as [`Debug`](fmt::Debug) prints it.
     pub key: String,
-    /// How many slots it asked for.
+    /// The number of slots that it requested.
     pub weight: usize,
-    /// How long it waited. After a timeout never less than the limit.
+    /// How long it waited. After a timeout, never less than the timeout.
     #[serde(rename = "waitedMs", serialize_with = "millis::duration")]
     pub waited: Duration,
-    /// Its place in the key's line, 1 being next; `None` if it never stood there.
+    /// Its position in the key's queue, 1 being the head; `None` if it never joined the queue.
     pub place: Option<usize>,
-    /// How things stood.
+    /// The load at that moment.
     pub load: Load,
 }
 
-/// How busy a key is, and all keys together.
+/// The load of a key and of all keys together.
 ///
 /// Serializes in camelCase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Load {
-    /// How many of the key's slots are taken.
+    /// The number of the key's slots that are taken.
     pub in_flight: usize,
-    /// How many it has at present.
+    /// The present limit of the key.
     pub limit: usize,
-    /// How many calls wait for this key; of the evidence of a call that stood there, itself
-    /// included.
+    /// The number of calls that wait for this key. In the evidence of a call that waited, this
+    /// includes the call itself.
     pub queued: usize,
-    /// How many slots are taken by all keys.
+    /// The number of slots that all keys have taken.
     pub total_in_flight: usize,
-    /// How many may be, if that is limited.
+    /// The global limit, if there is one.
     pub global_limit: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What a limiter counts and measures, and how it shows.
+//! The metrics of a limiter.
 
 use std::fmt::{self, Debug};
 use std::ops::AddAssign;
@@ -10,14 +10,14 @@ use crate::lock::tempo::{Measured, Tempo};
 use crate::lock::{DurationSummary, Samples};
 use crate::time::{Clock, Timestamp};
 
-/// Counts and samples of one key, or of several.
+/// Counters and samples of one key, or of several.
 #[derive(Debug)]
 pub(super) struct Figures {
     pub(super) counts: Counts,
-    /// Of those that waited.
+    /// Of calls that waited.
     wait: Samples,
     latency: Samples,
-    /// Which calls of those that did not wait are measured.
+    /// Decides which of the calls that did not wait are measured.
     tempo: Tempo,
 }
 
@@ -43,14 +43,14 @@ impl Figures {
         }
     }
 
-    /// Counts a call that is granted without having waited; when that was, if it is measured.
+    /// Counts a call that is granted without a wait. Returns the time, if the call is measured.
     #[inline(always)]
     pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
         self.counts.acquired += 1;
         self.tempo.measure(|| clock.now())
     }
 
-    /// Somebody begins to wait: from now on all are measured, until there is a hurry again.
+    /// Records that a call begins to wait: all calls are measured until the next burst.
     pub(super) fn calm(&mut self) {
         self.tempo.calm();
     }
@@ -97,7 +97,7 @@ impl Figures {
         }
     }
 
-    /// The sums of several.
+    /// Returns the sum of several.
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::new(Tempo::steady());
         for one in all {
@@ -122,34 +122,33 @@ impl AddAssign for Counts {
     }
 }
 
-/// What was counted and measured since the limiter was made. Each call that asked is counted once,
-/// under what became of it, and not yet while it waits; all but `acquired` and `cancelled_running`
-/// never ran.
+/// Counters and durations since the limiter was created. Each call counts once, under its outcome,
+/// and not while it waits. Only `acquired` and `cancelled_running` are calls that ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LimiterFigures {
-    /// Calls that were granted their slots.
+    /// The number of calls that were granted their slots.
     pub acquired: u64,
-    /// Calls turned away at once because the line was full.
+    /// The number of calls that a full queue rejected.
     pub rejected: u64,
-    /// Calls that were not to wait and found no free slot.
+    /// The number of calls that were not allowed to wait and found no free slot.
     pub declined: u64,
-    /// Calls that take more slots than there ever are.
+    /// The number of calls that take more slots than there ever are.
     pub too_heavy: u64,
-    /// Calls whose timeout passed before they were granted.
+    /// The number of calls that timed out before they were granted.
     pub timed_out: u64,
-    /// Calls that were cancelled before they were granted.
+    /// The number of calls that were cancelled before they were granted.
     pub cancelled: u64,
-    /// Granted calls that had been cancelled by the time they returned their slots.
+    /// The number of granted calls that were cancelled before they returned their slots.
     pub cancelled_running: u64,
-    /// Wait of the granted calls, from asking to grant; zero for those granted at once.
+    /// The wait of the granted calls, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
-    /// Latency of the calls that ended, from grant to the return of their slots.
+    /// The latency of the calls that ended, from grant to the return of their slots.
     ///
-    /// Every call is measured, unless slots are taken again and again within microseconds and
-    /// nobody waits: then one in 64 is, and stands for all of them. Under an adaptive limit every
-    /// call is measured in any case.
+    /// Every call is measured, with one exception: while slots are taken again and again within
+    /// microseconds and no call waits, one call in 64 is measured and counts for all of them. Under
+    /// an adaptive limit every call is measured.
     pub latency: DurationSummary,
 }
 
@@ -160,17 +159,17 @@ pub struct LimiterFigures {
 pub struct KeySnapshot<K> {
     /// The key.
     pub key: K,
-    /// How many slots it has at present.
+    /// The present limit of the key.
     pub limit: usize,
-    /// How many of them are taken.
+    /// The number of its slots that are taken.
     pub in_flight: usize,
-    /// How many calls wait.
+    /// The number of calls that wait.
     pub queued: usize,
-    /// Its own figures, if it was configured by name.
+    /// Its own metrics, if it was configured by name.
     pub figures: Option<LimiterFigures>,
 }
 
-/// The figures of a limiter and its state, all of one moment.
+/// The metrics and the state of a limiter, all of one moment.
 ///
 /// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
 /// table.
@@ -178,21 +177,21 @@ pub struct KeySnapshot<K> {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LimiterSnapshot<K> {
-    /// How many slots are taken in all.
+    /// The number of slots that all keys have taken.
     pub in_flight: usize,
-    /// How many may be, if that is limited.
+    /// The global limit, if there is one.
     pub global_limit: Option<usize>,
-    /// How many calls wait in all.
+    /// The number of calls that wait in all.
     pub queued: usize,
-    /// The figures of all calls.
+    /// The metrics of all calls.
     pub total: LimiterFigures,
-    /// The keys that were configured by name, in that order, then the others that are in use, in
-    /// the order in which they came into use.
+    /// The keys that were configured by name, in that order, then the other keys in use, in the
+    /// order in which they came into use.
     pub keys: Vec<KeySnapshot<K>>,
 }
 
 impl<K: PartialEq> LimiterSnapshot<K> {
-    /// A key, if it is in use or was configured by name.
+    /// Returns a key, if it is in use or was configured by name.
     pub fn key(&self, key: &K) -> Option<&KeySnapshot<K>> {
         self.keys.iter().find(|snapshot| snapshot.key == *key)
     }

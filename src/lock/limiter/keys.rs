@@ -1,8 +1,8 @@
-//! The table of the keys, and what is kept of each.
+//! The table of the keys, and the state of each.
 //!
-//! Code of users runs here where a key is asked for (`Eq`, of keys that have one hash) and where
-//! one is listed (`Clone`), before anything is changed. Slots are returned by number, so that
-//! nothing of a key can fail then.
+//! Code of users runs here where a key is looked up (`Eq`, of keys with the same hash) and where
+//! one is listed (`Clone`), before any change. Slots are returned by number, so no code of a key
+//! can fail then.
 
 use hashbrown::HashTable;
 
@@ -14,14 +14,14 @@ use crate::queue::{Queue, Slots, Ticket};
 use crate::sync::key_code;
 use crate::time::Timestamp;
 
-/// Names a key for as long as it is in use; numbers are not issued twice.
+/// Identifies a key while it is in use. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyId {
     hash: u64,
     number: u64,
 }
 
-/// A key as callers name it.
+/// A key as callers pass it, with its hash.
 #[derive(Debug)]
 pub(super) struct Name<'a, K> {
     pub(super) key: &'a K,
@@ -42,7 +42,7 @@ pub(super) struct Keys<K, T> {
     issued: u64,
     /// Of keys that were not configured by name.
     default_limit: usize,
-    /// Of the key that was idle last, to be used for the next.
+    /// The box of the key that became idle last, for reuse.
     spare: Option<Box<KeyState<T>>>,
 }
 
@@ -52,15 +52,15 @@ pub(super) struct Entry<K, T> {
     pub(super) state: Box<KeyState<T>>,
 }
 
-/// What a key has beside its name.
+/// The state of a key beside its name.
 pub(super) struct KeyState<T> {
     pub(super) queue: Queue<Slots, Waiter<T>>,
     pub(super) turn: Option<Turn>,
-    /// What a key has that was configured by name.
+    /// Set for a key that was configured by name.
     pub(super) own: Option<Box<Own>>,
 }
 
-/// A key's place in the line of the keys, and what it demands there.
+/// The ticket of a key in the queue of keys, and its demand there.
 pub(super) struct Turn {
     pub(super) ticket: Ticket,
     pub(super) weight: usize,
@@ -78,7 +78,7 @@ pub(super) struct Waiter<T> {
 }
 
 impl<K, T> Keys<K, T> {
-    /// The table keeps room for so many keys once it had it.
+    /// The table keeps room for this many keys.
     pub(super) const KEPT: usize = 14;
 
     pub(super) fn new(default_limit: usize) -> Self {
@@ -106,7 +106,7 @@ impl<K, T> Keys<K, T> {
         found.map(|entry| &mut *entry.state)
     }
 
-    /// Adds one that is not there.
+    /// Adds an absent key.
     pub(super) fn add(&mut self, key: K, hash: u64) -> (KeyId, &mut KeyState<T>) {
         let limit = self.default_limit;
         let spare = self.spare.take();
@@ -114,7 +114,7 @@ impl<K, T> Keys<K, T> {
         self.insert(key, hash, state)
     }
 
-    /// Adds one that is not there, and stays.
+    /// Adds an absent key that stays.
     pub(super) fn add_own(&mut self, key: K, hash: u64, limit: usize, own: Own) {
         let state = KeyState::new(limit, Some(Box::new(own)));
         self.insert(key, hash, Box::new(state));
@@ -131,7 +131,7 @@ impl<K, T> Keys<K, T> {
         (id, &mut inserted.into_mut().state)
     }
 
-    /// Takes out one that is idle. Dropping the key is code of users.
+    /// Removes an idle key. Dropping the key is code of users.
     pub(super) fn remove(&mut self, id: KeyId) -> Option<Discard<K>> {
         let found = self.entries.find_entry(id.hash, |entry| entry.id == id);
         let (Entry { key, state, .. }, _) = found.ok()?.remove();
@@ -143,22 +143,22 @@ impl<K, T> Keys<K, T> {
         Some(Discard::new(key))
     }
 
-    /// Gives memory back once seven eighths of it are unused: as many keys again have to come, or
-    /// three quarters of them to go, before it is allocated anew.
+    /// Shrinks the table when seven eighths of it are unused. The hysteresis: before the next
+    /// allocation, the number of keys must double or fall by three quarters.
     #[cold]
     fn shrink(&mut self) {
         let room = Self::KEPT.max(self.entries.len() * 2);
         self.entries.shrink_to(room, |entry| entry.id.hash);
     }
 
-    /// All of them, in the order in which they were added.
+    /// Returns all keys, in the order in which they were added.
     pub(super) fn in_order(&self) -> Vec<&Entry<K, T>> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_unstable_by_key(|entry| entry.id.number);
         entries
     }
 
-    /// How many keys there are, and for how many there is room.
+    /// Returns the number of keys, and for how many there is room.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> [usize; 2] {
         [self.entries.len(), self.entries.capacity()]
@@ -181,7 +181,7 @@ impl<K: Eq, T> Keys<K, T> {
 }
 
 impl<K: Eq, T> Entry<K, T> {
-    /// Whether it is that of a key. Only keys that have one hash are compared.
+    /// Whether the entry is that of the key. Only keys with the same hash are compared.
     #[inline(always)]
     fn is(&self, name: Name<'_, K>) -> bool {
         self.id.hash == name.hash && key_code::run(|| self.key == *name.key)
@@ -197,18 +197,18 @@ impl<T> KeyState<T> {
         }
     }
 
-    /// Whether nobody uses it, and nothing is to be kept of it.
+    /// Whether the key is idle and was not configured by name.
     pub(super) fn is_over(&self) -> bool {
         self.own.is_none() && self.queue.is_empty() && self.queue.capacity().taken() == 0
     }
 
-    /// How many slots there are at any time.
+    /// Returns the lowest number of slots that the limit can fall to.
     pub(super) fn least_limit(&self) -> usize {
         let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
         adaptive.map_or(self.queue.capacity().limit(), Adaptive::least)
     }
 
-    /// Where its calls are counted.
+    /// Returns the metrics in which its calls count.
     pub(super) fn figures<'a>(&'a mut self, others: &'a mut Figures) -> &'a mut Figures {
         match &mut self.own {
             Some(own) => &mut own.figures,
@@ -216,7 +216,7 @@ impl<T> KeyState<T> {
         }
     }
 
-    /// Has an adaptive limit follow what a call shows that returns its slots.
+    /// Updates an adaptive limit with a call that returns its slots.
     #[inline(always)]
     pub(super) fn learn(&mut self, began: Option<Measured>, ended: Timestamp, whole: bool) {
         let own = self.own.as_mut();

@@ -46,58 +46,57 @@ use super::wait::{self, Line, Reason, Wait};
 use crate::sync::{Mutex, assert_unlocked, rank};
 use crate::time::Clock;
 
-/// What names a downstream: text, a number, an enumeration.
+/// The name of a downstream: text, a number, an enumeration.
 ///
-/// Implemented for each type that can be one. `Eq` of a key runs while the limiter is locked, and
-/// so does `Clone` when a [snapshot](InFlightLimiter::snapshot) is taken. So they must not use a
-/// limiter or a keyed lock, which panics, nor wait for a thread that does. A [`Permit`] that is
-/// dropped there returns its slots when the comparison is over, and a [`CancelToken`] that is
+/// Implemented for every suitable type. `Eq` of a key runs while the limiter is locked, and so does
+/// `Clone` when a [snapshot](InFlightLimiter::snapshot) is taken. They must not use a limiter or a
+/// keyed lock; a use panics. They must not wait for a thread that uses one either. A [`Permit`]
+/// that is dropped there returns its slots after the comparison, and a [`CancelToken`] that is
 /// cancelled there takes effect then. `Hash`, `Drop` and `Debug` may use the limiter.
 ///
-/// Whatever of a key panics, no slot is lost. If a key panics in `Drop` while the thread unwinds
-/// already, that panic ends there. A key that is cheap to clone (`&'static str`, a number, an
-/// `Arc<str>`) is best.
+/// No panic of a key loses a slot. If `Drop` of a key panics while the thread already unwinds, that
+/// panic ends there. Keys should be cheap to clone (`&'static str`, a number, an `Arc<str>`).
 pub trait LimiterKey: Clone + Eq + Hash + Debug + Send + 'static {}
 
 impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 
-/// Lets so many calls run at a time, for each downstream and in all: a bulkhead, so that a slow
-/// downstream does not take the threads of all others.
+/// Limits how many calls run at a time, for each downstream and in all. It is a bulkhead: a slow
+/// downstream cannot take the threads of all others.
 ///
-/// A downstream is named by a key. Each key has a number of slots; a call takes one, or as many as
-/// its [weight](Call::weight) says, and returns them when it ends, also by a panic. A key that is
-/// idle, and that was not configured by name, takes no memory.
+/// A key names a downstream. Each key has a number of slots. A call takes one slot, or as many as
+/// its [weight](Call::weight) says, and returns them when it ends or panics. A key that is idle and
+/// was not configured by name takes no memory.
 ///
 /// # Fairness
 ///
-/// - Calls to one key are granted in the order in which they asked. A call that ends hands its
-///   slots to the next in line in the same step, so nobody can come in between, not even a `try`.
-/// - A heavy call that is first in line is waited for: nobody behind it is granted before it,
-///   however light. So it waits for those that asked before it and for no other call to its key.
-/// - Keys that compete for the global limit are served in turns, one call each, and the key whose
-///   turn it is is waited for. So between two grants to a key that waits for the global limit
-///   alone, each other key is granted at most one call. A call at place `p` of its line sees at
-///   most `p` calls of each other key granted while its key waits for its turns.
+/// - Calls to one key are granted in FIFO order. A call that ends passes its slots to the next
+///   waiting call in the same step. No call comes in between, not even a `try`.
+/// - A heavy call at the head of its queue blocks the calls behind it, even lighter ones. So it
+///   waits only for calls that came before it, and for no later call to its key.
+/// - Keys that compete for the global limit are served in turns, one call each. The limiter waits
+///   for the next key in turn. So between two grants to a key that waits for the global limit
+///   alone, each other key gets at most one grant. While a key waits for its turns, a call at
+///   position `p` of its queue sees at most `p` grants to each other key.
 ///
 /// # Blocking
 ///
 /// [`run`](Self::run) and [`acquire`](Self::acquire) block the calling thread until the grant, a
-/// withdrawal, or the end of the timeout (five seconds unless set otherwise). All else does not
-/// wait. The limit is on waiting: how long a call may take once it runs is its own affair, and its
-/// [`Signal`] tells it when it is no longer wanted.
+/// cancellation, or the end of the timeout (five seconds by default). No other method waits. The
+/// timeout limits the wait only, not the running call; the call's [`Signal`] reports its
+/// cancellation.
 ///
-/// A thread that holds slots may ask for more, and waits for itself if it holds all there are.
+/// A thread that holds slots may request more. It waits for itself if it holds all slots.
 ///
 /// # Errors
 ///
-/// [`LimiterError`] says why a call did not run, and how things stood.
+/// [`LimiterError`] reports why a call did not run, and the load at that moment.
 ///
 /// # Cancel safety
 ///
-/// A call that is cancelled while it waits leaves its line and never runs; it disturbs nobody's
-/// order. Of a grant and a cancellation or an expiry that race, the grant wins: then the call runs
-/// and sees its signal. Clones are handles of the same limiter. Waiting calls and permits keep it
-/// alive.
+/// A call that is cancelled while it waits leaves its queue and never runs; the order of the others
+/// stays the same. If a grant and a cancellation or a timeout race, the grant wins: the call runs,
+/// and its signal reports whether it was cancelled. Clones are handles of the same limiter. Waiting
+/// calls and permits keep it alive.
 ///
 /// ```
 /// use doclock::lock::limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions};
@@ -130,16 +129,16 @@ struct Shared<K: LimiterKey> {
     queue_bound: Option<usize>,
 }
 
-/// How a waiting call is told.
+/// The mailbox through which a waiting call gets its verdict.
 type Caller = Arc<Mailbox<Verdict>>;
 
 impl<K: LimiterKey> InFlightLimiter<K> {
-    /// So many slots for each key, and no global limit.
+    /// Creates a limiter with this limit for each key and no global limit.
     pub fn new(limit: usize) -> Self {
         Self::with_options(LimiterOptions::new(limit))
     }
 
-    /// A limiter with limits for single keys, a global limit, and so on.
+    /// Creates a limiter with options.
     pub fn with_options(options: LimiterOptions<K>) -> Self {
         let clock = options.clock;
         let mut state = State::new(options.default_limit, options.global_limit, &clock);
@@ -157,14 +156,14 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         }))
     }
 
-    /// Runs a task when its slots are granted, in the calling thread, and returns what it returns.
+    /// Runs a task in the calling thread when its slots are granted, and returns its result.
     ///
-    /// The task is given its [`Signal`]. If it panics, its slots are returned and the panic goes on
+    /// The task receives its [`Signal`]. If it panics, its slots are returned and the panic resumes
     /// in the caller.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); then the task has not run.
+    /// As [`acquire`](Self::acquire); the task has not run then.
     ///
     /// ```
     /// use doclock::lock::limiter::{Call, InFlightLimiter};
@@ -189,11 +188,11 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         Ok(task(&slots.signal))
     }
 
-    /// As [`run`](Self::run), but does not wait, whatever the call says.
+    /// Runs a task as [`run`](Self::run) does, but never waits, whatever the options of the call.
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire); then the task has not run.
+    /// As [`try_acquire`](Self::try_acquire); the task has not run then.
     ///
     /// ```
     /// use doclock::lock::limiter::{InFlightLimiter, LimiterError};
@@ -215,12 +214,12 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Acquires the slots of a call for the life of the returned permit.
     ///
-    /// Blocks until the grant, a withdrawal, or the end of the timeout.
+    /// Blocks until the grant, a cancellation, or the end of the timeout.
     ///
     /// # Errors
     ///
-    /// [`LimiterError`]: the wait timed out, would have been needed where none was allowed, or was cancelled; the line was full; the
-    /// call is heavier than its limit. No slot is held then.
+    /// [`LimiterError`]: the wait timed out, was cancelled, or was not allowed; the queue was full;
+    /// the call is heavier than its limit. No slot is held then.
     ///
     /// ```
     /// use doclock::lock::limiter::InFlightLimiter;
@@ -238,7 +237,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         Held::of(self.clone(), call, limit, Permit)
     }
 
-    /// Acquires the slots of a call if they are free and nobody waits for them; never waits, and
+    /// Acquires the slots of a call if they are free and no call waits for them. Never waits and
     /// never overtakes.
     ///
     /// # Errors
@@ -262,7 +261,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         Held::of(self.clone(), call.into(), Some(Duration::ZERO), Permit)
     }
 
-    /// Acquires slots that are free, which whoever calls has to return.
+    /// Acquires free slots. The caller must return them.
     #[inline(always)]
     fn try_grant(&self, call: &mut Call<K>) -> Option<Granted> {
         if call.is_cancelled() {
@@ -274,9 +273,9 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         state.try_take(&mut call.key, hash, call.weight, &shared.clock)
     }
 
-    /// As [`try_grant`](Self::try_grant), but waits if it has to and may, and says why if not.
-    /// Returns the copy of the key, to be dropped when the slots are in the care of a [`Held`]:
-    /// that is code of users.
+    /// Acquires slots as [`try_grant`](Self::try_grant) does, but waits if needed and allowed.
+    /// Returns the copy of the key, which must be dropped after a [`Held`] owns the slots: the drop
+    /// is code of users.
     #[cold]
     fn grant(
         &self,
@@ -318,8 +317,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             let call = call.evidence(load);
             return Err(LimiterError::QueueFull { bound, call });
         }
-        // The deadline comes first: whoever sees the call in the line may count on its limit
-        // running.
+        // The deadline comes first: threads that see the call in the queue rely on a running
+        // timeout.
         let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
         let caller = Caller::new(Mailbox::new());
         let (now, told) = (shared.clock.now(), Arc::clone(&caller));
@@ -329,7 +328,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
             ticket,
             deadline,
             alarm: None,
-            // Calls to others last too long to spin for their end.
+            // Calls take too long to spin for their end.
             looks: Pace::SLOW.looks(limit),
         };
         let verdict = wait::wait(shared, &caller, call.cancel.as_ref(), wait);
@@ -339,7 +338,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         }
     }
 
-    /// Returns what a permit held.
+    /// Returns the slots of a permit.
     #[inline]
     fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
         let mut next = Next::default();
@@ -349,15 +348,15 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         tell(&mut next);
     }
 
-    /// How busy a key is at the moment. One that nobody uses is idle under the limit that it would
-    /// have.
+    /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
+    /// would have.
     pub fn load(&self, key: &K) -> Load {
         let name = self.0.name(key);
         self.0.state.lock().load(name)
     }
 
-    /// Figures and state of one moment. Others wait while it is taken, for a few microseconds for
-    /// each key that was configured by name.
+    /// Returns the metrics and the state of one moment. Other threads wait meanwhile, a few
+    /// microseconds for each key that was configured by name.
     ///
     /// ```
     /// use doclock::lock::limiter::{InFlightLimiter, LimiterOptions};
@@ -381,8 +380,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         }
     }
 
-    /// Lets the timeout pass of who waits at this place (from 1) for a key: the very code that a
-    /// waiter runs when its deadline comes.
+    /// Makes the call at this position (from 1) in the queue of `key` time out: runs the same code
+    /// as a waiter at its deadline.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, key: &K, place: usize) {
@@ -399,7 +398,7 @@ impl<K: Debug> Call<K> {
         self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 
-    /// What it saw without having stood in line.
+    /// Returns the evidence of a call that never joined the queue.
     fn evidence(&self, load: Load) -> Box<CallEvidence> {
         Box::new(CallEvidence {
             key: format!("{:?}", self.key),
@@ -429,7 +428,7 @@ impl<K: Debug> Call<K> {
     }
 }
 
-/// Tells callers what became of their calls. Without the mutex, and before anything else is done.
+/// Delivers the outcomes of calls. Runs without the mutex, before everything else.
 #[inline]
 fn tell<K>(next: &mut Next<K, Caller>) {
     for (caller, verdict) in std::mem::take(&mut next.told) {

@@ -1,4 +1,4 @@
-//! How a limiter starts out, and what a call may ask.
+//! Options of a limiter and of one call.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::lock::options::WaitLimit;
 use crate::lock::{CancelToken, LockOptions};
 use crate::time::Clock;
 
-/// Settings of a new [`InFlightLimiter`](super::InFlightLimiter).
+/// Options of a new [`InFlightLimiter`](super::InFlightLimiter).
 ///
 /// ```
 /// use doclock::lock::limiter::{Aimd, InFlightLimiter, LimiterOptions};
@@ -35,7 +35,7 @@ pub struct LimiterOptions<K> {
     pub(super) clock: Clock,
 }
 
-/// What the limit of a key is.
+/// The kind of a key's limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
     Fixed(usize),
@@ -43,8 +43,8 @@ pub(super) enum Rule {
 }
 
 impl<K: PartialEq> LimiterOptions<K> {
-    /// So many slots for each key that nothing else is said of; nothing else limited, waits of at
-    /// most five seconds.
+    /// Creates options with this number of slots for every key without a limit of its own. There is
+    /// no other limit, and waits time out after five seconds.
     pub fn new(default_limit: usize) -> Self {
         Self {
             default_limit,
@@ -56,16 +56,16 @@ impl<K: PartialEq> LimiterOptions<K> {
         }
     }
 
-    /// How many slots this key has. Without any, every call to it fails with
+    /// Sets the number of slots of a key. With zero slots, every call to the key fails with
     /// [`LimiterError::TooHeavy`](super::LimiterError::TooHeavy).
     ///
-    /// A key that is named here or in [`adaptive`](Self::adaptive) has figures of its own; the
-    /// others share theirs. What is said of a key last counts.
+    /// A key that is configured here or in [`adaptive`](Self::adaptive) has metrics of its own; the
+    /// others share theirs. The last configuration of a key counts.
     pub fn limit(self, key: K, slots: usize) -> Self {
         self.rule(key, Rule::Fixed(slots))
     }
 
-    /// Has this key's limit follow the latency of its calls.
+    /// Sets an adaptive limit for a key, which follows the latency of its calls.
     pub fn adaptive(self, key: K, rules: Aimd) -> Self {
         self.rule(key, Rule::Adaptive(rules))
     }
@@ -78,7 +78,7 @@ impl<K: PartialEq> LimiterOptions<K> {
         self
     }
 
-    /// How many slots all keys together may take. Any number unless set.
+    /// Sets how many slots all keys together may take. There is no global limit by default.
     ///
     /// Keys that compete for it are served in turns, one call each.
     pub fn global_limit(mut self, slots: usize) -> Self {
@@ -86,28 +86,29 @@ impl<K: PartialEq> LimiterOptions<K> {
         self
     }
 
-    /// How many calls may wait for one key; the next is rejected at once. Any number unless set.
+    /// Bounds how many calls wait for one key. A full queue rejects the next call at once. There is
+    /// no bound by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
     }
 
-    /// How long a call waits unless it says otherwise: zero not at all, `None` without limit. Five
-    /// seconds unless set.
+    /// Sets the timeout of calls that set none. Zero: they do not wait. `None`: they wait without
+    /// limit. The default is five seconds.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
     }
 
-    /// Where the limiter takes its time from. The system's clock unless set.
+    /// Sets the clock that the limiter reads. The default is the system clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self
     }
 }
 
-/// What is to be called, and how to wait for it. A key alone is a call of weight one with the
-/// limiter's settings.
+/// A call: its key, its weight, and the options of its wait. A key alone is a call of weight one
+/// with the limiter's settings.
 ///
 /// ```
 /// use doclock::lock::limiter::{Call, InFlightLimiter};
@@ -130,7 +131,7 @@ pub struct Call<K> {
 }
 
 impl<K> Call<K> {
-    /// A call to this downstream.
+    /// Creates a call to this downstream.
     pub fn to(key: K) -> Self {
         Self {
             key: Discard::new(key),
@@ -141,38 +142,37 @@ impl<K> Call<K> {
         }
     }
 
-    /// How many slots it takes, of its key's and of the global limit. Zero counts as one. More than
-    /// there ever are is an error at once.
+    /// Sets how many slots the call takes, of the key's limit and of the global limit. Zero counts
+    /// as one. A weight above the number of slots is an error at once.
     ///
-    /// While a heavy call is first in line, lighter ones behind it wait as well, also where they
-    /// would fit.
+    /// While a heavy call is at the head of its queue, lighter calls behind it wait too, even if
+    /// they would fit.
     pub fn weight(mut self, slots: usize) -> Self {
         self.weight = slots.max(1);
         self
     }
 
-    /// Gives up after waiting for this long. Zero means not to wait at all. How long the call
-    /// itself takes is not limited.
+    /// Sets the timeout of the wait. Zero: the call does not wait. The running call is not limited.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.wait = WaitLimit::Of(Some(limit));
         self
     }
 
-    /// Waits for as long as it takes.
+    /// Lets the call wait without limit.
     pub fn no_timeout(mut self) -> Self {
         self.wait = WaitLimit::Of(None);
         self
     }
 
-    /// Lets `token` withdraw the call while it waits, and tell it when it runs
-    /// ([`Signal`](super::Signal)).
+    /// Lets `token` cancel the call while it waits. A running call reads the token from its
+    /// [`Signal`](super::Signal).
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = Some(token.clone());
         self
     }
 
-    /// Is rejected at once where `bound` calls wait for this key already. The smaller of this bound
-    /// and the limiter's own counts.
+    /// Rejects the call at once if `bound` calls already wait for this key. The smaller of this
+    /// bound and the limiter's own applies.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self

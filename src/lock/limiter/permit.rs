@@ -11,7 +11,7 @@ use super::{Call, InFlightLimiter, LimiterError, LimiterKey};
 use crate::lock::CancelToken;
 use crate::sync::key_code;
 
-/// Slots that are returned when this is dropped, to a limiter of which it has a handle or a borrow.
+/// Slots that are returned on drop, to a limiter that it owns a handle of or borrows.
 pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
     limiter: L,
     granted: Granted,
@@ -20,8 +20,7 @@ pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
 }
 
 impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
-    /// Acquires slots. Both ways `wrap` them as they come: what is written once more on its way
-    /// costs as much as a lock.
+    /// Acquires slots. `wrap` receives them in place: one more copy costs as much as a lock.
     #[inline(always)]
     pub(super) fn of<R>(
         limiter: L,
@@ -46,7 +45,7 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
             signal: Signal(call.cancel.take()),
             key: PhantomData,
         };
-        // Dropping the key is code of users. Should it fail, the slots are returned.
+        // Dropping the key is code of users. If it panics, the slots are returned.
         drop(call);
         held
     }
@@ -69,18 +68,18 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for Held<K, L> {
 
 /// Holds the slots of a call until it is dropped.
 ///
-/// It may be sent to another thread and dropped there. One that is forgotten ([`std::mem::forget`])
+/// It may move to another thread and be dropped there. A forgotten permit ([`std::mem::forget`])
 /// never returns its slots.
 #[must_use = "the slots are returned as soon as the permit is dropped"]
 pub struct Permit<K: LimiterKey>(pub(super) Held<K, InFlightLimiter<K>>);
 
 impl<K: LimiterKey> Permit<K> {
-    /// Whether the call is still wanted.
+    /// Returns the signal of the call.
     pub fn signal(&self) -> &Signal {
         &self.0.signal
     }
 
-    /// How many slots it holds.
+    /// Returns the number of slots that it holds.
     pub fn weight(&self) -> usize {
         self.0.granted.weight
     }
@@ -95,8 +94,8 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
     }
 }
 
-/// Tells a running call whether it is still wanted. Nobody is interrupted: a call that takes long
-/// looks now and then, and returns early.
+/// Reports to a running call whether it was cancelled. Nothing is interrupted: a long call should
+/// check the signal and return early.
 ///
 /// ```
 /// use doclock::lock::{CancelToken, limiter::{Call, InFlightLimiter}};
@@ -122,13 +121,14 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 pub struct Signal(Option<CancelToken>);
 
 impl Signal {
-    /// Whether the token of the call was cancelled. Never, for a call without one.
+    /// Returns whether the token of the call was cancelled. Always `false` for a call without a
+    /// token.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.0.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 
-    /// The token of the call, to be handed on to whatever waits on its behalf.
+    /// Returns the token of the call, for waits on its behalf.
     pub fn token(&self) -> Option<&CancelToken> {
         self.0.as_ref()
     }

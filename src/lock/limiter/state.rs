@@ -1,17 +1,17 @@
-//! What the mutex of an [`InFlightLimiter`](super::InFlightLimiter) guards: a line for each key,
-//! and the line of the keys.
+//! The data behind the mutex of an [`InFlightLimiter`](super::InFlightLimiter): a queue for each
+//! key, and the queue of keys.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 //!
 //! Invariants, whenever the mutex is free:
 //!
-//! 1. Of each key no more slots were granted than its limit was at that moment, and of all keys
-//!    together no more than the global limit.
+//! 1. A grant leaves the taken slots of its key within the limit at that moment. The slots of all
+//!    keys together never exceed the global limit.
 //! 2. Of one key, calls are granted in the order in which they joined.
-//! 3. A key stands in the line of the keys if and only if somebody waits for it and the head of its
-//!    line fits its own limit. It demands what that head demands.
-//! 4. If a key stands there, the first of these does not fit the global limit. So without one
-//!    nobody stands there.
+//! 3. A key is in the queue of keys if and only if a call waits for it and the head of its queue
+//!    fits its own limit. Its demand there is that of the head.
+//! 4. If the queue of keys is not empty, its head does not fit the global limit. So without a
+//!    global limit the queue of keys is empty.
 //! 5. A key that is idle and was not configured by name is not kept.
 
 use std::time::Duration;
@@ -28,10 +28,10 @@ use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sync::key_code;
 use crate::time::{Clock, Timestamp};
 
-/// `T` is what the face keeps of each waiting call.
+/// `T` is the data that a lock type keeps for each waiting call.
 pub(super) struct State<K, T> {
     keys: Keys<K, T>,
-    /// The line of the keys in front of the global limit. A key that was served joins again at the
+    /// The queue of keys in front of the global limit. A key that was served joins again at the
     /// end, which makes it a round robin.
     turns: Queue<Slots, KeyId>,
     global_limit: Option<usize>,
@@ -44,18 +44,18 @@ pub(super) struct State<K, T> {
 pub(super) struct Granted {
     key: KeyId,
     pub(super) weight: usize,
-    /// When, if that is measured.
+    /// The start of the call, if it is measured.
     began: Option<Measured>,
 }
 
-/// Names a waiting call.
+/// Identifies a waiting call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     key: KeyId,
     ticket: Ticket,
 }
 
-/// Why a call left the line without slots, and what it saw then.
+/// Why a call left the queue without slots, and the state that it observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub(super) reason: Reason,
@@ -66,10 +66,10 @@ pub(super) struct Left {
 
 pub(super) type Verdict = Result<Granted, Box<Left>>;
 
-/// What is left to be done once the mutex is free again.
+/// The work to do after the release of the mutex.
 #[must_use]
 pub(super) struct Next<K, T> {
-    /// Who is to be told what.
+    /// The calls to answer, with their verdicts.
     pub(super) told: Vec<(T, Verdict)>,
     /// A key that is idle now. Dropping it is code of users, so it comes last.
     pub(super) gone: Option<Discard<K>>,
@@ -95,7 +95,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
     }
 
-    /// Configures a key that is not there.
+    /// Configures an absent key.
     pub(super) fn configure(&mut self, key: K, hash: u64, rule: Rule, clock: &Clock) {
         let (limit, adaptive, tempo) = match rule {
             Rule::Fixed(limit) => (limit, None, Tempo::new(clock)),
@@ -109,17 +109,17 @@ impl<K: Clone + Eq, T> State<K, T> {
         self.keys.add_own(key, hash, limit, own);
     }
 
-    // --- Asking ---
+    // --- Requests ---
 
-    /// The most slots that a call may take: how many there are at any time.
+    /// Returns the most slots that a call may take: the lowest limit.
     pub(super) fn most(&self, name: Name<'_, K>) -> usize {
         let known = self.keys.find(name);
         let own = known.map_or(self.keys.default_limit(), |(_, state)| state.least_limit());
         own.min(self.turns.capacity().limit())
     }
 
-    /// Takes slots at once, if they are free and nobody waits who has a better claim, and if there
-    /// are as many at any time. The key is taken if it comes into use by that.
+    /// Takes slots at once, if they are free, no waiting call precedes, and the limit is never
+    /// lower. Takes the key out of `name` if it comes into use.
     #[inline(always)]
     pub(super) fn try_take(
         &mut self,
@@ -139,7 +139,7 @@ impl<K: Clone + Eq, T> State<K, T> {
             return None;
         }
         if !self.turns.try_take(&weight) {
-            // Nobody waits for this key, so there is nobody for whom this makes room.
+            // No call waits for this key, so this makes room for none.
             state.queue.give_back(&weight);
             return None;
         }
@@ -147,7 +147,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         Some(Granted { key, weight, began })
     }
 
-    /// As [`State::try_take`], of a key that is idle and was not configured.
+    /// Takes slots as [`State::try_take`] does, for a key that is idle and was not configured.
     #[inline(always)]
     fn try_take_anew(
         &mut self,
@@ -162,12 +162,12 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
         let (key, state) = self.keys.add(key.take(), hash);
         let taken = state.queue.try_take(&weight) && self.turns.try_take(&weight);
-        debug_assert!(taken, "it fits both limits, and nobody waits");
+        debug_assert!(taken, "it fits both limits, and no call waits");
         let began = self.others.begin(clock);
         Some(Granted { key, weight, began })
     }
 
-    /// Joins the line of a key, which is taken if it comes into use by that. To be called only
+    /// Joins the queue of a key. Takes the key out of `name` if it comes into use. Called only
     /// after [`State::try_take`] has declined, and with no more than [`State::most`].
     pub(super) fn join(
         &mut self,
@@ -193,7 +193,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         Place { key, ticket }
     }
 
-    /// Counts a call that ends without having stood in line, and tells how busy its key is.
+    /// Counts a call that ends without having joined a queue, and returns the load of its key.
     pub(super) fn turn_away(&mut self, name: Name<'_, K>, count: impl FnOnce(&mut Counts)) -> Load {
         let known = self.keys.find_mut(name);
         let figures = match known {
@@ -206,8 +206,8 @@ impl<K: Clone + Eq, T> State<K, T> {
 
     // --- Ending ---
 
-    /// Takes a call out of its line; nobody is told when it no longer stands there, because it was
-    /// told before.
+    /// Removes a call from its queue. Does nothing when it has already left the queue, with an
+    /// answer.
     pub(super) fn withdraw(
         &mut self,
         place: Place,
@@ -232,7 +232,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         let waited = match reason {
             Reason::Expired(limit) => {
                 counts.timed_out += 1;
-                // The limit went by another clock than the figures.
+                // The timeout went by another clock than the metrics.
                 waited.max(limit)
             }
             Reason::Cancelled => {
@@ -255,8 +255,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
     }
 
-    /// Returns slots; whoever they make room for has them in the same step. `whole` says that the
-    /// call came to its own end.
+    /// Returns slots; a call that fits now gets them in the same step. `whole` means that the call
+    /// ran to its own end.
     #[inline(always)]
     pub(super) fn give_back(
         &mut self,
@@ -292,7 +292,7 @@ impl<K: Clone + Eq, T> State<K, T> {
 
     // --- Turns ---
 
-    /// Restores invariant 3 for a key of whose line or limit something changed.
+    /// Restores invariant 3 after a change of the queue or limit of a key.
     fn update_turn(&mut self, id: KeyId) {
         let Some(state) = self.keys.get_mut(id) else {
             return;
@@ -312,11 +312,11 @@ impl<K: Clone + Eq, T> State<K, T> {
         });
     }
 
-    /// Restores invariant 4: grants to keys in turn for as long as the first fits.
+    /// Restores invariant 4: grants to keys in turn while the first fits.
     fn serve(&mut self, now: Timestamp, next: &mut Next<K, T>) {
         while let Some(id) = self.turns.next() {
             let Some(state) = self.keys.get_mut(id) else {
-                debug_assert!(false, "a key is kept while somebody waits for it");
+                debug_assert!(false, "a key is kept while a call waits for it");
                 continue;
             };
             state.turn = None;
@@ -353,8 +353,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
     }
 
-    /// The keys go to `keys`: copies that were made before one panics are dropped by the caller,
-    /// without the mutex.
+    /// Writes the keys to `keys`. If a clone panics, the caller drops the earlier clones without
+    /// the mutex.
     pub(super) fn snapshot(&self, keys: &mut Vec<Discard<KeySnapshot<K>>>) -> LimiterSnapshot<K> {
         let entries = self.keys.in_order();
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
@@ -378,7 +378,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         }
     }
 
-    /// Who waits at this place of a key's line, from 1.
+    /// Returns the call at this position of a key's queue, from 1.
     #[cfg(loom)]
     pub(super) fn waiting_at(&self, name: Name<'_, K>, place: usize) -> Option<Place> {
         let (key, state) = self.keys.find(name)?;

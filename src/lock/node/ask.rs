@@ -1,4 +1,4 @@
-//! Asking for nodes, and waiting for them.
+//! Requests for nodes, and waits for them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,13 +11,12 @@ use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
 use crate::queue::{Part, Party};
 use crate::time::Deadline;
 
-/// A limit on waiting with when it will have passed: the same for all that one request has to wait
-/// for.
+/// A timeout and its deadline, shared by all waits of one request.
 type Limit = Option<(Duration, Deadline)>;
 
 impl FifoLock {
-    /// Locks nodes, all or none, after a wait if need be. All of them stand in their lines from one
-    /// moment on.
+    /// Locks nodes, all or none, and waits if needed. The request joins the queues of all its nodes
+    /// in one step.
     #[inline(always)]
     pub(crate) fn grant_nodes(
         &self,
@@ -53,7 +52,7 @@ impl FifoLock {
                     state.narrow(tree);
                     state.ask_for_nodes(request, scope.with_intentions(tree), how, now)
                 })?;
-            // Without a wait the place of each was looked up in the step that locked it.
+            // Without a wait, the step that locked the nodes also looked up their ancestors.
             if waited.is_none() {
                 return Ok(grant);
             }
@@ -62,21 +61,21 @@ impl FifoLock {
                 .step(|state, now| state.follow(grant, scope, tree, now));
             match settled {
                 Some(grant) => return Ok(grant),
-                // Nodes were moved to where something has to be waited for. Who holds nothing
-                // closes no circle.
+                // Nodes were moved, and their new ancestors are locked. A request that holds
+                // nothing closes no cycle.
                 None => self.part_from_grant(grant.id()),
             }
             limit = waited;
         }
     }
 
-    /// Who has this grant on nodes.
+    /// Returns the claim of this grant on nodes.
     pub(crate) fn claim_of(&self, grant: Grant) -> Result<Claim, LockError> {
         self.0.step(|state, _| state.claim_of(grant.id()))
     }
 
-    /// Locks more nodes for somebody who has some, all or none, and returns the grant with its new
-    /// number. What it had it keeps in any case.
+    /// Locks more nodes for a holder of nodes, all or none, and returns the grant with its new
+    /// number. The holder keeps its earlier nodes in any case.
     pub(crate) fn extend_nodes(
         &self,
         grant: Grant,
@@ -99,15 +98,14 @@ impl FifoLock {
             if waited.is_none() {
                 return Ok(extended);
             }
-            // What has come to stand above the nodes while they were waited for is locked too. What
-            // stands there afterwards cannot be moved by others: for that they need what is locked
-            // then.
+            // Ancestors that the nodes got during the wait are locked too. Then no other owner can
+            // move the nodes: a move needs the locks that are held by now.
             limit = waited;
         }
     }
 
-    /// Takes a step that asks for nodes, and waits if need be. Returns with the grant the limit of
-    /// the wait, if there was one.
+    /// Takes a step that requests nodes, and waits if needed. Returns the grant, and the timeout of
+    /// the wait if there was one.
     fn ask_in_step(
         &self,
         asker: &Asker<'_>,
@@ -150,12 +148,12 @@ impl FifoLock {
         }
     }
 
-    /// Who has which nodes locked. Others go on meanwhile, however many they are.
+    /// Returns the holders of nodes. The lock stays usable meanwhile, however many there are.
     pub(crate) fn node_holders(&self) -> Vec<NodeHolder> {
         self.by_pages(|state, after, now| state.node_holders(after, now.at))
     }
 
-    /// Who waits for which nodes, likewise.
+    /// Returns the requests that wait for nodes, in the same way.
     pub(crate) fn node_waiters(&self) -> Vec<NodeWaiter> {
         self.by_pages(|state, after, now| state.node_waiters(after, now.at))
     }
@@ -176,7 +174,7 @@ impl FifoLock {
         }
     }
 
-    /// Figures of the locks on nodes.
+    /// Returns the metrics of the node locks.
     pub(crate) fn node_stats(&self) -> NodeLockStats {
         self.0.step(|state, _| state.node_stats())
     }

@@ -1,4 +1,4 @@
-//! What a request for nodes saw when it failed.
+//! The state that a failed request for nodes observed.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::queue::LockMode;
 pub struct NodeWait {
     /// The node; `None` for the document itself.
     pub node: Option<NodeId>,
-    /// In which mode it was to be locked.
+    /// The requested mode.
     pub mode: LockMode,
 }
 
@@ -41,13 +41,13 @@ impl fmt::Display for Thing<'_> {
     }
 }
 
-/// A circle of owners of which each waits for the next, and the last for the first.
+/// A cycle of owners: each waits for the next, and the last for the first.
 ///
-/// The first is the one whose request was refused, because it would have closed the circle.
+/// The first link is the refused request, which would have closed the cycle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deadlock {
-    /// The circle.
+    /// The cycle.
     pub links: Vec<DeadlockLink>,
 }
 
@@ -58,23 +58,23 @@ pub struct Deadlock {
 pub struct DeadlockLink {
     /// Its lock.
     pub lock_id: LockId,
-    /// Who it is.
+    /// The owner.
     pub owner_id: OwnerId,
-    /// What it does, if it said.
+    /// The label of its request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<SmolStr>,
-    /// Where in the program it asked for its lock.
+    /// The source code location of its request.
     pub call_site: CallSite,
-    /// What it waits for.
+    /// The node and the mode for which it waits.
     pub waits_for: NodeWait,
-    /// In which mode it has that locked already, if it has.
+    /// The mode in which it has that node locked already, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has: Option<LockMode>,
-    /// In which mode the next has it locked; `None` if the next waits for it as well, and asked
-    /// before.
+    /// The mode in which the next owner has the node locked. `None` if the next owner waits for it
+    /// too, with an earlier request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_next: Option<LockMode>,
-    /// How long it has waited, by the store's clock. Zero for the one that was refused.
+    /// How long it has waited, by the store's clock. Zero for the refused request.
     #[serde(serialize_with = "millis::duration")]
     pub waiting_for: Duration,
     /// How long it has held its locks.
@@ -83,7 +83,8 @@ pub struct DeadlockLink {
 }
 
 impl Deadlock {
-    /// Whether it is about one node that two owners have locked shared and both want to themselves.
+    /// Whether the cycle is an upgrade conflict: two owners hold one node shared, and both request
+    /// it exclusively.
     pub(in crate::lock) fn is_of_upgrades(&self) -> bool {
         match &*self.links {
             [one, other] => {
@@ -97,7 +98,8 @@ impl Deadlock {
 }
 
 impl fmt::Display for Deadlock {
-    /// `lock-1-x of ann waits for node 1:4 (exclusive), which lock-2-x of bob has (exclusive) and waits since 2ms for …`
+    /// Formats as `lock-1-x of ann waits for node 1:4 (exclusive), which lock-2-x of bob has
+    /// (exclusive) and waits since 2ms for …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nexts = self.links.iter().cycle().skip(1);
         for (nth, (link, next)) in self.links.iter().zip(nexts).enumerate() {

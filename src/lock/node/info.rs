@@ -1,4 +1,4 @@
-//! Who has locked which nodes and who waits for some, as a person would be told.
+//! The holders of nodes and the requests for them, as listings and metrics show them.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use crate::lock::stats::write_counts;
 use crate::lock::{DurationSummary, LockInfo, QueueEntry};
 use crate::queue::LockMode;
 
-/// Somebody who has locked nodes.
+/// An owner that has nodes locked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NodeHolder {
-    /// Who it is.
+    /// The grant and its owner.
     #[serde(flatten)]
     pub holder: LockInfo,
-    /// What it has locked, in no particular order. Intentions on the nodes above are listed too,
-    /// once others lock nodes at the same time.
+    /// The locked nodes, in no particular order. Intentions on their ancestors are listed too, once
+    /// other owners lock nodes at the same time.
     pub nodes: Vec<(NodeId, LockMode)>,
 }
 
@@ -36,17 +36,18 @@ impl fmt::Display for NodeHolder {
     }
 }
 
-/// Somebody who waits for nodes.
+/// A request that waits for nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NodeWaiter {
-    /// Who it is, and its place in the longest of the lines in which it stands.
+    /// The request, and its position in the longest of its queues.
     #[serde(flatten)]
     pub request: QueueEntry,
-    /// What it waits for.
+    /// The nodes and modes for which it waits.
     pub waits_for: Vec<NodeWait>,
-    /// Whom it waits for: those that have what it wants, and those that asked for it before.
+    /// The locks for which it waits: holders with a conflicting mode, and earlier requests for the
+    /// same nodes.
     pub behind: Vec<LockId>,
 }
 
@@ -65,7 +66,7 @@ impl fmt::Display for NodeWaiter {
     }
 }
 
-/// The figures of a store's node locks and their state, all of one moment.
+/// The metrics and the state of a store's node locks, all of one moment.
 ///
 /// A request counts once, however many nodes it is for. Serializes in camelCase with durations in
 /// milliseconds.
@@ -73,35 +74,37 @@ impl fmt::Display for NodeWaiter {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NodeLockStats {
-    /// Owners that were granted all nodes that they began with.
+    /// The number of owners that were granted all nodes of their first request.
     pub total_acquisitions: u64,
-    /// Owners that gave back all that they had.
+    /// The number of owners that released all their nodes.
     pub total_releases: u64,
-    /// Requests that gave up when their timeout passed.
+    /// The number of requests that timed out.
     pub total_timeouts: u64,
-    /// Requests that a token withdrew or refused.
+    /// The number of requests that a token cancelled or refused.
     pub total_cancellations: u64,
-    /// Requests turned away because too many waited.
+    /// The number of requests that a full queue rejected.
     pub total_rejections: u64,
-    /// Requests refused because their own thread held the lock.
+    /// The number of requests that were refused because their own thread held the lock.
     pub total_refusals: u64,
-    /// Owners from whom all was taken back.
+    /// The number of owners that were revoked.
     pub total_revocations: u64,
-    /// Requests for more nodes that would have closed a circle; the next is part of it.
+    /// The number of requests for more nodes that would have closed a cycle. Includes upgrade
+    /// conflicts.
     pub total_deadlocks: u64,
-    /// Requests for the upgrade of a lock that somebody else had asked to upgrade before.
+    /// The number of requests for an upgrade that another owner had already requested.
     pub total_upgrade_conflicts: u64,
-    /// Wait of the granted requests, from asking to grant; zero for those granted at once.
+    /// The wait of the granted requests, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
-    /// For how long owners had nodes locked. Measured as
+    /// How long owners had nodes locked. Measured as
     /// [`LockStats::hold`](crate::lock::LockStats::hold) is.
     pub hold: DurationSummary,
-    /// How many owners have nodes locked now.
+    /// The number of owners that have nodes locked now.
     pub holders: usize,
-    /// How many requests wait for nodes now, not counting those that wait for the global lock
-    /// first.
+    /// The number of requests that wait for nodes now. Requests that still wait for the document
+    /// lock do not count.
     pub waiting: usize,
-    /// For how many nodes the table has an entry now. None for an owner who is alone.
+    /// The number of nodes that have an entry in the table now. The nodes of a single owner need
+    /// none.
     pub entries: usize,
 }
 

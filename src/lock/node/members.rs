@@ -1,4 +1,4 @@
-//! Those who share a lock because they want nodes only.
+//! The requests that share a lock because they are for nodes only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::time::{Deadline, Timestamp};
 #[derive(Default)]
 pub(in crate::lock) struct Members {
     pub(in crate::lock) table: LockTable<Granule>,
-    /// By the numbers of their requests, hence in the order in which they asked.
+    /// By the numbers of their requests, hence in FIFO order.
     pub(in crate::lock) list: BTreeMap<u64, Member>,
     /// How many of them wait for nodes.
     pub(in crate::lock) waiting: usize,
@@ -36,14 +36,14 @@ impl Members {
 
 pub(in crate::lock) struct Member {
     pub(in crate::lock) claim: Claim,
-    /// Nothing until all that it began with was granted.
+    /// `None` until the whole first request is granted.
     pub(in crate::lock) grant: Option<Grant>,
-    /// When that was; until then, when it was admitted.
+    /// When the first request was granted; until then, when the member was admitted.
     pub(in crate::lock) since: Timestamp,
     pub(in crate::lock) exact: bool,
-    /// When others may take back what it has.
+    /// When its grant can be revoked.
     pub(in crate::lock) overdue: Option<Deadline>,
-    /// It publishes, and cannot be revoked until it is done.
+    /// Its transaction publishes, so it cannot be revoked until that ends.
     pub(in crate::lock) sealed: bool,
     pub(in crate::lock) asking: Option<Asking>,
 }

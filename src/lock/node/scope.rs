@@ -1,4 +1,4 @@
-//! Which nodes are to be locked, and how.
+//! Sets of nodes to lock, with their modes.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,7 @@ use crate::queue::{LockMode, Rights};
 /// Something that can be locked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Granule {
-    /// All nodes, and which of them is the root.
+    /// All nodes, and the choice of the root.
     Document,
     Node(NodeId),
 }
@@ -22,17 +22,17 @@ impl Granule {
     }
 }
 
-/// Where each node stands, as last published.
+/// The position of each node in the published tree.
 pub(crate) trait Tree {
-    /// Calls `visit` with each node above `id`. None for a node that does not exist.
+    /// Calls `visit` with each ancestor of `id`; never for a node that does not exist.
     fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId));
 }
 
 /// A set of nodes with the modes in which they are to be locked.
 ///
-/// A mode is for the node alone, or for the node with all below it; see [`LockMode`]. What is named
-/// twice is locked in both modes. A node that does not exist yet can be named too: that keeps
-/// others from creating one with this id.
+/// A mode applies to the node alone or to its subtree; see [`LockMode`]. A node that is added twice
+/// is locked in both modes. A node that does not exist yet can be added too: then no other owner
+/// can create a node with this id.
 ///
 /// ```
 /// use doclock::{NodeId, lock::{LockMode, node::Scope}};
@@ -49,7 +49,7 @@ pub(crate) trait Tree {
 pub struct Scope(SmallVec<[(Granule, Rights); 1]>);
 
 impl Scope {
-    /// No node.
+    /// Creates an empty set.
     #[inline]
     pub fn new() -> Self {
         Self::default()
@@ -62,36 +62,37 @@ impl Scope {
         self
     }
 
-    /// Adds the reading of a node alone.
+    /// Adds a node, to read the node alone.
     #[inline]
     pub fn read(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeShared)
     }
 
-    /// Adds the writing of a node alone: its type, attributes, text, marks and list of children.
+    /// Adds a node, to write the node alone: its type, attributes, text, marks and list of
+    /// children.
     #[inline]
     pub fn write(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::NodeExclusive)
     }
 
-    /// Adds the reading of a node and all below it.
+    /// Adds a node, to read its subtree.
     #[inline]
     pub fn read_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Shared)
     }
 
-    /// Adds the writing of a node and all below it.
+    /// Adds a node, to write its subtree.
     #[inline]
     pub fn write_subtree(self, id: impl Into<NodeId>) -> Self {
         self.lock(id, LockMode::Exclusive)
     }
 
-    /// Whether it names nothing.
+    /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The nodes with their modes, in the order in which they were named.
+    /// Returns the nodes with their modes, in the order in which they were added.
     pub fn nodes(&self) -> impl Iterator<Item = (&NodeId, LockMode)> {
         let nodes = self.0.iter();
         nodes.filter_map(|(granule, rights)| Some((granule.node()?, rights.mode())))
@@ -110,8 +111,8 @@ impl Scope {
         &self.0
     }
 
-    /// The whole set of locks, with the intentions on everything above: each thing once, in one
-    /// order.
+    /// Returns all locks to take, including the intentions on ancestors: each granule once, in one
+    /// fixed order.
     pub(in crate::lock) fn with_intentions(&self, tree: &dyn Tree) -> Vec<(Granule, Rights)> {
         let mut set: Vec<(Granule, Rights)> = Vec::with_capacity(4 * self.0.len());
         for (granule, rights) in &self.0 {

@@ -1,10 +1,10 @@
 //! Numbers as bits: small numbers take few of them (exponential Golomb codes).
 
-/// Writes numbers behind one another.
+/// Writes numbers one after another.
 #[derive(Default)]
 pub(super) struct Writer {
     bytes: Vec<u8>,
-    /// The bits that do not fill a byte yet, and how many they are.
+    /// The bits that do not fill a byte yet, and their number.
     rest: u64,
     bits: u32,
 }
@@ -17,8 +17,8 @@ impl Writer {
         }
     }
 
-    /// Numbers below two to the power of `order` take `order + 1` bits; each doubling takes two
-    /// more.
+    /// Writes a number. Below two to the power of `order` it takes `order + 1` bits; each doubling
+    /// takes two more.
     #[inline]
     pub(super) fn write(&mut self, number: u64, order: u32) {
         if number < 1 << 24 && order < 24 {
@@ -43,7 +43,7 @@ impl Writer {
         self.put((number & 0xffff_ffff) as u64, width.min(32));
     }
 
-    /// The lowest `width` bits, of which there are at most 56.
+    /// Writes the lowest `width` bits, 56 at most.
     #[inline]
     fn put(&mut self, bits: u64, width: u32) {
         self.rest = (self.rest << width) | bits;
@@ -58,14 +58,14 @@ impl Writer {
         if self.bits > 0 {
             self.put(0, 8 - self.bits);
         }
-        // Whole words, so that it seldom takes another number of bytes.
+        // Whole words, so that the number of bytes seldom changes.
         let words = self.bytes.len().next_multiple_of(8);
         self.bytes.resize(words, 0);
         self.bytes.into_boxed_slice()
     }
 }
 
-/// Reads what a [`Writer`] wrote, with the same orders.
+/// Reads the numbers of a [`Writer`], with the same orders.
 #[derive(Clone, Debug)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         (number - (1 << order)) as u64
     }
 
-    /// The next bits, at least 56 of them, and ones behind the end.
+    /// Returns the next bits, at least 56 of them, padded with ones past the end.
     #[inline]
     fn peek(&self) -> u64 {
         let from = self.at / 8;

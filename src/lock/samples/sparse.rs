@@ -8,12 +8,11 @@ use hdrhistogram::Histogram;
 use super::code::{Reader, Writer};
 use crate::lock::tempo::Tempo;
 
-/// The samples that were taken in last, and all before them, sorted and as bits.
+/// The most recent samples, and all earlier ones sorted and as bits.
 ///
-/// The buckets are those of the histogram that keeps two significant digits, so the distribution is
-/// the same. Where the samples are so many and so different that this would take more than
-/// [`LARGE`](Sparse::LARGE), two neighbours become one, of which the middle is taken: that is still
-/// within one per cent.
+/// The buckets are those of the histogram with two significant digits, so the distribution is the
+/// same. If many different samples would take more than [`LARGE`](Sparse::LARGE), two neighbours
+/// become one bucket, of which the middle is taken: that is still within one per cent.
 #[derive(Debug, Default)]
 pub(super) struct Sparse {
     recent: ArrayVec<u16, { Sparse::RECENT }>,
@@ -28,16 +27,16 @@ pub(super) struct Sparse {
 }
 
 impl Sparse {
-    /// So many samples are sorted in together.
+    /// This many samples are sorted in together.
     const RECENT: usize = 20;
 
-    /// From this many bytes on neighbours become one.
+    /// From this many bytes on, neighbours become one.
     const LARGE: usize = 160;
 
-    /// Said of a recent sample that stands for a run of them.
+    /// The mark of a recent sample that stands for a run of them.
     const RUN: u16 = 1 << 15;
 
-    /// Takes in a sample. Whether that took long, because many had to be sorted in.
+    /// Records a sample. Returns whether that took long, because many had to be sorted in.
     pub(super) fn record(&mut self, nanos: u64, weight: u64) -> bool {
         let bucket = bucket(nanos);
         match weight {
@@ -55,7 +54,7 @@ impl Sparse {
         is_full
     }
 
-    /// Sorts in what is recent, and one more.
+    /// Sorts the recent samples in, and one more.
     #[cold]
     fn settle(&mut self, last: Option<(u16, u64)>) {
         let weigh = |sample: u16| match sample & Self::RUN {
@@ -80,7 +79,7 @@ impl Sparse {
         }
     }
 
-    /// Writes buckets that come in order, in the codes that suit what there was before.
+    /// Writes buckets in ascending order, in the codes that suited the previous ones.
     fn written(buckets: impl Iterator<Item = (u16, u64)>, before: &Self, room: usize) -> Self {
         let order = before.next_order;
         let mut writer = Writer::with_capacity(room);
@@ -103,7 +102,7 @@ impl Sparse {
         }
     }
 
-    /// The buckets that have samples, without the recent ones.
+    /// Returns the buckets that have samples, without the recent ones.
     fn iter(&self) -> impl Iterator<Item = (u16, u64)> {
         let mut reader = Reader::new(&self.bits);
         let mut next = 0;
@@ -134,14 +133,14 @@ impl Sparse {
         }
     }
 
-    /// How many bytes are kept beside this itself.
+    /// Returns how many bytes it has allocated.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.bits.len()
     }
 }
 
-/// Two sequences of buckets in order, as one in which each comes once.
+/// Merges two ascending sequences of buckets into one without duplicates.
 fn merged(
     one: impl Iterator<Item = (u16, u64)>,
     other: impl Iterator<Item = (u16, u64)>,
@@ -162,13 +161,13 @@ fn merged(
     })
 }
 
-/// Of each doubling, the histogram has so many buckets; below twice as many nanoseconds, one for
+/// The histogram has this many buckets for each doubling; below twice as many nanoseconds, one for
 /// each.
 const HALF: u64 = 128;
 
-/// The bucket of a time.
+/// Returns the bucket of a duration.
 fn bucket(nanos: u64) -> u16 {
-    // As the histogram has it: what it has no bucket for counts as an hour.
+    // As in the histogram: a duration beyond the last bucket counts as an hour.
     let nanos = match nanos >> 42 {
         0 => nanos,
         _ => super::nanos(super::Samples::HIGHEST),
@@ -177,7 +176,7 @@ fn bucket(nanos: u64) -> u16 {
     (HALF * u64::from(shift) + (nanos >> shift)) as u16
 }
 
-/// The shortest time of a bucket.
+/// Returns the shortest duration of a bucket.
 fn lowest(bucket: u16) -> u64 {
     let bucket = u64::from(bucket);
     match (bucket / HALF).checked_sub(1) {
@@ -186,7 +185,7 @@ fn lowest(bucket: u16) -> u64 {
     }
 }
 
-/// The bucket of twice the width. Where a bucket is one nanosecond wide it stays.
+/// Returns the bucket of twice the width. A bucket that is one nanosecond wide stays.
 fn coarser(bucket: u16) -> u16 {
     let exact = 2 * HALF as u16;
     match bucket.checked_sub(exact) {
@@ -195,7 +194,7 @@ fn coarser(bucket: u16) -> u16 {
     }
 }
 
-/// The lower of the two that became one: its upper edge is the middle.
+/// Returns the lower of the two that became one: its upper edge is the middle.
 fn finer(bucket: u16) -> u16 {
     let exact = 2 * HALF as u16;
     match bucket.checked_sub(exact) {

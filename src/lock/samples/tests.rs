@@ -36,7 +36,7 @@ fn samples_that_were_added_count_like_their_own() {
     assert_eq!(odd.summary(100, 0), all.summary(100, 0));
 }
 
-/// Samples with their weights, in the histogram and in the compact form.
+/// Records samples with their weights, in the histogram and in the compact form.
 fn both(samples: &[(u64, u64)]) -> (Samples, Samples) {
     let (mut dense, mut sparse) = <(Samples, Samples)>::default();
     dense.unfold();
@@ -52,7 +52,7 @@ fn quantiles(summary: &DurationSummary) -> [f64; 4] {
     [summary.p50, summary.p95, summary.p99, summary.p999].map(|at| at.as_nanos() as f64)
 }
 
-/// How many bytes the bits of a compact distribution take.
+/// Returns how many bytes the bits of a compact distribution take.
 fn bits(samples: &Samples) -> usize {
     match &samples.0.as_ref().unwrap().spread {
         Spread::Sparse(sparse) => sparse.len(),
@@ -63,7 +63,7 @@ fn bits(samples: &Samples) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Few distinct times: the same answers, bit for bit, also beyond the histogram's bounds.
+    /// Few distinct durations: the same answers, bit for bit, also beyond the histogram's bounds.
     #[test]
     fn few_times_are_told_exactly_as_by_the_histogram(
         times in prop::collection::vec(prop_oneof![0..300u64, any::<u64>().prop_map(|at| at >> (at % 64))], 1..40),
@@ -77,7 +77,7 @@ proptest! {
         prop_assert_eq!(dense.summary(count, 0), sparse.summary(count, 0));
     }
 
-    /// Many distinct times: within one per cent of the sample that the histogram finds.
+    /// Many distinct durations: within one per cent of the sample that the histogram finds.
     #[test]
     fn many_times_are_told_within_one_per_cent(
         samples in prop::collection::vec((2.0..10.0f64).prop_map(|power| (10f64.powf(power) as u64, 1)), 1_000),
@@ -112,8 +112,8 @@ fn the_buckets_are_those_of_the_histogram() {
     }
 }
 
-/// What a thousand holds of very different lengths take, which is what the bounds on idle objects
-/// allow for.
+/// The memory of a thousand holds of very different lengths; the bounds on idle objects allow for
+/// it.
 #[test]
 fn a_thousand_times_over_four_decades_take_few_bytes() {
     let mut sparse = Samples::default();

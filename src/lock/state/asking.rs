@@ -1,34 +1,34 @@
-//! Asking for a lock, and leaving its line without one.
+//! Requests for a lock, and their withdrawal from the queue.
 
 use super::*;
 use crate::lock::evidence::Withdrawn;
 use crate::queue::Party;
 
 pub(super) struct Waiter {
-    /// Of its id; the other part is the lock's.
+    /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
     pub(super) since: Timestamp,
     pub(super) request: Arc<dyn Waiting>,
-    /// What it wants, if not the whole.
+    /// The requested nodes; `None` for the whole lock.
     pub(super) nodes: Option<Box<NodeSet>>,
 }
 
-/// How a request for nodes is to wait, if it has to.
+/// How a request for nodes waits, if it must.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::lock) struct HowToWait {
-    /// Not at all.
+    /// It may not wait.
     pub(in crate::lock) at_once: bool,
     pub(in crate::lock) bound: Option<usize>,
     pub(in crate::lock) priority: Priority,
 }
 
-/// How a request stood that is about to fail.
+/// The state of a request that is about to fail.
 pub(super) struct Stood {
     pub(super) number: u64,
     pub(super) part: Part,
     pub(super) since: Timestamp,
     pub(super) place: usize,
-    /// Who has what it waits for, if not the holder of the whole.
+    /// The holder that it waits for, if not the holder of the whole lock.
     pub(super) holder: Option<LockInfo>,
     pub(super) node: Option<NodeWait>,
     pub(super) ahead: Vec<QueueEntry>,
@@ -60,7 +60,7 @@ impl State {
         })
     }
 
-    /// Rejects a request that finds the line full.
+    /// Rejects a request that finds the queue full.
     pub(in crate::lock) fn reject_excess(
         &mut self,
         asker: &Asker<'_>,
@@ -80,7 +80,7 @@ impl State {
         })
     }
 
-    /// Refuses a request that is not to wait. `member` is in its way, or whoever holds.
+    /// Refuses a request that may not wait. `member` blocks it, or the holder.
     pub(in crate::lock) fn would_block(
         &self,
         asker: &Asker<'_>,
@@ -122,9 +122,9 @@ impl State {
         }
     }
 
-    /// Takes a waiter out of the line, or from among those who wait for nodes. Nothing happens when
-    /// that wait is over, because the request was granted or withdrawn before: then that outcome
-    /// counts, also if it waits again.
+    /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
+    /// over, because the request was granted or withdrawn before: then that outcome counts, even if
+    /// it waits again.
     pub(in crate::lock) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Moment) {
         let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
         let (Some(ticket), Some(ahead)) = (stand.ticket, place) else {
@@ -152,12 +152,12 @@ impl State {
             ahead: ahead_of_it,
         };
         self.fail(waiter.request, stood, reason, now.at);
-        // Those behind it may fit where it did not.
+        // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
     }
 
-    /// Tells a waiter that it failed, for a reason that came from outside.
+    /// Fails a waiter for an external reason.
     pub(super) fn fail(
         &mut self,
         request: Arc<dyn Waiting>,
@@ -186,7 +186,7 @@ impl State {
 }
 
 impl Waiter {
-    /// Its wait in line, and for nodes once it is admitted.
+    /// Its wait in the queue, and for nodes once it is admitted.
     pub(super) fn wait(&self) -> WaitId {
         WaitId(self.number)
     }

@@ -1,4 +1,4 @@
-//! Who holds a lock, and since when.
+//! The holder of a lock, and the start of its hold.
 
 use crate::lock::node::Scope;
 use crate::lock::request::Claim;
@@ -6,27 +6,28 @@ use crate::lock::since::Since;
 use crate::lock::{Grant, LockInfo};
 use crate::time::{Deadline, Timestamp};
 
-/// In this order: what a request looks at comes first.
+/// In this order: the fields that a request reads come first.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Holder {
     pub(super) since: Since,
     pub(super) grant: Grant,
     pub(super) claim: Claim,
-    /// When others may take the lock away.
+    /// When it can be revoked.
     pub(super) overdue: Option<Deadline>,
-    /// It publishes, and cannot be revoked until it is done.
+    /// Its transaction publishes, so it cannot be revoked until that ends.
     pub(super) sealed: bool,
     /// The transaction that was begun under a grant which it does not own.
     pub(super) joined: Option<Joined>,
-    /// If it asked for nodes only, and is alone: which. It is narrowed to them when somebody else
-    /// asks for nodes.
+    /// The nodes, if it requested nodes only and is alone. It is downgraded to them when another
+    /// request for nodes comes.
     pub(super) scope: Option<Scope>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
-    /// Whose thread would wait for itself if it asked for the lock, whoever acquired it.
+    /// The thread that would wait for itself if it requested the lock, whichever thread acquired
+    /// it.
     pub(super) thread: u64,
     /// The grant's owner is gone; the lock is released when the transaction ends.
     pub(super) last: bool,
@@ -50,8 +51,8 @@ impl Holder {
         self.claim.thread == thread || joined == Some(thread)
     }
 
-    /// Whether somebody is to release it beside the transaction under it, which learns of a
-    /// revocation on its own.
+    /// Whether it is released by its id, not only by its transaction, which learns of a revocation
+    /// by itself.
     pub(super) fn is_released_by_id(&self) -> bool {
         let is_left = self.joined.is_some_and(|joined| joined.last);
         !self.claim.transaction && !is_left

@@ -1,12 +1,11 @@
-//! The steps of those who lock nodes: they share the lock, and have the nodes in a table of their
-//! own.
+//! The steps of requests that lock nodes: they share the lock, and have their nodes in a table.
 //!
 //! Invariants, beside those of the table:
 //!
-//! 1. A member has a share of the lock from its admission to its end, so whoever wants the whole
-//!    waits for it.
-//! 2. Whoever holds the whole and has a scope is alone. No request for nodes waits in line while it
-//!    holds: the first to come narrows it.
+//! 1. A member has a share of the lock from its admission to its end, so a request for the whole
+//!    lock waits for it.
+//! 2. A holder of the whole lock with a scope is alone. No request for nodes waits in the queue
+//!    while it holds: the first one downgrades it.
 //! 3. A member waits for nodes if and only if the table says so.
 
 mod looking;
@@ -18,16 +17,16 @@ use crate::lock::node::{
 };
 use crate::queue::{Asked, Link, Party};
 
-/// What became of a request for nodes for now.
+/// The present outcome of a request for nodes.
 pub(in crate::lock) enum AskedNodes {
     Granted(Grant),
     Waits(Stand),
 }
 
 impl State {
-    // --- Asking ---
+    // --- Requests ---
 
-    /// Narrows a holder who is alone, and has asked for nodes, to these.
+    /// Downgrades a holder that is alone and requested nodes only to its nodes.
     pub(in crate::lock) fn narrow(&mut self, tree: &dyn Tree) {
         if !self.held {
             return;
@@ -38,7 +37,7 @@ impl State {
         self.held = false;
         self.queue.exchange(&Part::Whole, &Part::Share);
         let holder = &mut self.holder;
-        // Whoever enters has taken note of the time.
+        // The entering thread has recorded the time.
         let since = holder
             .since
             .known()
@@ -60,7 +59,7 @@ impl State {
         debug_assert_eq!(asked, Asked::Granted, "it was alone");
     }
 
-    /// Asks for nodes on behalf of somebody who has none yet.
+    /// Requests nodes for a request that has none yet.
     pub(in crate::lock) fn ask_for_nodes(
         &mut self,
         request: Arc<dyn Waiting>,
@@ -87,7 +86,7 @@ impl State {
         }
         if !admitted {
             let stand = self.join_line(request, how.priority, Some(Box::new(set)), now.at);
-            // It may have come before all who want the whole.
+            // It may be ahead of all requests for the whole lock.
             let next = self.grant_next(now, None);
             self.outbox.extend(next);
             return Ok(AskedNodes::Waits(stand));
@@ -103,7 +102,7 @@ impl State {
         })
     }
 
-    /// Asks for more nodes on behalf of somebody who has some.
+    /// Requests more nodes for a member.
     pub(in crate::lock) fn ask_for_more(
         &mut self,
         grant: Grant,
@@ -146,7 +145,7 @@ impl State {
         })
     }
 
-    /// Who has this grant on nodes.
+    /// Returns the claim of this grant on nodes.
     pub(in crate::lock) fn claim_of(&mut self, id: LockId) -> Result<Claim, LockError> {
         if let Some(holder) = self.holder_of(id) {
             return Ok(holder.claim.clone());
@@ -157,9 +156,9 @@ impl State {
         }
     }
 
-    /// Locks what has come to stand above the nodes of a new member while it waited for them. What
-    /// stands there afterwards cannot be moved by others: for that they need what is locked then.
-    /// `None` if that needs another wait.
+    /// Locks the ancestors that the nodes of a new member got while it waited. Then no other owner
+    /// can move the nodes: a move needs the locks that are held by now. `None` if that requires
+    /// another wait.
     pub(in crate::lock) fn follow(
         &mut self,
         grant: Grant,
@@ -169,7 +168,7 @@ impl State {
     ) -> Option<Grant> {
         let number = grant.id().number;
         if !self.is_member(grant.id()) {
-            // It was revoked already, and will learn of it as others do.
+            // It was already revoked, and learns of that as usual.
             return Some(grant);
         }
         let set = scope.with_intentions(tree);
@@ -178,11 +177,11 @@ impl State {
             return None;
         }
         let asked = nodes.table.ask(number, set);
-        debug_assert_eq!(asked, Asked::Granted, "nobody is in the way");
+        debug_assert_eq!(asked, Asked::Granted, "no lock is in the way");
         Some(self.grant_member(number, now.at, now))
     }
 
-    /// Lets in somebody who has waited in line for a share.
+    /// Admits a request that has waited in the queue for a share.
     pub(super) fn admit(&mut self, waiter: Waiter, set: NodeSet, now: Moment) {
         let wait = waiter.wait();
         let Waiter {
@@ -203,7 +202,7 @@ impl State {
         }
     }
 
-    /// Makes somebody a member. Whether all that it asks for is granted.
+    /// Makes a request a member. Returns whether its whole request is granted.
     fn enroll(&mut self, number: u64, claim: Claim, set: NodeSet, now: Timestamp) -> bool {
         let member = Member {
             claim,
@@ -220,7 +219,7 @@ impl State {
             Asked::Granted => true,
             Asked::Waits => false,
             Asked::Refused(_) => {
-                debug_assert!(false, "nobody waits for a party that has nothing (table)");
+                debug_assert!(false, "no party waits for one that has nothing (table)");
                 false
             }
         }
@@ -249,7 +248,7 @@ impl State {
         }
     }
 
-    /// Takes note that somebody got all that it had asked for at `since`.
+    /// Records that a member was granted all that it had requested at `since`.
     fn grant_member(&mut self, number: u64, since: Timestamp, now: Moment) -> Grant {
         let id = self.id(number);
         self.grants += 1;
@@ -274,7 +273,7 @@ impl State {
         granted
     }
 
-    /// Grants those whom the table has served.
+    /// Grants the members that the table has served.
     fn grant_served(&mut self, served: impl IntoIterator<Item = Party>, now: Moment) {
         for number in served {
             let Some(asking) = self.stop_waiting(number) else {
@@ -295,8 +294,8 @@ impl State {
         Some(asking)
     }
 
-    /// Takes back a request for nodes that is in this wait. A member keeps the nodes that it had
-    /// before; one without any ends.
+    /// Withdraws a request for nodes from this wait. A member keeps its earlier nodes; a member
+    /// without any ends.
     pub(super) fn withdraw_from_nodes(&mut self, stand: Stand, reason: Reason, now: Moment) {
         let Stand { number, wait, .. } = stand;
         let nodes = self.nodes.as_ref();
@@ -319,7 +318,7 @@ impl State {
             let Some(member) = nodes.list.get(&blocker) else {
                 continue;
             };
-            // Who has it may wait for something else.
+            // The holder of the node may itself wait for another.
             let has = nodes.table.rights(blocker, granule).exclude(wants);
             match &member.asking {
                 Some(asking) if !has => {
@@ -366,7 +365,7 @@ impl State {
             .is_some_and(|nodes| !nodes.list.is_empty())
     }
 
-    /// The first who came of those who share the lock.
+    /// Returns the id of the earliest member.
     pub(super) fn first_member_id(&self) -> Option<LockId> {
         let (number, _) = self.nodes.as_ref()?.list.first_key_value()?;
         Some(self.id(*number))
@@ -385,7 +384,7 @@ impl State {
         self.member(id).is_some()
     }
 
-    /// Ends what a member has if `id` names it. `None` if it names no member.
+    /// Ends the locks of a member if it has this id. `None` if no member has it.
     pub(super) fn release_member(
         &mut self,
         id: LockId,
@@ -399,7 +398,7 @@ impl State {
         }))
     }
 
-    /// Ends what a member has. Of those to whom something goes by that, the first is returned.
+    /// Ends the locks of a member. Returns the first outcome that follows from that.
     pub(super) fn part_from_nodes(&mut self, id: LockId, now: Moment) -> Option<Next> {
         let member = self.member(id)?;
         let hold = now.at - member.since;
@@ -411,7 +410,7 @@ impl State {
         self.outbox.pop()
     }
 
-    /// Has a member leave with all that it has. If it waits for more, it is told.
+    /// Removes a member with all its locks. If it waits for more, its request fails.
     fn leave(&mut self, number: u64, now: Moment) {
         if let Some(asking) = self.stop_waiting(number) {
             let id = self.id(number);
@@ -438,8 +437,8 @@ impl State {
 
     // --- The limit on holding ---
 
-    /// The members that delay any request, with when each will have held for too long, and whether
-    /// it publishes. A request that waits for the whole is delayed by all of them.
+    /// Returns the members that delay any request, each with its deadline under the hold limit, and
+    /// whether it publishes. A request that waits for the whole lock is delayed by all members.
     pub(super) fn delaying(&self) -> Vec<(Party, Option<Deadline>, bool)> {
         let Some(nodes) = &self.nodes else {
             return Vec::new();
@@ -461,7 +460,7 @@ impl State {
         member.is_some_and(|member| member.asking.is_some())
     }
 
-    /// Of the members that wait, the one that came last.
+    /// Returns the latest of the members that wait.
     pub(super) fn last_asking(&self) -> Option<(u64, Arc<dyn Waiting>)> {
         let mut members = self.nodes.as_ref()?.list.iter().rev();
         members.find_map(|(&number, member)| {

@@ -1,12 +1,12 @@
-//! What is kept of revoked grants, and when a grant cannot be revoked.
+//! Records of revoked grants, and the protection of grants from revocation.
 
 use super::*;
 
-/// So many revoked grants are remembered, to be told apart from ids that never were.
+/// This many revoked grants are remembered, to distinguish them from ids that were never granted.
 pub(super) const REMEMBERED: usize = 256;
 
 impl State {
-    /// Keeps what the release of a grant is to be told.
+    /// Remembers the revocation for the release of the grant.
     pub(super) fn remember_revocation(&mut self, id: LockId) {
         let revoked = &mut self.watch().revoked;
         if revoked.len() == REMEMBERED {
@@ -15,7 +15,7 @@ impl State {
         revoked.push_back(id);
     }
 
-    /// Whether a grant was taken back. To be told to its holder once.
+    /// Whether a grant was revoked. Returns `true` once, for its holder.
     pub(super) fn learn_of_revocation(&mut self, id: LockId) -> bool {
         let Some(watch) = &mut self.watch else {
             return false;
@@ -25,8 +25,8 @@ impl State {
         at.and_then(|at| revoked.remove(at)).is_some()
     }
 
-    /// From here on the grant is not taken back until the transaction under it is over. `false`
-    /// when it was already.
+    /// Protects the grant from revocation until the transaction under it ends. `false` when it was
+    /// already revoked.
     pub(in crate::lock) fn seal(&mut self, id: LockId) -> bool {
         match self.holder_of(id) {
             Some(holder) => {
@@ -37,7 +37,7 @@ impl State {
         }
     }
 
-    /// Whether a grant holds still, of the whole or of nodes.
+    /// Whether a grant is still held, of the whole lock or of nodes.
     pub(in crate::lock) fn is_granted(&mut self, id: LockId) -> bool {
         self.holder_of(id).is_some() || self.is_member(id)
     }

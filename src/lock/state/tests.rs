@@ -1,4 +1,4 @@
-//! What cannot be brought about at will from outside: holds that are not measured.
+//! Holds that are not measured: a state that tests from outside cannot reach at will.
 
 use std::panic::Location;
 
@@ -9,7 +9,7 @@ use crate::time::ManualClock;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A lock's state, taken by one who is in a hurry and by one who is not.
+/// The state of a lock, taken through the sampled path and through the measured one.
 struct Taken {
     state: State,
     clock: ManualClock,
@@ -47,7 +47,7 @@ impl Taken {
         self.state.take(|| None, measured, overdue).id()
     }
 
-    /// Somebody looks.
+    /// Looks at the lock.
     fn look(&mut self) -> LockInfo {
         let at = self.now().at;
         self.state.observe(at);
@@ -79,7 +79,7 @@ fn one_measured_hold_stands_for_those_that_are_not() {
             taken.take(None);
         }
     }
-    // A cold one, which stands for itself.
+    // A quiet lock: the hold stands for itself.
     let id = taken.take(Some(1));
     taken.clock.advance(51 * MS);
     taken.release(id);
@@ -120,7 +120,7 @@ fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
     let hold = taken.stats().hold;
     assert_eq!((hold.count, hold.mean), (1, 3 * MS));
 
-    // The next is none of that.
+    // The next hold is not affected.
     taken.take(Some(1));
     assert!(!taken.look().at_least);
 }

@@ -1,21 +1,21 @@
-//! Which waiters keep watch over the limit on holding, and what they find.
+//! Which waiters watch the hold limit, and how they revoke.
 //!
-//! Invariant, whenever the mutex is free and holding has a limit: while any request waits, some
+//! Invariant, whenever the mutex is free and there is a hold limit: while any request waits, some
 //! watcher looks no later than the first holder that delays a request exceeds the limit. One
-//! exception: a holder of nodes that goes ahead of the line to get more may be found up to one
+//! exception: a holder of nodes that goes ahead of the queue to get more may be found up to one
 //! limit later.
 
 use std::collections::VecDeque;
 
 use super::*;
 
-/// The waiters that sleep no longer than until their alarm, on behalf of all that wait.
+/// The waiters that sleep no longer than until their alarm, on behalf of all waiters.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     watchers: Vec<Watcher>,
     /// Whether one of them left.
     relieved: bool,
-    /// The latest grants that were taken back and whose holders do not know it yet.
+    /// The latest revoked grants whose holders have not seen the revocation yet.
     pub(super) revoked: VecDeque<LockId>,
     /// How often any of them looked.
     #[cfg(test)]
@@ -29,8 +29,8 @@ struct Watcher {
     alarm: Deadline,
 }
 
-/// So many watch. Requests that join make up the number, so that a watcher that leaves a busy line
-/// need not wake another waiter. In a model one, so that two that wait are enough to pass the watch
+/// The number of watchers. Requests that join fill it up, so a watcher that leaves a busy queue
+/// need not wake another waiter. One in a model, so that two waiters are enough to pass the watch
 /// on.
 pub(super) const WATCHERS: usize = if cfg!(loom) { 1 } else { 2 };
 
@@ -54,7 +54,7 @@ impl Watch {
         self.watchers.push(Watcher { number, alarm });
     }
 
-    /// Whether it was one of them.
+    /// Removes a watcher. Returns whether it was one.
     fn discharge(&mut self, number: u64) -> bool {
         let before = self.watchers.len();
         self.watchers.retain(|watcher| watcher.number != number);
@@ -63,7 +63,7 @@ impl Watch {
 }
 
 impl State {
-    /// Takes note that a request waits no longer, whatever became of it.
+    /// Records that a request no longer waits, whatever its outcome.
     #[inline]
     pub(super) fn relieve(&mut self, number: u64) {
         if let Some(watch) = &mut self.watch {
@@ -71,10 +71,9 @@ impl State {
         }
     }
 
-    /// Has a request that begins to wait keep watch where that is needed. Returns when it is to
-    /// look.
+    /// Makes a request that begins to wait a watcher if one is needed. Returns when it must look.
     pub(in crate::lock) fn enlist(&mut self, stand: Stand, now: Moment) -> Option<Deadline> {
-        // What is overdue already it sees at once.
+        // A watcher sees at once what is already overdue.
         let due = self.due(now, |_| false)?;
         self.watch().enlist(stand.number, due)
     }
@@ -83,8 +82,8 @@ impl State {
         self.watch.get_or_insert_default()
     }
 
-    /// Passes the watch on if it was left. To be called at the end of each step in which a request
-    /// may have left.
+    /// Passes the watch on if a watcher left. Called at the end of each step in which a request may
+    /// have left.
     #[inline]
     pub(in crate::lock) fn pass_watch_on(&mut self, now: Moment) {
         if let Some(watch) = &mut self.watch
@@ -102,7 +101,7 @@ impl State {
         if self.watch().covers(due) {
             return;
         }
-        // One far back in line stays for long.
+        // A request far back in the queue stays for long.
         let waiter = self.queue.late();
         let found = waiter.map(|waiter| (waiter.number, Arc::clone(&waiter.request)));
         if let Some((number, request)) = found.or_else(|| self.last_asking()) {
@@ -111,8 +110,8 @@ impl State {
         }
     }
 
-    /// Takes back what was held for too long while others wait for it. Returns when the watcher is
-    /// to look again; never, if it waits no longer or enough others watch.
+    /// Revokes grants that exceed the hold limit while requests wait. Returns when the watcher must
+    /// look again; `None` if it no longer waits or enough others watch.
     pub(in crate::lock) fn look(
         &mut self,
         stand: Stand,
@@ -140,9 +139,9 @@ impl State {
         in_line || self.waits_for_nodes(stand.number)
     }
 
-    /// When the first will have held for too long of those for whom any request waits. A holder
-    /// whose limit has passed already, but that cannot be revoked now, is due again when the limit
-    /// has passed once more; so is one that has yet to begin.
+    /// Returns when the first of the holders that delay any request exceeds its limit. A holder
+    /// that has exceeded it but cannot be revoked now is due again one limit later; so is one that
+    /// has yet to begin.
     fn due(&self, now: Moment, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
         let later = now.overdue?;
         let due = |overdue: Option<Deadline>| {
@@ -159,7 +158,7 @@ impl State {
     fn revoke_overdue(&mut self, now: Moment, has_passed: impl Fn(Deadline) -> bool) {
         let is_over = |overdue: Option<Deadline>| overdue.is_some_and(&has_passed);
         if !self.held {
-            // What one leaves may go to another that is delayed by fewer.
+            // The nodes of one may go to another that delays fewer requests.
             while let Some(&(number, ..)) = self
                 .delaying()
                 .iter()

@@ -43,12 +43,12 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     )
 }
 
-/// Holders and requests as lists. A part of a request is granted by looking at all that came before
+/// Holders and requests as lists. A part of a request is granted by reading all that came before
 /// it.
 #[derive(Clone, Default)]
 struct Model {
     holders: Vec<(Party, u8, Rights)>,
-    /// In the order of asking.
+    /// In FIFO order.
     asks: Vec<(Party, Vec<ModelPart>)>,
 }
 
@@ -124,8 +124,8 @@ impl Model {
             .retain(|(_, parts)| parts.iter().any(|part| !part.granted));
     }
 
-    /// Some part that is not excluded by a holder, nor, if its party has nothing there yet, by an
-    /// upgrade or by standing behind others.
+    /// Returns some part that no holder excludes, nor, if its party has nothing there yet, an
+    /// upgrade or an earlier request.
     fn grantable(&self) -> Option<(usize, usize)> {
         let all = |key: u8| {
             let parts = self.asks.iter().flat_map(|(_, parts)| parts);
@@ -151,7 +151,7 @@ impl Model {
         None
     }
 
-    /// Whether everybody is served if those who wait for nothing end, one after the other.
+    /// Whether all requests are served if parties that wait for nothing end, one after the other.
     fn comes_to_an_end(mut self) -> bool {
         loop {
             let mut parties = (0..PARTIES).filter(|&party| !self.waits(party));
@@ -176,7 +176,7 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
         prop_assert_eq!(
             !table.blockers(party).is_empty(),
             waits,
-            "{} waits for somebody",
+            "{} waits for another",
             party
         );
     }
@@ -249,8 +249,8 @@ proptest! {
         prop_assert!(table.contended.is_empty());
     }
 
-    /// Whoever asks for all at once, having nothing, is never refused, and everybody is served in
-    /// the end.
+    /// A request for all rights at once, of a party without any, is never refused, and all requests
+    /// are served in the end.
     #[test]
     fn sets_that_are_asked_for_at_once_never_close_a_circle(
         sets in prop::collection::vec(prop::collection::btree_map(0..KEYS, mode(), 1..4), 1..12),
@@ -279,7 +279,7 @@ fn granted(table: &mut LockTable<u8>, party: Party, key: u8, mode: LockMode) -> 
     table.ask(party, [(key, mode.into())]) == Asked::Granted
 }
 
-/// Whoever came second does not overtake, though it would fit beside the holder.
+/// A later request does not overtake, even if it would fit beside the holder.
 #[test]
 fn one_that_would_fit_waits_behind_one_that_does_not() {
     let mut table = LockTable::default();
@@ -314,7 +314,7 @@ fn a_second_upgrade_on_one_thing_is_a_circle_of_two() {
     assert_eq!(*table.dismiss(2), [1]);
 }
 
-/// An upgrade goes before those who stand in line, who may wait for it.
+/// An upgrade goes ahead of the queue, because the queue may wait for it.
 #[test]
 fn an_upgrade_goes_before_the_line() {
     let mut table = LockTable::default();

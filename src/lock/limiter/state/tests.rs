@@ -17,7 +17,7 @@ const KEYS: usize = 4;
 enum Step {
     Ask(usize, usize),
     Try(usize, usize),
-    /// Withdraw one of all that ever waited.
+    /// Withdraws one of all calls that ever waited.
     Leave(Index, bool),
     Return(Index),
     Pass(u64),
@@ -34,7 +34,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..300)
 }
 
-/// What a call is known by: in the order of asking.
+/// Identifies a call, in FIFO order.
 type Number = usize;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +44,7 @@ struct Caller {
     weight: usize,
 }
 
-/// Two of the keys have the same.
+/// Two of the keys have the same hash.
 fn hash(key: &usize) -> u64 {
     *key as u64 % 3
 }
@@ -56,13 +56,13 @@ fn name(key: &usize) -> Name<'_, usize> {
     }
 }
 
-/// A limiter and what became of every call to it.
+/// A limiter and the outcome of every call to it.
 struct Subject {
     state: State<usize, Caller>,
     clock: ManualClock,
     holders: Vec<(Caller, Granted)>,
     places: Vec<(Caller, Place)>,
-    /// In the order of the grants, those granted at once left out.
+    /// In the order of the grants, without the immediate ones.
     served: Vec<Caller>,
     left: Vec<Caller>,
 }
@@ -157,7 +157,7 @@ impl Subject {
         holders.map(|(asked, _)| asked.weight).sum()
     }
 
-    /// What the invariants of the module say, where they can be told from outside.
+    /// Checks the invariants of the module that are observable from outside.
     fn check(&self, global_limit: usize, served_before: usize) {
         let total = self.taken(None);
         assert!(
@@ -201,7 +201,7 @@ impl Subject {
     }
 }
 
-/// The same by vectors.
+/// The same behaviour with vectors.
 #[derive(Default)]
 struct Reference {
     limits: Vec<usize>,
@@ -238,7 +238,7 @@ impl Reference {
         Some(granted)
     }
 
-    /// After something changed about a key.
+    /// Restores the invariants after a change of a key.
     fn settle(&mut self, mut key: usize) {
         loop {
             let head = self.waiting[key].first().map(|head| head.weight);
@@ -347,7 +347,7 @@ proptest! {
             }
             subject.check(global_limit.unwrap_or(usize::MAX), served);
         }
-        // Whoever waits is served in the end.
+        // Every waiting call is served in the end.
         while !subject.holders.is_empty() {
             let served = subject.served.len();
             subject.give_back(0);

@@ -1,4 +1,4 @@
-//! What there is to be seen of those who lock nodes.
+//! Reading the state of node locks.
 
 use std::ops::Bound;
 
@@ -32,7 +32,7 @@ impl State {
         )
     }
 
-    /// The first of the members, those before others who have something.
+    /// Returns the first of the members, with members that hold something before the others.
     pub(in crate::lock::state) fn first_member(&self, now: Timestamp) -> Option<LockInfo> {
         let nodes = self.nodes.as_ref()?;
         let (number, member) = nodes
@@ -62,7 +62,8 @@ impl State {
         Some(self.info(*number, member, now))
     }
 
-    /// Who has which nodes, of the next few members, and the last of them if there may be more.
+    /// Returns the locked nodes of the next few members, and the last of these members if there may
+    /// be more.
     pub(in crate::lock) fn node_holders(
         &self,
         after: Option<Party>,
@@ -88,7 +89,7 @@ impl State {
         })
     }
 
-    /// Who waits for which nodes, likewise.
+    /// Returns the members that wait for nodes, in the same way.
     pub(in crate::lock) fn node_waiters(
         &self,
         after: Option<Party>,

@@ -1,4 +1,4 @@
-//! How many waiters look at the limit on holding, which nothing outside of the crate can tell.
+//! How many waiters look at the hold limit, which is not observable from outside the crate.
 
 use std::sync::mpsc;
 use std::thread;
@@ -10,8 +10,8 @@ use crate::time::ManualClock;
 const LIMIT: Duration = Duration::from_millis(5);
 const NANO: Duration = Duration::from_nanos(1);
 
-/// So many threads wait while others hold the lock one after another, each almost as long as it
-/// may. How often a waiter looked.
+/// Lets threads wait while others hold the lock one after another, each almost as long as the
+/// limit. Returns how often a waiter looked.
 fn looks(waiters: usize, holds: usize) -> usize {
     let clock = ManualClock::new();
     let lock = FifoLock::with_options(LockOptions {
@@ -55,13 +55,13 @@ fn looks(waiters: usize, holds: usize) -> usize {
 }
 
 /// Once the limit woke each of 3,000 waiters whenever it could have passed. Throughput fell to a
-/// thirteenth, and holders were revoked that had kept the limit but got no processor.
+/// thirteenth, and holders within the limit were revoked because they got no processor.
 #[test]
 fn lock_10_how_many_waiters_look_does_not_depend_on_how_many_wait() {
     let holds = 20;
     for waiters in [holds + 2, 200] {
         let looks = looks(waiters, holds);
-        // At the end each watcher that is granted the lock is followed by one that looks at once.
+        // At the end, each watcher that is granted the lock is followed by one that looks at once.
         let most = WATCHERS * holds + 2 * usize::BITS as usize;
         assert!(looks <= most, "{looks} looks of {waiters} waiters");
         println!("{waiters} waiters, {holds} holds: {looks} looks");

@@ -1,8 +1,8 @@
-//! The bound on how often keys are served before one whose turn it is.
+//! The bound on how often other keys are served before the next key in turn.
 
 use super::*;
 
-/// How often each key was served while another kept its place in the line of the keys.
+/// How often each key was served while another kept its position in the queue of keys.
 #[derive(Default)]
 struct Overtakings {
     places: [Option<Ticket>; KEYS],
@@ -10,7 +10,7 @@ struct Overtakings {
 }
 
 impl Overtakings {
-    /// After a step in which these were served, in that order.
+    /// Records a step that served these calls, in that order.
     fn note(&mut self, state: &State<usize, Caller>, served: &[Caller]) {
         for key in 0..KEYS {
             let turn = state
@@ -21,8 +21,7 @@ impl Overtakings {
             if place != std::mem::replace(&mut self.places[key], place) {
                 self.counts[key] = [0; KEYS];
             }
-            // One that was served has joined again after that, and any other new one before all of
-            // them.
+            // A served key has joined again after that, and any other new one before all of them.
             let own = served.iter().rposition(|caller| caller.key == key);
             for other in &served[own.map_or(0, |own| own + 1)..] {
                 self.counts[key][other.key] += usize::from(place.is_some());
@@ -70,7 +69,7 @@ proptest! {
     }
 }
 
-/// A subject whose slots are all taken by one call to the last key.
+/// Creates a subject whose slots are all taken by one call to the last key.
 fn held_up(limits: [usize; KEYS - 1], global_limit: usize) -> Subject {
     let mut subject = Subject::new(&limits.map(Rule::Fixed), Some(global_limit));
     for number in 0..global_limit.min(3) {
@@ -86,8 +85,7 @@ fn held_up(limits: [usize; KEYS - 1], global_limit: usize) -> Subject {
     subject
 }
 
-/// Ends one call after the other, the earliest first, and says whose calls were served in which
-/// order.
+/// Ends one call after the other, the earliest first, and returns the served calls in order.
 fn served(subject: &mut Subject) -> Vec<(usize, usize)> {
     while !subject.holders.is_empty() {
         subject.holders.sort_by_key(|(asked, _)| asked.number);
@@ -117,7 +115,7 @@ fn limiter_07_the_bound_between_keys_is_reached_and_not_exceeded() {
                 ask(&mut subject, other);
             }
         }
-        // At place 3 of its own line, and behind all that others asked.
+        // At position 3 of its own queue, and behind all requests of the others.
         let last = [0; 3].map(|key| ask(&mut subject, key))[2];
         let order = served(&mut subject);
         let before = order.iter().take_while(|&&(_, number)| number != last);
