@@ -76,8 +76,8 @@
 //! | `markdown` | Markdown into nodes and back, with the feature of that name |
 //! | [`time`] | clocks, and one that tests turn by hand |
 //!
-//! `docs/design.md` has the invariants and why they hold, `docs/verification.md` how they are
-//! checked, `docs/performance.md` what it costs.
+//! `docs/architecture.md` tells how it is built, `docs/invariants` what holds and why,
+//! `docs/verification.md` how that is checked, `docs/performance.md` what it costs.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

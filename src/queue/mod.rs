@@ -23,7 +23,7 @@
 //!    whichever requests leave meanwhile.
 //! 7. The memory for requests that left is no more than the memory for requests that wait.
 //!
-//! `docs/design.md`, "The line", has the reasons.
+//! `docs/invariants/queue.md` has the reasons.
 
 mod capacity;
 mod gaps;

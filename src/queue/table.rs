@@ -17,7 +17,7 @@
 //! 4. There is no cycle of waiting parties.
 //! 5. A thing without rights and without waiting requests has no entry.
 //!
-//! `docs/design.md`, "Node locks", has the reasons.
+//! `docs/invariants/node-locks.md` has the reasons.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
