@@ -87,7 +87,7 @@ impl Turns {
 fn keyed_eviction_against_a_new_task() {
     let model = Model::new("keyed: eviction against new tasks", 5)
         .reaches(["the key was idle in between"])
-        .reaches_by("others", "somebody waited");
+        .reaches_by("others", "a task waited");
     model.check(|run| {
         let lock = Lock::new();
         let turns = Turns::default();
@@ -101,7 +101,7 @@ fn keyed_eviction_against_a_new_task() {
         turns.are_in_order_of_asking(count);
         at_rest(&lock, count as u64);
         run.note(match turns.did_anybody_wait() {
-            true => "somebody waited",
+            true => "a task waited",
             false => "the key was idle in between",
         });
     });
@@ -270,7 +270,7 @@ fn keyed_waiting_for_all_against_those_who_come_and_go() {
 /// returned.
 #[test]
 fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
-    let model = Model::new("keyed: waiting for all against one who comes later", 5)
+    let model = Model::new("keyed: waiting for all against a later task", 5)
         .reaches(["no task came"])
         .reaches_by("waiter", "one came later");
     model.check(|run| {

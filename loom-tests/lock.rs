@@ -420,7 +420,7 @@ fn deadline(run: &Run, released: bool) {
 
 #[test]
 fn lock_a_deadline_always_wakes_its_waiter() {
-    Model::new("deadline, nobody releases", None)
+    Model::new("deadline, no release", None)
         .reaches_by("mover", "timed out")
         .check(|run| deadline(run, false));
 }

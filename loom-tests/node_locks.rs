@@ -288,8 +288,8 @@ fn node_locks_and_the_whole_exclude_each_other() {
 #[test]
 fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
     let model = Model::new("nodes: priority against the whole", 3)
-        .reaches(["nobody in line"])
-        .reaches_by("whole", "somebody in line");
+        .reaches(["no request in the queue"])
+        .reaches_by("whole", "a request in the queue");
     model.check(|run| {
         let (store, place) = (patient(), Place::default());
         let beside = take(&store, "beside", Scope::new().write("m"));
@@ -313,8 +313,8 @@ fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
             })
         };
         run.note(match store.queue_length() {
-            0 => "nobody in line",
-            _ => "somebody in line",
+            0 => "no request in the queue",
+            _ => "a request in the queue",
         });
         drop(holder);
         high.join().unwrap();

@@ -114,7 +114,7 @@ fn release(run: &Run, hold: impl FnOnce(&DataStore) -> bool) {
             assert_eq!(stats.total_revocations, 1);
             run.note("revoked");
         }
-        false if stats.total_revocations == 1 => run.note("somebody revoked"),
+        false if stats.total_revocations == 1 => run.note("another revoked"),
         false => run.note("released"),
     }
 }
@@ -122,7 +122,7 @@ fn release(run: &Run, hold: impl FnOnce(&DataStore) -> bool) {
 fn release_model(name: &'static str) -> Model {
     Model::new(name, 2)
         .reaches(["released"])
-        .reaches_by("timer", "somebody revoked")
+        .reaches_by("timer", "another revoked")
 }
 
 fn release_id(store: &DataStore, id: LockId) -> bool {

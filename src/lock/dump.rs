@@ -22,7 +22,7 @@ use super::{LockInfo, QueueEntry};
 /// let dump = store.lock_dump();
 /// assert_eq!(dump.holder.as_ref().unwrap().owner_id.as_str(), "ann");
 /// assert!(dump.to_string().starts_with("held by lock-1-"), "{dump}");
-/// assert!(dump.to_string().ends_with("nobody waits"), "{dump}");
+/// assert!(dump.to_string().ends_with("no request waits"), "{dump}");
 /// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,10 +39,10 @@ impl fmt::Display for LockDump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.holder {
             Some(holder) => writeln!(f, "held by {holder}")?,
-            None => writeln!(f, "held by nobody")?,
+            None => writeln!(f, "held by no owner")?,
         }
         if self.waiting.is_empty() {
-            return f.write_str("nobody waits");
+            return f.write_str("no request waits");
         }
         for (nth, entry) in self.waiting.iter().enumerate() {
             let end = if nth == 0 { "" } else { "\n" };

@@ -65,7 +65,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    pub(super) fn nobody() -> Self {
+    pub(super) fn vacant() -> Self {
         Self {
             owner: OwnerId::default(),
             label: None,

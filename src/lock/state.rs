@@ -122,7 +122,7 @@ impl State {
         Self {
             queue: Queue::new(Divisible::default(), overtaking),
             held: false,
-            holder: Holder::nobody(),
+            holder: Holder::vacant(),
             shown: None,
             lock,
             requests: 0,

@@ -183,7 +183,7 @@ impl fmt::Display for LockStats {
         writeln!(f)?;
         match &self.current_lock {
             Some(holder) => write!(f, "held by       {holder}"),
-            None => f.write_str("held by       nobody"),
+            None => f.write_str("held by       no owner"),
         }
     }
 }

@@ -216,7 +216,7 @@ impl DataStore {
 /// );
 /// # Ok::<(), LeaseError>(())
 /// ```
-#[must_use = "a lease that nobody can renew or release is in the way of others until it expires"]
+#[must_use = "a dropped lease cannot be renewed or released, and blocks other owners until it expires"]
 pub struct Lease {
     store: DataStore,
     /// As it was when this value last heard of it.

@@ -400,7 +400,7 @@ impl TransactionManager {
                 outcome
             }
             Answer::Granted(grant, job) => {
-                let mut job = job.expect("nobody did it, so nobody took it");
+                let mut job = job.expect("no thread ran the job, so it is still here");
                 self.take_turn(turn(grant), seat, &mut job.submission)
             }
         }

@@ -92,11 +92,11 @@ impl<K, V> Entry<K, V> {
 }
 
 impl<V> Holder<V> {
-    pub(super) fn nobody() -> Self {
+    pub(super) fn vacant() -> Self {
         Self {
             number: 0,
             generation: 0,
-            claim: Claim::nobody(),
+            claim: Claim::vacant(),
             since: Since::default(),
             lines: None,
         }

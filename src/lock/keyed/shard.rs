@@ -102,8 +102,8 @@ impl<K, V> Shard<K, V> {
     }
 
     #[cold]
-    fn nobody() -> Box<Holder<V>> {
-        Box::new(Holder::nobody())
+    fn vacant() -> Box<Holder<V>> {
+        Box::new(Holder::vacant())
     }
 
     // --- Requests ---
@@ -141,7 +141,7 @@ impl<K, V> Shard<K, V> {
         book.counts.acquisitions += 1;
         let generation = book.there.arrive();
         let measured = book.tempo.measure(|| clock.now());
-        let mut holder = self.spare.take().unwrap_or_else(Self::nobody);
+        let mut holder = self.spare.take().unwrap_or_else(Self::vacant);
         holder.begin(number, generation, asker, measured);
         vacant.insert(Entry { spot, key, holder });
         Ok(Hold { spot, number })

@@ -34,10 +34,10 @@ pub(super) struct Joined {
 }
 
 impl Holder {
-    pub(super) fn nobody() -> Self {
+    pub(super) fn vacant() -> Self {
         Self {
             grant: Grant::none(),
-            claim: Claim::nobody(),
+            claim: Claim::vacant(),
             since: Since::default(),
             overdue: None,
             sealed: false,

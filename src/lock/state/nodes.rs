@@ -45,7 +45,7 @@ impl State {
             .unwrap_or_default();
         let number = holder.grant.id().number;
         let member = Member {
-            claim: std::mem::replace(&mut holder.claim, Claim::nobody()),
+            claim: std::mem::replace(&mut holder.claim, Claim::vacant()),
             grant: Some(holder.grant),
             since,
             exact: holder.since.exact,
@@ -92,7 +92,7 @@ impl State {
             return Ok(AskedNodes::Waits(stand));
         }
         let number = self.next_id().number;
-        let mut claim = Claim::nobody();
+        let mut claim = Claim::vacant();
         claim.assign(&asker);
         Ok(match self.enroll(number, claim, set, now.at) {
             true => AskedNodes::Granted(self.grant_member(number, now.at, now)),
@@ -190,7 +190,7 @@ impl State {
             request,
             ..
         } = waiter;
-        let mut claim = Claim::nobody();
+        let mut claim = Claim::vacant();
         claim.assign(&request.asker());
         if self.enroll(number, claim, set, now.at) {
             self.relieve(number);

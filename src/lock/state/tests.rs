@@ -132,12 +132,12 @@ fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
     let id = taken.take(Some(1));
     taken.clock.advance(2 * MS);
     let now = taken.now();
-    let nobody = Stand {
+    let absent = Stand {
         number: 0,
         wait: WaitId(0),
         ticket: None,
     };
-    assert_eq!(taken.state.look(nobody, now, |_| true), None);
+    assert_eq!(taken.state.look(absent, now, |_| true), None);
     assert_eq!(taken.look().lock_id, id);
 }
 
