@@ -211,7 +211,7 @@ impl DataStore {
 /// old.renew(5 * second)?;
 /// assert_eq!(old.remaining(), 5 * second);
 ///
-/// // The first teller is not heard of again. Nobody has to clear up.
+/// // The first teller disappears. Its lease ends by itself.
 /// clock.advance(5 * second);
 /// let new = store.lease("ann", "teller-2", 5 * second)?;
 /// assert!(new.fencing_token() > old.fencing_token());
