@@ -228,9 +228,9 @@ impl DataStore {
     /// The channel keeps at most `capacity` commits that the subscriber has not received yet.
     ///
     /// A subscriber that falls further behind misses commits, and the next event carries their
-    /// number. A subscriber never delays a commit. A capacity of zero counts as one; a capacity
-    /// above 2²⁰ counts as 2²⁰. The channel allocates its memory at once, about 24 bytes per commit
-    /// of its capacity.
+    /// number. A subscriber never delays a commit. A capacity of zero counts as one, and the
+    /// maximum is 2²⁰. The channel allocates its memory at once, about 24 bytes per commit of its
+    /// capacity.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         self.subscribe_to(capacity, Filter::All)
     }

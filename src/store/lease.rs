@@ -222,7 +222,7 @@ impl DataStore {
 /// );
 /// # Ok::<(), LeaseError>(())
 /// ```
-#[must_use = "a lease that nobody can renew or release is in the way of others until it expires"]
+#[must_use = "a lease that is neither renewed nor released excludes others until it expires"]
 pub struct Lease {
     store: DataStore,
     /// As of this value's last call.
