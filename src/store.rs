@@ -229,8 +229,8 @@ impl DataStore {
     ///
     /// A subscriber that falls further behind misses commits, and the next event carries their
     /// number. A subscriber never delays a commit. A capacity of zero counts as one, and the
-    /// maximum is 2²⁰. The channel allocates its memory at once, about 24 bytes per commit of its
-    /// capacity.
+    /// maximum is 2²⁰. The channel allocates its memory at once: about 24 bytes per commit of
+    /// its capacity.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         self.subscribe_to(capacity, Filter::All)
     }
