@@ -198,7 +198,7 @@ impl Inbox {
         message: &impl Message,
         first: bool,
     ) -> Result<Claim<'_>, Outcome> {
-        assert_unlocked("a message is asked for its event");
+        assert_unlocked("the methods of a message are called");
         let id = message.event_id();
         if id.is_empty() {
             // Code of the user, hence before the mutex.
@@ -260,7 +260,7 @@ impl Inbox {
     /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
     /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Buried));
     ///
-    /// // The currency is known now.
+    /// // The program supports the currency now.
     /// assert!(inbox.revive("evt-1"));
     /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Done { .. }));
     /// # Ok::<(), doclock::lock::LockError>(())
@@ -357,9 +357,9 @@ impl Inbox {
     /// Afterwards no event is known to be done: a redelivered message has its effect again. So
     /// remove an inbox only when its messages cannot arrive any more.
     ///
-    /// Handles of the inbox stay usable. The next message that one of them takes in makes the inbox
-    /// anew, as does [`Inbox::new`] with the same name. Stale claims end: a commit under one
-    /// returns [`CommitError::Superseded`]. Fencing tokens keep rising across a removal.
+    /// Handles of the inbox stay usable. The next message makes the inbox anew, through an old
+    /// handle or through one from [`Inbox::new`] with the same name. Stale claims end: a commit
+    /// under one returns [`CommitError::Superseded`]. Fencing tokens keep rising across a removal.
     ///
     /// # Errors
     ///

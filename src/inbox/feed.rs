@@ -32,7 +32,7 @@ use crate::time::Deadline;
 ///     .dead_letters(&bury)
 ///     .cancel_token(&token)
 ///     .on_outcome(|(id, _), outcome| {
-///         // Here a broker is told.
+///         // Here the outcome is acknowledged to a broker.
 ///         println!("{id}: {}", if outcome.is_settled() { "ack" } else { "kept" });
 ///     });
 /// Inbox::new(&DataStore::new(), "payments").run(feed, |_, _| Ok(()))?;
@@ -273,7 +273,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         };
         let place = delay.map(|delay| self.place(delay));
         if let Some(tell) = &mut self.feed.on_outcome {
-            assert_unlocked("an outcome is told");
+            assert_unlocked("an outcome callback is called");
             tell(&taken.message, &outcome);
         }
         if let Some(place) = place {

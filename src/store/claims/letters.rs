@@ -41,7 +41,7 @@ impl fmt::Display for Cause {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// The id of the event; empty for a message that has none. Such messages cannot be told apart,
+    /// The id of the event; empty for a message that has none. Such messages are indistinguishable,
     /// so each delivery has its own letter, and an inbox keeps the latest
     /// [`NAMELESS`](Self::NAMELESS) of them.
     pub event_id: SmolStr,
@@ -97,7 +97,7 @@ impl fmt::Display for DeadLetter {
     }
 }
 
-/// The latest messages without an event id. They cannot be told apart, so each delivery counts
+/// The latest messages without an event id. They are indistinguishable, so each delivery counts
 /// anew.
 #[derive(Default)]
 pub(super) struct Nameless(VecDeque<(Option<SystemTime>, Burial)>);
