@@ -225,16 +225,16 @@ impl NodeLocks {
 
     /// Lists the owners of node locks with their nodes, in the order of their requests.
     ///
-    /// Other threads continue meanwhile, however many holders there are. So the list is not of one
-    /// moment: each 32 owners are.
+    /// The list is read in pages of at most 32 owners, and other threads continue in between. So
+    /// each page is of one moment, but the list is not.
     pub fn holders(&self) -> Vec<NodeHolder> {
         self.0.0.lock.node_holders()
     }
 
     /// Lists the requests that wait for nodes, each with the holders that it waits for.
     ///
-    /// The list is taken as the one of [holders](Self::holders). It omits requests that wait for
-    /// the document lock first.
+    /// The list is read in pages, as the one of [holders](Self::holders). It omits requests that
+    /// wait for the document lock first.
     pub fn waiters(&self) -> Vec<NodeWaiter> {
         self.0.0.lock.node_waiters()
     }
