@@ -56,8 +56,8 @@ use events::Events;
 ///
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
 /// [`begin_on`](Self::begin_on) and their variants with options wait in the queue of the lock, at
-/// most for the timeout. No other method waits for a transaction: snapshots, statistics and releases
-/// take only the time to copy what they return.
+/// most for the timeout. No other method waits for a transaction: snapshots, statistics and
+/// releases take only the time to copy what they return.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
