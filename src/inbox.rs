@@ -1,8 +1,8 @@
 //! Effects that happen exactly once, of messages that are delivered at least once.
 //!
-//! **Use it** behind a queue that delivers again after a failure: [`Inbox`] commits the effect of a
-//! message and the mark that it is done in one transaction. **Do not use it** for effects outside
-//! of the store, such as an e-mail: those cannot be part of a commit.
+//! **Use it** behind a queue that redelivers messages after a failure: [`Inbox`] commits the effect
+//! of a message and the mark that it is done in one transaction. **Do not use it** for effects
+//! outside of the store, such as an e-mail: those cannot be part of a commit.
 
 mod claim;
 mod feed;
@@ -31,22 +31,24 @@ use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
 use feed::Run;
 
-/// Takes in messages that may come more than once, and has each event's effect happen once.
+/// Takes in messages that may be delivered more than once, and runs each event's effect once.
 ///
-/// A delivery claims its event, runs the handler in a transaction, and commits the effect together
-/// with the mark that the event is done: both are published in one step, or neither. Whoever finds
-/// the mark is a duplicate. A claim whose worker does not come to an end goes stale and is taken
-/// over, with a larger fencing token; the old worker's commit is refused then.
+/// A delivery claims its event and runs the handler in a transaction. The commit publishes the
+/// effect together with the mark that the event is done: both in one step, or neither. A later
+/// delivery that finds the mark is a duplicate. A claim whose worker does not finish goes stale,
+/// and another worker takes it over with a larger fencing token. The commit of the old worker fails
+/// then.
 ///
-/// The records live in the store, beside the document, by the name of the inbox: inboxes of one
-/// name share them, and each name has its own. Clones are handles of the same inbox. An inbox takes
-/// memory from its first message until it is [removed](Self::remove).
+/// The records are in the store, beside the document, under the name of the inbox. Inboxes with the
+/// same name share their records. Clones are handles of the same inbox. An inbox takes memory from
+/// its first message until it is [removed](Self::remove).
 ///
 /// # Order
 ///
-/// Handlers run under the store's lock, one at a time, in the order in which their workers came for
-/// it. So several threads may run the same inbox, and they take turns. Events are not put in order:
-/// one that comes before what it builds on should fail as transient, and is attempted again later.
+/// Handlers run under the store's lock, one at a time, in the order in which their workers
+/// requested the lock. So several threads may run the same inbox; they take turns. The inbox does
+/// not order events. An event that arrives before the event that it builds on should fail as
+/// transient, and is retried later.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec, inbox::{Failure, Inbox}};
@@ -88,13 +90,16 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The inbox of this name, with claims that go stale after thirty seconds and five attempts for
-    /// each event.
+    /// Creates a handle of the inbox with this name.
+    ///
+    /// A claim goes stale after thirty seconds, and each event gets five attempts.
     pub fn new(store: &DataStore, name: impl Into<SmolStr>) -> Self {
         Self::with_options(store, name, InboxOptions::new())
     }
 
-    /// The inbox of this name, with other settings. They are those of this handle and its clones.
+    /// Creates a handle of the inbox with this name and the given options.
+    ///
+    /// The options belong to this handle and its clones.
     pub fn with_options(
         store: &DataStore,
         name: impl Into<SmolStr>,
@@ -109,32 +114,32 @@ impl Inbox {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the inbox.
     pub fn name(&self) -> &str {
         self.key.name()
     }
 
-    /// The store that it is part of.
+    /// Returns the store that the inbox is part of.
     pub fn store(&self) -> &DataStore {
         &self.store
     }
 
     // --- Taking in ---
 
-    /// Takes in messages, in this thread, until nobody can send any more and none waits.
+    /// Takes in messages, in this thread, until the channel is disconnected and no message waits.
     ///
-    /// An event that fails in passing is attempted again when that is due; other messages are not
-    /// held up by it. A message that meets the claim of another worker is kept and looked at again,
-    /// until the event is done or its claim stale. So whatever was taken from the channel is
-    /// settled when this returns `Ok`.
+    /// An event with a transient failure is retried when it is due; other messages do not wait for
+    /// it. A message that meets the claim of another worker is kept and checked again, until the
+    /// event is done or its claim is stale. So every message taken from the channel is settled when
+    /// this returns `Ok`.
     ///
-    /// A panic of the handler is caught: the transaction is rolled back and the attempt counts as
-    /// failed in passing. The handler's own variables are as the panic left them.
+    /// A panic of the handler is caught: the transaction is rolled back and the attempt counts as a
+    /// transient failure. The handler's own variables are as the panic left them.
     ///
     /// # Errors
     ///
     /// [`Interrupted`], with the messages that are not settled: the feed's token was cancelled, or
-    /// the thread holds the store's lock already.
+    /// the thread already holds the store's lock.
     #[track_caller]
     pub fn run<'a, M: Message + Send + 'static>(
         &'a self,
@@ -144,13 +149,14 @@ impl Inbox {
         Run::new(self, feed.into()).work(handler)
     }
 
-    /// Takes in one delivery of a message and tells what became of it. If that is not
-    /// [settled](Outcome::is_settled), the message has to be delivered again.
+    /// Takes in one delivery of a message and returns its outcome.
+    ///
+    /// If the outcome is not [settled](Outcome::is_settled), the message must be delivered again.
     ///
     /// # Errors
     ///
-    /// [`LockError::Reentrant`]: the calling thread holds the store's lock already. No attempt was made. Whatever else keeps it from the
-    /// lock is an attempt that failed in passing.
+    /// [`LockError::Reentrant`]: the calling thread already holds the store's lock. No attempt was
+    /// made. Every other error of the lock counts as a transient failure of the attempt.
     ///
     /// ```
     /// use doclock::{DataStore, inbox::{Failure, Inbox, Outcome}};
@@ -179,9 +185,9 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// What becomes of this delivery instead: [`Outcome::Duplicate`], [`Buried`](Outcome::Buried),
-    /// [`TooOld`](Outcome::TooOld), [`Taken`](Outcome::Taken), or [`Dead`](Outcome::Dead) if the
-    /// event has had all its attempts and the last did not say how it ended.
+    /// The outcome of this delivery: [`Outcome::Duplicate`], [`Buried`](Outcome::Buried),
+    /// [`TooOld`](Outcome::TooOld), [`Taken`](Outcome::Taken), or [`Dead`](Outcome::Dead). The last
+    /// means that the event has used up its attempts and the last attempt did not report its end.
     pub fn claim(&self, message: &impl Message) -> Result<Claim<'_>, Outcome> {
         self.claim_as(&self.owner, message, true)
     }
@@ -192,10 +198,10 @@ impl Inbox {
         message: &impl Message,
         first: bool,
     ) -> Result<Claim<'_>, Outcome> {
-        assert_unlocked("a message is asked for its event");
+        assert_unlocked("the methods of a message are called");
         let id = message.event_id();
         if id.is_empty() {
-            // Code of the user, and so before the mutex.
+            // Code of the user, hence before the mutex.
             let sent_at = message.sent_at();
             let letter = self.store.with_new_claims(&self.key, |claims, now| {
                 claims.nameless(sent_at, first, now)
@@ -227,23 +233,25 @@ impl Inbox {
         })
     }
 
-    // --- What it knows ---
+    // --- The records ---
 
-    /// What is known of an event; `None` if it never came, or was forgotten.
+    /// Returns the state of an event, or `None` if it never arrived or was forgotten.
     pub fn event(&self, id: &str) -> Option<EventState> {
         self.with_claims(|claims, now| claims.state(id, now))
     }
 
-    /// The dead letters, in the order in which they died. Messages without an event id are among
-    /// them, the latest [`DeadLetter::NAMELESS`].
+    /// Lists the dead letters, in the order in which they died.
+    ///
+    /// The list includes the latest [`DeadLetter::NAMELESS`] messages without an event id.
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         let mut dead = self.with_claims(|claims, now| claims.dead(now));
         dead.sort_unstable_by_key(|(number, _)| *number);
         dead.into_iter().map(|(_, letter)| letter).collect()
     }
 
-    /// Allows a dead event all its attempts again. The inbox keeps no messages, so this one has to
-    /// be delivered again. Returns whether the event was dead.
+    /// Gives a dead event all its attempts again. Returns whether the event was dead.
+    ///
+    /// The inbox keeps no messages, so the message must be delivered again.
     ///
     /// ```
     /// use doclock::{DataStore, inbox::{Failure, Inbox, Outcome}};
@@ -252,7 +260,7 @@ impl Inbox {
     /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
     /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Buried));
     ///
-    /// // The currency is known now.
+    /// // The program supports the currency now.
     /// assert!(inbox.revive("evt-1"));
     /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Done { .. }));
     /// # Ok::<(), doclock::lock::LockError>(())
@@ -261,16 +269,16 @@ impl Inbox {
         self.with_claims(|claims, now| claims.revive(id, now))
     }
 
-    /// Forgets all events that are done or dead and were sent before this moment. Returns how many.
+    /// Forgets all done or dead events that were sent before this moment. Returns how many.
     ///
-    /// No event can have its effect again for that. The inbox remembers when the newest was sent of
-    /// those that it forgot. A message that was sent no later, and of whose event there is no
-    /// record, may be a late duplicate of one of them, so it is [`TooOld`](Outcome::TooOld) and
-    /// never handled. The price: neither is one that comes for the first time and was sent that
-    /// long ago. So forget what is older than any message that may still come for the first time.
+    /// Forgetting does not let any event have its effect twice. The inbox remembers the newest time
+    /// of sending of the events that it forgot. A message that was sent no later and has no record
+    /// may be a late duplicate of one of them. So it is [`TooOld`](Outcome::TooOld) and never
+    /// handled. The price is that a new message sent that long ago is not handled either. So forget
+    /// only events that are older than any message that may still arrive for the first time.
     ///
-    /// Events that are claimed or wait are not forgotten. Those whose messages do not say when they
-    /// were sent are forgotten by [`prune_untimed`](Self::prune_untimed).
+    /// Claimed and waiting events are not forgotten. Events whose messages carry no time of sending
+    /// are forgotten by [`prune_untimed`](Self::prune_untimed).
     ///
     /// ```
     /// use doclock::{DataStore, inbox::{Inbox, Outcome}};
@@ -290,13 +298,15 @@ impl Inbox {
         self.in_pieces(|claims, piece, _| claims.prune(sent_before, piece))
     }
 
-    /// Forgets all events whose messages do not say when they were [sent](Message::sent_at) and
-    /// that have been done or dead for at least this long, by the store's clock. Returns how many.
+    /// Forgets events without a time of sending, settled for at least `settled_for`. Returns how
+    /// many.
     ///
-    /// A message of such an event that is delivered again is new: if the event was done, it has its
-    /// effect a second time. So the time has to be longer than the longest time after which a
-    /// message may be delivered again. A message that says when it was sent needs no such trust:
-    /// see [`prune`](Self::prune).
+    /// These are the events whose messages return `None` from [`sent_at`](Message::sent_at) and
+    /// that have been done or dead for at least this long, by the store's clock.
+    ///
+    /// A later delivery of such a message counts as new: an event that was done has its effect a
+    /// second time. So choose a time longer than the longest delay of a redelivery. A message with
+    /// a time of sending does not depend on that choice: see [`prune`](Self::prune).
     ///
     /// ```
     /// use doclock::{DataStore, StoreOptions, inbox::{Inbox, Outcome}, time::ManualClock};
@@ -318,11 +328,10 @@ impl Inbox {
         self.in_pieces(|claims, piece, now| claims.prune_untimed(settled_for, piece, now))
     }
 
-    /// Forgets a dead event, whether or not its message says when it was sent. Returns whether the
-    /// event was dead.
+    /// Forgets a dead event, with or without a time of sending. Returns whether the event was dead.
     ///
-    /// A dead event has had no effect, so no effect happens twice for that. A message of the event
-    /// that is delivered again is attempted as a new one.
+    /// A dead event has had no effect, so no effect happens twice. A later delivery of its message
+    /// is attempted as a new one.
     ///
     /// ```
     /// use doclock::{DataStore, inbox::{Failure, Inbox}};
@@ -340,16 +349,17 @@ impl Inbox {
         self.with_claims(|claims, _| claims.forget(id))
     }
 
-    /// Forgets all that the inbox knows, and gives its memory back: every record and dead letter,
-    /// the time of the newest event that was pruned, and the figures.
+    /// Removes the inbox with all its records, and frees its memory.
     ///
-    /// After that no event is known to be done: a message that is delivered again has its effect
-    /// again. So remove an inbox when its messages cannot come any more.
+    /// The records are those of all events and dead letters, the time of the newest pruned event,
+    /// and the metrics.
     ///
-    /// Handles of the inbox stay usable. The next message that one of them takes in makes the inbox
-    /// anew, as does [`Inbox::new`] with the same name. Stale claims end: a commit under one
-    /// returns [`CommitError::Superseded`]. Fencing tokens rise over a removal as they do without
-    /// one.
+    /// Afterwards no event is known to be done: a redelivered message has its effect again. So
+    /// remove an inbox only when its messages cannot arrive any more.
+    ///
+    /// Handles of the inbox stay usable. The next message makes the inbox anew, through an old
+    /// handle or through one from [`Inbox::new`] with the same name. Stale claims end: a commit
+    /// under one returns [`CommitError::Superseded`]. Fencing tokens keep rising across a removal.
     ///
     /// # Errors
     ///
@@ -368,8 +378,8 @@ impl Inbox {
         self.store.remove_inbox(&self.key)
     }
 
-    /// Forgets a piece at a time, so that readers do not wait for long. Returns how many events
-    /// were forgotten.
+    /// Forgets in pieces, so that readers do not wait for long. Returns how many events were
+    /// forgotten.
     fn in_pieces(
         &self,
         forget: impl Fn(&mut Claims, usize, MonotonicTime) -> (usize, bool),
@@ -385,7 +395,7 @@ impl Inbox {
         }
     }
 
-    /// Its figures, and how things stand.
+    /// Returns the metrics and the state of the inbox.
     pub fn stats(&self) -> InboxStats {
         self.with_claims(|claims, _| claims.stats())
     }
@@ -404,11 +414,11 @@ impl fmt::Debug for Inbox {
     }
 }
 
-/// One look at a message.
+/// One attempt to process a message.
 struct Attempt<'a> {
     inbox: &'a Inbox,
     owner: &'a OwnerId,
-    /// Whether nobody has looked at this delivery before.
+    /// Whether this is the first attempt of this delivery.
     first: bool,
     cancel: Option<&'a CancelToken>,
 }
@@ -430,7 +440,7 @@ impl Attempt<'_> {
         }
         match self.inbox.store.begin_with(self.owner.clone(), options) {
             Ok(transaction) => Ok(carry_out(claim, transaction, message, handler)),
-            // Neither is about the event.
+            // Neither concerns the event.
             Err(error @ (LockError::Reentrant { .. } | LockError::Cancelled(_))) => {
                 claim.withdraw();
                 Err(error)

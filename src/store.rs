@@ -1,4 +1,4 @@
-//! The store: one document, the line in front of it, and the news of what was committed.
+//! The store: one document, the lock on it, and the events of its commits.
 
 mod claims;
 mod commit;
@@ -46,17 +46,18 @@ use crate::lock::{
 use crate::sync::{Mutex, rank};
 use events::Events;
 
-/// A document store: transactions one at a time in the order in which they asked, readers at any
-/// time.
+/// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
 /// Clones are handles of the same store. A store ends when its last handle and transaction is gone.
-/// Its lock lives on with the guards and waiters that are left, so dropping handles strands nobody.
+/// Its lock lives on with the remaining guards and waiters, so dropping handles leaves no waiter
+/// blocked.
 ///
 /// # Blocking
 ///
-/// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock) and [`begin`](Self::begin) wait for
-/// their turn, at most for the timeout. Nothing else waits for a transaction: snapshots, statistics
-/// and releases are done in the time that it takes to copy what they return.
+/// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
+/// [`begin_on`](Self::begin_on) and their variants with options wait in the queue of the lock, at
+/// most for the timeout. No other method waits for a transaction: snapshots, statistics and
+/// releases take only the time to copy what they return.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -72,14 +73,14 @@ use events::Events;
 #[derive(Clone)]
 pub struct DataStore(Arc<Shared>);
 
-/// What each transaction writes, the count of references among it, lies apart from what is only
-/// read: a thread that asks would else take it away, again and again, from the thread that works.
+/// Each transaction writes `published` and `ids`, and the reference count. They are padded apart
+/// from the read-only fields: otherwise a requesting thread takes their cache line from the holder
+/// again and again.
 struct Shared {
     lock: FifoLock,
-    /// Only whoever holds `lock`, or a share of it and `publishing`, publishes; readers clone what
-    /// they want and are gone.
+    /// Published by the holder of `lock`, or of a share of it and `publishing`; readers only clone.
     published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
-    /// Held for a commit by whoever has not the whole lock.
+    /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     events: Events,
     ids: CachePadded<NodeIds>,
@@ -88,12 +89,13 @@ struct Shared {
 }
 
 impl DataStore {
-    /// An empty store: timeout five seconds, no bound on the queue, the system's clock.
+    /// Creates an empty store with a timeout of five seconds, an unbounded queue and the system's
+    /// clock.
     pub fn new() -> Self {
         Self::with_options(StoreOptions::new())
     }
 
-    /// An empty store with other settings.
+    /// Creates an empty store with the given options.
     pub fn with_options(options: StoreOptions) -> Self {
         let session = options.session.unwrap_or_else(random_session);
         Self(Arc::new(Shared {
@@ -107,25 +109,28 @@ impl DataStore {
         }))
     }
 
-    /// The document as last committed. O(1), and never waits for a transaction's work.
+    /// Returns the document as of the last commit.
+    ///
+    /// Takes O(1) and never waits for the work of a transaction.
     #[inline]
     pub fn snapshot(&self) -> Snapshot {
         self.0.published.lock().snapshot.clone()
     }
 
-    /// The number of commits so far.
+    /// Returns the number of commits so far.
     pub fn version(&self) -> u64 {
         self.0.published.lock().snapshot.version()
     }
 
-    /// What the document may look like, if the store was given a schema.
+    /// Returns the schema that every version of the document follows, if the store has one.
     pub fn schema(&self) -> Option<&Schema> {
         self.0.schema.as_deref()
     }
 
-    /// An id that no node of this store has or will have, for a node to be created with
-    /// [`NodeSpec::with_id`](crate::document::NodeSpec::with_id). `None` when the numbers are used
-    /// up, which takes 2⁶⁴ of them.
+    /// Generates an id that no node of this store has or will have.
+    ///
+    /// A node gets the id with [`NodeSpec::with_id`](crate::document::NodeSpec::with_id). Returns
+    /// `None` when all numbers are used up, which takes 2⁶⁴ calls.
     pub fn generate_id(&self) -> Option<NodeId> {
         self.0.ids.generate()
     }
@@ -144,7 +149,7 @@ impl DataStore {
         self.begin_with(owner, AcquireOptions::new())
     }
 
-    /// As [`begin`](Self::begin), with options for the wait.
+    /// Begins a transaction as [`begin`](Self::begin) does, with options for the wait.
     ///
     /// # Errors
     ///
@@ -173,19 +178,21 @@ impl DataStore {
         Transaction::new(self.next_transaction(), owner, held)
     }
 
-    /// The lock behind it, for whoever lends its grants to transactions.
+    /// The store's lock, for code that lends its grants to transactions.
     pub(crate) fn fifo(&self) -> &FifoLock {
         &self.0.lock
     }
 
-    /// Begins a transaction under a lock that is held by id. The lock stays held when it ends.
+    /// Begins a transaction under a lock that is held by id.
     ///
-    /// One transaction at a time can be open under a lock; while it is, the lock cannot be released
-    /// by id.
+    /// The lock stays held when the transaction ends.
+    ///
+    /// Only one transaction at a time can be open under a lock. While one is open, the lock cannot
+    /// be released by id.
     ///
     /// # Errors
     ///
-    /// [`JoinError`]: the id is not that of the holder, or a transaction is open already.
+    /// [`JoinError`]: the id is not the holder's, or a transaction is already open under the lock.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec};
@@ -217,21 +224,25 @@ impl DataStore {
 
     // --- Events ---
 
-    /// Subscribes to the commits from now on, keeping at most `capacity` of them that were not
-    /// received yet.
+    /// Subscribes to all future commits.
     ///
-    /// A subscriber that falls further behind misses commits and is told how many; it never holds
-    /// up a commit. A capacity of zero counts as one, one of more than 2²⁰ as that. The channel
-    /// takes its room at once, some 24 bytes for each commit that it may keep.
+    /// The channel keeps at most `capacity` commits that the subscriber has not received yet.
+    ///
+    /// A subscriber that falls further behind misses commits, and the next event carries their
+    /// number. A subscriber never delays a commit. A capacity of zero counts as one, and the
+    /// maximum is 2²⁰. The channel allocates its memory at once: about 24 bytes per commit of
+    /// its capacity.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         self.subscribe_to(capacity, Filter::All)
     }
 
-    /// As [`subscribe`](Self::subscribe), to the commits alone that the filter lets in. Others take
-    /// no room in the channel and are not counted as missed.
+    /// Subscribes to the future commits that pass the filter.
     ///
-    /// While somebody subscribes with a filter other than [`Filter::All`], each commit costs time
-    /// in proportion to the nodes that it touches and those above them.
+    /// Other commits take no room in the channel and do not count as missed. All else is as for
+    /// [`subscribe`](Self::subscribe).
+    ///
+    /// While a subscription has a filter other than [`Filter::All`], each commit costs time in
+    /// proportion to the nodes that it touches and their ancestors.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*, events::Filter};
@@ -267,11 +278,10 @@ impl DataStore {
 
     // --- The lock ---
 
-    /// Waits for the lock and returns the id under which it is held, to be given to
-    /// [`release_lock`](Self::release_lock).
+    /// Waits for the lock and returns its id, which [`release_lock`](Self::release_lock) takes.
     ///
-    /// For whoever must hold the lock across calls that share no scope. Where one scope is enough,
-    /// take [`lock`](Self::lock), which cannot forget to release.
+    /// Use it to hold the lock across calls that share no scope. Within one scope, prefer
+    /// [`lock`](Self::lock): its guard releases the lock on drop.
     ///
     /// # Errors
     ///
@@ -292,7 +302,7 @@ impl DataStore {
         self.0.lock.acquire_lock(owner)
     }
 
-    /// As [`acquire_lock`](Self::acquire_lock), with options for the wait.
+    /// Acquires the lock as [`acquire_lock`](Self::acquire_lock) does, with options for the wait.
     ///
     /// # Errors
     ///
@@ -306,13 +316,14 @@ impl DataStore {
         self.0.lock.acquire_lock_with(owner, options)
     }
 
-    /// Releases the grant that `id` names. The next waiter holds the lock when this returns. Never
-    /// blocks. Any thread may call it.
+    /// Releases the grant with this id.
+    ///
+    /// The next waiter holds the lock when this returns. Never blocks. Any thread may call it.
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`]: the grant is not held, was revoked, or a transaction is open under it. Nothing is
-    /// released.
+    /// [`ReleaseError`]: the grant is not held, was revoked, or has an open transaction. Nothing is
+    /// released then.
     #[inline]
     pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
         self.0.lock.release_lock(id)
@@ -320,14 +331,18 @@ impl DataStore {
 
     /// Waits for the lock and holds it until the returned guard is dropped.
     ///
-    /// Grants follow the order in which they were asked for, by whatever method. The wait ends with
-    /// the grant, with the timeout, or by a [`CancelToken`](crate::lock::CancelToken); if a grant
-    /// races one of the others, the grant counts.
+    /// Locks are granted in FIFO order, whichever method requested them. The wait ends with the
+    /// grant, with the timeout, or by a [`CancelToken`](crate::lock::CancelToken). If the grant
+    /// races one of the other two, the grant wins.
     ///
     /// # Errors
     ///
-    /// [`LockError`]: the wait timed out, would have been needed where none was allowed, or was cancelled; the
-    /// queue was full; or the calling thread holds the lock already and would wait for itself.
+    /// [`LockError`], in these cases:
+    ///
+    /// - The wait timed out or was cancelled.
+    /// - The request would have to wait, and its options allow no wait.
+    /// - The queue is full.
+    /// - The calling thread already holds the lock and would wait for itself.
     ///
     /// ```
     /// use doclock::{DataStore, lock::LockError};
@@ -343,7 +358,7 @@ impl DataStore {
         self.0.lock.lock(owner)
     }
 
-    /// As [`lock`](Self::lock), with options for the wait.
+    /// Acquires the lock as [`lock`](Self::lock) does, with options for the wait.
     ///
     /// # Errors
     ///
@@ -357,56 +372,63 @@ impl DataStore {
         self.0.lock.lock_with(owner, options)
     }
 
-    /// Takes the lock only if nobody holds it and nobody waits; never blocks.
+    /// Acquires the lock only if it is free and its queue is empty.
+    ///
+    /// Never blocks.
     ///
     /// # Errors
     ///
-    /// [`LockError::WouldBlock`] with who holds, or [`LockError::Reentrant`] if it is the calling
-    /// thread.
+    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if the calling thread
+    /// is the holder.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
         self.0.lock.try_lock(owner)
     }
 
-    /// Whether somebody holds the lock.
+    /// Returns whether the lock is held.
     pub fn is_locked(&self) -> bool {
         self.0.lock.is_locked()
     }
 
-    /// Who holds the lock.
+    /// Describes the current holder of the lock, if there is one.
     pub fn current_lock(&self) -> Option<LockInfo> {
         self.0.lock.current_lock()
     }
 
-    /// How many wait for the lock.
+    /// Returns the number of requests that wait for the lock.
     pub fn queue_length(&self) -> usize {
         self.0.lock.queue_length()
     }
 
-    /// Who waits for the lock, in order.
+    /// Lists the requests that wait for the lock, in order.
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         self.0.lock.queue_info()
     }
 
-    /// Who holds the lock and who waits for it, for a person to read when something hangs. Others
-    /// go on while it is taken, however long the line is.
+    /// Describes holder and queue of the lock in readable form, to find out why a program hangs.
+    ///
+    /// Other threads continue while it is taken, however long the queue is.
     pub fn lock_dump(&self) -> LockDump {
         self.0.lock.lock_dump()
     }
 
-    /// The lock's figures and state, all of one moment but for those who wait behind the first 32.
+    /// Returns the metrics and the state of the lock.
+    ///
+    /// All values are of one moment, except for the waiters behind the first 32.
     pub fn lock_stats(&self) -> LockStats {
         self.0.lock.lock_stats()
     }
 
-    /// Sets the lock's figures to zero. Holder and queue stay; a hold that began before counts
-    /// whole when it ends.
+    /// Resets the metrics of the lock to zero.
+    ///
+    /// Holder and queue stay. A hold that began before the reset counts in full when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.lock.reset_lock_stats();
     }
 
-    /// Sets how long requests made from now on wait: zero not at all, `None` without limit. Those
-    /// that wait already keep the limit that they came with.
+    /// Sets the timeout of future requests: zero allows no wait, `None` sets no limit.
+    ///
+    /// Requests that already wait keep their timeout.
     ///
     /// ```
     /// use doclock::DataStore;
@@ -420,31 +442,29 @@ impl DataStore {
         self.0.lock.set_lock_timeout(limit);
     }
 
-    /// The code that `owner` runs when the limit of its present wait has passed. `None` when it
-    /// does not wait.
+    /// The code that `owner` runs when its current wait times out; `None` if it does not wait.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expiry(&self, owner: impl Into<OwnerId>) -> Option<Box<dyn FnOnce()>> {
         self.0.lock.expiry(owner.into())
     }
 
-    /// Lets the timeout of `owner` pass, if it waits.
+    /// Times out the wait of `owner`, if it waits.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {
         self.0.lock.expire(owner);
     }
 
-    /// Lets the limit on holding pass for whoever holds: the very code that a waiter runs when that
-    /// comes.
+    /// Runs the code that a waiter runs when the holder exceeds the hold limit.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire_hold(&self) {
         self.0.lock.expire_hold();
     }
 
-    /// Has the lock believe that it is taken again and again, so that it measures none of the next
-    /// grants for which nobody waits.
+    /// Sets the lock's sampling as under frequent acquisition, so that the next uncontended grants
+    /// are not measured.
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn hurry(&self) {

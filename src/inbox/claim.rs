@@ -10,14 +10,14 @@ use crate::id::FencingToken;
 use crate::lock::LockError;
 use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transaction};
 
-/// The right to work on one event, until it is stale and somebody takes it over.
+/// The right to work on one event, until it is stale and another worker takes it over.
 ///
-/// For work that does not fit into a handler: that takes long, or is done elsewhere before its
-/// effect is committed. What is done elsewhere can carry the [token](Self::token), so that it can
-/// refuse one that is smaller than one it has seen.
+/// Use it for work that does not fit into a handler: work that takes long, or that runs elsewhere
+/// before its effect is committed. Such work can carry the [token](Self::token), so that its target
+/// can refuse a token that is smaller than the largest so far.
 ///
-/// A claim that is dropped is given up: the next delivery of the message may claim the event at
-/// once, and the attempt counts. One that is lost with its thread goes stale.
+/// Dropping a claim gives it up: the next delivery of the message may claim the event at once, and
+/// the attempt counts. A claim that is lost with its thread goes stale.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec, inbox::{Inbox, Outcome}};
@@ -55,17 +55,18 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// The event.
+    /// Returns the id of the event.
     pub fn event_id(&self) -> &str {
         &self.event
     }
 
-    /// The number of this claim, larger than those of all claims before it in this inbox.
+    /// Returns the fencing token of this claim, larger than those of all earlier claims of this
+    /// inbox.
     pub fn token(&self) -> FencingToken {
         self.token
     }
 
-    /// Which attempt this is, counted from one.
+    /// Returns the number of this attempt, counted from one.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -74,8 +75,9 @@ impl<'a> Claim<'a> {
     ///
     /// # Errors
     ///
-    /// [`CommitError::Superseded`]: somebody has taken the event over. Others as for [`Transaction::commit`]; then the claim is given
-    /// up, and the attempt counts. Neither the effect nor the mark is there.
+    /// [`CommitError::Superseded`]: another worker has taken the event over. Other errors are those
+    /// of [`Transaction::commit`]; then the claim is given up, and the attempt counts. In each case
+    /// neither the effect nor the mark is committed.
     pub fn commit(mut self, transaction: Transaction) -> Result<Committed, CommitError> {
         self.try_commit(transaction)
     }
@@ -127,7 +129,7 @@ impl<'a> Claim<'a> {
         }
     }
 
-    /// Ends the attempt as if it had not been made.
+    /// Ends the attempt without counting it.
     pub(super) fn withdraw(mut self) {
         self.ended = true;
         self.inbox
@@ -191,8 +193,8 @@ impl From<LockError> for Failed {
 }
 
 impl From<CommitError> for Failed {
-    /// A lock or a lease that was held for too long may not be the next time; a document that
-    /// breaks the rules will do so again.
+    /// A lock or lease that was held for too long may succeed next time; a violation of the schema
+    /// fails again.
     fn from(error: CommitError) -> Self {
         let passes = error.is_transient()
             || matches!(

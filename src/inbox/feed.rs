@@ -1,4 +1,4 @@
-//! Consuming a channel.
+//! Feeds: the channel of a worker with its options.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +14,9 @@ use crate::store::{DeadLetter, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::Deadline;
 
-/// Where a worker takes its messages from, and what is to be done with those that die. A receiver
-/// alone is a feed.
+/// The channel that a worker takes its messages from, with options for the worker.
+///
+/// A receiver alone is a feed without options.
 ///
 /// ```
 /// use doclock::{DataStore, inbox::{Feed, Inbox, Outcome}, lock::CancelToken};
@@ -31,7 +32,7 @@ use crate::time::Deadline;
 ///     .dead_letters(&bury)
 ///     .cancel_token(&token)
 ///     .on_outcome(|(id, _), outcome| {
-///         // Here a broker is told.
+///         // Here the outcome is acknowledged to a broker.
 ///         println!("{id}: {}", if outcome.is_settled() { "ack" } else { "kept" });
 ///     });
 /// Inbox::new(&DataStore::new(), "payments").run(feed, |_, _| Ok(()))?;
@@ -62,31 +63,34 @@ impl<'a, M> From<&'a Receiver<M>> for Feed<'a, M> {
 }
 
 impl<'a, M> Feed<'a, M> {
-    /// Who takes them, to be read in commits, claims and whatever tells of the store's lock. The
-    /// inbox's name unless set.
+    /// Sets the name of the worker in commits, claims and reports of the store's lock.
+    ///
+    /// The default is the name of the inbox.
     pub fn worker(mut self, name: impl Into<OwnerId>) -> Self {
         self.worker = Some(name.into());
         self
     }
 
-    /// Where messages go that die. Without this, or when nobody receives there any more, only their
-    /// records stay.
+    /// Sets the channel that receives the messages that die.
     ///
-    /// Take a channel without a bound: one that is full holds up the worker.
+    /// Without a channel, or when its receivers are gone, only the records of such messages stay.
+    ///
+    /// Use an unbounded channel: a full one blocks the worker.
     pub fn dead_letters(mut self, sender: &'a Sender<(M, DeadLetter)>) -> Self {
         self.dead_letters = Some(sender);
         self
     }
 
-    /// Ends the work when the token is cancelled. An attempt that has begun is finished first.
+    /// Stops the worker when the token is cancelled. A running attempt finishes first.
     pub fn cancel_token(mut self, token: &'a CancelToken) -> Self {
         self.cancel = Some(token);
         self
     }
 
-    /// Is told what becomes of each delivery, in the worker's thread: once for each attempt, and
-    /// once for each time that a message met the claim of somebody else. The last outcome of a
-    /// message is [settled](Outcome::is_settled).
+    /// Sets a callback that receives the outcome of each delivery, in the worker's thread.
+    ///
+    /// It runs once for each attempt, and once each time that a message meets the claim of another
+    /// worker. The last outcome of a message is [settled](Outcome::is_settled).
     pub fn on_outcome(mut self, tell: impl FnMut(&M, &Outcome) + 'a) -> Self {
         self.on_outcome = Some(Box::new(tell));
         self
@@ -104,15 +108,15 @@ impl<M> fmt::Debug for Feed<'_, M> {
     }
 }
 
-/// A worker that stopped before its channel came to an end.
+/// An error: a worker stopped before the end of its channel.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the worker stopped with {} of its messages unfinished: {cause}", .messages.len())]
 #[non_exhaustive]
 pub struct Interrupted<M> {
-    /// Messages that it had taken from the channel and that are not settled: those that wait, in
-    /// the order in which they are due. Whatever it had not taken is in the channel still.
+    /// The messages that the worker took from the channel and that are not settled, in the order in
+    /// which they are due. All other messages are still in the channel.
     pub messages: Vec<M>,
-    /// Why it stopped.
+    /// The reason why the worker stopped.
     #[source]
     pub cause: Interruption,
 }
@@ -131,11 +135,11 @@ impl<M> fmt::Debug for Interrupted<M> {
     }
 }
 
-/// Why a worker stopped before its channel came to an end.
+/// The reason why a worker stopped before the end of its channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Interruption {
-    /// Its token was cancelled.
+    /// The token of the worker was cancelled.
     #[error("it was cancelled")]
     Cancelled,
     /// The worker's thread held the store's lock and would have waited for itself.
@@ -148,27 +152,26 @@ codes! { Interruption {
     Self::Lock(error) => as error;
 }}
 
-/// A worker at work.
+/// A running worker.
 pub(super) struct Run<'a, M> {
     inbox: &'a Inbox,
     feed: Feed<'a, M>,
     worker: OwnerId,
     waiting: BTreeMap<Place, Taken<M>>,
-    /// How many have waited.
+    /// How many messages have waited.
     waited: u64,
     connected: bool,
     /// Whether the last message was one that had waited.
     was_due: bool,
 }
 
-/// By when it is due, and then in the order in which it came. Each deadline comes, so each message
-/// is looked at again.
+/// Ordered by deadline, then by arrival. Each deadline passes, so each message is checked again.
 type Place = (Deadline, u64);
 
 /// A message that was taken from the channel.
 struct Taken<M> {
     message: M,
-    /// How often it was looked at.
+    /// How often the message was checked.
     looks: u32,
 }
 
@@ -206,15 +209,15 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         Ok(())
     }
 
-    /// The message to look at now, new or due: the one place where a worker waits. `None` when the
-    /// channel has come to its end and nothing waits.
+    /// The next message, new or due: the only place where a worker waits. `None` when the channel
+    /// is disconnected and no message waits.
     fn next(&mut self) -> Result<Option<Taken<M>>, Interrupted<M>> {
         let nothing = never();
         loop {
             if self.is_cancelled() {
                 return Err(self.stopped(None, Interruption::Cancelled));
             }
-            // In turns, so that what is due again at once does not hold up what is new.
+            // Alternates, so that messages that are due again at once do not delay new ones.
             let new_first = std::mem::take(&mut self.was_due);
             if !new_first && let Some(due) = self.due() {
                 self.was_due = true;
@@ -258,8 +261,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
     }
 
     fn settle(&mut self, taken: Taken<M>, outcome: Outcome) {
-        // Who has the event may be done long before its claim is stale, or may be lost with its
-        // thread.
+        // The claimant may finish long before its claim is stale, or may be lost with its thread.
         let patience = |event| self.inbox.options.delay(event, taken.looks);
         let delay = match &outcome {
             Outcome::Retry { after, .. } => Some(*after),
@@ -271,18 +273,18 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
         };
         let place = delay.map(|delay| self.place(delay));
         if let Some(tell) = &mut self.feed.on_outcome {
-            assert_unlocked("an outcome is told");
+            assert_unlocked("an outcome callback is called");
             tell(&taken.message, &outcome);
         }
         if let Some(place) = place {
             self.waiting.insert(place, taken);
         } else if let (Outcome::Dead(letter), Some(sender)) = (outcome, self.feed.dead_letters) {
-            // If nobody receives there any more the record is all that stays.
+            // Without a receiver, only the record stays.
             let _ = sender.send((taken.message, letter));
         }
     }
 
-    /// Where something waits that is due after this time.
+    /// The place in the order of a message that is due after this time.
     fn place(&mut self, delay: Duration) -> Place {
         let deadline = self.inbox.store.clock().due(delay);
         self.waited += 1;

@@ -1,4 +1,4 @@
-//! What comes in, what a handler says of it, and what becomes of it.
+//! Messages, the results of handlers, and the outcomes of deliveries.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::codes::codes;
 use crate::store::DeadLetter;
 
-/// Something that is delivered at least once, and is to have its effect once.
+/// A message that is delivered at least once, and is to have its effect once.
 ///
 /// Pairs and triples are messages: `(id, payload)` and `(id, sent_at, payload)`.
 ///
@@ -36,16 +36,19 @@ use crate::store::DeadLetter;
 /// assert_eq!(("evt-1", 500).event_id(), "evt-1");
 /// ```
 pub trait Message {
-    /// The id of the event that it tells of: the same in each delivery, and that of no other event.
-    /// A message whose id is empty is poison: each delivery of it is a dead letter, which cannot be
+    /// Returns the id of the event that the message reports.
+    ///
+    /// The id is the same in each delivery, and different from the id of every other event. A
+    /// message with an empty id is poison: each of its deliveries is a dead letter, which cannot be
     /// [revived](super::Inbox::revive).
     fn event_id(&self) -> &str;
 
-    /// When it was sent the first time: the same in each delivery. From this an inbox that forgets
-    /// its records can tell what is too old to be new ([`Inbox::prune`](super::Inbox::prune)).
-    /// Without it the event is forgotten only by
+    /// Returns when the message was first sent; the same in each delivery.
+    ///
+    /// With this time, an inbox that forgets its records can recognize messages that are too old to
+    /// be new ([`Inbox::prune`](super::Inbox::prune)). Without it, only
     /// [`Inbox::prune_untimed`](super::Inbox::prune_untimed) and
-    /// [`Inbox::forget`](super::Inbox::forget).
+    /// [`Inbox::forget`](super::Inbox::forget) forget the event.
     fn sent_at(&self) -> Option<SystemTime> {
         None
     }
@@ -83,13 +86,14 @@ macro_rules! message_behind {
 
 message_behind!(&M, Box<M>, Arc<M>);
 
-/// What a handler says: `Ok(())` if the effect is in the transaction.
+/// The result of a handler: `Ok(())` if the effect is in the transaction.
 pub type Handled = Result<(), Failure>;
 
-/// Why a handler has no effect.
+/// The reason why a handler has no effect.
 ///
-/// With `?` any error becomes one that may pass, which is attempted again up to the limit and then
-/// a dead letter. That an error will not pass has to be said:
+/// The `?` operator turns any error into a transient failure. Such a failure is retried up to the
+/// limit and then becomes a dead letter. A failure that no retry can solve must be marked as
+/// poison:
 ///
 /// ```
 /// use doclock::inbox::{Failure, Handled};
@@ -119,12 +123,12 @@ codes! { Failure {
 }}
 
 impl Failure {
-    /// One that may pass.
+    /// Creates a transient failure, which a retry may solve.
     pub fn transient(reason: impl fmt::Display) -> Self {
         Self::Transient(reason.to_string())
     }
 
-    /// One that will not pass.
+    /// Creates a failure that no retry can solve.
     pub fn poison(reason: impl fmt::Display) -> Self {
         Self::Poison(reason.to_string())
     }
@@ -145,45 +149,47 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What became of one delivery of a message.
+/// The outcome of one delivery of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The effect and the mark were committed.
     Done {
-        /// The document's version after that.
+        /// The document's version after the commit.
         version: u64,
-        /// Whether the handler changed anything. The mark is there in any case.
+        /// Whether the handler changed anything. The mark is committed in any case.
         changed: bool,
     },
-    /// The event was done before.
+    /// The event was already done.
     Duplicate,
     /// The event is among the dead letters.
     Buried,
-    /// There is no record of the event, and it was sent no later than some event whose record was
+    /// There is no record of the event, and it was sent no later than an event whose record was
     /// forgotten. So it may have been done.
     TooOld,
-    /// Somebody else works on the event, or it waits for its next attempt.
+    /// Another worker has claimed the event, or the event waits for its next attempt.
     Taken {
-        /// When to look again: then the claim is stale, or the attempt due.
+        /// When to check again: then the claim is stale, or the attempt due.
         remaining: Duration,
     },
-    /// The attempt failed in passing. The next one is to be made after this time.
+    /// The attempt failed with a transient error. The next attempt is due after this time.
     Retry {
-        /// How long to wait.
+        /// The time to wait.
         after: Duration,
-        /// What went wrong.
+        /// The error of the attempt.
         error: String,
     },
-    /// The event went to the dead letters.
+    /// The event became a dead letter.
     Dead(DeadLetter),
-    /// The claim went stale during the attempt, and somebody else has the event now. The attempt
-    /// had no effect.
+    /// The claim went stale during the attempt, and another worker has taken the event over. The
+    /// attempt had no effect.
     Superseded,
 }
 
 impl Outcome {
-    /// Whether the delivery is over and can be acknowledged. If not, the message has to come again.
+    /// Returns whether the delivery is over and can be acknowledged.
+    ///
+    /// If not, the message must be delivered again.
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Done { .. } | Self::Duplicate | Self::Buried | Self::TooOld | Self::Dead(_) => {

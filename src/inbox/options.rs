@@ -1,8 +1,8 @@
-//! How an inbox treats claims and failures.
+//! Options for claims and failures of an inbox.
 
 use std::time::Duration;
 
-/// Settings of an [`Inbox`](super::Inbox).
+/// Options of an [`Inbox`](super::Inbox).
 ///
 /// ```
 /// use doclock::{DataStore, inbox::{Inbox, InboxOptions}};
@@ -27,7 +27,7 @@ pub struct InboxOptions {
     seed: Option<u64>,
 }
 
-/// Longer than anybody waits, and short enough that every clock can express it.
+/// Longer than any useful wait, and short enough for every clock.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 impl Default for InboxOptions {
@@ -44,53 +44,59 @@ impl Default for InboxOptions {
 }
 
 impl InboxOptions {
-    /// The settings of [`Inbox::new`](super::Inbox::new).
+    /// Creates the options that [`Inbox::new`](super::Inbox::new) uses.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// After how long a claim is stale, so that the next delivery takes it over. Thirty seconds
-    /// unless set, a year at most.
+    /// Sets how long a claim stays fresh; the next delivery takes over a stale claim. The default
+    /// is thirty seconds, the maximum a year.
     ///
-    /// It should be longer than a worker waits for the store's lock and its handler takes. If it is
-    /// not, nothing is done twice, because who was superseded cannot commit, but work is done in
-    /// vain.
+    /// The time should exceed a worker's wait for the store's lock plus the run time of its
+    /// handler. If it is too short, no effect happens twice, because a superseded worker cannot
+    /// commit. But its work is wasted.
     pub fn claim_time(mut self, time: Duration) -> Self {
         self.claim_time = time.min(YEAR);
         self
     }
 
-    /// How many attempts an event has, the first included. Zero counts as one. Five unless set.
+    /// Sets how many attempts an event has, the first included. Zero counts as one. The default is
+    /// five.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// How long after an attempt that failed the next one is due: `first` after the first, twice as
-    /// long after each further one, but never longer than `longest`. Ten milliseconds and one
-    /// second unless set, a year at most.
+    /// Sets the delay after a failed attempt until the next one is due.
+    ///
+    /// The delay is `first` after the first failure and doubles with each further one, up to
+    /// `longest`. The default is ten milliseconds and one second, the maximum a year.
     pub fn backoff(mut self, first: Duration, longest: Duration) -> Self {
         self.longest = longest.min(YEAR);
         self.first = first.min(self.longest);
         self
     }
 
-    /// Shortens each delay by up to a half, so that what failed together does not come again
-    /// together. By how much depends on the seed, the event's id and the number of the attempt
-    /// alone. No jitter unless set.
+    /// Shortens each delay by up to a half, so that events that failed together are not retried
+    /// together.
+    ///
+    /// The reduction depends only on the seed, the event's id and the number of the attempt. The
+    /// default is no jitter.
     pub fn jitter(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// How many messages a worker keeps that wait for something, before it takes no more from its
-    /// channel until one of these is due. Zero counts as one. 10,000 unless set.
+    /// Limits how many waiting messages a worker keeps.
+    ///
+    /// At the limit it takes no more from its channel until a waiting message is due. Zero counts
+    /// as one. The default is 10,000.
     pub fn waiting_bound(mut self, messages: usize) -> Self {
         self.waiting_bound = messages.max(1);
         self
     }
 
-    /// How long after this attempt, counted from one, the next one is due.
+    /// The delay after this attempt, counted from one, until the next one is due.
     pub(super) fn delay(&self, event: &str, attempt: u32) -> Duration {
         let doubled = 1_u32.checked_shl(attempt.saturating_sub(1));
         let whole = match doubled {
@@ -105,7 +111,7 @@ impl InboxOptions {
     }
 }
 
-/// A number from zero up to one that depends on nothing but this: FNV-1a, and SplitMix64's last
+/// A number from zero up to one that depends only on the arguments: FNV-1a, and SplitMix64's last
 /// step to spread it.
 fn share(seed: u64, event: &str, attempt: u32) -> f64 {
     let start = seed ^ 0xcbf2_9ce4_8422_2325 ^ u64::from(attempt) << 32;
@@ -114,7 +120,7 @@ fn share(seed: u64, event: &str, attempt: u32) -> f64 {
     });
     let mixed = (hashed ^ (hashed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    // The upper 53 bits are what a float holds exactly.
+    // A float holds the upper 53 bits exactly.
     ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
 }
 

@@ -6,7 +6,7 @@ use crate::time::ManualClock;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Claims went stale and retries were due by the processor's counter, which runs fast.
+/// Regression: claims and retries were timed by the processor's counter, which runs fast.
 #[test]
 fn claims_and_pauses_before_retries_end_by_monotonic_time_and_not_by_the_counter() {
     let clock = ManualClock::new();

@@ -1,5 +1,4 @@
-//! What an inbox knows of events: who works on them, which are done, which are dead. Time is an
-//! argument.
+//! The records of an inbox: claimed, done and dead events. The time is an argument.
 
 mod figures;
 mod forget;
@@ -27,21 +26,21 @@ use marks::Marks;
 
 /// The events of one inbox.
 ///
-/// An event is in one of two tables or in none. What is in progress, waits or is dead is few, and
-/// is open; what is done is many, and takes little room.
+/// Each event is in one of two tables or in none. Claimed, waiting and dead events are few; they
+/// are in `open`. Done events are many and take little memory each.
 #[derive(Default)]
 pub(crate) struct Claims {
     open: Table<Open>,
     done: Marks,
-    /// What is done or dead, in the orders in which it is forgotten.
+    /// The done and dead events, in the orders in which they are forgotten.
     settled: Settled,
-    /// When the newest was sent of all that were forgotten. Whatever was sent until then and is in
-    /// no table may have been done.
+    /// The newest time of sending of all forgotten events. A message sent no later whose event is
+    /// in no table may have been done.
     watermark: Option<SystemTime>,
     last_token: u64,
-    /// The messages that had no event id.
+    /// The messages without an event id.
     nameless: Nameless,
-    /// How many have been buried.
+    /// How many events have been buried.
     burials: u64,
     figures: Figures,
 }
@@ -50,22 +49,22 @@ type Table<R> = HashMap<SmolStr, R, Secret>;
 
 struct Open {
     sent_at: Option<SystemTime>,
-    /// How often it was claimed.
+    /// How often the event was claimed.
     attempts: u32,
     state: State,
 }
 
 enum State {
-    /// Somebody works on it, or did when last heard of.
+    /// A worker has claimed it. The claim may be stale.
     Claimed {
         owner: OwnerId,
         token: FencingToken,
-        /// While it is not stale.
+        /// While the claim is not stale.
         span: Span,
     },
-    /// It failed in passing.
+    /// The last attempt failed with a transient error.
     Waiting {
-        /// Until it is due.
+        /// Until the event is due.
         span: Span,
     },
     Dead(Box<Burial>),
@@ -83,7 +82,7 @@ struct Done {
     at: MonotonicTime,
 }
 
-/// From some moment on until another.
+/// A time from one moment to another.
 #[derive(Clone, Copy)]
 struct Span {
     since: MonotonicTime,
@@ -97,31 +96,31 @@ impl Span {
         Self { since, until }
     }
 
-    /// What is left of it, if anything is.
+    /// The rest of the span, unless it is over.
     fn left(&self, now: MonotonicTime) -> Option<Duration> {
         let left = self.until - now;
         (!left.is_zero()).then_some(left)
     }
 }
 
-/// A delivery that asks for its event.
+/// A delivery that requests its event.
 pub(crate) struct Delivery<'a> {
     pub(crate) id: &'a str,
     pub(crate) sent_at: Option<SystemTime>,
-    /// Whether it asks for the first time.
+    /// Whether this is its first request.
     pub(crate) first: bool,
 }
 
-/// Whoever asks for an event.
+/// The worker that requests an event.
 pub(crate) struct Claimant<'a> {
     pub(crate) owner: &'a OwnerId,
-    /// After this long its claim is stale.
+    /// How long its claim stays fresh.
     pub(crate) claim_time: Duration,
-    /// How many attempts an event has.
+    /// The limit of attempts per event.
     pub(crate) attempts: u32,
 }
 
-/// What becomes of a delivery that asks for its event.
+/// The answer to a delivery that requests its event.
 pub(crate) enum Verdict {
     Claimed { token: FencingToken, attempt: u32 },
     Duplicate,
@@ -131,24 +130,24 @@ pub(crate) enum Verdict {
     Dead(DeadLetter),
 }
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 pub(crate) struct Failed {
     pub(crate) kind: FailedKind,
-    /// What to count it under.
+    /// The reason under which it is counted.
     pub(crate) reason: SmolStr,
-    /// All that is known of it.
+    /// The full text of the error.
     pub(crate) error: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailedKind {
     Transient,
-    /// As `Transient`, by a panic.
+    /// A transient failure by a panic.
     Panic,
     Poison,
 }
 
-/// What becomes of an event whose attempt failed.
+/// The state of an event after a failed attempt.
 pub(crate) enum Aftermath {
     Again,
     Dead(DeadLetter),
@@ -156,7 +155,7 @@ pub(crate) enum Aftermath {
 }
 
 impl Claims {
-    /// Those of a new inbox whose tokens are larger than this.
+    /// The claims of a new inbox, whose tokens are larger than this.
     fn after(last_token: u64) -> Self {
         Self {
             last_token,
@@ -164,7 +163,7 @@ impl Claims {
         }
     }
 
-    /// How many claims are not stale, and how long until the last of them is.
+    /// The number of claims that are not stale, and the time until the last of them is.
     fn held(&self, now: MonotonicTime) -> Option<(usize, Duration)> {
         let left = self.open.values().filter_map(|open| match &open.state {
             State::Claimed { span, .. } => span.left(now),
@@ -176,10 +175,10 @@ impl Claims {
         })
     }
 
-    /// Asks for an event.
+    /// Requests an event.
     ///
-    /// Who claims it has a token that is larger than all before it. An event that has had all its
-    /// attempts, of which the last did not say how it ended, is buried.
+    /// A new claim has a larger token than all before it. An event is buried if it has used up its
+    /// attempts and the last did not report its end.
     pub(crate) fn claim(
         &mut self,
         delivery: &Delivery<'_>,
@@ -225,8 +224,7 @@ impl Claims {
         by: &Claimant<'_>,
         now: MonotonicTime,
     ) -> Verdict {
-        // Without a time a message is older than nothing: `None` is the smallest, and has its own
-        // case.
+        // `None` is the smallest time, and has its own case.
         if delivery.sent_at.is_some() && delivery.sent_at <= self.watermark {
             self.figures.too_old += 1;
             return Verdict::TooOld;
@@ -242,7 +240,7 @@ impl Claims {
         Verdict::Claimed { token, attempt: 1 }
     }
 
-    /// Who has the event claimed, and since when.
+    /// The token of the claim on the event, and its start.
     fn claimed(&self, id: &str) -> Option<(FencingToken, MonotonicTime)> {
         match &self.open.get(id)?.state {
             State::Claimed { token, span, .. } => Some((*token, span.since)),
@@ -250,12 +248,12 @@ impl Claims {
         }
     }
 
-    /// Whether this is the claim on the event. A stale one is, until it is taken over.
+    /// Whether this is the current claim on the event, even a stale one.
     pub(super) fn holds(&self, id: &str, token: FencingToken) -> bool {
         matches!(self.claimed(id), Some((held, _)) if held == token)
     }
 
-    /// Marks an event as done, by whoever [holds](Self::holds) it.
+    /// Marks an event as done. Its claim [holds](Self::holds).
     pub(super) fn finish(&mut self, id: &str, now: MonotonicTime) {
         let since = self.claimed(id).map_or(now, |(_, since)| since);
         let Some((id, open)) = self.open.remove_entry(id) else {
@@ -270,8 +268,8 @@ impl Claims {
         self.done.insert(id, done);
     }
 
-    /// Ends an attempt that failed: the event is due again after `delay`, or dead if it has had
-    /// `limit` attempts or is poison.
+    /// Ends a failed attempt. The event is due again after `delay`; it is dead after `limit`
+    /// attempts or if it is poison.
     pub(crate) fn fail(
         &mut self,
         id: &str,
@@ -303,13 +301,13 @@ impl Claims {
         }
     }
 
-    /// Counts an attempt that came to its end too late.
+    /// Counts an attempt that ended after its claim was taken over.
     pub(crate) fn superseded(&mut self) -> Aftermath {
         self.figures.superseded += 1;
         Aftermath::Superseded
     }
 
-    /// Ends an attempt as if it had not been made.
+    /// Ends an attempt without counting it.
     pub(crate) fn withdraw(&mut self, id: &str, token: FencingToken, now: MonotonicTime) {
         if !self.holds(id, token) {
             return;
@@ -322,12 +320,12 @@ impl Claims {
         if open.attempts == 0 && !is_old {
             self.open.remove(id);
         } else {
-            // Without a record it could be taken for an old one that is done.
+            // Without a record, the event could count as an old one that is done.
             open.state = State::due(now);
         }
     }
 
-    /// Ends an attempt of which nobody says how it ended. The next delivery may claim the event.
+    /// Ends an attempt that did not report its end. The next delivery may claim the event.
     pub(crate) fn give_up(&mut self, id: &str, token: FencingToken, now: MonotonicTime) {
         if self.holds(id, token)
             && let Some(open) = self.open.get_mut(id)
@@ -370,7 +368,7 @@ impl Claims {
         Some(letter)
     }
 
-    /// Buries a message that cannot be told from others.
+    /// Buries a message without an event id.
     pub(crate) fn nameless(
         &mut self,
         sent_at: Option<SystemTime>,
@@ -404,7 +402,7 @@ impl Claims {
             return false;
         };
         self.settled.exhumed(open.sent_at, burial.number);
-        // It stays in the table: without a record it could be taken for an old one that is done.
+        // It stays in the table: without a record it could count as an old one that is done.
         open.attempts = 0;
         open.state = State::due(now);
         true
@@ -422,7 +420,7 @@ impl Claimant<'_> {
 }
 
 impl Open {
-    /// Why and when it died, if it is dead.
+    /// Its burial, if the event is dead.
     fn burial(&self) -> Option<&Burial> {
         match &self.state {
             State::Dead(burial) => Some(burial),
@@ -432,7 +430,7 @@ impl Open {
 }
 
 impl State {
-    /// Due at once.
+    /// Waiting, and due at once.
     fn due(now: MonotonicTime) -> Self {
         Self::Waiting {
             span: Span::new(now, Duration::ZERO),

@@ -1,4 +1,4 @@
-//! What a commit did, as data.
+//! The result of a commit, as data.
 
 use std::fmt;
 
@@ -13,53 +13,54 @@ use crate::document::schema::SchemaViolation;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{LockError, LockInfo};
 
-/// One commit in full: enough to repeat it on a copy of the document, or to write it to a log.
+/// Describes one commit in full, enough to repeat it on a copy of the document or to log it.
 ///
 /// Serializes in camelCase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Commit {
-    /// The version that it made.
+    /// The version that the commit made.
     pub version: u64,
     /// The transaction.
     pub transaction_id: TransactionId,
-    /// Who held the lock.
+    /// The owner of the lock.
     pub owner: OwnerId,
-    /// The number of the grant; of two commits the later has no smaller one, unless both were on
-    /// nodes: then that is so for those that wrote to one node.
+    /// The fencing token of the grant. Of two commits, the later has no smaller token. If both were
+    /// on nodes, this holds only if both wrote to one node.
     pub fencing_token: FencingToken,
-    /// The key under which a repetition of the transaction returns the first result, if it brought
-    /// one. From this a copy or a log can tell what was done already.
+    /// The idempotency key, if the transaction had one. A repetition with the key returns the first
+    /// result. From the key, a copy or a log can recognize a transaction that was already
+    /// committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<SmolStr>,
-    /// The operations, if the transaction was a list of operations.
+    /// The operations, if the transaction ran an operation batch.
     pub operations: Vec<ExecutedOperation>,
-    /// The primitive changes, in order. Applied to the version before, they give this one.
+    /// The primitive changes, in order. Applied to the version before, they produce this version.
     pub changes: Vec<Change>,
 }
 
-/// An operation that was carried out.
+/// Describes an operation that was executed.
 ///
 /// Serializes in camelCase: `{"type": "insertText", "nodeId": "1:4", "created": []}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExecutedOperation {
-    /// Its name in the DSL's JSON form.
+    /// The name of the operation in the JSON form of the DSL.
     #[serde(rename = "type")]
     pub name: SmolStr,
-    /// The node that it was aimed at.
+    /// The target node of the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_id: Option<NodeId>,
-    /// The nodes that it created and left behind: those that it inserted, in document order, then
-    /// the right halves of those that it cut, the outermost first.
+    /// The nodes that the operation created and that still existed at its end. First come the
+    /// inserted nodes in document order, then the right halves of split nodes, the outermost first.
     #[serde(default)]
     pub created: Vec<NodeId>,
 }
 
 impl ExecutedOperation {
-    /// One that is about no node and creates none.
+    /// An operation without a target node that creates none.
     pub(crate) fn named(name: SmolStr) -> Self {
         Self {
             name,
@@ -69,79 +70,79 @@ impl ExecutedOperation {
     }
 }
 
-/// What became of a committed transaction.
+/// Describes the result of a committed transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Committed {
     /// The transaction.
     pub transaction_id: TransactionId,
-    /// The document's version after it; that before it, if it changed nothing.
+    /// The document's version after the transaction. It is the version before, if nothing changed.
     pub version: u64,
-    /// Whether it changed anything, and so made that version.
+    /// Whether the transaction changed anything and so made that version.
     pub changed: bool,
-    /// The changes, in order. None for a transaction that changed nothing: then there was no event
-    /// either.
+    /// The changes, in order. Empty for a transaction that changed nothing; such a transaction
+    /// sends no event.
     pub changes: Vec<Change>,
-    /// The operations, if the transaction was a list of operations.
+    /// The operations, if the transaction ran an operation batch.
     pub operations: Vec<ExecutedOperation>,
 }
 
-/// Why a transaction could not be committed. It was rolled back.
+/// An error of a commit. The transaction was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
-    /// It held the lock for longer than
-    /// [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit) while others waited, and the
-    /// lock went to the next of them.
+    /// The transaction held the lock for longer than
+    /// [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit) while other requests waited.
+    /// The lock was granted to the next waiter.
     #[error("Lock {id} of owner {owner} was revoked: it was held for too long{}", NowHeld(.holder), owner = Brief(.owner))]
     Revoked {
-        /// The grant that the transaction had.
+        /// The id of the transaction's grant.
         id: LockId,
-        /// Who ran it.
+        /// The owner of the transaction.
         owner: OwnerId,
-        /// Who holds the lock now.
+        /// The current holder of the lock.
         holder: Option<Box<LockInfo>>,
     },
     /// The grant of the transaction has ended, so another transaction may have been published since
     /// it began.
     #[error("Lock {id} of owner {owner} is not held any more{}", NowHeld(.holder), owner = Brief(.owner))]
     GrantEnded {
-        /// The grant that the transaction had.
+        /// The id of the transaction's grant.
         id: LockId,
-        /// Who ran it.
+        /// The owner of the transaction.
         owner: OwnerId,
-        /// Who holds the lock now.
+        /// The current holder of the lock.
         holder: Option<Box<LockInfo>>,
     },
     /// The transaction was committed by code that it was lent to: an operation,
-    /// [`attempt`](crate::Transaction::attempt), the handler of an inbox.
+    /// [`attempt`](crate::Transaction::attempt), or the handler of an inbox.
     #[error(transparent)]
     TakenOut(#[from] TakenOut),
-    /// The document would not be as the schema of its store says.
+    /// The document would violate the schema of its store.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
-    /// The transaction was on nodes and could not lock one that it needed.
+    /// The transaction was on nodes and could not lock a node that it needed.
     #[error("a node that the transaction needed was not locked: {0}")]
     NotLocked(Box<LockError>),
-    /// The transaction was on nodes, and others have changed something meanwhile that it had read
-    /// without a lock. Safe to try again.
+    /// The transaction was on nodes, and another commit changed something that it had read without
+    /// a lock. Safe to retry.
     #[error("{} read and changed by others until version {version}; safe to try again", Conflicting(.node))]
     Conflict {
-        /// A node that was read and is not as it was; `None` if the root or the document as a whole
-        /// was read.
+        /// A node that changed after it was read. `None` if the root or the whole document was
+        /// read.
         node: Option<NodeId>,
-        /// The version in which it is different.
+        /// The version in which it had changed.
         version: u64,
     },
-    /// A transaction with the same idempotency key was committed meanwhile.
+    /// Another transaction with the same idempotency key was committed meanwhile.
     #[error("a transaction with the key {key:?} was committed meanwhile", key = Brief(.key))]
     Repeated {
         /// The key.
         key: SmolStr,
     },
-    /// The transaction [required](crate::Transaction::require) a lease that has ended. To be tried
-    /// again under another lease.
+    /// The transaction [required](crate::Transaction::require) a lease that has ended. Retry it
+    /// under another lease.
     #[error("not committed: {0}")]
     LeaseLost(Box<LeaseLost>),
     /// The transaction was the effect of an event, and the claim on that event was taken over, or
@@ -150,11 +151,11 @@ pub enum CommitError {
     Superseded {
         /// The event.
         event: SmolStr,
-        /// The number of the claim that no longer holds.
+        /// The token of the claim that no longer holds.
         token: FencingToken,
     },
-    /// The transaction was to be the effect of an event, and the inbox that the event was claimed
-    /// from is part of another store.
+    /// The transaction was to be the effect of an event, and the inbox of the event's claim is part
+    /// of another store.
     #[error("the claim on event {event:?} is of another store than the transaction", event = Brief(.event))]
     OtherStore {
         /// The event.

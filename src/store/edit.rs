@@ -1,4 +1,4 @@
-//! What a transaction can do to the document: the primitives, with what they replace filled in.
+//! The edits of a transaction: the primitives, with the replaced values filled in.
 
 use std::ops::Range;
 
@@ -12,24 +12,25 @@ use crate::id::NodeId;
 
 /// # Edits
 ///
-/// Each does the whole of what it says, or returns an error and does nothing.
+/// Each method does everything that it describes, or returns an error and does nothing.
 impl Transaction {
-    /// Creates a node, with all below it, attached nowhere. Returns its id.
+    /// Creates a node with its subtree, attached nowhere, and returns its id.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: an id is taken or empty, a mark reaches out of its text.
+    /// [`EditError`]: an id is taken or empty, or a mark reaches out of its text.
     pub fn create(&mut self, spec: NodeSpec) -> Result<NodeId, EditError> {
         self.insert_at(spec, None)
     }
 
-    /// Creates a node, with all below it, as a child of `parent` at `index` (at the end for
-    /// `None`). Returns its id.
+    /// Creates a node with its subtree as a child of `parent` at `index`, and returns its id.
+    ///
+    /// `None` as the index appends it.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the parent does not exist or was deleted, there is no such index, an id is taken or empty, a
-    /// mark reaches out of its text.
+    /// [`EditError`]: the parent does not exist or was deleted, there is no such index, an id is
+    /// taken or empty, or a mark reaches out of its text.
     pub fn insert(
         &mut self,
         spec: NodeSpec,
@@ -54,23 +55,24 @@ impl Transaction {
         Ok(top)
     }
 
-    /// Deletes a node with all below it.
+    /// Deletes a node with its subtree.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: it does not exist, or is the root.
+    /// [`EditError`]: the node does not exist, or is the root.
     pub fn delete(&mut self, id: &NodeId) -> Result<(), EditError> {
         self.claim(|needs| needs.detached(id))?;
         self.apply_planned(plan::remove_subtree(&self.overlay, id)?)
     }
 
-    /// Attaches a node, with all below it, under `parent` at `index` (at the end for `None`),
-    /// wherever it was before. The index is that which it has afterwards.
+    /// Moves a node with its subtree under `parent` at `index`, from any place or none.
+    ///
+    /// The index is the one after the move. `None` appends the node.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: one of them does not exist or was deleted, there is no such index, `parent` is the node or
-    /// below it, the node is the root.
+    /// [`EditError`]: a node does not exist or was deleted, there is no such index, `parent` is the
+    /// node itself or a descendant of it, or the node is the root.
     pub fn move_node(
         &mut self,
         id: &NodeId,
@@ -82,12 +84,13 @@ impl Transaction {
         self.apply_planned(plan::move_node(&self.overlay, id, to)?)
     }
 
-    /// Detaches a child from its parent. It stays in the store, attached nowhere, until it is
-    /// attached again or deleted.
+    /// Detaches a child from its parent.
+    ///
+    /// The child stays in the store, attached nowhere, until it is attached again or deleted.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: one of them does not exist, or `child` is not a child of `parent`.
+    /// [`EditError`]: a node does not exist, or `child` is not a child of `parent`.
     pub fn remove_child(&mut self, parent: &NodeId, child: &NodeId) -> Result<(), EditError> {
         self.claim(|needs| needs.detached(child).node(parent))?;
         plan::find(&self.overlay, parent)?;
@@ -100,7 +103,7 @@ impl Transaction {
         self.apply_planned(plan::move_node(&self.overlay, child, None)?)
     }
 
-    /// Replaces the whole text of a node. Its marks go with the old text.
+    /// Replaces the whole text of a node. Its marks are removed with the old text.
     ///
     /// # Errors
     ///
@@ -109,11 +112,11 @@ impl Transaction {
         self.splice(id, None, text)
     }
 
-    /// Inserts characters before the one at `offset`. Marks around the place grow.
+    /// Inserts characters before the one at `offset`. Marks around that offset grow.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the node does not exist, the offset is greater than the length.
+    /// [`EditError`]: the node does not exist, or the offset is greater than the length.
     pub fn insert_text(
         &mut self,
         id: &NodeId,
@@ -127,17 +130,19 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the node does not exist, the range is not within its text.
+    /// [`EditError`]: the node does not exist, or the range is not within its text.
     pub fn delete_text(&mut self, id: &NodeId, range: Range<usize>) -> Result<(), EditError> {
         self.splice(id, Some(range), SmolStr::default())
     }
 
-    /// Replaces the characters of a half-open range. Marks around it stay, those inside it go,
-    /// those across an edge keep the part outside.
+    /// Replaces the characters of a half-open range.
+    ///
+    /// Marks around the range stay, marks inside it are removed, and marks across an edge keep the
+    /// part outside.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the node does not exist, the range is not within its text.
+    /// [`EditError`]: the node does not exist, or the range is not within its text.
     pub fn replace_text(
         &mut self,
         id: &NodeId,
@@ -157,12 +162,13 @@ impl Transaction {
         self.apply_planned(plan::splice_text(&self.overlay, id, range, text.into())?)
     }
 
-    /// Replaces the marks of a node. They are brought into normal form; a mark without a range
-    /// covers the text.
+    /// Replaces the marks of a node.
+    ///
+    /// The marks are normalized. A mark without a range covers the whole text.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the node does not exist, a mark reaches out of its text.
+    /// [`EditError`]: the node does not exist, or a mark reaches out of its text.
     pub fn set_marks(
         &mut self,
         id: &NodeId,
@@ -177,7 +183,7 @@ impl Transaction {
         self.apply_planned(plan::set_marks(&self.overlay, id, marks)?)
     }
 
-    /// Sets attributes of a node and leaves the others; `null` removes one.
+    /// Sets attributes of a node and keeps the others; `null` removes an attribute.
     ///
     /// # Errors
     ///
@@ -194,7 +200,7 @@ impl Transaction {
         self.apply_planned(plan::patch_attrs(&self.overlay, id, values)?)
     }
 
-    /// Changes the type of a node. Nothing else does.
+    /// Changes the type of a node. No other edit changes the type of a node.
     ///
     /// # Errors
     ///
@@ -204,13 +210,15 @@ impl Transaction {
         self.apply_planned(plan::set_type(&self.overlay, id, kind.into())?)
     }
 
-    /// Cuts a node in two. What lies behind the cut goes to a new node, its next sibling, with the
-    /// same attributes and, unless another is given, of the same type. Returns the id of the new
-    /// node.
+    /// Splits a node in two and returns the id of the new node.
+    ///
+    /// The part behind the split moves to the new node, which is the next sibling. The new node
+    /// gets the same attributes and, unless another is given, the same type.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the node does not exist or has no parent, the cut is not within its text or its children.
+    /// [`EditError`]: the node does not exist or has no parent, or the split point is not within
+    /// its text or its children.
     pub fn split_node(
         &mut self,
         id: &NodeId,
@@ -224,31 +232,36 @@ impl Transaction {
         Ok(right)
     }
 
-    /// Joins a node and its next sibling: text, marks and children of `right` come behind those of
-    /// the node, whose type and attributes stay.
+    /// Joins a node and its next sibling.
+    ///
+    /// Text, marks and children of `right` are appended to those of the node. The node keeps its
+    /// type and attributes.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: one of them does not exist, or `right` is not the next sibling.
+    /// [`EditError`]: a node does not exist, or `right` is not the next sibling.
     pub fn join_nodes(&mut self, id: &NodeId, right: &NodeId) -> Result<(), EditError> {
         self.claim(|needs| needs.divided(id).divided(right).list_of(id))?;
         self.apply_planned(plan::join_nodes(&self.overlay, id, right)?)
     }
 
-    /// Selects something for whoever runs the transaction, or nothing. No part of the document:
-    /// alone it makes no version.
+    /// Sets or clears the selection of the editor that runs the transaction.
+    ///
+    /// The selection is not part of the document, so a change of the selection alone makes no
+    /// version.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: a node does not exist, an offset is greater than the length of its text.
+    /// [`EditError`]: a node does not exist, or an offset is greater than the length of its text.
     pub fn select(&mut self, selection: impl Into<Option<Selection>>) -> Result<(), EditError> {
         let (before, after) = (self.overlay.selection().cloned(), selection.into());
         let change = Change::SetSelection { before, after };
         self.apply_planned((!change.changes_nothing()).then_some(change))
     }
 
-    /// Makes a node the root of the document, or none. Like everything, it is seen outside after
-    /// the commit.
+    /// Makes a node the root of the document, or clears the root.
+    ///
+    /// Like every edit, it is visible outside only after the commit.
     ///
     /// # Errors
     ///
@@ -259,17 +272,19 @@ impl Transaction {
         self.apply_planned(plan::set_root(&self.overlay, id)?)
     }
 
-    /// Makes a primitive change, one that another commit's event carried for example.
+    /// Applies a primitive change, for example one from the event of another commit.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the document is not as the change expects it, or would not be sound after it.
+    /// [`EditError`]: the document is not in the state that the change expects, or would become
+    /// invalid.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
         self.claim(|needs| needs.change(&change))?;
         self.make(change)
     }
 
-    /// Makes the inverse of a change after which others did `since`, and advances that over it.
+    /// Applies the inverse of a change that other edits followed (`since`), and rebases `since`
+    /// over it.
     pub(crate) fn rewind(&mut self, change: &Change, since: &mut Since) -> Result<(), Conflict> {
         self.overlay.rewind(change, since, &self.held.store.0.ids)
     }
@@ -278,14 +293,14 @@ impl Transaction {
         let Some(change) = change else {
             return Ok(());
         };
-        // What a later edit may still make good waits for the commit; this cannot be made good.
+        // A later edit can still repair other violations before the commit, but not this one.
         if let Some(schema) = self.store().schema() {
             schema.check_names(&change)?;
         }
         self.make(change)
     }
 
-    /// Makes a change for which all is locked that it needs.
+    /// Applies a change whose nodes are already locked.
     fn make(&mut self, change: Change) -> Result<(), EditError> {
         self.admit(&change)?;
         self.overlay.apply(change, &self.held.store.0.ids)

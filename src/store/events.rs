@@ -1,9 +1,9 @@
 //! Commits as data, and three ways to observe them.
 //!
-//! **Use it** to keep something up to date with the document: a view, an index, a copy. A
-//! [`Subscription`] is a bounded channel of [`CommitEvent`]s, which a [`Filter`] narrows to some
-//! nodes. It never holds up a commit: a subscriber that falls behind is told how many commits it
-//! missed. **Do not use it** to refuse a commit: a before-hook
+//! **Use it** to keep something up to date with the document: a view, an index or a copy. A
+//! [`Subscription`] is a bounded channel of [`CommitEvent`]s, which a [`Filter`] limits to some
+//! nodes. It never delays a commit: a subscriber that falls behind receives the number of commits
+//! that it missed. **Do not use it** to refuse a commit: a before-hook
 //! ([`Hooks`](crate::transaction::Hooks)) does that.
 //!
 //! ```
@@ -67,11 +67,12 @@ pub struct CommitEvent {
     pub commit: Arc<Commit>,
 }
 
-/// Receives the commits of a store, or those that a [`Filter`] lets in, in order, until it is
-/// dropped.
+/// Receives the commits of a store, in order, until it is dropped.
 ///
-/// Events are put into the channel after their version was published, in the order of the versions.
-/// A subscriber may begin transactions of its own.
+/// With a [`Filter`] it receives only the commits that pass the filter.
+///
+/// An event enters the channel after its version is published, in the order of the versions. A
+/// subscriber may begin its own transactions.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec};
@@ -96,15 +97,17 @@ pub struct Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         if let Some(subscribers) = self.subscribers.upgrade() {
-            // Dropped after the mutex is free: the channel may have a million events.
+            // Dropped after the mutex is released: the channel may hold a million events.
             let _subscriber = subscribers.remove(&self.unreported);
         }
     }
 }
 
 impl Subscription {
-    /// The channel, to receive from or to `select!` on. It ends when the store is dropped. A clone
-    /// of it ends when this subscription is dropped, after the events that the channel still has.
+    /// Returns the channel, to receive from it or to `select!` on it.
+    ///
+    /// The channel disconnects when the store is dropped. A clone of the receiver disconnects when
+    /// this subscription is dropped, after the remaining events.
     pub fn receiver(&self) -> &Receiver<CommitEvent> {
         &self.receiver
     }
@@ -138,14 +141,17 @@ impl Subscription {
         self.receiver.try_recv()
     }
 
-    /// Iterates over the events. Blocks until the next event, and ends when the store was dropped
-    /// and no event is left.
+    /// Iterates over the events.
+    ///
+    /// The iterator blocks until the next event. It ends when the store is dropped and no event is
+    /// left.
     pub fn iter(&self) -> EventIter<'_> {
         EventIter(self.receiver.iter())
     }
 
-    /// How many commits were missed since the last event in the channel. The next event will carry
-    /// the number.
+    /// Returns the number of commits missed since the last event in the channel.
+    ///
+    /// The next event carries this number.
     pub fn missed(&self) -> u64 {
         self.unreported.load(Ordering::Acquire)
     }
@@ -176,21 +182,21 @@ impl Iterator for EventIter<'_> {
 struct Subscriber {
     filter: Filter,
     sender: Sender<CommitEvent>,
-    /// Missed and not yet told with an event.
+    /// Missed and not yet reported with an event.
     unreported: Arc<AtomicU64>,
 }
 
 impl Subscriber {
     /// Sends the commit, or counts it as missed.
     fn tell(&self, commit: &Arc<Commit>) {
-        // The channel has one sender, so room that it has stays until the event is in.
+        // The channel has one sender, so free room stays until the event is in.
         if self.sender.is_full() {
             self.unreported.fetch_add(1, Ordering::AcqRel);
             return;
         }
         let event = CommitEvent {
-            // Taken before the event can be received: what is missed is told here or there, never
-            // in both places.
+            // Taken before the event can be received, so a missed commit is reported here or there,
+            // never twice.
             missed: self.unreported.swap(0, Ordering::AcqRel),
             commit: Arc::clone(commit),
         };
@@ -202,17 +208,16 @@ impl Subscriber {
     }
 }
 
-/// The channel takes room for all that it may keep when it is made; more than this is a mistake.
+/// The channel allocates its full capacity at once; a larger request is a mistake.
 const LARGEST: usize = 1 << 20;
 
-/// Somebody within the crate who has to keep up with the document: told of every commit but their
-/// own, right after it was published and before the store's lock is released. Must not wait for
-/// that lock.
+/// A part of the crate that follows the document. It is called for every commit but its own, after
+/// the commit is published and before the store's lock is released. It must not wait for that lock.
 pub(crate) trait Observer: Send + Sync {
     fn committed(&self, commit: &Witnessed<'_>);
 }
 
-/// A commit, as observers see it.
+/// A commit, as observers receive it.
 #[derive(Debug)]
 pub(crate) struct Witnessed<'a> {
     pub(crate) owner: &'a OwnerId,
@@ -222,7 +227,7 @@ pub(crate) struct Witnessed<'a> {
     pub(crate) undone: &'a [u64],
 }
 
-/// Which observer.
+/// The id of an observer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ObserverId(u64);
 
@@ -235,7 +240,7 @@ struct Observers {
 #[derive(Debug, Default)]
 struct Subscribers {
     all: Mutex<{ rank::SUBSCRIBERS }, Vec<Subscriber>>,
-    /// How many there are, so that a commit without subscribers does not lock the mutex.
+    /// The number of subscribers, so that a commit without any does not lock the mutex.
     count: AtomicUsize,
 }
 
@@ -263,7 +268,7 @@ impl Subscribers {
 pub(super) struct Events {
     subscribers: Arc<Subscribers>,
     observers: Mutex<{ rank::OBSERVERS }, Observers>,
-    /// How many observers there are, so that a commit without observers does not lock the mutex.
+    /// The number of observers, so that a commit without any does not lock the mutex.
     observing: AtomicUsize,
 }
 
@@ -293,7 +298,7 @@ impl Events {
         id
     }
 
-    /// Removes an observer. When this returns, no commit informs it any more.
+    /// Removes an observer. After this returns, no commit calls it.
     #[must_use = "dropped under a mutex, it could run code of a user there"]
     pub(super) fn deregister(&self, id: ObserverId) -> Option<Arc<dyn Observer>> {
         let mut observers = self.observers.lock();
@@ -306,11 +311,11 @@ impl Events {
         Some(observer)
     }
 
-    /// Informs every observer but the origin of the commit. Called by the holder of the store's
-    /// lock, hence in the order of the versions.
+    /// Calls every observer but the origin of the commit. The caller holds the store's lock, hence
+    /// the order of the versions.
     pub(super) fn inform(&self, origin: Option<ObserverId>, commit: &Witnessed<'_>) {
-        // An observer that registers meanwhile may see this commit or not, as if it had registered
-        // right before or after.
+        // An observer that registers concurrently may miss this commit, as if it registered right
+        // after it.
         if self.observing.load(Ordering::Relaxed) <= usize::from(origin.is_some()) {
             return;
         }
@@ -320,22 +325,22 @@ impl Events {
         others.for_each(|(_, observer)| observer.committed(commit));
     }
 
-    /// Tells every subscriber whose filter lets the changes in. Called by the holder of the store's
-    /// lock, hence in the order of the versions.
+    /// Sends the commit to every subscriber whose filter it passes. The caller holds the store's
+    /// lock, hence the order of the versions.
     ///
-    /// The commit is put together, the document after it taken, and what it touches worked out only
-    /// when the first subscriber needs it. The document is let go of before this returns: the next
-    /// commit would have to copy what it changes if it were still held. None can come in between,
-    /// because the lock is held.
+    /// The commit, the document after it and the touched nodes are computed only for the first
+    /// subscriber that needs them. The document is dropped before this returns: otherwise the next
+    /// commit would have to copy what it changes. The held lock keeps that commit from coming in
+    /// between.
     pub(super) fn announce(
         &self,
         changes: &[Change],
         commit: impl FnOnce() -> Commit,
         after: impl FnOnce() -> Snapshot,
     ) {
-        // Who subscribes meanwhile may be told of this commit or not, as if they had subscribed
-        // right before or after. Who had before the lock was acquired is seen, because the lock's
-        // mutex lies in between.
+        // A concurrent subscription may miss this commit, as if it came right after it. A
+        // subscription from before the lock was acquired is seen, because the lock's mutex lies in
+        // between.
         if self.subscribers.count.load(Ordering::Acquire) == 0 {
             return;
         }

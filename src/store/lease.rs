@@ -1,9 +1,9 @@
-//! Locks with an end, for owners that may not live to release them.
+//! Locks with an expiry, for owners that may end without releasing them.
 //!
-//! **Use it** where an owner is no thread: a browser tab that edits a section for minutes, a job on
-//! another machine. A [`Lease`] ends by itself, and its fencing token keeps an owner that returns
-//! too late from committing. **Do not use it** to order short transactions: the lock of the store
-//! does that, and waits.
+//! **Use it** where an owner is not a thread: a browser tab that edits a section for minutes, or a
+//! job on another machine. A [`Lease`] ends by itself, and its fencing token keeps an owner that
+//! returns too late from committing. **Do not use it** to order short transactions: the lock of the
+//! store does that, and waits.
 //!
 //! ```
 //! use std::time::Duration;
@@ -44,29 +44,31 @@ use crate::time::{Expiry, MonotonicTime};
 
 /// # Leases
 ///
-/// A lease is a lock with an end: whoever has it need not live to release it. It is for work that
-/// takes long and that no thread stands for: a form that is open, a payment that is being confirmed
-/// elsewhere, a job of another process.
+/// A lease is a lock with an expiry: its owner need not live to release it. It is for long work
+/// that no thread performs: an open form, a payment that is being confirmed elsewhere, or a job of
+/// another process.
 ///
-/// None of these methods waits; each is one step, at once. They make no version and no event, and
-/// need neither the store's lock nor nodes of it, so a lease may be taken or given up while a
-/// transaction is open.
+/// None of these methods waits; each is a single step. They make no version and no event. They need
+/// neither the store's lock nor node locks, so a lease may be taken or released while a transaction
+/// is open.
 ///
-/// **A lease binds those who ask for it.** It excludes other leases, and a transaction that
-/// [requires](crate::Transaction::require) it is committed only if it lasts still. A transaction
-/// that requires none is not held up by those of others: what it writes is ordered by the store's
-/// lock in any case, and an undo or a repair must not wait for somebody who went home.
+/// **A lease binds only the code that uses leases.** It excludes other leases. A transaction that
+/// [requires](crate::Transaction::require) it is committed only while it lasts. A transaction that
+/// requires no lease is not restricted by the leases of other owners. The store's lock orders its
+/// writes in any case, and an undo or a repair must not wait for the lease of an absent user.
 impl DataStore {
-    /// Leases one target or several, all or none, to an owner for so long from now. Never waits.
+    /// Leases one or several targets to an owner for `duration` from now: all of them or none.
     ///
-    /// A lease on the document excludes all others. A lease on a node excludes those on the same
-    /// node id and on the document, whether there is such a node or not; not those on nodes above
-    /// or below it. The owner is a name, to be told to others: who asks again for what it has is
-    /// refused like everybody, and [renews](Lease::renew) instead.
+    /// Never waits.
     ///
-    /// The lease ends when the store's [clock](crate::StoreOptions::clock) has come to its end,
-    /// without anybody's doing, or when it is [released](Lease::release); not when the returned
-    /// value is dropped.
+    /// A lease on the document excludes all other leases. A lease on a node excludes leases on the
+    /// same node id and on the document, whether the node exists or not. It does not exclude leases
+    /// on ancestors or descendants of the node. The owner is only a name for reports. A second
+    /// request with the same owner is refused like any other; [`Lease::renew`] extends a lease.
+    ///
+    /// The lease ends by itself when the store's [clock](crate::StoreOptions::clock) reaches its
+    /// expiry, or when it is [released](Lease::release). Dropping the returned value does not end
+    /// it.
     ///
     /// ```
     /// use doclock::DataStore;
@@ -86,8 +88,9 @@ impl DataStore {
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Conflict`]: somebody has one of the targets; it says who, and for how much longer. Or there is no target, no
-    /// duration, or too long a one.
+    /// [`LeaseError::Conflict`]: one of the targets is leased already; the error reports the owner
+    /// and the remaining time. Other errors report that there is no target, no duration, or too
+    /// long a one.
     pub fn lease(
         &self,
         targets: impl Into<LeaseTargets>,
@@ -116,9 +119,10 @@ impl DataStore {
         })
     }
 
-    /// The lease with this token, for whoever was told the token and not given the lease: a front
-    /// end between two of its commands. `None` if it has ended. Whoever has the token can renew and
-    /// release.
+    /// Returns the lease with this token, or `None` if it has ended.
+    ///
+    /// A front end can keep only the token between two of its commands. Any code with the token can
+    /// renew and release the lease.
     ///
     /// ```
     /// use doclock::{DataStore, FencingToken};
@@ -142,9 +146,10 @@ impl DataStore {
         })
     }
 
-    /// Who has leased something, by itself or with the document, and for how much longer; for the
-    /// document, of all who have leased anything, the one who has it longest. What is in the way of
-    /// a lease on this target, that is.
+    /// Returns the lease that would refuse a lease on this target, with its remaining time.
+    ///
+    /// For a node that is the lease on the node or on the document. For the document, it is the
+    /// lease that lasts longest of all.
     ///
     /// ```
     /// use doclock::{DataStore, lease::LeaseTarget};
@@ -166,8 +171,9 @@ impl DataStore {
         Some(LeaseHolder::new(found, now))
     }
 
-    /// All leases that last still, in the order in which they were taken. Others go on meanwhile,
-    /// so one may have ended since.
+    /// Lists all leases that have not ended, in the order in which they were taken.
+    ///
+    /// Other threads continue meanwhile, so a listed lease may have ended since.
     pub fn leases(&self) -> Vec<LeaseInfo> {
         let snapshot = self.snapshot();
         let now = self.monotonic();
@@ -175,8 +181,8 @@ impl DataStore {
         LeaseInfo::list(holdings.filter(|holding| !holding.expiry.has_come(now)))
     }
 
-    /// The moment, and that so long after it. To be called with the published version locked, so
-    /// that leases are taken in the order of their moments.
+    /// The current moment, and the moment `duration` later. The published version must be locked,
+    /// so that leases are taken in the order of their moments.
     fn until(&self, duration: Duration) -> Result<(MonotonicTime, Expiry), LeaseError> {
         if duration.is_zero() {
             return Err(LeaseError::NoDuration);
@@ -187,10 +193,10 @@ impl DataStore {
     }
 }
 
-/// Something leased to an owner until a moment. See [`DataStore::lease`].
+/// A lease of some targets to an owner until its expiry. See [`DataStore::lease`].
 ///
-/// A value that names the lease, not the lease itself: dropping it changes nothing, and
-/// [`DataStore::lease_by_token`] makes another. It keeps the store alive.
+/// The value names the lease and is not the lease itself: dropping it changes nothing, and
+/// [`DataStore::lease_by_token`] makes another one. It keeps the store alive.
 ///
 /// ```
 /// use doclock::{DataStore, StoreOptions, lease::LeaseError, time::ManualClock};
@@ -205,7 +211,7 @@ impl DataStore {
 /// old.renew(5 * second)?;
 /// assert_eq!(old.remaining(), 5 * second);
 ///
-/// // The first teller is not heard of again. Nobody has to clear up.
+/// // The first teller disappears. Its lease ends by itself.
 /// clock.advance(5 * second);
 /// let new = store.lease("ann", "teller-2", 5 * second)?;
 /// assert!(new.fencing_token() > old.fencing_token());
@@ -216,37 +222,41 @@ impl DataStore {
 /// );
 /// # Ok::<(), LeaseError>(())
 /// ```
-#[must_use = "a dropped lease cannot be renewed or released, and blocks other owners until it expires"]
+#[must_use = "a lease that is neither renewed nor released excludes others until it expires"]
 pub struct Lease {
     store: DataStore,
-    /// As it was when this value last heard of it.
+    /// As of this value's last call.
     holding: Arc<Holding>,
 }
 
 impl Lease {
-    /// What it is on.
+    /// Returns the targets of the lease.
     pub fn targets(&self) -> &LeaseTargets {
         &self.holding.targets
     }
 
-    /// Who has it.
+    /// Returns the owner of the lease.
     pub fn owner(&self) -> &OwnerId {
         &self.holding.owner
     }
 
-    /// The number of the lease, greater than that of every earlier one of the store, whatever it
-    /// was on. The numbering is that of leases, and has nothing to do with the lock's.
+    /// Returns the fencing token of the lease.
+    ///
+    /// It is greater than that of every earlier lease of the store, on any target. Leases are
+    /// numbered apart from the grants of the lock.
     pub fn fencing_token(&self) -> FencingToken {
         self.holding.token
     }
 
-    /// When it ends, by the machine's calendar as it was when the lease was taken, or renewed by
-    /// this value. It is the store's clock that decides: see [`remaining`](Self::remaining).
+    /// Returns when the lease ends, by the machine's calendar.
+    ///
+    /// The date is computed when the lease is taken, or renewed by this value. The store's clock
+    /// decides when the lease ends: see [`remaining`](Self::remaining).
     pub fn expires_at(&self) -> SystemTime {
         self.holding.expiry.date
     }
 
-    /// How much longer it lasts, by the store's clock; zero when it has ended.
+    /// Returns how much longer the lease lasts, by the store's clock; zero when it has ended.
     pub fn remaining(&self) -> Duration {
         let published = self.store.0.published.lock();
         let now = self.store.monotonic();
@@ -254,12 +264,14 @@ impl Lease {
         live.map_or(Duration::ZERO, |holding| holding.expiry.left(now))
     }
 
-    /// Lets it end so long from now, be that later or sooner than before. The token stays.
+    /// Sets the lease to end after `duration` from now, later or sooner than before.
+    ///
+    /// The token stays.
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Lost`]: it has ended. It stays ended, also if nobody else has taken what it was on. Or there is no duration,
-    /// or too long a one.
+    /// [`LeaseError::Lost`]: the lease has ended. It stays ended, even if its targets are not
+    /// leased again. Other errors report that there is no duration, or too long a one.
     pub fn renew(&mut self, duration: Duration) -> Result<(), LeaseError> {
         let mut published = self.store.0.published.lock();
         let (now, expiry) = self.store.until(duration)?;
@@ -275,12 +287,12 @@ impl Lease {
         Ok(())
     }
 
-    /// Ends it.
+    /// Ends the lease.
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Lost`]: it has ended already. There is nothing left to release; but what was done under it may have
-    /// been done beside its next owner.
+    /// [`LeaseError::Lost`]: the lease has ended already. Nothing is left to release, but work done
+    /// under it may have run beside that of the next owner.
     pub fn release(self) -> Result<(), LeaseError> {
         let mut published = self.store.0.published.lock();
         let now = self.store.monotonic();
@@ -292,7 +304,7 @@ impl Lease {
         Ok(())
     }
 
-    /// It as data.
+    /// Describes the lease as data.
     pub fn info(&self) -> LeaseInfo {
         LeaseInfo::new(&self.holding)
     }

@@ -1,4 +1,4 @@
-//! Locks on nodes, for whoever needs only a part of the document.
+//! Locks on single nodes, for work on a part of the document.
 
 mod claim;
 mod needs;
@@ -26,25 +26,26 @@ impl Tree for DataStore {
 
 /// # Node locks
 impl DataStore {
-    /// The locks on single nodes: to take some by hand, and to see who has and who waits for which.
+    /// Returns the node locks of the store, to lock nodes by hand and to list holders and waiters.
     pub fn node_locks(&self) -> NodeLocks {
         NodeLocks(self.clone())
     }
 
-    /// Waits for nodes and begins a transaction on them. It runs beside others that are on other
-    /// nodes.
+    /// Waits for node locks and begins a transaction on the nodes.
     ///
-    /// All nodes of the scope are locked before this returns, or none. What the transaction changes
-    /// beyond them it locks as it goes, and what it only reads is looked at again when it is
-    /// committed; see [`Transaction`], "On nodes". The locks are released when the transaction is
-    /// committed, rolled back or dropped.
+    /// It runs beside transactions on other nodes.
+    ///
+    /// All nodes of the scope are locked before this returns, or none. The transaction locks
+    /// further nodes when it changes them. The commit checks again the nodes that it only reads;
+    /// see [`Transaction`], "On nodes". The locks are released when the transaction is committed,
+    /// rolled back or dropped.
     ///
     /// # Order
     ///
-    /// Whoever wants the whole document and whoever wants nodes stand in one line: a transaction on
-    /// nodes waits for a global one that asked before, and the other way round. Requests for one
-    /// node are granted in the order in which they asked. A scope joins the lines of all its nodes
-    /// in one step, so two that ask for the same nodes cannot block each other.
+    /// Requests for the whole document and for nodes stand in one queue: a transaction on nodes
+    /// waits for an earlier request for the document lock, and the other way round. Requests for
+    /// one node are granted in FIFO order. A scope enters the queues of all its nodes in one step,
+    /// so two requests for the same nodes cannot block each other.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ impl DataStore {
     /// let mut ann = store.begin_on("ann", Scope::new().write(&one))?;
     /// let bob = store.clone();
     /// std::thread::spawn(move || {
-    ///     // Ann is at it still, on another node.
+    ///     // Ann's transaction is still open, on another node.
     ///     let mut transaction = bob.begin_on("bob", Scope::new().write(&two))?;
     ///     transaction.set_text(&two, "of Bob")?;
     ///     transaction.commit()?;
@@ -85,9 +86,10 @@ impl DataStore {
         self.begin_on_with(owner, scope, AcquireOptions::new())
     }
 
-    /// As [`begin_on`](Self::begin_on), with options for this and all further waits of the
-    /// transaction. Priorities count in the line before the whole document, not in those before
-    /// nodes.
+    /// Begins a transaction as [`begin_on`](Self::begin_on) does, with options for all its waits.
+    ///
+    /// The options hold for this wait and for all later waits of the transaction. Priorities count
+    /// in the queue of the document lock, and not in the queues of nodes.
     ///
     /// # Errors
     ///
@@ -121,9 +123,9 @@ impl DataStore {
 
 /// The locks on the nodes of one store.
 ///
-/// A node is locked for its owner alone or together with other readers, by itself or with all below
-/// it ([`LockMode`]). Locks on nodes and the [global lock](DataStore::lock) exclude each other, in
-/// the order of asking.
+/// A lock on a node is exclusive or shared with other readers, and covers the node alone or its
+/// subtree ([`LockMode`]). Locks on nodes and the [document lock](DataStore::lock) exclude each
+/// other, in FIFO order.
 ///
 /// ```
 /// use doclock::{DataStore, lock::{LockMode, node::Scope}};
@@ -142,13 +144,12 @@ pub struct NodeLocks(DataStore);
 impl NodeLocks {
     /// Waits for nodes and holds them until the returned guard is dropped: all of them or none.
     ///
-    /// The order is that of [`DataStore::begin_on`]; so is what can go wrong.
+    /// Order and errors are those of [`DataStore::begin_on`].
     ///
     /// # Errors
     ///
     /// [`LockError`], as [`DataStore::lock`]. A thread that has nodes locked cannot take a second
-    /// guard, because it might wait for itself: it [extends](NodeGuard::extend) the one that it
-    /// has.
+    /// guard, because it might wait for itself. It [extends](NodeGuard::extend) its guard instead.
     #[track_caller]
     #[inline]
     pub fn lock(
@@ -159,7 +160,7 @@ impl NodeLocks {
         self.lock_with(owner, scope, AcquireOptions::new())
     }
 
-    /// As [`lock`](Self::lock), for pairs of a node and a mode.
+    /// Locks nodes as [`lock`](Self::lock) does, from pairs of a node and a mode.
     ///
     /// # Errors
     ///
@@ -182,7 +183,7 @@ impl NodeLocks {
         self.lock_with(owner, scope, AcquireOptions::new())
     }
 
-    /// As [`lock`](Self::lock), with options for the wait.
+    /// Locks nodes as [`lock`](Self::lock) does, with options for the wait.
     ///
     /// # Errors
     ///
@@ -206,11 +207,13 @@ impl NodeLocks {
         })
     }
 
-    /// Locks nodes only if nobody has or waits for what excludes them; never blocks.
+    /// Locks nodes only if no conflicting lock is held or waited for.
+    ///
+    /// Never blocks.
     ///
     /// # Errors
     ///
-    /// [`LockError::WouldBlock`] with who holds, or [`LockError::Reentrant`].
+    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`].
     #[track_caller]
     pub fn try_lock(
         &self,
@@ -220,25 +223,29 @@ impl NodeLocks {
         self.lock_with(owner, scope, AcquireOptions::new().no_wait())
     }
 
-    /// Who has which nodes locked, in the order in which they asked. Others go on meanwhile,
-    /// however many they are, so the list is not of one moment: 32 owners are.
+    /// Lists the owners of node locks with their nodes, in the order of their requests.
+    ///
+    /// The list is read in pages of at most 32 owners, and other threads continue in between. So
+    /// each page is of one moment, but the list is not.
     pub fn holders(&self) -> Vec<NodeHolder> {
         self.0.0.lock.node_holders()
     }
 
-    /// Who waits for which nodes, and for whom, noted down as the [holders](Self::holders) are.
-    /// Those who wait for the global lock first are not among them.
+    /// Lists the requests that wait for nodes, each with the holders that it waits for.
+    ///
+    /// The list is read in pages, as the one of [holders](Self::holders). It omits requests that
+    /// wait for the document lock first.
     pub fn waiters(&self) -> Vec<NodeWaiter> {
         self.0.0.lock.node_waiters()
     }
 
-    /// Figures and state of one moment.
+    /// Returns the metrics and the state of the node locks, all of one moment.
     pub fn stats(&self) -> NodeLockStats {
         self.0.0.lock.node_stats()
     }
 }
 
-/// Has nodes locked until it is dropped.
+/// Holds locks on nodes until it is dropped.
 ///
 /// It may be sent to another thread and dropped there.
 #[must_use = "the nodes are released as soon as the guard is dropped"]
@@ -248,18 +255,20 @@ pub struct NodeGuard {
 }
 
 impl NodeGuard {
-    /// The id of the grant.
+    /// Returns the id of the grant.
     pub fn id(&self) -> LockId {
         self.grant.id()
     }
 
-    /// The number of the grant, greater than that of every earlier one on any of its nodes. It
-    /// rises when more nodes are locked.
+    /// Returns the fencing token of the grant.
+    ///
+    /// It is greater than that of every earlier grant on any of its nodes, and rises when more
+    /// nodes are locked.
     pub fn fencing_token(&self) -> FencingToken {
         self.grant.token
     }
 
-    /// Locks one more node, or one that is locked already in a further mode.
+    /// Locks one more node, or a locked node in a further mode.
     ///
     /// # Errors
     ///
@@ -277,20 +286,20 @@ impl NodeGuard {
         self.extend(Scope::new().lock(id, mode))
     }
 
-    /// Locks more nodes, or some that are locked already in further modes: all or none.
+    /// Locks more nodes, or locked nodes in further modes: all of them or none.
     ///
     /// # Errors
     ///
-    /// [`LockError`]. What was locked before is locked still, unless it is [`LockError::Revoked`].
-    /// A node that was moved while it was waited for may be locked as well then. A request that
-    /// would wait for somebody who waits for this guard fails at once with [`LockError::Deadlock`],
-    /// or with [`LockError::UpgradeConflict`] where two have one node locked shared and both want
-    /// it to themselves.
+    /// [`LockError`]. Locks held before stay held, unless the error is [`LockError::Revoked`]. A
+    /// node that was moved during the wait may then be locked as well. A request that would wait
+    /// for a request that waits for this guard fails at once with [`LockError::Deadlock`]. If two
+    /// guards hold one node shared and both request it exclusively, it fails with
+    /// [`LockError::UpgradeConflict`].
     pub fn extend(&mut self, scope: impl Into<Scope>) -> Result<(), LockError> {
         self.extend_with(scope, &AcquireOptions::new())
     }
 
-    /// As [`extend`](Self::extend), with options for the wait.
+    /// Locks more nodes as [`extend`](Self::extend) does, with options for the wait.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How a store starts out.
+//! Options of a new store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::document::schema::Schema;
 use crate::lock::{BatchLimit, LockOptions};
 use crate::time::Clock;
 
-/// Settings of a new store.
+/// Options of a new store.
 ///
 /// ```
 /// use doclock::{DataStore, StoreOptions};
@@ -38,19 +38,20 @@ impl Default for StoreOptions {
 }
 
 impl StoreOptions {
-    /// The settings of [`DataStore::new`](super::DataStore::new).
+    /// Creates the options that [`DataStore::new`](super::DataStore::new) uses.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The first part of the ids that the store generates. Random unless set, so that nodes of two
-    /// stores can meet in one document.
+    /// Sets the first part of the ids that the store generates.
+    ///
+    /// The default is random, so that one document can hold nodes of two stores.
     pub fn session(mut self, session: u32) -> Self {
         self.session = Some(session);
         self
     }
 
-    /// What the document may look like, in every version of it. Anything unless set.
+    /// Sets the schema that every version of the document must follow. The default is no schema.
     ///
     /// Several stores can share a schema: give each a clone of one `Arc`.
     pub fn schema(mut self, schema: impl Into<Arc<Schema>>) -> Self {
@@ -58,50 +59,54 @@ impl StoreOptions {
         self
     }
 
-    /// How long a request for the lock waits unless it says otherwise; zero not at all, `None`
-    /// without limit. Five seconds unless set.
+    /// Sets the timeout of lock requests that set none themselves: zero allows no wait, `None` sets
+    /// no limit. The default is five seconds.
     pub fn lock_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.lock.timeout = limit.into();
         self
     }
 
-    /// How many requests may wait for the lock; the next is rejected at once. Any number unless
-    /// set.
+    /// Limits how many requests may wait for the lock; the next request is rejected at once. The
+    /// default is no limit.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.lock.queue_bound = Some(bound);
         self
     }
 
-    /// By how many later requests one that waits can be overtaken, for each step that their
-    /// [priority](crate::lock::AcquireOptions::priority) is above its own: with 64, the default,
-    /// one of low priority by at most 128 in all, of which at most 64 are of normal priority. Zero
-    /// makes priorities ineffective.
+    /// Sets how many later requests can overtake a waiting request, for each step that their
+    /// [priority](crate::lock::AcquireOptions::priority) is above its own.
+    ///
+    /// With 64, the default, at most 128 requests overtake one of low priority, and at most 64 of
+    /// these are of normal priority. Zero disables priorities.
     pub fn overtaking_bound(mut self, requests: u32) -> Self {
         self.lock.overtaking = requests;
         self
     }
 
-    /// How long the lock may be held while others wait; no limit unless set.
+    /// Limits how long the lock may be held while other requests wait. The default is no limit.
     ///
-    /// Past it the next in line is granted, and the holder's grant is revoked: what its transaction
-    /// did is dropped, its commit fails with [`CommitError::Revoked`](crate::CommitError::Revoked),
-    /// its release with [`ReleaseError::Revoked`](crate::lock::ReleaseError::Revoked). A commit
-    /// that has begun to publish is let finish, and so is an undo or a redo. Nobody is interrupted,
-    /// and where nobody waits nothing happens: it is those who wait that look at the clock.
+    /// Past the limit the next waiter is granted the lock, and the holder's grant is revoked. The
+    /// changes of its transaction are dropped. Its commit fails with
+    /// [`CommitError::Revoked`](crate::CommitError::Revoked), and its release with
+    /// [`ReleaseError::Revoked`](crate::lock::ReleaseError::Revoked). A commit that has begun to
+    /// publish completes, and so does an undo or a redo. Revoking interrupts no thread. The waiters
+    /// check the limit, so nothing happens while no request waits.
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.lock.hold_limit = Some(limit);
         self
     }
 
-    /// How much a thread that executes a list of operations does for others, when it is done with
-    /// its own and before it returns: so many lists of those that wait, and no further one after so
-    /// much time. The next in line then goes on. Zero of either means that it does nothing for
-    /// others. 256 lists and half a millisecond unless set.
+    /// Limits how many queued batches a thread runs for other threads.
     ///
-    /// Submitters that sleep are woken when that is over: at the latest after half a millisecond
-    /// and the list that is carried out then, and before a list that runs code or has more than 512
-    /// operations. Those that are still awake hear of their results at once. Having woken somebody,
-    /// the thread yields its processor once.
+    /// A thread that executes an operation batch runs queued batches of other threads after its own
+    /// and before it returns. It runs at most `lists` batches, and starts none after `time` has
+    /// passed. The next thread in the queue then continues. Zero for either turns this off. The
+    /// default is 256 batches and half a millisecond.
+    ///
+    /// Sleeping submitters are woken when the combiner is done: at the latest after half a
+    /// millisecond and the batch that runs then. They are also woken before a batch that runs code
+    /// or has more than 512 operations. Submitters that are still awake get their results at once.
+    /// After it has woken a thread, the combiner yields its processor once.
     ///
     /// A single request opts out with
     /// [`AcquireOptions::without_combining`](crate::lock::AcquireOptions::without_combining).
@@ -110,18 +115,18 @@ impl StoreOptions {
         self
     }
 
-    /// Where the store takes its time from. The system's clock unless set.
+    /// Sets the clock of the store. The default is the system's clock.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.lock.clock = clock;
         self
     }
 
-    /// How many idempotency keys the store remembers, each with the result that it keeps for
-    /// repetitions; zero for none. 10,000 unless set.
+    /// Sets how many idempotency keys the store remembers, each with the result that it returns to
+    /// repetitions. Zero remembers none. The default is 10,000.
     ///
-    /// That many transactions with keys of their own can be committed between a transaction and its
-    /// repetition. The oldest is forgotten first, and a transaction that comes again after that is
-    /// carried out again.
+    /// So many transactions with other keys can be committed between a transaction and its
+    /// repetition. The store forgets the oldest key first. A transaction whose key is forgotten
+    /// runs again when it is repeated.
     pub fn remembered_keys(mut self, keys: usize) -> Self {
         self.remembered_keys = keys;
         self

@@ -1,4 +1,4 @@
-//! What outsiders see, and how a transaction becomes part of it.
+//! The published state, and how a transaction becomes part of it.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::receipts::Receipts;
 use super::{CommitError, DataStore, Receipt};
 use crate::document::{Overlay, Snapshot};
 
-/// What outsiders see. Under one mutex, so that a transaction appears in one moment with its
-/// receipt and all that it brings along.
+/// The published state. Under one mutex, so that a transaction appears in one step with its receipt
+/// and the effects of its terms.
 pub(crate) struct Published {
     /// The last version.
     pub(super) snapshot: Snapshot,
@@ -20,24 +20,24 @@ pub(crate) struct Published {
     pub(super) inboxes: Inboxes,
 }
 
-/// Something that must hold in the moment in which a transaction is published, and that appears in
-/// that moment.
+/// A condition that must hold when a transaction is published, with an effect that appears together
+/// with it.
 pub(crate) trait Term: Send + Sync {
-    /// Whether it holds. Nobody publishes between this and [`fulfil`](Term::fulfil).
+    /// Whether it holds. Nothing is published between this and [`fulfil`](Term::fulfil).
     fn check(&self, published: &Published) -> Result<(), CommitError>;
 
-    /// Brings along what it has for others to see. All terms of the transaction hold.
+    /// Publishes its effect. All terms of the transaction hold.
     fn fulfil(&mut self, published: &mut Published);
 }
 
 /// The terms of one transaction.
 pub(super) type Terms = Vec<Box<dyn Term>>;
 
-/// Up to this many nodes are folded in while readers wait; that takes microseconds. What is more is
+/// Up to this many nodes are folded in while readers wait, which takes microseconds. More nodes are
 /// folded into a copy beside the published version.
 const FOLD_IN_PLACE: usize = 64;
 
-/// A key with what is to be returned when it comes again.
+/// An idempotency key with the receipt for its repetitions.
 pub(super) type Kept = (SmolStr, Arc<Receipt>);
 
 impl Published {
@@ -54,7 +54,7 @@ impl Published {
         terms.iter().try_for_each(|term| term.check(self))
     }
 
-    /// All that comes with a transaction beside its changes.
+    /// Publishes everything of a transaction but its changes.
     #[must_use = "freed under the mutex, it would hold up readers"]
     fn accompany(&mut self, receipt: Option<&Kept>, terms: &mut Terms) -> Option<Arc<Receipt>> {
         for term in terms {
@@ -66,8 +66,8 @@ impl Published {
 }
 
 impl DataStore {
-    /// Makes an overlay the next version, with all that comes with it, and returns that version's
-    /// number. Nothing is published if a term does not hold.
+    /// Makes an overlay the next version, with its receipt and terms, and returns the version's
+    /// number. Publishes nothing if a term does not hold.
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,
@@ -84,21 +84,21 @@ impl DataStore {
             _forgotten = published.accompany(receipt, terms);
             return Ok(published.snapshot.version());
         }
-        // The caller holds the lock, so nobody publishes in between.
+        // The caller holds the lock, so no other commit comes in between.
         let mut next = self.snapshot();
         overlay.fold_into(&mut next);
         let version = next.version();
         let _before;
         let mut published = self.0.published.lock();
         published.check(terms)?;
-        // Leases need no lock, so some may have been taken or renewed in between.
+        // Leases need no lock, so some may have been taken or renewed since.
         next.keep_leases_of(&published.snapshot);
         _before = std::mem::replace(&mut published.snapshot, next);
         _forgotten = published.accompany(receipt, terms);
         Ok(version)
     }
 
-    /// Publishes what comes with a transaction that changed nothing.
+    /// Publishes the receipt and terms of a transaction that changed nothing.
     pub(super) fn publish_terms(
         &self,
         receipt: Option<&Kept>,
@@ -115,7 +115,7 @@ impl DataStore {
         Ok(())
     }
 
-    /// What became of the transaction that brought this key first, as long as it is remembered.
+    /// The result of the first transaction with this key, as long as the store remembers the key.
     pub(crate) fn receipt(&self, key: &str) -> Option<Arc<Receipt>> {
         self.0.published.lock().receipts.get(key)
     }

@@ -1,4 +1,4 @@
-//! What became of the transactions that brought a key.
+//! The results of transactions with an idempotency key.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::ExecutedOperation;
 use crate::document::Selection;
 use crate::id::TransactionId;
 
-/// Tells one batch of operations from another.
+/// Identifies an operation batch by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BatchDigest(pub(crate) u128);
 
 /// The first result under a key.
 #[derive(Clone, Debug)]
 pub(crate) struct Receipt {
-    /// Of the batch that was carried out.
+    /// The digest of the executed batch.
     pub(crate) digest: BatchDigest,
     pub(crate) transaction_id: TransactionId,
     pub(crate) version: u64,
@@ -26,11 +26,11 @@ pub(crate) struct Receipt {
     pub(crate) selection_after: Option<Selection>,
 }
 
-/// The latest receipts by their keys; the oldest goes first.
+/// The latest receipts by their keys. The oldest is dropped first.
 #[derive(Debug)]
 pub(super) struct Receipts {
     by_key: HashMap<SmolStr, Arc<Receipt>>,
-    /// The same keys, in the order in which they came.
+    /// The same keys, oldest first.
     order: VecDeque<SmolStr>,
     limit: usize,
 }
@@ -48,8 +48,8 @@ impl Receipts {
         self.by_key.get(key).cloned()
     }
 
-    /// Keeps a receipt under a key that has none. Returns what is not kept any more, to be dropped
-    /// where nobody waits for it.
+    /// Keeps a receipt under a new key. Returns the receipt that this displaces, for the caller to
+    /// drop outside the mutex.
     pub(super) fn keep(&mut self, key: &SmolStr, receipt: &Arc<Receipt>) -> Option<Arc<Receipt>> {
         if self.limit == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! One open transaction.
+//! An open transaction.
 
 mod alias;
 mod lent;
@@ -27,27 +27,27 @@ use crate::id::{LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
 use crate::time::MonotonicTime;
 
-/// A transaction: sees its own changes, shows them to nobody until it is committed.
+/// A transaction: sees its own changes, and publishes them only when it is committed.
 ///
-/// While it is open it holds the store's lock, so there is at most one. Every method either does
-/// the whole of what it says or returns an error and does nothing. Dropping the transaction, also
-/// by a panic, rolls it back and releases the lock.
+/// An open transaction holds the store's lock, so there is at most one. Every method either does
+/// everything that it describes, or returns an error and does nothing. Dropping the transaction,
+/// also by a panic, rolls it back and releases the lock.
 ///
-/// Inside, all questions of [`View`] are answered with the transaction's own changes included.
+/// The methods of [`View`] read the document with the transaction's own changes included.
 ///
 /// # On nodes
 ///
-/// One that was begun with [`DataStore::begin_on`] holds nodes instead, and runs beside others that
-/// hold other nodes. For all else it is as any other, with these differences:
+/// A transaction that [`DataStore::begin_on`] begins holds node locks instead, and runs beside
+/// transactions that hold other nodes. It differs from other transactions as follows:
 ///
-/// - What a change needs and is not locked yet is locked by the change, after a wait if need be. If
-///   that fails the change returns [`EditError::NotLocked`], and the transaction cannot be
-///   committed any more: [`lock_error`](Self::lock_error) tells why.
-/// - What is read without a lock is looked at again by the commit. If others have changed it the
-///   commit fails with [`CommitError::Conflict`]. So the transaction is as if it had run by itself
-///   at the moment of its commit.
-/// - Its [`base`](Self::base) moves on with each lock. What is read from the base itself, and not
-///   by the transaction, is not looked at again.
+/// - A change locks the nodes that it needs and that are not locked yet, after a wait if necessary.
+///   If that fails, the change returns [`EditError::NotLocked`] and the transaction can no longer
+///   be committed. [`lock_error`](Self::lock_error) returns the reason.
+/// - The commit checks again each node that was read without a lock. If another commit has changed
+///   one of them, it fails with [`CommitError::Conflict`]. So the transaction has the effect that
+///   it would have if it ran alone at the moment of its commit.
+/// - Its [`base`](Self::base) advances with each lock. The commit does not check reads of the base
+///   itself.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -68,33 +68,32 @@ pub struct Transaction {
     pub(super) owner: OwnerId,
     pub(super) overlay: Overlay,
     operations: Vec<ExecutedOperation>,
-    /// The observer who runs it, and need not be told.
+    /// The observer that runs it, and needs no notification.
     origin: Option<ObserverId>,
-    /// How it is to be remembered, if it is.
+    /// Its idempotency key, if it has one.
     receipt: Option<Box<Remembered>>,
-    /// Whether code of a user has it by a reference, and its owner commits it when that is done.
+    /// Whether code of a user has it by reference; its owner commits it after that code.
     lent: bool,
-    /// What most transactions have nothing of.
+    /// Fields that most transactions do not need.
     aside: Option<Box<Aside>>,
-    /// If it has not the whole document to itself.
+    /// Set on a transaction that does not hold the whole document.
     pub(super) nodes: Option<Box<OnNodes>>,
-    /// Last, so that the lock outlives all else: fields are dropped in the order of their
-    /// declaration.
+    /// Declared last, hence dropped last: the lock outlives the other fields.
     pub(super) held: Held,
 }
 
-/// What was published.
+/// What a commit published.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Publication {
     pub(crate) version: u64,
     pub(crate) changed: bool,
 }
 
-/// A transaction that is carried out once for a key.
+/// A transaction that runs once per idempotency key.
 struct Remembered {
     key: SmolStr,
     digest: BatchDigest,
-    /// What the submitter had selected before and has after.
+    /// The selections of the submitter before and after.
     selections: [Option<Selection>; 2],
 }
 
@@ -103,16 +102,16 @@ struct Aside {
     aliases: Aliases,
     /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
-    /// The versions whose commits it undoes.
+    /// The versions whose commits the transaction undoes.
     undone: Vec<u64>,
     savepoints: Vec<(u64, savepoint::State)>,
-    /// How many savepoints there have been.
+    /// How many savepoints were made so far.
     saved: u64,
-    /// How many of the savepoints lie before what has to be all or nothing, and cannot be returned
-    /// to meanwhile.
+    /// How many of the savepoints were made before the code that must be all or nothing. These
+    /// cannot be returned to meanwhile.
     out_of_reach: usize,
     terms: Terms,
-    /// Of a transaction with limits.
+    /// Set on a transaction with limits.
     budget: Option<Budget>,
 }
 
@@ -123,12 +122,12 @@ pub(super) struct Held {
     ended_by: EndedBy,
 }
 
-/// Who ends the grant of a transaction.
+/// What ends the grant of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndedBy {
-    /// The transaction closes under its grant, which ends it if it was the transaction's own.
+    /// The transaction closes under its grant, and ends it if the grant was the transaction's own.
     Transaction,
-    /// Whoever holds it, and runs the transaction.
+    /// The code that holds the grant and runs the transaction.
     Lender,
 }
 
@@ -177,7 +176,7 @@ impl Transaction {
         }
     }
 
-    /// One under no lock, on a version that is not a store's.
+    /// A transaction under no lock, on a version of no store.
     #[cfg(feature = "bare")]
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
         let held = Held::new(store.clone(), Grant::none(), EndedBy::Lender);
@@ -198,40 +197,43 @@ impl Transaction {
         &self.held.store
     }
 
-    /// The id of this transaction.
+    /// Returns the id of the transaction.
     pub fn id(&self) -> TransactionId {
         self.id
     }
 
-    /// Who runs it.
+    /// Returns the owner of the transaction.
     pub fn owner(&self) -> &OwnerId {
         &self.owner
     }
 
-    /// The id of the lock that it runs under.
+    /// Returns the id of the lock under which the transaction runs.
     pub fn lock_id(&self) -> LockId {
         self.held.grant.id()
     }
 
-    /// The version that it started from, as it was and is; on nodes the version that it has come
-    /// to.
+    /// Returns the version that the transaction started from, without its changes.
+    ///
+    /// On nodes it is the version that the transaction has advanced to.
     pub fn base(&self) -> &Snapshot {
         self.overlay.base()
     }
 
-    /// What it has changed so far, in order.
+    /// Returns the changes of the transaction so far, in order.
     #[inline]
     pub fn changes(&self) -> &[Change] {
         self.overlay.changes()
     }
 
-    /// What is selected, as it follows from the changes so far. Nothing, unless an editor runs the
-    /// transaction or something was selected in it.
+    /// Returns the current selection, adjusted to the changes so far.
+    ///
+    /// It is `None` unless an editor runs the transaction or the transaction has selected
+    /// something.
     pub fn selection(&self) -> Option<&Selection> {
         self.overlay.selection()
     }
 
-    /// What was copied last: in this transaction, or before it by the editor that runs it.
+    /// Returns the fragment that was copied last, in this transaction or before it by its editor.
     pub fn clipboard(&self) -> Option<&Fragment> {
         self.aside.as_ref()?.clipboard.as_deref()
     }
@@ -242,23 +244,23 @@ impl Transaction {
         }
     }
 
-    /// Runs it on behalf of an observer, who has something selected.
+    /// Runs it on behalf of an observer, with that observer's selection.
     pub(crate) fn begin_for(&mut self, origin: ObserverId, selection: Option<Selection>) {
         self.origin = Some(origin);
         self.overlay.begin_with_selection(selection);
     }
 
-    /// The moment, by the clock of the store.
+    /// The current moment, by the clock of the store.
     pub(crate) fn now(&self) -> MonotonicTime {
         self.store().monotonic()
     }
 
-    /// Says that it undoes the commits that made these versions.
+    /// Records that it undoes the commits that made these versions.
     pub(crate) fn undoes(&mut self, versions: Vec<u64>) {
         self.aside_mut().undone = versions;
     }
 
-    /// Keeps what becomes of this transaction under a key that the store has no receipt for.
+    /// Keeps the result of this transaction under a key that the store has no receipt for.
     pub(crate) fn remember_as(&mut self, key: SmolStr, digest: BatchDigest) {
         self.receipt = Some(Box::new(Remembered {
             key,
@@ -267,23 +269,24 @@ impl Transaction {
         }));
     }
 
-    /// What a repetition is to be told of the submitter's selection before and after.
+    /// Records the submitter's selections before and after, for repetitions.
     pub(crate) fn remember_selections(&mut self, selections: [&Option<Selection>; 2]) {
         if let Some(receipt) = &mut self.receipt {
             receipt.selections = selections.map(Option::clone);
         }
     }
 
-    /// Has it published only if this holds, and together with what this brings along.
+    /// Publishes the transaction only if `term` holds, together with the effect of the term.
     pub(crate) fn on_terms(&mut self, term: Box<dyn Term>) {
         self.aside_mut().terms.push(term);
     }
 
-    /// Bounds what it makes large from here on, in the place of the limits that it has. What would
-    /// go beyond a limit is not done and is an [`EditError::Limit`].
+    /// Replaces the limits of the transaction from here on.
     ///
-    /// Sums over the transaction, as that of its nodes, also count what was taken back by
-    /// [`rollback_to`](Self::rollback_to).
+    /// An operation that would exceed a limit does nothing and returns an [`EditError::Limit`].
+    ///
+    /// Sums over the transaction, such as its number of nodes, also count what
+    /// [`rollback_to`](Self::rollback_to) undid.
     ///
     /// ```
     /// use doclock::{DataStore, document::{EditError, Limit, Limits, NodeSpec}};
@@ -303,7 +306,7 @@ impl Transaction {
         self.aside.as_mut()?.budget.as_mut()
     }
 
-    /// Uses so much of a limit, if there is one, as is found by looking.
+    /// Spends `count` of a limit. Computes `count` only if there are limits.
     pub(crate) fn spend(
         &mut self,
         limit: Limit,
@@ -317,12 +320,12 @@ impl Transaction {
         Ok(budget.map_or(Ok(()), |budget| budget.spend(limit, count))?)
     }
 
-    /// The limits that it has.
+    /// The limits of the transaction, if it has any.
     pub(crate) fn limits(&self) -> Option<&Limits> {
         Some(self.aside.as_ref()?.budget.as_ref()?.limits())
     }
 
-    /// Checks a change that is to be made against the limits, and counts it.
+    /// Checks a pending change against the limits, and counts it.
     pub(super) fn admit(&mut self, change: &Change) -> Result<(), EditError> {
         let Self { aside, overlay, .. } = self;
         let budget = aside.as_mut().and_then(|aside| aside.budget.as_mut());
@@ -341,7 +344,7 @@ impl Transaction {
         self.operations.capacity() > 0
     }
 
-    /// Gives it room for the operations that will be carried out, of which there was none yet.
+    /// Gives it a buffer for its operations, before the first of them.
     pub(crate) fn record_in(&mut self, room: Vec<ExecutedOperation>) {
         debug_assert!(self.operations.is_empty() && room.is_empty());
         self.operations = room;
@@ -352,14 +355,15 @@ impl Transaction {
         self.operations.push(operation);
     }
 
-    /// Publishes the changes as the next version, tells the subscribers and releases the lock.
+    /// Publishes the changes as the next version, sends the event and releases the lock.
     ///
-    /// A transaction that changed nothing makes no version and no event.
+    /// A transaction without changes makes no version and no event.
     ///
     /// # Errors
     ///
-    /// [`CommitError`]: the document would not be as the store's schema says, the lock was revoked, or the transaction was lent
-    /// to the code that commits it. The transaction is rolled back then.
+    /// [`CommitError`]: the document would violate the store's schema, the lock was revoked, or the
+    /// transaction was lent to the code that commits it. The transaction is rolled back then. Other
+    /// variants concern transactions on nodes, leases, idempotency keys and inboxes.
     pub fn commit(mut self) -> Result<Committed, CommitError> {
         let mut changes = Vec::new();
         let Publication { version, changed } =
@@ -373,14 +377,13 @@ impl Transaction {
         })
     }
 
-    /// Does what [`commit`](Self::commit) does before it releases the lock. If it was committed,
-    /// `then` is called with the lock still held, with the version and the changes that made it.
+    /// Does what [`commit`](Self::commit) does before it releases the lock. After a commit it calls
+    /// `then` under the lock, with the version and the changes.
     pub(crate) fn publish_and(
         &mut self,
         then: impl FnOnce(u64, &mut Vec<Change>),
     ) -> Result<Publication, CommitError> {
-        // Transactions on nodes publish one after the other; one that has the whole document has
-        // nobody beside it.
+        // Transactions on nodes publish one after the other; one on the whole document runs alone.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
         let Publication { version, changed } = self.appear()?;
@@ -412,7 +415,7 @@ impl Transaction {
         Ok(Publication { version, changed })
     }
 
-    /// Checks it and makes it seen, whole or not at all. Nobody is told yet.
+    /// Checks it and publishes it, all or nothing. Sends no event.
     fn appear(&mut self) -> Result<Publication, CommitError> {
         self.check()?;
         let changed = self.changes().iter().any(Change::is_of_the_document);
@@ -432,11 +435,11 @@ impl Transaction {
         Ok(Publication { version, changed })
     }
 
-    /// Whether it can be published. From here on the lock cannot be taken away from it.
+    /// Checks whether it can be published. From here on its grant is not revoked.
     fn check(&mut self) -> Result<(), CommitError> {
         self.check_not_lent()?;
         if let Err(error) = self.validate() {
-            // Who was revoked finds what others have changed since; that is not why.
+            // A revoked transaction also reads the edits of later holders; they are not the cause.
             self.seal()?;
             return Err(error);
         }
@@ -452,13 +455,13 @@ impl Transaction {
         self.seal()
     }
 
-    /// What was carried out, when nobody will ask any more.
+    /// Takes the operations, after which they are not read any more.
     #[inline]
     pub(crate) fn take_executed(&mut self) -> Vec<ExecutedOperation> {
         std::mem::take(&mut self.operations)
     }
 
-    /// From here on the lock is not taken away until the transaction is over.
+    /// Protects the grant from revocation until the transaction ends.
     ///
     /// # Errors
     ///
@@ -471,7 +474,7 @@ impl Transaction {
         }
     }
 
-    /// Whether its grant holds still. Then no other transaction was published since it began.
+    /// Checks that the grant still holds. Then no other transaction was published since it began.
     ///
     /// # Errors
     ///
@@ -493,7 +496,7 @@ impl Transaction {
         }
     }
 
-    /// What a repetition is to be told, if there is a key for it.
+    /// The receipt for repetitions, if there is a key.
     fn receipt(&self, changed: bool) -> Option<Kept> {
         let Remembered {
             key,
@@ -504,7 +507,7 @@ impl Transaction {
         let receipt = Receipt {
             digest: *digest,
             transaction_id: self.id,
-            // The next one: whoever holds the lock is the only one to publish.
+            // The next version: only the holder of the lock publishes.
             version: self.base().version() + u64::from(changed),
             changed,
             operations: self.operations.clone(),
@@ -514,8 +517,9 @@ impl Transaction {
         Some((key.clone(), Arc::new(receipt)))
     }
 
-    /// Forgets the changes and releases the lock. The store is as if the transaction had never
-    /// been, but for the ids that it used up.
+    /// Discards the changes and releases the lock.
+    ///
+    /// The store is as before the transaction, except for the ids that the transaction used up.
     pub fn rollback(self) {
         drop(self);
     }

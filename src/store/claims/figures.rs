@@ -1,4 +1,4 @@
-//! What an inbox counts, and how it shows.
+//! The counters of an inbox and their output.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::{Claims, Failed, FailedKind, State};
 use crate::lock::{DurationSummary, Samples};
 
-/// How many reasons have a count of their own.
+/// How many reasons have their own counter.
 const REASONS: usize = 32;
 
 /// Counts since the inbox was made.
@@ -28,7 +28,7 @@ pub(super) struct Figures {
     poison: u64,
     exhausted: u64,
     latency: Samples,
-    /// In the order in which they first came about.
+    /// In the order of their first occurrence.
     reasons: Vec<ReasonCount>,
 }
 
@@ -38,7 +38,7 @@ impl Figures {
         self.latency.record(took, 1);
     }
 
-    /// Counts an attempt that failed, and whether it was the last that the event has.
+    /// Counts a failed attempt. `last` is whether it was the event's last.
     pub(super) fn failed(&mut self, failed: &Failed, last: bool) {
         let dead = match failed.kind {
             FailedKind::Poison => {
@@ -58,7 +58,7 @@ impl Figures {
         reason.dead += u64::from(dead);
     }
 
-    /// The count of a reason, or of all those that came when there were too many.
+    /// The counter of a reason, or the common one of all reasons past the limit.
     fn reason(&mut self, reason: &SmolStr) -> &mut ReasonCount {
         let known = self
             .reasons
@@ -81,23 +81,24 @@ impl Figures {
     }
 }
 
-/// How often attempts failed for one reason.
+/// Counts the attempts that failed for one reason.
 ///
 /// Serializes in camelCase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReasonCount {
-    /// What the handler said; `panic`, `commit` or `lock` where it did not come to say anything.
-    /// The first 32 are counted by themselves, all further ones together as `others`.
+    /// The reason that the handler returned. It is `panic`, `commit` or `lock` if the handler
+    /// panicked, or the commit or the lock failed. The first 32 reasons have their own counts; all
+    /// others count together as `others`.
     pub reason: SmolStr,
-    /// How many attempts failed for it.
+    /// How many attempts failed for this reason.
     pub failed: u64,
-    /// How many events died of it.
+    /// How many events died for this reason.
     pub dead: u64,
 }
 
-/// The figures of an inbox and its state, all of one moment.
+/// The metrics of an inbox and its state, all of one moment.
 ///
 /// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
 /// table.
@@ -105,41 +106,41 @@ pub struct ReasonCount {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InboxStats {
-    /// Messages that were taken in, each delivery once.
+    /// Messages that were taken in; each delivery counts once.
     pub received: u64,
-    /// Events whose effect is there.
+    /// Events whose effect was committed.
     pub done: u64,
-    /// Messages whose event was done or dead already.
+    /// Messages whose event was already done or dead.
     pub duplicates: u64,
-    /// Messages without a record that were sent no later than one whose record was forgotten.
+    /// Messages without a record that were sent no later than a message whose record was forgotten.
     pub too_old: u64,
-    /// Messages that met a claim of somebody else, or an event that waited for its next attempt.
+    /// Messages that met the claim of another worker, or an event that waited for its next attempt.
     pub taken: u64,
-    /// Attempts that failed in passing, panics included.
+    /// Attempts that failed with a transient error, panics included.
     pub transient: u64,
     /// Attempts whose handler panicked.
     pub panics: u64,
-    /// Attempts that failed in passing and left the event others.
+    /// Attempts that failed with a transient error and left the event further attempts.
     pub retried: u64,
-    /// Messages that went to the dead letters at once.
+    /// Messages that became dead letters at once.
     pub poison: u64,
-    /// Events that went to the dead letters because they had failed as often as they may.
+    /// Events that became dead letters because they used up their attempts.
     pub exhausted: u64,
     /// Stale claims that were taken over.
     pub taken_over: u64,
-    /// Attempts that came to their end after their claim had been taken over, and had no effect.
+    /// Attempts that ended after their claim was taken over, and had no effect.
     pub superseded: u64,
-    /// How many claims there are now, stale ones included.
+    /// The current number of claims, stale ones included.
     pub in_flight: usize,
-    /// How many events wait for their next attempt now.
+    /// The current number of events that wait for their next attempt.
     pub waiting: usize,
-    /// How many dead letters there are now.
+    /// The current number of dead letters.
     pub dead: usize,
-    /// How many events are remembered as done now.
+    /// The current number of events that are remembered as done.
     pub remembered: usize,
-    /// From claim to commit, of the attempts that succeeded.
+    /// The time from claim to commit, of the successful attempts.
     pub latency: DurationSummary,
-    /// Why attempts failed, in the order in which the reasons first came about.
+    /// The reasons of failed attempts, in the order of their first occurrence.
     pub reasons: Vec<ReasonCount>,
 }
 

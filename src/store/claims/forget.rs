@@ -1,4 +1,4 @@
-//! What is done or dead, in the orders in which it is forgotten.
+//! The done and dead events, in the orders in which they are forgotten.
 
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -12,19 +12,18 @@ use super::{Claims, Open};
 use crate::fit::excess;
 use crate::time::MonotonicTime;
 
-/// The events that are done or dead. Each has one entry, for as long as it is.
+/// The events that are done or dead. Each has exactly one entry.
 #[derive(Default)]
 pub(super) struct Settled {
-    /// What is done, by when it was sent: the oldest on top.
+    /// Done events by time of sending: the oldest on top.
     done: BinaryHeap<Reverse<(SystemTime, SmolStr)>>,
-    /// What is done and whose messages have no time, in the order in which it was done.
+    /// Done events whose messages carry no time, in the order in which they were done.
     done_untimed: VecDeque<SmolStr>,
-    /// What is dead, by when it was sent and then in the order in which it died. What has no time
-    /// comes first.
+    /// Dead events by time of sending, then by order of death. Events without a time come first.
     dead: BTreeMap<(Option<SystemTime>, u64), SmolStr>,
 }
 
-/// Room for so many events is never given back.
+/// Capacity for this many events is never given back.
 const KEPT: usize = 16;
 
 impl Settled {
@@ -35,24 +34,24 @@ impl Settled {
         }
     }
 
-    /// Takes in an event that died with this number.
+    /// Adds an event that died with this number.
     pub(super) fn buried(&mut self, sent_at: Option<SystemTime>, number: u64, id: SmolStr) {
         self.dead.insert((sent_at, number), id);
     }
 
-    /// Removes an event that is dead no longer.
+    /// Removes an event that is not dead any more.
     pub(super) fn exhumed(&mut self, sent_at: Option<SystemTime>, number: u64) {
         self.dead.remove(&(sent_at, number));
     }
 
-    /// Removes the oldest event that is done and was sent before a moment.
+    /// Removes the oldest done event that was sent before a moment.
     fn pop_done(&mut self, sent_before: SystemTime) -> Option<(SystemTime, SmolStr)> {
         let oldest = self.done.peek_mut()?;
         let Reverse((sent_at, _)) = &*oldest;
         (*sent_at < sent_before).then(|| PeekMut::pop(oldest).0)
     }
 
-    /// Removes the oldest event that is dead and was sent before a moment.
+    /// Removes the oldest dead event that was sent before a moment.
     fn pop_dead(&mut self, sent_before: SystemTime) -> Option<(SystemTime, SmolStr)> {
         let timed = Bound::Excluded((None, u64::MAX));
         let end = Bound::Excluded((Some(sent_before), 0));
@@ -72,8 +71,8 @@ impl Settled {
 }
 
 impl Claims {
-    /// Forgets up to `most` events that are done or dead and were sent before a moment. Returns how
-    /// many it forgot, and whether no such event is left.
+    /// Forgets up to `most` done or dead events that were sent before a moment. Returns how many it
+    /// forgot, and whether no such event is left.
     pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
         for forgotten in 0..most {
             let sent_at = if let Some((sent_at, id)) = self.settled.pop_done(sent_before) {
@@ -93,8 +92,8 @@ impl Claims {
         (most, false)
     }
 
-    /// Forgets up to `most` events whose messages have no time, and which have been done or dead
-    /// for so long. Returns how many it forgot, and whether no such event is left.
+    /// Forgets up to `most` events whose messages carry no time and that have been done or dead for
+    /// so long. Returns how many it forgot, and whether no such event is left.
     pub(crate) fn prune_untimed(
         &mut self,
         settled_for: Duration,
@@ -157,7 +156,7 @@ impl Claims {
         true
     }
 
-    /// Gives back the room of what was forgotten.
+    /// Gives back the memory of forgotten events.
     fn fit(&mut self) {
         self.settled.fit();
         if let Some(room) = excess(self.open.capacity(), self.open.len(), KEPT) {

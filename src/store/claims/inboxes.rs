@@ -39,16 +39,16 @@ impl InboxKey {
     }
 }
 
-/// An inbox was not removed, because workers hold claims on its events.
+/// An error: an inbox was not removed, because workers hold claims on its events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("inbox {name} was not removed: {claims} of its events are claimed, the last for another {remaining:.1?}", name = Brief(.name))]
 #[non_exhaustive]
 pub struct InboxInUse {
-    /// The inbox.
+    /// The name of the inbox.
     pub name: SmolStr,
     /// How many claims are not stale.
     pub claims: usize,
-    /// How long until the last of them is stale.
+    /// The time until the last of them is stale.
     pub remaining: Duration,
 }
 
@@ -60,13 +60,12 @@ codes! { InboxInUse {
     };
 }}
 
-/// The inboxes of one store that have taken in a message. An inbox that is not here is as an empty
-/// one.
+/// The inboxes of one store that have taken in a message. An inbox without an entry is empty.
 #[derive(Default)]
 pub(crate) struct Inboxes {
     table: HashTable<Kept>,
-    /// The largest token of all inboxes that were removed. An inbox of the same name goes on from
-    /// there, so that no claim on what was removed is taken for one on what came later.
+    /// The largest token of all removed inboxes. A new inbox of the same name continues from there,
+    /// so that no claim on a removed event matches one on a later event.
     last_token: u64,
 }
 
@@ -97,7 +96,7 @@ impl Inboxes {
         key: &InboxKey,
         now: MonotonicTime,
     ) -> Result<Option<Box<Claims>>, InboxInUse> {
-        /// Room for so many inboxes is never given back.
+        /// Capacity for this many inboxes is never given back.
         const KEPT: usize = 16;
         let Ok(found) = self.table.find_entry(key.hash, |inbox| key.is_of(inbox)) else {
             return Ok(None);
@@ -118,7 +117,7 @@ impl Inboxes {
     }
 }
 
-/// An event that is done when the transaction is published, if the claim on it still holds then.
+/// Marks an event as done with the transaction, if the claim on the event still holds then.
 struct Mark {
     inbox: InboxKey,
     event: SmolStr,
@@ -146,8 +145,8 @@ impl Term for Mark {
 }
 
 impl Transaction {
-    /// Has it published only if the claim still holds, and the event marked as done in that moment.
-    /// Both are of this store.
+    /// Publishes the transaction only if the claim still holds, and marks the event as done in that
+    /// step. Both are of this store.
     pub(crate) fn marks(
         &mut self,
         of: &DataStore,
@@ -170,8 +169,8 @@ impl Transaction {
 }
 
 impl DataStore {
-    /// Looks at what an inbox knows, or changes it, at one moment of the store. To be short:
-    /// readers wait. An inbox that is not there is not made by that.
+    /// Reads or changes the records of an inbox at one moment of the store. Readers wait, so `code`
+    /// must be short. Does not make a missing inbox.
     pub(crate) fn with_claims<R>(
         &self,
         inbox: &InboxKey,
@@ -185,8 +184,8 @@ impl DataStore {
         }
     }
 
-    /// As [`with_claims`](Self::with_claims), for an inbox that takes in a message: one that is not
-    /// there is made.
+    /// As [`with_claims`](Self::with_claims), for an inbox that takes in a message: makes a missing
+    /// inbox.
     pub(crate) fn with_new_claims<R>(
         &self,
         inbox: &InboxKey,
@@ -197,7 +196,7 @@ impl DataStore {
         code(published.inboxes.get_or_make(inbox), now)
     }
 
-    /// Removes all that an inbox knows, unless one of its claims holds.
+    /// Removes all records of an inbox, unless one of its claims holds.
     pub(crate) fn remove_inbox(&self, inbox: &InboxKey) -> Result<(), InboxInUse> {
         let now = self.monotonic();
         let removed = self.0.published.lock().inboxes.remove(inbox, now);
@@ -205,12 +204,12 @@ impl DataStore {
         removed.map(drop)
     }
 
-    /// The moment for everything that decides an outcome, by the clock of the store.
+    /// The time that decides all outcomes, by the clock of the store.
     pub(crate) fn monotonic(&self) -> MonotonicTime {
         self.clock().monotonic()
     }
 
-    /// What the store takes its time from.
+    /// The clock of the store.
     pub(crate) fn clock(&self) -> &Clock {
         self.0.lock.clock()
     }

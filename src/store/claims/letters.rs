@@ -1,4 +1,4 @@
-//! What an inbox tells of single events.
+//! Reports of an inbox on single events.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,14 +14,14 @@ use crate::id::{FencingToken, OwnerId};
 use crate::lock::millis;
 use crate::time::MonotonicTime;
 
-/// Why an event is dead.
+/// The reason for which an event is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Cause {
-    /// Its handler said that no attempt will ever succeed.
+    /// The handler reported that no attempt will ever succeed.
     Poison,
-    /// It failed as often as it may.
+    /// The event used up its attempts.
     Exhausted,
 }
 
@@ -34,35 +34,35 @@ impl fmt::Display for Cause {
     }
 }
 
-/// An event that will not be attempted again, unless it is [revived](crate::inbox::Inbox::revive).
+/// Describes an event that gets no further attempt unless [revived](crate::inbox::Inbox::revive).
 ///
 /// Serializes in camelCase with durations in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DeadLetter {
-    /// The event; empty for a message that has no id. Nothing tells one such message from another,
-    /// so each delivery has a letter of its own, and an inbox keeps the latest
+    /// The id of the event; empty for a message that has none. Such messages are indistinguishable,
+    /// so each delivery has its own letter, and an inbox keeps the latest
     /// [`NAMELESS`](Self::NAMELESS) of them.
     pub event_id: SmolStr,
-    /// Why it is dead.
+    /// The reason for which the event is dead.
     pub cause: Cause,
-    /// What went wrong the last time.
+    /// The error of the last attempt.
     pub error: String,
-    /// How often it was attempted.
+    /// How often the event was attempted.
     pub attempts: u32,
-    /// When it was sent, if its message says so.
+    /// When the message was sent, if it carries the time.
     pub sent_at: Option<SystemTime>,
-    /// How long it has been dead.
+    /// How long the event has been dead.
     #[serde(serialize_with = "millis::duration")]
     pub dead_for: Duration,
 }
 
 impl DeadLetter {
-    /// How many dead letters an inbox keeps of messages without an event id: the latest.
+    /// The number of dead letters that an inbox keeps of messages without an event id: the latest.
     pub const NAMELESS: usize = 1024;
 
-    /// That of an event that is in no table.
+    /// The letter of an event that is in no table.
     pub(super) fn unnamed(error: &str) -> Self {
         Self {
             event_id: SmolStr::default(),
@@ -97,8 +97,8 @@ impl fmt::Display for DeadLetter {
     }
 }
 
-/// The messages that had no event id, the latest of them: nothing tells one from another, so each
-/// delivery is one more.
+/// The latest messages without an event id. They are indistinguishable, so each delivery counts
+/// anew.
 #[derive(Default)]
 pub(super) struct Nameless(VecDeque<(Option<SystemTime>, Burial)>);
 
@@ -121,7 +121,7 @@ impl Nameless {
         self.0.len()
     }
 
-    /// Forgets those of which this is true, and returns how many.
+    /// Forgets the messages that match, and returns how many.
     pub(super) fn forget(
         &mut self,
         is_over: impl Fn(Option<SystemTime>, MonotonicTime) -> bool,
@@ -162,43 +162,43 @@ impl Burial {
     }
 }
 
-/// What an inbox knows of one event.
+/// The state of one event in an inbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventState {
-    /// Somebody works on it.
+    /// A worker has claimed the event.
     Claimed {
-        /// Who.
+        /// The owner of the claim.
         owner: OwnerId,
-        /// The number of the claim.
+        /// The fencing token of the claim.
         token: FencingToken,
-        /// Which attempt this is, counted from one.
+        /// The number of the attempt, counted from one.
         attempt: u32,
-        /// How long it has been claimed.
+        /// How long the event has been claimed.
         held_for: Duration,
-        /// How long until the claim is stale; zero if it is.
+        /// The time until the claim is stale; zero if it is.
         remaining: Duration,
     },
-    /// It failed and will be attempted again.
+    /// The event failed and will be attempted again.
     Waiting {
-        /// How often it was attempted.
+        /// How often the event was attempted.
         attempts: u32,
-        /// How long until it is due; zero if it is.
+        /// The time until the event is due; zero if it is.
         remaining: Duration,
     },
-    /// Its effect is there.
+    /// The effect of the event is committed.
     Done {
-        /// How often it was attempted.
+        /// How often the event was attempted.
         attempts: u32,
-        /// How long ago that was.
+        /// How long ago it was done.
         done_for: Duration,
     },
-    /// It will not be attempted again.
+    /// The event will not be attempted again.
     Dead(DeadLetter),
 }
 
 impl Claims {
-    /// What is known of an event.
+    /// The state of an event, if it has a record.
     pub(crate) fn state(&self, id: &str, now: MonotonicTime) -> Option<EventState> {
         if let Some(done) = self.done.get(id) {
             return Some(EventState::Done {
@@ -210,7 +210,7 @@ impl Claims {
         Some(open.state(id, now))
     }
 
-    /// The dead events, in the order in which they died, each with what tells that order.
+    /// The dead events in the order of their deaths, each with its number in that order.
     pub(crate) fn dead(&self, now: MonotonicTime) -> Vec<(u64, DeadLetter)> {
         let open = self.open.iter();
         open.filter_map(|(id, open)| {

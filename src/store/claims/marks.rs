@@ -1,4 +1,4 @@
-//! Which events are done: many, and more all the time.
+//! The marks of done events, of which there are many.
 
 use std::hash::BuildHasher;
 
@@ -9,9 +9,9 @@ use super::Done;
 use crate::fit::excess;
 use crate::hashing::Secret;
 
-/// The marks of all events that are done. A table grows by moving all that is in it, and readers of
-/// the document would wait for that. So many marks lie in parts that grow one at a time; few lie in
-/// one.
+/// The marks of all done events. A table grows by moving all its entries, and readers of the
+/// document would wait for that. So many marks lie in parts that grow one at a time; few lie in one
+/// part.
 pub(super) struct Marks {
     /// One, or [`PARTS`](Self::PARTS).
     parts: Box<[Part]>,
@@ -30,18 +30,18 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// A million marks are some 4,000 in a part, which are moved in tens of microseconds.
+    /// A million marks are about 4,000 in a part, which are moved in tens of microseconds.
     const PARTS: usize = 256;
 
-    /// Room for so many marks of a part is never given back.
+    /// Capacity for this many marks of a part is never given back.
     const KEPT: usize = 16;
 
-    /// From so many marks on they lie in parts, and in one again when a quarter of them is left.
-    /// They are moved in tens of microseconds, too.
+    /// From this many marks on they lie in parts; at a quarter of it, in one part again. This move
+    /// takes tens of microseconds, too.
     const MANY: usize = 1024;
 
-    /// The hash of an event and its part, which bits choose that a table has no use for: it takes
-    /// the lowest and the highest seven.
+    /// The hash of an event and its part. The part comes from bits that a table does not use: it
+    /// uses the lowest ones and the highest seven.
     fn place(&self, id: &str) -> (u64, usize) {
         let hash = Secret.hash_one(id);
         (hash, (hash >> 40) as usize % self.parts.len())
@@ -83,7 +83,7 @@ impl Marks {
         }
     }
 
-    /// Takes a mark away, and returns whether there was one.
+    /// Removes a mark, and returns whether there was one.
     pub(super) fn remove(&mut self, id: &str) -> bool {
         let (hash, part) = self.place(id);
         let table = &mut self.parts[part];

@@ -1,32 +1,35 @@
-//! Which commits a subscriber wants to hear of.
+//! Filters of subscriptions.
 
 use std::collections::HashSet;
 
 use crate::document::{Change, Node, Place, Snapshot, View};
 use crate::id::NodeId;
 
-/// Which commits a subscriber gets. Those that the filter keeps out are not missed either.
+/// Selects the commits that a subscriber receives. Excluded commits do not count as missed.
 ///
-/// A commit *touches* the nodes that its changes are about: whose text, marks, attributes, type or
-/// list of children changed, that were created, deleted or moved, that were split or joined, that
-/// became or ceased to be the root. A node is not touched by what else happens above or below it,
-/// nor by a split or join of its parent which only hands it over.
+/// A commit *touches* the nodes that its changes concern:
+///
+/// - nodes whose text, marks, attributes, type or list of children changed;
+/// - nodes that were created, deleted, moved, split or joined;
+/// - nodes that became or ceased to be the root.
+///
+/// Other changes of ancestors or descendants do not touch a node. Nor does a split or join of its
+/// parent that only hands it over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Filter {
-    /// All of them.
+    /// All commits.
     #[default]
     All,
-    /// Those that touch this node, which need not exist yet.
+    /// Commits that touch this node, which need not exist yet.
     Node(NodeId),
-    /// Those that touch this node or any below it, those that bring a node there or take one away
-    /// included. The node need not exist yet.
+    /// Commits that touch this node or a descendant. That includes commits that move a node into
+    /// the subtree or out of it. The node need not exist yet.
     Subtree(NodeId),
 }
 
 impl Filter {
-    /// Whether a subscriber is to hear of a commit of this reach, which is asked for only where it
-    /// matters.
+    /// Whether a commit of this reach passes. Computes the reach only if the filter needs it.
     pub(super) fn lets_in<'a>(&self, reach: impl FnOnce() -> &'a Reach<'a>) -> bool {
         match self {
             Self::All => true,
@@ -36,7 +39,7 @@ impl Filter {
     }
 }
 
-/// What one commit touches, and what lies above that.
+/// The nodes that one commit touches, and their ancestors.
 pub(super) struct Reach<'a> {
     touched: HashSet<&'a NodeId>,
     /// The touched nodes and all their ancestors in the document after the commit.
@@ -46,12 +49,12 @@ pub(super) struct Reach<'a> {
 impl<'a> Reach<'a> {
     /// Walks up from each touched node until it meets a path that was walked before.
     ///
-    /// The document after the commit is enough to know every subtree that was touched at any moment
+    /// The document after the commit is enough to find every subtree that was touched at any moment
     /// of it. Say a node was below `top` when it was touched, and is not in the end. Then one of
-    /// the links on the path between them was broken later. Of those that were, take the one
-    /// nearest to `top`: its upper end is still below `top` (or is `top`), and whatever breaks a
-    /// link touches its upper end. For a node that is moved, removed, cut off by a split or taken
-    /// over by a join, that is the parent which it had.
+    /// the links on the path between them was broken later. Of the broken links, take the one
+    /// nearest to `top`: its upper end is still below `top` (or is `top`), and breaking a link
+    /// touches its upper end. For a node that is moved, removed, cut off by a split or taken over
+    /// by a join, that is its former parent.
     pub(super) fn new(changes: &'a [Change], after: &'a Snapshot) -> Self {
         let touched: HashSet<_> = changes
             .iter()
@@ -68,9 +71,9 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// The nodes that a change touches. It names them all, but for the parent of nodes that are split
-/// or joined: that is looked up in the document after the commit, for if it was another one then,
-/// what changed it has touched it.
+/// The nodes that a change touches. A change names them all, except for the parent of split or
+/// joined nodes. That parent is looked up in the document after the commit: if it was another node
+/// at the time of the change, a later change of the parent touches that node.
 fn touched<'a>(change: &'a Change, after: &'a Snapshot) -> Vec<&'a NodeId> {
     let parent = |at: &'a Option<Place>| at.as_ref().map(|place| &place.parent);
     match change {

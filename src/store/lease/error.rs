@@ -1,4 +1,4 @@
-//! Why something was not leased, or is not any more.
+//! Errors of leases.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,30 +10,31 @@ use crate::id::FencingToken;
 use crate::lock::millis;
 use crate::time::MonotonicTime;
 
-/// Why something was not leased, not renewed, not released, or cannot be required. Nothing is
-/// different then.
+/// An error of a lease: it was not taken, renewed or released, or cannot be required.
+///
+/// Nothing has changed then.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeaseError {
-    /// Somebody has one of the targets.
+    /// One of the targets is leased already.
     #[error("{0}")]
     Conflict(Box<LeaseHolder>),
-    /// The lease has ended: it has expired, or was released.
+    /// The lease has ended: it expired or was released.
     #[error(transparent)]
     Lost(Box<LeaseLost>),
-    /// The lease that a transaction requires is of another store.
+    /// The required lease is of another store than the transaction.
     #[error("the lease is of another store than the transaction")]
     OtherStore,
-    /// A lease was to be on nothing.
+    /// A lease was requested on no target.
     #[error("a lease is on one target at least")]
     NoTargets,
-    /// A lease was to last no time at all.
+    /// A lease was requested for a duration of zero.
     #[error("a lease lasts longer than no time at all")]
     NoDuration,
-    /// A lease was to last for longer than the store's clock or the calendar can express.
+    /// A lease was requested for longer than the store's clock or the calendar can express.
     #[error("a lease cannot last for {duration:?}: no clock goes that far")]
     TooLong {
-        /// How long.
+        /// The requested duration.
         duration: Duration,
     },
 }
@@ -59,16 +60,16 @@ impl From<LeaseLost> for LeaseError {
     }
 }
 
-/// A lease that has ended: it has expired, or was released.
+/// A lease that has ended: it expired or was released.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeaseLost {
-    /// Its token.
+    /// The fencing token of the lease.
     pub fencing_token: FencingToken,
-    /// The lease as it was. `None` if only its token was given, and no such lease was known any
-    /// more.
+    /// The lease as it was. `None` if only the token was given and the store has no record of the
+    /// lease.
     pub lease: Option<LeaseInfo>,
-    /// Who has one of its targets now, if anybody does.
+    /// The current lease on one of its targets, if there is one.
     pub holder: Option<LeaseHolder>,
 }
 

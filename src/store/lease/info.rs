@@ -1,4 +1,4 @@
-//! Leases as a person would be told.
+//! Leases as data and in readable form.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::id::{FencingToken, OwnerId};
 use crate::lock::millis;
 use crate::time::MonotonicTime;
 
-/// A lease as data.
+/// Describes a lease.
 ///
 /// Serializes in camelCase, `expiresAt` in milliseconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LeaseInfo {
-    /// What it is on.
+    /// The targets of the lease.
     pub targets: LeaseTargets,
-    /// Who has it.
+    /// The owner of the lease.
     pub owner_id: OwnerId,
-    /// Its number; greater than that of every earlier one.
+    /// The fencing token; greater than that of every earlier lease.
     pub fencing_token: FencingToken,
-    /// When it ends, by the machine's calendar.
+    /// When the lease ends, by the machine's calendar.
     #[serde(serialize_with = "millis::moment")]
     pub expires_at: SystemTime,
 }
@@ -49,7 +49,7 @@ impl LeaseInfo {
 }
 
 impl fmt::Display for LeaseInfo {
-    /// `the lease of teller-1 on node ann, node bob (fencing token 16)`
+    /// Formats like `the lease of teller-1 on node ann, node bob (fencing token 16)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             targets,
@@ -65,18 +65,18 @@ impl fmt::Display for LeaseInfo {
     }
 }
 
-/// A lease that is in the way.
+/// Describes a lease that excludes a request.
 ///
 /// Serializes in camelCase, `remaining` in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct LeaseHolder {
-    /// Which of its targets is in the way.
+    /// The target of that lease that excludes the request.
     pub target: LeaseTarget,
     /// The lease.
     pub lease: LeaseInfo,
-    /// How much longer it lasts, unless it is renewed or released; by the store's clock.
+    /// How much longer the lease lasts by the store's clock, unless it is renewed or released.
     #[serde(serialize_with = "millis::duration")]
     pub remaining: Duration,
 }
@@ -92,7 +92,7 @@ impl LeaseHolder {
 }
 
 impl fmt::Display for LeaseHolder {
-    /// `node ann is leased by teller-2 for another 4.2s (fencing token 17)`
+    /// Formats like `node ann is leased by teller-2 for another 4.2s (fencing token 17)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LeaseInfo {
             owner_id,
@@ -111,13 +111,12 @@ impl fmt::Display for LeaseHolder {
 
 /// # Leases
 impl Snapshot {
-    /// Who had [leased](crate::DataStore::lease) what when it was taken, in the order in which they
-    /// did.
+    /// Lists the [leases](crate::DataStore::lease) at the moment of the snapshot, in the order in
+    /// which they were taken.
     ///
-    /// A snapshot reads no clock: a lease that nobody released is among them until its place is
-    /// needed, or some later lease clears it away. Whether it has expired follows from
-    /// `expires_at`; [`DataStore::leases`](crate::DataStore::leases) has only those that last
-    /// still.
+    /// A snapshot reads no clock. An expired lease stays in the list until its place is needed, or
+    /// until a later lease clears it away. `expires_at` shows whether a lease has expired.
+    /// [`DataStore::leases`](crate::DataStore::leases) lists only the leases that have not ended.
     ///
     /// ```
     /// use doclock::DataStore;
@@ -136,7 +135,7 @@ impl Snapshot {
         LeaseInfo::list(self.held().iter())
     }
 
-    /// The lease on a target, by itself or with the document, as in [`leases`](Self::leases).
+    /// Returns the lease on a target or on the document, as in [`leases`](Self::leases).
     pub fn lease(&self, target: impl Into<LeaseTarget>) -> Option<LeaseInfo> {
         let holding = self.held().on(&target.into())?;
         Some(LeaseInfo::new(holding))

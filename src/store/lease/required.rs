@@ -1,4 +1,4 @@
-//! Transactions that are committed only under a lease.
+//! Transactions that commit only under a lease.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::document::Holding;
 use crate::id::FencingToken;
 use crate::store::{CommitError, DataStore, Published, Term, Transaction};
 
-/// That a lease lasts still when the transaction is published.
+/// The condition that a lease still lasts when the transaction is published.
 struct Required {
     store: DataStore,
     holding: Arc<Holding>,
@@ -35,13 +35,15 @@ impl Term for Required {
 
 /// # Leases
 impl Transaction {
-    /// Has the transaction committed only if this lease lasts still, in the very moment in which
-    /// its changes appear. Otherwise the commit is refused with [`CommitError::LeaseLost`], also if
-    /// it changed nothing. Never waits.
+    /// Commits the transaction only if this lease still lasts at the moment at which the changes
+    /// appear.
     ///
-    /// Whoever takes over what the lease was on has done so before that moment, and the commit is
-    /// refused, or after it, and sees what was committed. Several leases can be required. What was
-    /// required since a savepoint is not any more when that is returned to.
+    /// Otherwise the commit fails with [`CommitError::LeaseLost`], even if the transaction changed
+    /// nothing. Never waits.
+    ///
+    /// The next owner of the targets takes its lease before that moment, and the commit fails, or
+    /// after it, and reads the committed changes. A transaction can require several leases.
+    /// Returning to a savepoint drops the requirements that were added since.
     ///
     /// ```
     /// use doclock::{CommitError, DataStore, StoreOptions, document::NodeSpec, time::ManualClock};
@@ -67,7 +69,8 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`LeaseError::Lost`]: it has ended already. [`LeaseError::OtherStore`]: it is of another store. Nothing is required then.
+    /// [`LeaseError::Lost`]: the lease has ended already. [`LeaseError::OtherStore`]: the lease is
+    /// of another store. Nothing is required then.
     pub fn require(&mut self, lease: &Lease) -> Result<(), LeaseError> {
         if !Arc::ptr_eq(&lease.store.0, &self.store().0) {
             // Numbers of two stores agree by chance.
@@ -85,7 +88,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// As [`require`](Self::require), for whoever knows only the token.
+    /// Requires a lease as [`require`](Self::require) does, by its token alone.
     ///
     /// # Errors
     ///

@@ -4,8 +4,8 @@ use crate::time::ManualClock;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A lease of an hour ended after 59 minutes and 58 seconds, because its end was counted by the
-/// processor's counter.
+/// Regression: a lease of an hour ended after 59 minutes and 58 seconds, because the processor's
+/// counter measured its time.
 #[test]
 fn a_lease_ends_by_monotonic_time_and_not_by_the_counter() {
     let clock = ManualClock::new();

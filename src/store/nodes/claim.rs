@@ -1,4 +1,4 @@
-//! How a transaction on nodes locks as it goes, and how it is validated in the end.
+//! How a transaction on nodes locks during its edits, and how its commit validates it.
 
 use std::collections::HashMap;
 use std::panic::Location;
@@ -13,13 +13,13 @@ use crate::queue::Rights;
 use crate::store::{CommitError, Transaction};
 use crate::sync::{Mutex, rank};
 
-/// What a transaction is, beside all else, if it has not the whole document to itself.
+/// The state of a transaction that does not hold the whole document.
 #[derive(Debug)]
 pub(in crate::store) struct OnNodes {
-    /// What it has locked, without the intentions.
+    /// Its locks, without the intentions.
     locked: HashMap<Granule, Rights, Secret>,
     reads: Mutex<{ rank::READS }, Reads>,
-    /// Why it could not lock something. It cannot be committed any more.
+    /// The error of a failed lock. The transaction cannot be committed any more.
     failed: Option<LockError>,
     options: AcquireOptions,
     thread: u64,
@@ -51,8 +51,8 @@ impl OnNodes {
         }
     }
 
-    /// Whether something is locked, by itself or with something above it, or is there for this
-    /// transaction alone.
+    /// Whether the granule is locked, by itself or with an ancestor, or visible to this transaction
+    /// alone.
     fn covers(&self, overlay: &Overlay, granule: &Granule, rights: Rights) -> bool {
         let has = |granule: &Granule| {
             let locked = self.locked.get(granule);
@@ -75,7 +75,7 @@ impl OnNodes {
 }
 
 impl Transaction {
-    /// Locks what is needed for a change. Nothing, unless the transaction is on nodes.
+    /// Locks what a change needs. Does nothing unless the transaction is on nodes.
     #[inline]
     pub(crate) fn claim(
         &mut self,
@@ -93,14 +93,14 @@ impl Transaction {
     ) -> Result<(), EditError> {
         loop {
             let scope = needs(Needs::new(&self.overlay)).into_scope();
-            // Where something stands may have been different before it was locked.
+            // A node may have moved before it was locked.
             if !self.lock_more(&scope)? {
                 return Ok(());
             }
         }
     }
 
-    /// Locks what is not locked yet of a scope, and tells whether that was anything.
+    /// Locks what is not locked yet of a scope, and returns whether that was anything.
     fn lock_more(&mut self, scope: &Scope) -> Result<bool, EditError> {
         let Some(nodes) = &mut self.nodes else {
             return Ok(false);
@@ -138,13 +138,13 @@ impl Transaction {
             });
         }
         nodes.note(&missing);
-        // What was locked before is there as it was; what was locked now has to be seen as it is.
+        // Nodes locked before are unchanged; newly locked nodes must be read as they are now.
         self.overlay.advance(self.held.store.snapshot());
         let base = self.overlay.base();
         let locked = missing.nodes().map(|(id, _)| id);
         match nodes.reads.lock().outdated_of(locked, base) {
             None => Ok(true),
-            // What was computed from that would be wrong, and could not be committed.
+            // Results computed from the old value would be wrong, and could not be committed.
             Some(id) => Err(EditError::Outdated {
                 id: id.clone(),
                 version: base.version(),
@@ -152,18 +152,19 @@ impl Transaction {
         }
     }
 
-    /// Why the transaction could not lock a node, to be told to whoever submitted it.
+    /// Takes the error of a failed node lock, for the result of the submitter.
     pub(crate) fn take_lock_error(&mut self) -> Option<LockError> {
         self.nodes.as_mut()?.failed.take()
     }
 
-    /// Why the transaction could not lock a node. If there is an answer, the transaction cannot be
-    /// committed.
+    /// Returns the error of a node lock that the transaction could not take.
+    ///
+    /// If there is one, the transaction cannot be committed.
     pub fn lock_error(&self) -> Option<&LockError> {
         self.nodes.as_ref()?.failed.as_ref()
     }
 
-    /// Notes that a node was looked at.
+    /// Records the read of a node.
     pub(in crate::store) fn note_read(&self, nodes: &OnNodes, id: &NodeId) {
         if let Some(found) = self.overlay.untouched(id) {
             nodes.reads.lock().node(id, found);
@@ -176,21 +177,21 @@ impl Transaction {
         }
     }
 
-    /// The version of the document that it sees, which is not to change before it is committed.
+    /// The version of the document that it reads. It must not change before the commit.
     pub(crate) fn version(&self) -> u64 {
         self.note_read_of_all();
         self.overlay.base().version()
     }
 
-    /// Notes that everything was looked at.
+    /// Records a read of the whole document.
     pub(in crate::store) fn note_read_of_all(&self) {
         if let Some(nodes) = &self.nodes {
             nodes.reads.lock().all(self.overlay.base().version());
         }
     }
 
-    /// Moves the transaction on to the last version, if all that it read and wrote is there as it
-    /// was. To be called while nobody else can publish.
+    /// Advances the transaction to the last version, if its reads and writes are unchanged there.
+    /// The caller excludes other commits.
     pub(in crate::store) fn validate(&mut self) -> Result<(), CommitError> {
         let Some(nodes) = &mut self.nodes else {
             return Ok(());

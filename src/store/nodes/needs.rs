@@ -1,4 +1,4 @@
-//! What has to be locked for a change.
+//! The locks that a change needs.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::id::NodeId;
 use crate::lock::{Granule, Scope};
 use crate::queue::LockMode::{self, Exclusive, NodeExclusive};
 
-/// Collects what has to be locked.
+/// Collects the locks that a change needs.
 #[derive(Debug)]
 pub(crate) struct Needs<'v, V> {
     view: &'v V,
@@ -16,7 +16,7 @@ pub(crate) struct Needs<'v, V> {
 }
 
 impl<'v, V: View> Needs<'v, V> {
-    /// Nothing, for changes to the document that `view` shows.
+    /// No locks, for changes to the document that `view` shows.
     pub(crate) fn new(view: &'v V) -> Self {
         Self {
             view,
@@ -38,12 +38,12 @@ impl<'v, V: View> Needs<'v, V> {
         self.lock(id, NodeExclusive)
     }
 
-    /// The node with all below it.
+    /// The node with its subtree.
     pub(crate) fn subtree(self, id: &NodeId) -> Self {
         self.lock(id, Exclusive)
     }
 
-    /// The list in which the node stands.
+    /// The list of children that contains the node.
     pub(crate) fn list_of(self, id: &NodeId) -> Self {
         match self.view.node(id).and_then(Node::parent) {
             Some(parent) => self.node(parent),
@@ -51,13 +51,13 @@ impl<'v, V: View> Needs<'v, V> {
         }
     }
 
-    /// The node with all below it and the list in which it stands: to take it away from there.
+    /// The node with its subtree, and the list of children that contains it: to detach the node.
     pub(crate) fn detached(self, id: &NodeId) -> Self {
         self.subtree(id).list_of(id)
     }
 
-    /// A node that is cut in two or joined. Its children get another parent, and what is above
-    /// those below them changes.
+    /// A node that is split or joined. Its children get another parent, and their descendants other
+    /// ancestors.
     pub(crate) fn divided(self, id: &NodeId) -> Self {
         let children = self.view.node(id).map_or(0, |node| node.children().len());
         match children {
@@ -66,14 +66,13 @@ impl<'v, V: View> Needs<'v, V> {
         }
     }
 
-    /// What stands so many levels above a node with all below it; the topmost, if there are not so
-    /// many.
+    /// The subtree of the ancestor `levels` above a node, or of the topmost one.
     pub(crate) fn above(self, id: &NodeId, levels: usize) -> Self {
         let above = self.view.ancestors(id).take(levels).last().map(Node::id);
         self.subtree(above.unwrap_or(id))
     }
 
-    /// The lowest node that has both below it, with all that is there.
+    /// The subtree of the lowest common ancestor of both nodes.
     pub(crate) fn common(self, one: &NodeId, other: &NodeId) -> Self {
         let view = self.view;
         let way = |id| {
@@ -85,17 +84,17 @@ impl<'v, V: View> Needs<'v, V> {
         let above: HashSet<&NodeId, Secret> = way(one).collect();
         match way(other).find(|id| above.contains(id)) {
             Some(common) => self.subtree(common),
-            // They are in different trees, and the operation will say so.
+            // They are in different trees, and the operation returns that error.
             None => self,
         }
     }
 
-    /// A new node whose id was given, so that others may give it too.
+    /// A new node with a given id, which another transaction may use as well.
     pub(crate) fn created(self, id: &NodeId) -> Self {
         self.subtree(id)
     }
 
-    /// Which node is the root.
+    /// The choice of the root.
     pub(crate) fn root(mut self, id: Option<&NodeId>) -> Self {
         self.scope.add(Granule::Document, NodeExclusive.into());
         match id {
@@ -104,7 +103,7 @@ impl<'v, V: View> Needs<'v, V> {
         }
     }
 
-    /// What a primitive change writes to.
+    /// The nodes that a primitive change writes to.
     pub(crate) fn change(mut self, change: &Change) -> Self {
         match change {
             Change::InsertSubtree { at, nodes } => {

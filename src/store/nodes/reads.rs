@@ -1,4 +1,4 @@
-//! What a transaction on nodes has read without a lock.
+//! The reads without a lock of a transaction on nodes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,20 +7,20 @@ use crate::document::{Node, Snapshot, View, same};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 
-/// Each node as it was first seen. What is seen again has to be the same, then and when the
-/// transaction is committed: so all reads are as if they had been made at the moment of the commit
-/// (validation as in Kung and Robinson, *On Optimistic Methods for Concurrency Control*, 1981).
+/// Each node as it was first read. A later read and the commit must find the same value. So all
+/// reads have the effect of reads at the moment of the commit (validation as in Kung and Robinson,
+/// *On Optimistic Methods for Concurrency Control*, 1981).
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     nodes: HashMap<NodeId, Option<Arc<Node>>, Secret>,
     root: Option<Option<NodeId>>,
     /// The version that was read as a whole.
     version: Option<u64>,
-    /// Something was seen that is not as it was seen before.
+    /// A read that differed from an earlier one.
     torn: Option<Torn>,
 }
 
-/// What was not the same any more. `None` if it is not about one node.
+/// The node that had changed. `None` if it is not about one node.
 type Torn = Option<NodeId>;
 
 impl Reads {
@@ -46,7 +46,7 @@ impl Reads {
         }
     }
 
-    /// Of these nodes one that is not in `current` as it was read.
+    /// Of these nodes, one that differs in `current` from its first read.
     pub(super) fn outdated_of<'a>(
         &self,
         mut nodes: impl Iterator<Item = &'a NodeId>,
@@ -58,7 +58,7 @@ impl Reads {
         })
     }
 
-    /// What is not in `current` as it was read.
+    /// The first read, of any kind, that differs in `current`.
     pub(super) fn outdated(&self, current: &Snapshot) -> Option<Torn> {
         if self.torn.is_some() {
             return self.torn.clone();

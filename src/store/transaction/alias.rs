@@ -1,4 +1,4 @@
-//! Names that operations give nodes, for the rest of their transaction.
+//! Names that operations give to nodes, for the rest of their transaction.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,23 +11,23 @@ use crate::codes::codes;
 use crate::id::NodeId;
 use crate::steps::step;
 
-/// Why an alias does not work.
+/// An alias that cannot be resolved or given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AliasError {
-    /// No operation before gave a node this name.
+    /// No earlier operation gave a node this name.
     #[error("no node is named {alias:?} in this transaction", alias = Brief(.alias))]
     Unknown {
         /// The name.
         alias: SmolStr,
     },
-    /// Another node has this name already.
+    /// Another node already has this name.
     #[error("another node is named {alias:?} in this transaction", alias = Brief(.alias))]
     Taken {
         /// The name.
         alias: SmolStr,
     },
-    /// The operation created nothing that could have the name.
+    /// The operation created no node that the name could stand for.
     #[error("no node was created that could be named {alias:?}", alias = Brief(.alias))]
     NothingCreated {
         /// The name.
@@ -49,7 +49,7 @@ pub(super) struct Aliases {
     given: Vec<SmolStr>,
 }
 
-/// A name that is compared with others, which tests of cost count.
+/// An alias whose comparisons are counted by tests of cost.
 #[derive(PartialEq, Eq)]
 struct Alias(SmolStr);
 
@@ -71,7 +71,7 @@ impl Aliases {
         self.given.len()
     }
 
-    /// Keeps those that were given first.
+    /// Keeps the first `len` aliases.
     pub(super) fn truncate(&mut self, len: usize) {
         while self.given.len() > len {
             let last = self.given.pop();
@@ -98,11 +98,11 @@ impl Transaction {
         }
     }
 
-    /// The node that an earlier operation of this transaction named.
+    /// Returns the node that an earlier operation of this transaction named.
     ///
     /// # Errors
     ///
-    /// [`AliasError::Unknown`].
+    /// [`AliasError::Unknown`]: no node has this name.
     pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
         let alias = Alias(alias.into());
         let aside = self.aside.as_ref();

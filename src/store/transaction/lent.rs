@@ -1,7 +1,7 @@
-//! Lending a transaction to code of a user, which gets it by a mutable reference.
+//! Lending a transaction to code of a user, by a mutable reference.
 //!
-//! The code can put another transaction in its place. So a transaction that is lent cannot be
-//! committed, wherever it is moved, and after the code it must be where it was.
+//! The code can put another transaction in its place. So a lent transaction cannot be committed,
+//! wherever it is moved, and after the code it must be where it was.
 
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use crate::caught::catch;
 use crate::codes::codes;
 use crate::id::TransactionId;
 
-/// Code moved a transaction out of the reference by which it was lent. The transaction can no
-/// longer be committed.
+/// An error: code moved a transaction out of the reference by which it was lent.
+///
+/// The transaction can no longer be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "transaction {transaction} was moved out of the code that it was lent to, and can no longer be committed"
@@ -27,10 +28,10 @@ codes! { TakenOut {
 }}
 
 impl Transaction {
-    /// Runs code of a user on the transaction. A panic goes on.
+    /// Runs code of a user on the transaction. A panic propagates.
     ///
-    /// Beside what the code returned there is [`TakenOut`] if the code has put another transaction
-    /// in the place of this one; that other is there now.
+    /// Also returns [`TakenOut`] if the code has put another transaction in the place of this one.
+    /// The other transaction is in that place then.
     pub(crate) fn lend<T>(
         &mut self,
         code: impl FnOnce(&mut Self) -> T,
@@ -52,8 +53,8 @@ impl Transaction {
         }
     }
 
-    /// The id with the address of the store: ids are unique within a store only. The address stays
-    /// in use as long as the lender has a handle of the store.
+    /// The id with the address of the store, because ids are unique within a store only. The
+    /// lender's handle of the store keeps the address in use.
     pub(super) fn identity(&self) -> (TransactionId, *const ()) {
         (self.id, Arc::as_ptr(&self.held.store.0).cast())
     }
@@ -69,8 +70,8 @@ mod tests {
     use crate::document::NodeSpec;
     use crate::store::{CommitError, DataStore};
 
-    /// Nothing but a fault of the store itself ends the grant of an open transaction that has no
-    /// hold limit.
+    /// Only a defect of the store itself ends the grant of an open transaction that has no hold
+    /// limit.
     #[test]
     fn a_transaction_whose_grant_has_ended_is_not_published() {
         let store = DataStore::new();

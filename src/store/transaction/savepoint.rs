@@ -1,4 +1,4 @@
-//! Moments within a transaction to which it can return.
+//! Points in a transaction to which it can return.
 
 use std::sync::Arc;
 
@@ -8,23 +8,28 @@ use crate::codes::codes;
 use crate::document::{self, Fragment};
 use crate::id::TransactionId;
 
-/// A moment within a transaction. See [`Transaction::savepoint`].
+/// A point in a transaction to which it can return. See [`Transaction::savepoint`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
     transaction: TransactionId,
     number: u64,
 }
 
-/// A savepoint that cannot be returned to. It lay behind one that was returned to, or in an
-/// [`attempt`](Transaction::attempt) that is over; it is older than the attempt or the operation
-/// that runs; or it belongs to another transaction.
+/// A savepoint that cannot be returned to.
+///
+/// The savepoint is in one of these states:
+///
+/// - It was made after a savepoint that was returned to.
+/// - It was made in an [`attempt`](Transaction::attempt) that is over.
+/// - It is older than the running attempt or operation.
+/// - It belongs to another transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("savepoint {number} of transaction {transaction} cannot be returned to")]
 #[non_exhaustive]
 pub struct SavepointError {
-    /// Whose savepoint it is.
+    /// The transaction of the savepoint.
     pub transaction: TransactionId,
-    /// Which one, counted from one.
+    /// The number of the savepoint, counted from one.
     pub number: u64,
 }
 
@@ -32,7 +37,7 @@ codes! { SavepointError {
     Self { transaction, number } => "savepointGone";
 }}
 
-/// What a transaction was at some moment.
+/// The state of a transaction at a savepoint.
 pub(super) struct State {
     overlay: document::Savepoint,
     operations: usize,
@@ -44,8 +49,9 @@ pub(super) struct State {
 
 /// # Savepoints
 impl Transaction {
-    /// A moment to which [`rollback_to`](Self::rollback_to) can return. Costs nothing but its own
-    /// memory.
+    /// Makes a savepoint, to which [`rollback_to`](Self::rollback_to) can return.
+    ///
+    /// It costs only its own memory.
     ///
     /// ```
     /// use doclock::{DataStore, View, document::NodeSpec};
@@ -97,14 +103,15 @@ impl Transaction {
         }
     }
 
-    /// Undoes what was done since a savepoint, exactly, at the cost of what that was. The savepoint
-    /// stays and can be returned to again; those that were made after it are gone. Within an
-    /// [`attempt`](Self::attempt), and within code that [`run`](Self::run) runs, only savepoints
-    /// that were made there can be returned to.
+    /// Undoes everything since a savepoint, exactly, at a cost in proportion to the undone work.
+    ///
+    /// The savepoint stays and can be returned to again. Savepoints that were made after it are
+    /// gone. Within an [`attempt`](Self::attempt), and within code that [`run`](Self::run) runs,
+    /// only savepoints that were made there can be returned to.
     ///
     /// # Errors
     ///
-    /// [`SavepointError`]: the savepoint is gone, out of reach, or that of another transaction.
+    /// [`SavepointError`]: the savepoint is gone, out of reach, or belongs to another transaction.
     /// Nothing is undone then.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<(), SavepointError> {
         let gone = SavepointError {
@@ -132,7 +139,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Runs `code` and undoes what it did if it fails or panics. Nests.
+    /// Runs `code`, and undoes its edits if it fails or panics. Attempts nest.
     ///
     /// ```
     /// use doclock::{DataStore, View, document::{EditError, NodeSpec}};
@@ -149,7 +156,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// Those of `code`.
+    /// The errors of `code`.
     pub fn attempt<T, E>(&mut self, code: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
         let saved = self
             .aside
@@ -163,7 +170,7 @@ impl Transaction {
         Ok(done)
     }
 
-    /// Runs `code`; unless it succeeds, nothing of what it did is left (T8).
+    /// Runs `code`, and undoes all its edits unless it succeeds (T8).
     pub(crate) fn all_or_nothing<T, E>(
         &mut self,
         code: impl FnOnce(&mut Self) -> Result<T, E>,
@@ -172,8 +179,7 @@ impl Transaction {
         let begin = self.state();
         let out_of_reach = self.put_out_of_reach(begin.savepoints);
         let outcome = catch(|| code(self));
-        // Where code has put another transaction in its place, this one cannot be committed any
-        // more.
+        // If code has put another transaction in its place, this one can no longer be committed.
         if self.identity() == identity {
             if !matches!(outcome, Ok(Ok(_))) {
                 self.return_to(&begin);
@@ -183,7 +189,8 @@ impl Transaction {
         outcome.unwrap_or_else(|panic| panic.resume())
     }
 
-    /// Keeps so many savepoints from being returned to. Returns how many were kept from it so far.
+    /// Puts the first `savepoints` savepoints out of reach. Returns how many were out of reach
+    /// before.
     fn put_out_of_reach(&mut self, savepoints: usize) -> usize {
         let reach = |aside: &mut Box<Aside>| std::mem::replace(&mut aside.out_of_reach, savepoints);
         self.aside.as_mut().map_or(0, reach)
