@@ -1,4 +1,4 @@
-//! Marks in normal form, and what becomes of them when their text changes.
+//! Marks in normal form, and their changes when their text changes.
 
 use std::collections::BTreeSet;
 
