@@ -1,9 +1,9 @@
 //! The table of all nodes of one version.
 //!
 //! Generated ids count up, so their nodes are stored in pages of neighbours, and only the pages are
-//! hashed. Compared with one hash entry per node, this halves the memory of a million nodes, keeps
-//! neighbours in a document close in memory, and reduces what a commit copies while a snapshot
-//! lives (docs/performance.md, "The table"). Custom ids are hashed one by one. An empty page is
+//! hashed. Compared with one hash entry per node, this halves the memory of a million nodes. It
+//! keeps neighbours in a document close in memory, and reduces what a commit copies while a
+//! snapshot lives (docs/performance.md, "The table"). Custom ids are hashed one by one. An empty page is
 //! dropped, so deleted ids take no memory.
 
 use std::sync::Arc;

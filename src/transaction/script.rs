@@ -51,12 +51,12 @@ impl fmt::Display for ScriptError {
 /// The most levels of nested lists. The limit protects the stack.
 const DEEPEST: usize = 64;
 
-/// Reads operations from JSON. The text is one `{"type": …, "payload": {…}}`, or a list of them;
-/// nested lists are flattened.
+/// Reads operations from JSON. The text is one `{"type": …, "payload": {…}}`, or a list of
+/// them; nested lists are flattened.
 ///
 /// Offsets and ranges of text count scalar values. With `"unit": "utf16"` next to `type` and
-/// `payload`, those of the operation count UTF-16 units. `{"unit": "utf16", "operations": […]}` can
-/// stand in the place of a list; it sets the unit of all operations in it that have no unit of
+/// `payload`, those of the operation count UTF-16 units. `{"unit": "utf16", "operations": […]}`
+/// can stand in the place of a list; it sets the unit of all operations in it that have no unit of
 /// their own. See [`Operation::in_unit`].
 ///
 /// # Errors
