@@ -1,9 +1,8 @@
 //! Fair timing on a machine that is not quiet.
 //!
-//! Timing one subject after the other would charge a slow spell of the machine to whoever ran
-//! then. So the subjects take turns, one short batch each per round, every round beginning with
-//! another subject; the median over the rounds is the figure, the extremes tell how far to trust
-//! it.
+//! Measuring one subject after the other would charge a slow period of the machine to one subject.
+//! So the subjects alternate, one short batch each per round, and each round begins with another
+//! subject. The median over the rounds is the result, and the extremes show its precision.
 
 use std::time::{Duration, Instant};
 

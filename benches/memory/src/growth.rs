@@ -1,4 +1,4 @@
-//! The costs in bytes of the suite `growth`, of which doclock-bench measures the costs in time.
+//! The costs in bytes of the suite `growth`; doclock-bench measures the costs in time.
 
 use std::time::{Duration, SystemTime};
 

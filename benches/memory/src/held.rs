@@ -1,4 +1,4 @@
-//! What a lock on a node takes in memory while it is held.
+//! The memory of a lock on a node while it is held.
 
 use doclock::{
     DataStore, NodeGuard, NodeId, StoreOptions,

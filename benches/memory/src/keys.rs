@@ -1,4 +1,4 @@
-//! What a keyed lock keeps of keys that were active and are idle.
+//! The memory of a keyed lock for keys that were active and are idle.
 
 use doclock::{
     lock::{LockError, keyed::KeyedLock},

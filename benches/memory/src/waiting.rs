@@ -1,4 +1,4 @@
-//! What a request takes in memory while it waits.
+//! The memory of a request while it waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};

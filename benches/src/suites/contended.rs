@@ -1,8 +1,8 @@
-//! What many threads that edit one document get done, by what they take turns with.
+//! The throughput of many threads that edit one document, by the lock that they use.
 //!
 //! A fair lock is known to be slow under contention: every transaction waits for a sleeping thread
-//! to wake. How much of one thread's rate is left, how the threads share it and how long each
-//! waits, is what this suite tells, for short transactions and for long ones.
+//! to wake. For short and for long transactions, this suite shows how much of one thread's rate
+//! remains, how the threads share it and how long each waits.
 
 mod actor;
 mod bare;

@@ -1,4 +1,4 @@
-//! What locks on nodes cost, what they give, and whether they keep what they say.
+//! The cost of node locks, their benefit, and their guarantees.
 
 mod entries;
 mod free;

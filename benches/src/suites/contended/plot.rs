@@ -15,7 +15,7 @@ const PANEL: (u32, u32) = (440, 380);
 /// Above the panels, for the legend.
 const LEGEND: u32 = 90;
 
-/// Told apart by those who see few colours, too (Okabe and Ito). doclock's are the first.
+/// Distinguishable with colour blindness, too (Okabe and Ito). doclock's are the first.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(213, 94, 0),
     RGBColor(230, 159, 0),

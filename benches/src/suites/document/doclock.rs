@@ -20,7 +20,7 @@ use super::operations::Subject;
 use crate::Result;
 
 enum Form {
-    /// With a history, a selection, and somebody who subscribed to the commits.
+    /// With a history, a selection, and a subscriber to the commits.
     Editor {
         editor: Editor,
         _news: Subscription,

@@ -1,4 +1,4 @@
-//! Whether it matters for a rollback how large the store is.
+//! Whether the size of the store matters for a rollback.
 
 use doclock::dsl::element;
 use doclock::{DataStore, NodeId, View, document::NodeSpec};

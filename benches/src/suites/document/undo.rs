@@ -1,4 +1,4 @@
-//! What going back costs, beside going forwards.
+//! The cost of undo, compared with that of the edits.
 
 use std::time::Duration;
 

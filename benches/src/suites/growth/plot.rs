@@ -16,7 +16,7 @@ const SIZE: (u32, u32) = (420, 340);
 /// Above the plane, for title and legend.
 const TOP: u32 = 56;
 
-/// Told apart by readers who see few colours, too (Okabe and Ito).
+/// Distinguishable with colour blindness, too (Okabe and Ito).
 const VERSIONS: [(&str, RGBColor); 2] = [
     ("before", RGBColor(213, 94, 0)),
     ("after", RGBColor(0, 114, 178)),

@@ -1,4 +1,4 @@
-//! What one operation costs when nobody else is there, with everything around it and without.
+//! The cost of one operation without contention, with and without the rest of the store.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
 use doclock::{Bare, DataStore, NodeId, TransactionManager, transaction::Operation};
@@ -113,7 +113,7 @@ impl Subject for Executed {
     }
 }
 
-/// A document that nobody shares.
+/// A document that is not shared.
 struct Alone {
     document: Bare,
     texts: Vec<NodeId>,

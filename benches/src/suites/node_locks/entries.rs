@@ -102,7 +102,7 @@ fn locked(
         .beside
         .then(|| locks.lock_with("bob", Scope::new().write(others), unbound()))
         .transpose()?;
-    // Who is alone has no entries until another one comes.
+    // A lone holder has no entries until another request comes.
     let newcomer = locks.lock_with("carl", Scope::new().read(others), unbound().no_wait());
     drop(newcomer);
     let before = locks.stats().entries;

@@ -1,4 +1,4 @@
-//! What a lock on one node costs that nobody else wants.
+//! The cost of an uncontended lock on one node.
 
 use doclock::dsl::{delete_text_range, insert_text};
 use doclock::{
@@ -98,7 +98,7 @@ fn case(
     report.case(SUITE, name, unit, names.zip(spreads))
 }
 
-/// A document, one of its paragraphs, and perhaps somebody who has locked another in another
+/// A document, one of its paragraphs, and optionally a lock on another paragraph in another
 /// section.
 fn place(ids: Ids, beside: bool) -> Result<(DataStore, NodeId, Option<NodeGuard>)> {
     let (store, mut paragraphs) = document(16, 16, ids)?;

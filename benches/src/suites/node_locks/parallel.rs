@@ -47,7 +47,7 @@ struct Subject {
     edits: bool,
 }
 
-/// So many steps that nobody can leave out.
+/// Steps that the compiler cannot remove.
 #[derive(Clone, Copy)]
 struct Work(u64);
 

@@ -1,11 +1,10 @@
 //! Many threads, few keys, several of them for each transaction.
 //!
-//! The workload of RocksDB's `point_lock_bench` with what its options are set to if nobody says
-//! otherwise:
-//! `-thread_count=64 -key_count=16 -max_num_keys_to_lock_per_txn=8 -lock_timeout_ms=1000 -lock_type=0`
-//! (exclusive) `-max_sleep_after_lock_acquisition_ms=0`. That tool always locks the most; here that
-//! is one case, and any number up to it the other. Its locks expire (`-lock_expiration_ms=100`),
-//! these do not, so what each key guards can be checked.
+//! The workload of RocksDB's `point_lock_bench` with its default options: `-thread_count=64
+//! -key_count=16 -max_num_keys_to_lock_per_txn=8 -lock_timeout_ms=1000 -lock_type=0` (exclusive)
+//! `-max_sleep_after_lock_acquisition_ms=0`. That tool always locks the most keys; here that is one
+//! case, and any number up to it the other. Its locks expire (`-lock_expiration_ms=100`), these do
+//! not, so the data behind each key can be checked.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -248,7 +247,7 @@ impl Subject for Pool {
     }
 }
 
-/// What a key guards: read and written as if nobody else could.
+/// The data of a key: read and written without atomic increments, as if unshared.
 type Counters = [AtomicU64; KEYS];
 
 fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
@@ -296,7 +295,7 @@ fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
     Ok(Trial { tally, time })
 }
 
-/// How an attempt ended that was in vain.
+/// How a failed attempt ended.
 enum Ended {
     Refused,
     TimeUp,
