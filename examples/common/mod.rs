@@ -34,7 +34,7 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints one line to standard error, with any characters of its reason escaped as needed. If that
+/// Prints one line to standard error, with control characters replaced by spaces. If that line
 /// cannot be written, only the exit code reports the error.
 pub(crate) fn complain(reason: impl fmt::Display) {
     let line = reason.to_string().replace(char::is_control, " ");
