@@ -1,4 +1,4 @@
-//! Attributes, types, the root, what is selected, conditions and names.
+//! Attributes, types, the root, the selection, preconditions and names.
 
 use doclock::{
     AliasError, DataStore, Editor, Transaction, View,
@@ -179,7 +179,7 @@ fn set_root_makes_a_node_without_a_parent_the_root() {
 
 // --- The selection ---
 
-/// What is selected when these operations have run, after something else was.
+/// The selection after these operations, which started from another one.
 fn selected(editor: &Editor, operations: impl Into<Vec<Operation>>) -> Option<Selection> {
     let mut transaction = editor.store().begin("ann").unwrap();
     transaction
@@ -238,7 +238,7 @@ fn what_is_not_there_cannot_be_selected() {
     assert_eq!(why(far), expected);
 }
 
-// --- Conditions and names ---
+// --- Preconditions and names ---
 
 #[test]
 fn overlay_11_if_unchanged_refuses_another_version_than_that_it_starts_from() {

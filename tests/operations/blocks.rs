@@ -270,7 +270,7 @@ fn the_caret_at_the_end_of_a_text_stays_where_only_children_are_cut_off() {
     assert_eq!(result.selection_after, Some(Selection::caret("i", 2)));
 }
 
-// --- The enter key ---
+// --- The Enter key ---
 
 #[test]
 fn insert_paragraph_cuts_the_block_at_the_caret() {

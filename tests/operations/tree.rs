@@ -1,5 +1,5 @@
-//! Removing, moving, copying, wrapping, lifting and indenting. The helpers here serve the
-//! neighbours, too.
+//! Removing, moving, copying, wrapping, lifting and indenting. Also helpers for the neighbouring
+//! files.
 
 use doclock::{
     Editor, View,
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::common::{cases, children, id, image, marks, store, text};
 
-// --- What the tests of operations share ---
+// --- Helpers ---
 
 /// An editor of a document with this root.
 pub(super) fn editor(root: NodeSpec) -> Editor {
@@ -25,8 +25,8 @@ pub(super) fn editor(root: NodeSpec) -> Editor {
     editor
 }
 
-/// A node and all below it, as `list[item"text" <item>]`: by id, or by type in angle brackets if it
-/// was generated.
+/// The outline of a subtree, as `list[item"text" <item>]`: by id, or by type in angle brackets for
+/// a generated id.
 pub(super) fn outline(view: &impl View, of: &str) -> String {
     let node = view.node(&id(of)).unwrap();
     let mut outline = match of.contains(':') {
@@ -51,8 +51,8 @@ pub(super) fn page(editor: &Editor) -> String {
     outline(&editor.store().snapshot(), "page")
 }
 
-/// Carries operations out. Whatever they are, the document is sound then, the inverses of the
-/// changes lead back, and what was created is there.
+/// Runs operations and checks that the document is valid, that the inverses restore it, and that
+/// the created nodes exist.
 pub(super) fn done(editor: &Editor, operations: impl IntoOperations) -> TransactionResult {
     let store = editor.store();
     let before = image(&store.snapshot());
@@ -79,14 +79,14 @@ pub(super) fn done(editor: &Editor, operations: impl IntoOperations) -> Transact
     result
 }
 
-/// Operations that change nothing, and make no change.
+/// Runs operations that make no change.
 pub(super) fn idle(editor: &Editor, operations: impl IntoOperations) {
     let mut transaction = editor.store().begin("idle").unwrap();
     transaction.run(operations).unwrap();
     assert_eq!(transaction.changes(), []);
 }
 
-/// Why an operation is refused. Nothing is changed then.
+/// The error of an operation. Nothing is changed then.
 pub(super) fn refused(editor: &Editor, operations: impl IntoOperations) -> OperationError {
     let before = image(&editor.store().snapshot());
     let (version, selection) = (editor.store().version(), editor.selection());
@@ -100,7 +100,7 @@ pub(super) fn refused(editor: &Editor, operations: impl IntoOperations) -> Opera
     }
 }
 
-/// The one node that the last operation created.
+/// The only node that the last operation created.
 pub(super) fn created(result: &TransactionResult) -> String {
     match result.operations.last().unwrap().created.as_slice() {
         [one] => one.to_string(),
@@ -108,7 +108,7 @@ pub(super) fn created(result: &TransactionResult) -> String {
     }
 }
 
-/// What is selected after operations, if this was before.
+/// The selection after operations that start with this one.
 pub(super) fn selected_after(
     editor: &Editor,
     before: Selection,
@@ -137,7 +137,7 @@ pub(super) fn list(id: &str, children: impl IntoIterator<Item = NodeSpec>) -> No
     element("list", children).with_id(id)
 }
 
-/// `page[x[a b c d] y[e]]`
+/// A document `page[x[a b c d] y[e]]`.
 fn two_blocks() -> Editor {
     let first = block("x", ["a", "b", "c", "d"].map(|id| block(id, [])));
     editor(block("page", [first, block("y", [block("e", [])])]))
