@@ -6,10 +6,10 @@
 //! - **Texts** are hashed with SipHash-1-3, which resists such a choice.
 //! - **Numbers**, of which generated ids consist, are multiplied by secret factors of 128 bits and
 //!   summed. The hash is the upper 64 bits. Two values chosen without the secret collide with a
-//!   probability of 2⁻⁶⁴ (multiply-shift for vectors: M. Dietzfelbinger, "Universal hashing and
-//!   k-wise independent random variables via integer arithmetic without primes", STACS 1996). The
-//!   finalizer of MurmurHash3, a bijection, then makes each bit depend on all others, so
-//!   consecutive numbers do not get consecutive positions.
+//!   probability of 2⁻⁶⁴ (multiply-shift for vectors: M. Dietzfelbinger, "Universal hashing
+//!   and k-wise independent random variables via integer arithmetic without primes", STACS
+//!   1996). The finalizer of MurmurHash3, a bijection, then makes each bit depend on all others,
+//!   so consecutive numbers do not get consecutive positions.
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 

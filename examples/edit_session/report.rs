@@ -149,7 +149,7 @@ fn freed(outcome: &Outcome) -> Check {
     let lock = &outcome.lock;
     let given_back = lock.total_acquisitions == lock.total_releases;
     Check {
-        what: "every grant of the lock was given back, and nobody holds it or waits",
+        what: "every grant of the lock was released, and no request holds it or waits",
         held: given_back && !lock.is_locked && lock.queue_length == 0,
         found: format!(
             "{} grants, {} given back",

@@ -1,7 +1,8 @@
 //! Recorded editing histories, replayed by several editors at once.
 //!
-//! The format is that of the public collection `editing-traces`: `{"startContent": …, "endContent":
-//! …, "txns": […]}`, where a transaction is `{"patches": [[position, deleted, inserted], …]}`.
+//! The format is that of the public collection `editing-traces`:
+//! `{"startContent": …, "endContent": …, "txns": […]}`, where a transaction is
+//! `{"patches": [[position, deleted, inserted], …]}`.
 
 use std::ffi::OsStr;
 use std::path::Path;

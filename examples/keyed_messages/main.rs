@@ -78,7 +78,7 @@ fn show(options: Options) -> Result<String, Failure> {
     } = options;
     let mut text = format!(
         "{messages} messages for {} accounts, {workers} workers; a message takes {:.0} to {:.0} ms\n\
-         a row for each account: who books for it (* several at once, · nobody, but a message waits); its messages, as they were begun\n\n",
+         a row for each account: the worker that books for it (* several at once, · none, but a message waits); its messages, in order of start\n\n",
         ACCOUNTS.len(),
         work.as_secs_f64() * 1e3,
         work.as_secs_f64() * 3e3,

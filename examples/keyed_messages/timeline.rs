@@ -40,8 +40,8 @@ pub fn of<'a>(ledger: &'a Ledger, account: &str) -> Vec<&'a Booked> {
     booked
 }
 
-/// The state of an account at a moment: the number of its worker, `*` for several workers; `·` if a
-/// message waited.
+/// The state of an account at a moment: the number of its worker, `*` for several workers; `·` if
+/// a message waited.
 fn sign(booked: &[&Booked], moment: Instant) -> char {
     let mut working = booked
         .iter()

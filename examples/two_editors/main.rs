@@ -74,7 +74,7 @@ fn show(work: Duration) -> Result<String, Failure> {
     let met = circle::run(&store)?;
     let stats = store.node_locks().stats();
     if (stats.holders, stats.waiting, stats.entries) != (0, 0, 0) {
-        return Err(format!("somebody holds or waits still:\n{stats}").into());
+        return Err(format!("a lock is still held or waited for:\n{stats}").into());
     }
     Ok(format!(
         "{}\n{met}\nthe document now, version {}\n\n{}",

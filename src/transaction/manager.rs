@@ -401,7 +401,7 @@ impl TransactionManager {
                 outcome
             }
             Answer::Granted(grant, job) => {
-                let mut job = job.expect("nobody did it, so nobody took it");
+                let mut job = job.expect("a job that no combiner ran is still here");
                 self.take_turn(turn(grant), seat, &mut job.submission)
             }
         }

@@ -275,7 +275,7 @@ fn a_worker_is_cancelled_also_while_it_waits_for_the_lock_and_no_attempt_counts(
         assert_eq!(
             entry.label.as_deref(),
             Some("a"),
-            "whoever looks sees the event"
+            "the event is visible"
         );
         token.cancel();
         let interrupted = worker.join().unwrap().unwrap_err();

@@ -24,7 +24,7 @@ fn lease_02_after_expiry_somebody_else_has_it_under_a_higher_token() {
          now node ann is leased by teller-2 for another 5.0s (fencing token 2)"
     );
     lost(old.release());
-    assert_eq!(new.remaining(), 5 * SECOND, "nobody else can end it");
+    assert_eq!(new.remaining(), 5 * SECOND, "no other owner can end it");
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn a_key_that_fails_when_it_is_returned_does_not_cost_others_their_slots() {
         // It may fail or not.
         let _ = returning.join();
         let told = ran.recv_timeout(Duration::from_secs(20));
-        assert_eq!(told, Ok(()), "the slot was granted and nobody was told");
+        assert_eq!(told, Ok(()), "the slot was granted without a wakeup");
         at_rest(&limiter);
     }
 }

@@ -30,7 +30,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
                 .unwrap();
             barrier.wait();
             until_waiting(&store, 1);
-            panic!("in the midst of it");
+            panic!("a planned panic");
         });
         barrier.wait();
         let next = scope.spawn(|| {
@@ -45,7 +45,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
         next.join().unwrap();
         payload.downcast_ref::<&str>().copied()
     });
-    assert_eq!(went_on, Some("in the midst of it"));
+    assert_eq!(went_on, Some("a planned panic"));
     let snapshot = store.snapshot();
     assert_eq!((snapshot.version(), snapshot.len()), (1, 1));
     assert!(!store.is_locked());

@@ -278,7 +278,7 @@ fn lock_13_a_try_fails_whenever_somebody_holds_or_waits() {
                     assert_eq!(
                         store.queue_length(),
                         0,
-                        "it took the lock from those who wait"
+                        "it overtook the waiters"
                     );
                     assert_eq!(served.lock().unwrap().len(), 50);
                     drop(guard);

@@ -86,7 +86,7 @@ fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_li
     let fifth = nodes(&store, "fifth on a node", "a1");
     assert!(
         blocked(&store, Scope::new().write("a2")),
-        "nobody overtakes those who wait"
+        "no request overtakes the waiters"
     );
     let info = store.current_lock().unwrap();
     assert_eq!(info.owner_id.as_str(), "holder");

@@ -31,7 +31,7 @@ fn releasing_by_id_ends_the_wait_for_more_nodes() {
     until_waiting(&locks, 1);
     store.release_lock(id).unwrap();
     drop(bob);
-    assert!(ends(&waits), "told by nobody; {:?}", locks.stats());
+    assert!(ends(&waits), "not notified; {:?}", locks.stats());
     assert_eq!(locks.stats().waiting, 0);
 }
 
@@ -101,7 +101,7 @@ fn a_limit_on_holding_holds_for_who_is_granted_later() {
     let ended = ends(&waits);
     drop(bob);
     drop(waits.join().unwrap().unwrap());
-    assert!(ended, "nobody looked at the limit of the one in the way");
+    assert!(ended, "the limit of the conflicting holder was not checked");
 }
 
 #[test]

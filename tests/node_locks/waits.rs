@@ -190,7 +190,7 @@ fn node_locks_01_a_limit_on_holding_frees_what_others_wait_for() {
     assert_eq!(
         owners,
         ["beside".into(), "ann".into()],
-        "nobody waited for what is beside"
+        "no request waited for the other nodes"
     );
     let mut slow = slow;
     assert!(matches!(

@@ -139,7 +139,8 @@ pub(super) fn attributes(mark: &Mark) -> String {
     serde_json::to_string(&mark.attributes).unwrap()
 }
 
-/// A random tree of nodes `n0` (the root), `n1`, …, with text and children mixed, and random marks.
+/// A random tree of nodes `n0` (the root), `n1`, …, with text and children mixed, and with random
+/// marks.
 pub(super) fn random_editor(dice: &mut Dice) -> Editor {
     let store = store();
     commit(&store, |transaction| {

@@ -7,7 +7,7 @@ use crate::history::{Key, Value};
 /// Evidence that a history is not serial. Transactions are named by their index in the history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Anomaly {
-    #[error("{reader} saw {value} in list {key}, which nobody appended to it")]
+    #[error("{reader} saw {value} in list {key}, which no transaction appended to it")]
     Unwritten {
         reader: Reader,
         key: Key,

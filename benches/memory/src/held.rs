@@ -56,7 +56,7 @@ pub struct Row {
 pub fn heading(nodes: usize) {
     println!("\n== held ==");
     println!(
-        "{nodes} paragraphs, {SECTION} in a section, are locked beside somebody who has another. Bytes that"
+        "{nodes} paragraphs, {SECTION} in a section, are locked beside another holder. Bytes that"
     );
     println!(
         "are allocated for each, with its share of what is locked above; and all that is left afterwards.\n"

@@ -131,7 +131,7 @@ fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
         let store = store.clone();
         let tried = thread::spawn(move || store.try_lock("other").map(drop));
         let Err(LockError::WouldBlock { holder, .. }) = tried.join().unwrap() else {
-            panic!("somebody holds");
+            panic!("another thread holds the lock");
         };
         assert_eq!(holder.owner_id.as_str(), "ann");
     });

@@ -26,7 +26,7 @@ Keyed locks. A pair is: take a key's lock, add to a counter under it, give it ba
   one free key            the same key, from one thread
   1,000,000 free keys     each once, from one thread
   8 threads, 1,000 keys   keys at random; nanoseconds of the clock on the wall for a pair, of all threads together
-  8 threads, one key      everybody waits for everybody, in order where the lock has one";
+  8 threads, one key      all threads contend, in order where the lock has one";
 
 /// Locks with keys.
 trait Subject: Send + Sync {

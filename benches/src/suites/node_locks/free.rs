@@ -18,10 +18,10 @@ const PAIRS: u32 = 200_000;
 const TRANSACTIONS: u32 = 100_000;
 
 const ABOUT: &str = "\
-1. Free: one thread locks a paragraph two levels below the root with all below it and
+1. Free: one thread locks a paragraph two levels below the root with its subtree and
    releases it. Owner and handle are made each time; kept: not so.
   nobody else    nothing else is locked
-  beside another somebody has another paragraph locked all the time, so the table is used
+  beside another another owner has another paragraph locked all the time, so the table is used
   transaction    one character into or out of the paragraph, committed";
 
 /// Something that is done so many times.

@@ -38,9 +38,9 @@ const ABOUT: &str = "\
    lock_timeout_ms 1000, lock_type 0): lock so many different keys of 16 exclusively, count up under each, release.
    sets          all keys in one step
    one by one    in random order; refused: released, and the same tried again (doclock::retry)
-   sorted        one by one, the smallest first, so nobody can be refused
+   sorted        one by one, the smallest first, so no request can deadlock
    whole         the global lock instead of keys
-   The counts are sums of all rounds. A timeout (1 s) would be a circle that nobody found, or starvation.
+   The counts are sums of all rounds. A timeout (1 s) would be an undetected cycle, or starvation.
    Longest: from beginning to asking for the first key to release, with all that was tried again.";
 
 /// Locks on keys.
