@@ -150,7 +150,7 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("a"));
     let before = image(&store.snapshot());
-    let _lock = store.lock("somebody").unwrap();
+    let _lock = store.lock("other").unwrap();
     let others = [
         vec![type_in("b")],
         vec![type_in("a"), type_in("a")],
@@ -258,7 +258,7 @@ fn transaction_07_a_transaction_that_failed_leaves_no_record() {
     let refusing = hooks.before(|_, _| Err(Refusal::new("no")));
     submit(type_in("y")).unwrap_err();
     hooks.remove(refusing);
-    let lock = store.lock("somebody").unwrap();
+    let lock = store.lock("other").unwrap();
     submit(type_in("y")).unwrap_err();
     drop(lock);
     assert_eq!(store.version(), 1);
@@ -299,7 +299,7 @@ fn transaction_07_a_list_without_operations_is_no_use_of_a_key() {
 fn transaction_07_a_repetition_does_not_wait() {
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("x"));
-    let _lock = store.lock("somebody").unwrap();
+    let _lock = store.lock("other").unwrap();
     assert_repeats(&first, once(&manager(&store), "key", type_in("x")));
 }
 

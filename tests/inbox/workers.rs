@@ -272,11 +272,7 @@ fn a_worker_is_cancelled_also_while_it_waits_for_the_lock_and_no_attempt_counts(
         let [entry] = &bank.store.queue_info()[..] else {
             panic!("one waits");
         };
-        assert_eq!(
-            entry.label.as_deref(),
-            Some("a"),
-            "the event is visible"
-        );
+        assert_eq!(entry.label.as_deref(), Some("a"), "the event is visible");
         token.cancel();
         let interrupted = worker.join().unwrap().unwrap_err();
         assert_eq!(interrupted.messages, [("a", ())]);

@@ -275,11 +275,7 @@ fn lock_13_a_try_fails_whenever_somebody_holds_or_waits() {
         let eager = scope.spawn(|| {
             while served.lock().unwrap().len() < 50 {
                 if let Ok(guard) = store.try_lock("eager") {
-                    assert_eq!(
-                        store.queue_length(),
-                        0,
-                        "it overtook the waiters"
-                    );
+                    assert_eq!(store.queue_length(), 0, "it overtook the waiters");
                     assert_eq!(served.lock().unwrap().len(), 50);
                     drop(guard);
                 }
