@@ -19,7 +19,7 @@ pub trait Lock: Send + Sync + 'static {
     fn with<T>(&self, work: impl FnOnce(&mut Bare) -> T) -> T;
 }
 
-/// The document behind a mutex of that kind.
+/// The document behind such a mutex.
 pub struct Locked<L> {
     name: &'static str,
     note: &'static str,

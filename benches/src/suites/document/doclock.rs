@@ -175,7 +175,7 @@ impl Subject for Doclock {
     }
 }
 
-/// The characters of a text one by one, with whether they are marked.
+/// The characters of a text one by one, and whether each is marked.
 fn runs(text: &Node) -> Vec<(String, bool)> {
     let strong = |at: usize| {
         let mut marks = text.marks().iter();

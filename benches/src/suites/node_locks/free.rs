@@ -12,7 +12,7 @@ use crate::Result;
 use crate::measure::{interleaved, timed};
 use crate::report::{Report, Unit};
 
-/// Enough that reading the clock does not count, short enough to take turns often.
+/// Long enough for the clock's cost to be negligible, short enough to alternate often.
 const PAIRS: u32 = 200_000;
 
 const TRANSACTIONS: u32 = 100_000;
@@ -24,7 +24,7 @@ const ABOUT: &str = "\
   beside another another owner has another paragraph locked all the time, so the table is used
   transaction    one character into or out of the paragraph, committed";
 
-/// Something that is done so many times.
+/// Repeated work.
 struct Subject {
     name: &'static str,
     run: Box<dyn FnMut(u32) -> Result>,

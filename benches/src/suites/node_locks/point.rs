@@ -30,7 +30,7 @@ const KEYS: usize = 16;
 const MOST: usize = 8;
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
 
-/// For how long one run lasts.
+/// The duration of one run.
 const SPAN: Duration = Duration::from_millis(500);
 
 const ABOUT: &str = "\
@@ -50,7 +50,7 @@ trait Subject: Sync {
     /// Locks, works and releases.
     fn transact(&self, owner: &OwnerId, keys: &[usize], work: &mut dyn FnMut()) -> Result<Answer>;
 
-    /// The keys in the order in which they are to be asked for.
+    /// Whether the keys have to be requested in order.
     fn ordered(&self) -> bool {
         true
     }
@@ -63,7 +63,7 @@ enum Answer {
     TimedOut,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Default)]
 struct Tally {
     done: u64,
@@ -275,7 +275,7 @@ fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
         thread::sleep(SPAN);
         over.store(true, Ordering::Relaxed);
         let tallies: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        // With those that were on their way.
+        // Including transactions still in progress.
         (start.elapsed(), tallies)
     });
     let mut tally = Tally::default();
@@ -336,7 +336,7 @@ impl Client<'_> {
         Ok(tally)
     }
 
-    /// Whether it was done.
+    /// Returns whether it succeeded.
     fn transact(&self, keys: &[usize], tally: &mut Tally) -> Result<bool> {
         let mut work = || {
             for &key in keys {
