@@ -225,9 +225,9 @@ impl TransactionManager {
     /// If the lock is free, the calling thread runs the batch. Otherwise the batch joins the queue.
     /// At the head of the queue, it may be run by the combiner: a thread inside `execute` that has
     /// finished its own batch. It runs each batch in a separate transaction. Meanwhile the calling
-    /// thread waits for the result. A spinning thread gets it at once; a sleeping thread gets it
-    /// within half a millisecond plus the batch that runs at that time, apart from scheduling
-    /// delays. In turn the calling thread may run a [limited
+    /// thread waits for the result. A thread that is awake gets it at once; a sleeping thread
+    /// gets it within half a millisecond plus the batch that runs at that time, apart from
+    /// scheduling delays. In turn the calling thread may run a [limited
     /// number](crate::StoreOptions::batch_limit) of batches of other threads before it returns.
     /// [`without_combining`](AcquireOptions::without_combining) disables this for a call.
     ///
