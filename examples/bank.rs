@@ -4,13 +4,13 @@
 //! cargo run --release --example bank -- [--transfers N] [--tellers N] [--seed N]
 //! ```
 //!
-//! Each transfer leases both accounts, reads both balances, is away for a moment as if it asked
-//! somebody else, and then writes both in one transaction that requires the lease. Who finds an
-//! account leased is told by whom and for how much longer, and tries again. Some requests come
-//! twice, and get their first answer. Some tellers die in the middle: their leases expire, others
-//! take over, and what the dead still send is refused.
+//! Each transfer leases both accounts, reads both balances and pauses, like a call to another
+//! service. Then it writes both balances in one transaction that requires the lease. If an account
+//! is leased already, the error reports the owner and the remaining time, and the teller retries.
+//! Some requests are repeated and get their first answer. Some tellers die in the middle: their
+//! leases expire, other tellers take over, and late writes of the dead ones fail.
 //!
-//! Ends with 0 if the sum is what it was, with 1 if it is not, or with 2 if the input was bad.
+//! Exits with 0 if the sum is unchanged, with 1 if it is not, and with 2 if the input was invalid.
 
 mod common;
 
@@ -48,11 +48,11 @@ const NAMES: [&str; 10] = [
     "ann", "bob", "cem", "dan", "eva", "fay", "gus", "hal", "ida", "joe",
 ];
 const OPENING: i64 = 1_000;
-/// Long enough for a teller that lives, short enough to wait for one that does not.
+/// Long enough for a live teller, short enough to wait for a dead one.
 const LEASE: Duration = Duration::from_millis(200);
-/// Every so many-th transfer its teller dies in the middle.
+/// In every so many-th transfer the teller dies in the middle.
 const DEATHS: usize = 250;
-/// Every so many-th request comes twice.
+/// Every so many-th request is repeated.
 const REPETITIONS: usize = 10;
 
 struct Options {
@@ -109,7 +109,7 @@ struct Transfer {
 }
 
 impl Transfer {
-    /// Any, but the same for the same seed.
+    /// A random transfer, the same for the same seed.
     fn draw(number: usize, seed: u64) -> Self {
         // SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
         let mut state = seed.wrapping_add((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -126,7 +126,7 @@ impl Transfer {
         }
     }
 
-    /// The customer's own name for the request: the same when it comes again.
+    /// The customer's name for the request, the same in a repetition.
     fn key(&self) -> String {
         format!("transfer {}", self.number)
     }
@@ -140,16 +140,16 @@ impl Transfer {
     }
 }
 
-/// What happened, for the table.
+/// Counters for the table.
 #[derive(Default)]
 struct Tally {
     done: AtomicUsize,
     locked: AtomicUsize,
     repeated: AtomicUsize,
     died: AtomicUsize,
-    /// What the dead sent after all.
+    /// Late writes of dead tellers.
     refused: AtomicUsize,
-    /// One of each kind, to be shown.
+    /// One message of each kind, to be printed.
     samples: Mutex<BTreeMap<&'static str, String>>,
 }
 
@@ -189,7 +189,7 @@ impl Bank {
         balance.and_then(|balance| balance.as_i64()).unwrap_or(0)
     }
 
-    /// Leases both accounts, and tries again for as long as somebody else has one.
+    /// Leases both accounts, and retries while another teller has a lease on one.
     fn lease(&self, teller: &str, transfer: &Transfer) -> Result<Lease, LeaseError> {
         loop {
             match self
@@ -205,11 +205,11 @@ impl Bank {
     fn stand_back(&self, holder: &LeaseHolder) {
         let told = || format!("locked: {holder}");
         self.tally.count(&self.tally.locked, "locked", told);
-        // Who has it is usually done much sooner, and releases it.
+        // The holder usually releases it much sooner.
         thread::sleep((holder.remaining / 64).min(Duration::from_micros(100)));
     }
 
-    /// What is read here is right until the lease ends, though no lock is held.
+    /// The balances are valid until the lease ends, although no lock is held.
     fn ask_somebody(&self, transfer: &Transfer) -> [i64; 2] {
         let balances = [transfer.from, transfer.to].map(|account| self.balance(account));
         thread::sleep(Duration::from_micros(50));
@@ -228,7 +228,7 @@ impl Bank {
             set_attrs([("balance", (creditor + transfer.amount).into())]).on(transfer.to),
         );
         let manager = TransactionManager::for_owner(self.store.clone(), lease.owner());
-        // The balances are others when the transfer comes again.
+        // In a repetition the balances differ.
         let key = IdempotencyKey::new(transfer.key()).accept_other_operations();
         manager.execute_once(key, list, AcquireOptions::new())
     }
@@ -252,14 +252,13 @@ impl Bank {
         Ok(())
     }
 
-    /// Done when this returns, once. A teller that was so slow that its lease has ended begins
-    /// again.
+    /// Completes the transfer exactly once. A teller whose lease ended early starts again.
     fn carry_out(&self, teller: &str, transfer: &Transfer) -> Result<TransactionResult, Failure> {
         loop {
             let lease = self.lease(teller, transfer)?;
             let balances = self.ask_somebody(transfer);
             let outcome = self.write(&lease, transfer, balances);
-            // If it has ended there is nothing to release.
+            // An expired lease needs no release.
             let _ = lease.release();
             match outcome {
                 Err(error) if is_lost(&error) => {}
@@ -273,8 +272,8 @@ impl Bank {
         }
     }
 
-    /// Nobody hears of the teller until its leases have expired. Then another takes over and does
-    /// the work; and the first, who was only slow, wants to go on with what it read.
+    /// The teller is silent until its leases have expired. Then another teller takes over and
+    /// completes the transfer, and the first one, which was only slow, tries to write what it read.
     fn die_in_the_middle(&self, teller: &str, transfer: &Transfer) -> Result<(), Failure> {
         let old = self.lease(&format!("{teller} (dead)"), transfer)?;
         let stale = self.ask_somebody(transfer);

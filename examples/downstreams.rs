@@ -1,16 +1,15 @@
-//! Three downstreams, one of them slow, and what a limiter saves.
+//! Three downstreams, one of them slow, with and without a limiter.
 //!
 //! ```text
 //! cargo run --release --example downstreams -- [--millis N] [--limit N] [--json]
 //! ```
 //!
-//! A service has a few worker threads, and calls that arrive at a steady pace, in turn for
-//! `payments`, `inventory` and `shipping`. `shipping` takes fifty times as long as the others.
-//! Without a limiter it soon has every worker, and whoever wants the others waits in the service's
-//! backlog. With a limiter it has as many as its limit says; what would exceed it is turned away at
-//! once, to be answered in some other way.
+//! A service has a few worker threads. Calls arrive at a steady pace, in turn for `payments`,
+//! `inventory` and `shipping`. `shipping` takes fifty times as long as the others. Without a
+//! limiter it soon occupies every worker, and calls to the others wait in the service's backlog.
+//! With a limiter it occupies at most its limit, and further calls are rejected at once.
 //!
-//! Ends with 0, or with 2 if the input was bad.
+//! Exits with 0, or with 2 if the input was invalid.
 
 mod common;
 
@@ -39,7 +38,7 @@ usage: downstreams [--millis N] [--limit N] [--json]
 exit code: 0, or 2 if the input was bad
 ";
 
-/// What a call goes to, and how long it takes.
+/// The downstream of a call, and its duration.
 const DOWNSTREAMS: [(&str, Duration); 3] = [
     ("payments", Duration::from_millis(1)),
     ("inventory", Duration::from_millis(1)),
@@ -47,7 +46,7 @@ const DOWNSTREAMS: [(&str, Duration); 3] = [
 ];
 const SLOW: &str = "shipping";
 const WORKERS: usize = 8;
-/// From one call's arrival to the next one's.
+/// The time between two arrivals.
 const PACE: Duration = Duration::from_millis(1);
 
 struct Options {
@@ -99,8 +98,8 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
     Ok(Some(options))
 }
 
-/// What became of the calls to each downstream: how long each took from its arrival, and how many
-/// were turned away or still waited in the backlog when the time was up.
+/// The results for each downstream: the time of each call from its arrival, and how many calls were
+/// rejected or still in the backlog at the end.
 #[derive(Default)]
 struct Outcome {
     arrived: u32,
@@ -109,7 +108,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The workers take call after call, each when it has arrived.
+    /// Each worker takes call after call, each once it has arrived.
     fn of(limiter: Option<&InFlightLimiter<&'static str>>, span: Duration) -> Self {
         let arrived = u32::try_from(span.as_millis()).unwrap_or(u32::MAX);
         let outcome = Mutex::new(Self {
@@ -124,7 +123,7 @@ impl Outcome {
                     while let Some(nth) = next(&arrivals) {
                         let arrived = began + PACE * nth;
                         thread::sleep(arrived.saturating_duration_since(Instant::now()));
-                        // Whoever still waits when the time is up has waited in vain.
+                        // A call that still waits at the end has waited in vain.
                         if began.elapsed() > span {
                             break;
                         }

@@ -28,7 +28,7 @@ fn main() -> Result<(), LockError> {
                 print_line!("{name} prints");
                 Ok::<(), LockError>(())
             });
-            // The next job requests the lock when this one is in the queue.
+            // The next job requests the lock once this one is in the queue.
             while queue.queue_length() <= ahead && !job.is_finished() {
                 thread::yield_now();
             }
@@ -36,7 +36,7 @@ fn main() -> Result<(), LockError> {
         })
         .collect();
 
-    // This thread holds the lock, so another one looks at it from outside.
+    // This thread holds the lock, so another one makes the impatient request.
     let impatient = printer.clone();
     let refused = thread::spawn(move || {
         let patience = AcquireOptions::new().timeout(Duration::from_millis(20));

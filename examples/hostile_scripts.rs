@@ -1,8 +1,8 @@
-//! What the worst scripts cost that the default limits accept.
+//! The cost of the worst scripts that the default limits accept.
 //!
-//! Each script repeats an operation that looks at much: as often as is accepted, and once more. The
-//! table has how often that is, for how long the accepted script holds the lock, and which limit
-//! refuses the longer one.
+//! Each script repeats an expensive operation: as often as the limits accept it, and once more. The
+//! table shows that number, how long the accepted script holds the lock, and which limit rejects
+//! the longer one.
 //!
 //! ```text
 //! cargo run --release --example hostile_scripts
@@ -37,7 +37,7 @@ fn wide() -> NodeSpec {
     element("root", (0..NODES).map(text)).with_id("root")
 }
 
-/// A text of a million characters, in a node that it can be split in.
+/// A text of a million characters, in a node that can be split.
 fn long() -> NodeSpec {
     let text = text_node("text", "longer than nine. ".repeat(58_000));
     element("root", [text.with_id("text")])
@@ -131,7 +131,7 @@ const SCRIPTS: [Script; 12] = [
     },
 ];
 
-/// How long a script takes, and the limit that refuses it.
+/// How long a script takes, and the limit that rejects it.
 fn run(script: &Script, repeated: usize) -> Result<(Duration, Option<Limit>)> {
     let store = DataStore::new();
     TransactionManager::new(store.clone()).execute([create((script.document)())])?;
@@ -158,7 +158,7 @@ fn main() -> Result {
         "takes"
     );
     for script in &SCRIPTS {
-        // As often as is accepted, found by halving.
+        // The largest accepted number, found by bisection.
         let (mut accepted, mut refused) = (0, Limits::new().most(Limit::Operations) + 1);
         let mut by = Limit::Operations;
         while accepted + 1 < refused {

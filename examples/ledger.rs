@@ -1,16 +1,15 @@
-//! A ledger that is fed by a broker which delivers some messages twice and more, while its workers
-//! crash.
+//! A ledger fed by a broker that delivers some messages several times, while workers crash.
 //!
 //! ```text
 //! cargo run --release --example ledger -- [--events N] [--workers N] [--seed N] [--json]
 //! ```
 //!
-//! Each event of the day moves money from the till to an account: two writes, in one transaction.
-//! Some handlers crash between the two, some fail because a service is away, some messages cannot
-//! be read, and one worker claims three events and hangs. In the end each event that could be read
-//! is in the ledger once. Then the whole day is delivered again.
+//! Each event of the day moves money from the till to an account: two writes in one transaction.
+//! Some handlers crash between the two writes, some fail because a service is unavailable, and some
+//! messages are malformed. One worker claims three events and hangs. At the end the ledger has each
+//! well-formed event exactly once. Then the whole day is delivered again.
 //!
-//! Ends with 0; with 1 if the ledger is wrong; with 2 if the input was bad.
+//! Exits with 0, with 1 if the ledger is wrong, and with 2 if the input was invalid.
 
 mod common;
 
@@ -46,9 +45,9 @@ exit code: 0; 1 if the ledger is wrong; 2 if the input was bad
 
 const ACCOUNTS: [&str; 4] = ["ann", "ben", "cem", "dora"];
 const TILL: &str = "till";
-/// How long a claim lasts; the day has to wait for the worker that hangs for so long.
+/// The duration of a claim; the events of the hung worker wait for so long.
 const CLAIM: Duration = Duration::from_millis(100);
-/// How many events the worker that hangs has claimed.
+/// How many events the hung worker has claimed.
 const HUNG: usize = 3;
 const CRASH: &str = "crashed in the middle";
 
@@ -57,10 +56,10 @@ const CRASH: &str = "crashed in the middle";
 struct OrderPaid {
     event_id: String,
     occurred_at: SystemTime,
-    /// As it was written by whoever sent it; not all of it is a number.
+    /// As received; it may not be a number.
     cents: String,
     user: &'static str,
-    /// What befalls its first attempt.
+    /// The failure of its first attempt.
     mishap: Option<Mishap>,
 }
 
@@ -133,7 +132,7 @@ fn parse(mut words: lexopt::Parser) -> Result<Option<Options>, String> {
     Ok(Some(options))
 }
 
-/// Those of this example are meant; others are still reported.
+/// Suppresses the reports of planned panics; others are still reported.
 fn be_quiet_about_crashes() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -158,7 +157,7 @@ impl Dice {
     }
 }
 
-/// All deliveries, in the order in which they come: each event one to four times.
+/// All deliveries in order: each event one to four times.
 fn deliveries(options: &Options) -> Vec<OrderPaid> {
     let mut dice = Dice(options.seed);
     let mut deliveries = Vec::new();
@@ -187,7 +186,7 @@ fn deliveries(options: &Options) -> Vec<OrderPaid> {
     deliveries
 }
 
-/// What the accounts should have in the end, from the events alone.
+/// The expected balances, from the events alone.
 fn expected(deliveries: &[OrderPaid]) -> BTreeMap<&'static str, i64> {
     let events: HashMap<&str, &OrderPaid> = deliveries
         .iter()
@@ -221,7 +220,7 @@ fn add(transaction: &mut Transaction, account: &str, cents: i64) -> Handled {
     Ok(())
 }
 
-/// The handler, with the mishaps of first attempts.
+/// The handler, with the failures of first attempts.
 fn pay(
     transaction: &mut Transaction,
     event: &OrderPaid,
@@ -243,7 +242,7 @@ fn pay(
     add(transaction, event.user, cents)
 }
 
-/// Has workers take in all deliveries, and returns how long that took.
+/// Runs workers on all deliveries, and returns how long that took.
 fn feed(inbox: &Inbox, deliveries: &[OrderPaid], workers: u64) -> Result<Duration, Box<dyn Error>> {
     let (sender, receiver) = unbounded();
     for delivery in deliveries {
@@ -270,7 +269,7 @@ fn feed(inbox: &Inbox, deliveries: &[OrderPaid], workers: u64) -> Result<Duratio
     Ok(began.elapsed())
 }
 
-/// Claims events of the day that can be read, each a different one.
+/// Claims some well-formed events of the day, each a different one.
 fn hang<'a>(inbox: &'a Inbox, deliveries: &[OrderPaid]) -> Vec<Claim<'a>> {
     let readable = deliveries
         .iter()
@@ -281,7 +280,7 @@ fn hang<'a>(inbox: &'a Inbox, deliveries: &[OrderPaid]) -> Vec<Claim<'a>> {
         .collect()
 }
 
-/// The worker that hung goes on, and finds that its events are in other hands.
+/// The hung worker continues, and its claims have been taken over.
 fn wake_up(store: &DataStore, claims: Vec<Claim<'_>>) -> Result<Vec<String>, Box<dyn Error>> {
     let mut refused = Vec::new();
     for claim in claims {
@@ -296,9 +295,9 @@ fn wake_up(store: &DataStore, claims: Vec<Claim<'_>>) -> Result<Vec<String>, Box
     Ok(refused)
 }
 
-// --- What came of it ---
+// --- Results ---
 
-/// A ledger at some moment.
+/// The state of a ledger.
 #[derive(PartialEq)]
 struct State {
     version: u64,

@@ -1,6 +1,5 @@
-//! A document with nothing around it, for the benchmarks: no lock, no line, no owner, no events, no
-//! figures. What it costs is what anybody pays who edits such a document; what a store costs beyond
-//! is the price of the rest.
+//! A bare document for the benchmarks, without a lock, queue, owner, events or metrics. Its cost is
+//! the minimum for an edit of such a document; a store adds the cost of the rest.
 
 use std::ops::Range;
 
@@ -19,7 +18,7 @@ pub struct Bare {
 }
 
 impl Bare {
-    /// An empty document.
+    /// Creates an empty document.
     pub fn new() -> Self {
         Self {
             document: Snapshot::default(),
@@ -28,12 +27,12 @@ impl Bare {
         }
     }
 
-    /// The document as it is.
+    /// Returns the current document.
     pub fn document(&self) -> &Snapshot {
         &self.document
     }
 
-    /// Carries out a list of operations, all or none, as the next version.
+    /// Runs an operation batch, all or nothing, as the next version.
     pub fn execute(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
         let mut transaction = Transaction::bare(&self.store, self.document.clone());
         transaction.run(operations)?;
@@ -53,8 +52,8 @@ impl Bare {
         Ok(id)
     }
 
-    /// Replaces characters of a node in an overlay and folds it in: the overlay's part of a commit,
-    /// and nothing else.
+    /// Replaces characters of a node in an overlay and folds it in: only the overlay's part of a
+    /// commit.
     pub fn splice(
         &mut self,
         id: &NodeId,

@@ -2,14 +2,13 @@
 
 use std::fmt::{self, Write};
 
-/// A name as error texts show it: whole up to [`LONGEST`] bytes, otherwise its beginning with an
-/// ellipsis and its length. Names come from users, are of any length, and are repeated by each
-/// error about them.
+/// A name in an error text: complete up to [`LONGEST`] bytes, otherwise its beginning with an
+/// ellipsis and its length. Names of users have any length, and each error about them repeats them.
 ///
-/// The fields of errors have names whole.
+/// The fields of errors have complete names.
 pub(crate) struct Brief<T>(pub(crate) T);
 
-/// So many bytes of a name are shown, less the rest of a character that would be cut.
+/// At most so many bytes of a name are shown, without a partial character at the end.
 pub(crate) const LONGEST: usize = 128;
 
 impl<T: fmt::Display> fmt::Display for Brief<T> {
@@ -38,7 +37,7 @@ fn show(f: &mut fmt::Formatter<'_>, text: fmt::Arguments<'_>) -> fmt::Result {
     }
 }
 
-/// Passes the beginning of what is written on, and counts all of it.
+/// Writes only the beginning, and counts everything.
 struct Beginning<'a, 'f> {
     f: &'a mut fmt::Formatter<'f>,
     shown: usize,

@@ -1,33 +1,33 @@
 //! Panics of user code that were caught, and their disposal.
 //!
-//! The payload of a panic is a user value: its `Drop` may panic too. [`CaughtPanic`] is the one
-//! form in which the crate keeps a payload, and [`catch`] the one place that catches. Whatever
-//! drops a `CaughtPanic` does not unwind.
+//! The payload of a panic is a user value: its `Drop` may panic too. The crate stores payloads only
+//! as [`CaughtPanic`], and catches panics only in [`catch`]. Dropping a `CaughtPanic` never
+//! unwinds.
 
 use std::any::Any;
 use std::fmt;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// Runs user code, and catches its panic. The caller makes sure that no state which the panic left
-/// half done is seen.
+/// Runs user code, and catches its panic. The caller ensures that no inconsistent state after the
+/// panic is visible.
 #[inline(always)]
 pub(crate) fn catch<R>(code: impl FnOnce() -> R) -> Result<R, CaughtPanic> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|payload| CaughtPanic(Some(payload)))
 }
 
-/// Drops a user value. A panic of its `Drop` ends here.
+/// Drops a user value. A panic of its `Drop` is caught.
 pub(crate) fn dispose<T>(value: T) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value)))
         && message(&*payload).is_none()
     {
         // The payload of a panic in `Drop` could panic when it is dropped, and so could the next
-        // one, without an end. A message cannot.
+        // one, without end. A message cannot.
         mem::forget(payload);
     }
 }
 
-/// The payload of a panic that was caught.
+/// The payload of a caught panic.
 pub(crate) struct CaughtPanic(Option<Box<dyn Any + Send>>);
 
 impl CaughtPanic {
@@ -36,9 +36,9 @@ impl CaughtPanic {
         message(self.0.as_deref()?)
     }
 
-    /// Lets the panic go on in the calling thread.
+    /// Resumes the panic in the calling thread.
     pub(crate) fn resume(mut self) -> ! {
-        // Nothing but `drop` takes the payload before.
+        // Only `drop` takes the payload before.
         let payload = self.0.take().unwrap_or_else(|| Box::new("panicked"));
         resume_unwind(payload)
     }

@@ -1,9 +1,9 @@
-//! What all public errors have in common: a stable code, the answer whether a retry may help, and
-//! one JSON form.
+//! The common interface of all public errors: a stable code, whether a retry may succeed, and one
+//! JSON form.
 //!
-//! [`codes`] is given one line for each variant and makes `code`, `is_transient` and `Serialize` of
-//! it. Its patterns name every field, so a field that is added to an error does not compile until
-//! it is evidence as well.
+//! [`codes`] takes one line for each variant and implements `code`, `is_transient` and `Serialize`.
+//! Its patterns name every field, so a new field of an error does not compile until it is evidence
+//! as well.
 
 /// Gives an error a code, a verdict and a JSON form. Each line is one of:
 ///
@@ -19,9 +19,9 @@ macro_rules! codes {
     )*}) => {
         #[allow(unused_variables)]
         impl $(<$generic>)? $error {
-            /// Returns the stable name of what happened, in camelCase: the `code` of the JSON form.
+            /// Returns the stable name of the error, in camelCase: the `code` of the JSON form.
             ///
-            /// A variant that adds nothing to the error in it has the code of that error. The page
+            /// A variant that only wraps another error has the code of that error. The page
             /// `docs/errors.md` lists all codes with their evidence.
             pub fn code(&self) -> &'static str {
                 match self {$(
@@ -32,11 +32,11 @@ macro_rules! codes {
             }
 
             /// Returns whether a retry of the same call from its start may succeed: the call lost a
-            /// conflict with what others did at the same time.
+            /// conflict with concurrent changes.
             ///
-            /// A timeout, a full queue and a lock that is not to be waited for are not transient,
-            /// because the caller has set these bounds. The page `docs/errors.md` tells for each
-            /// code what a retry needs.
+            /// A timeout, a full queue and a request that does not wait are not transient, because
+            /// the caller has set these limits. The page `docs/errors.md` lists for each code what
+            /// a retry needs.
             pub fn is_transient(&self) -> bool {
                 match self {$(
                     $($path)::+ $(($inner))? $({ $($field),* })? => {
@@ -137,25 +137,25 @@ pub(crate) fn camel_case(field: &str) -> String {
     name
 }
 
-/// A public error, as tests see it.
+/// A public error, for tests.
 #[cfg(all(test, not(loom)))]
 pub(crate) trait Coded: serde::Serialize + std::fmt::Display {
     const NAME: &'static str;
-    /// One for each line; `None` where the code is that of the error in it.
+    /// One for each line; `None` if the code is that of the inner error.
     const KINDS: &'static [Option<Kind>];
 
     /// The code, and whether the error is transient.
     fn verdict(&self) -> (&'static str, bool);
 }
 
-/// What an error says of one of its codes.
+/// The evidence of an error code.
 #[cfg(all(test, not(loom)))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) code: &'static str,
     /// The names of the fields.
     pub(crate) evidence: &'static [&'static str],
-    /// The condition under which it is transient, if there is one.
+    /// The condition under which it is transient, if any.
     pub(crate) transient: &'static [&'static str],
 }
 

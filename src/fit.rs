@@ -1,7 +1,7 @@
-//! How much room a collection keeps.
+//! Capacity limits of collections.
 
-/// The capacity that a collection shrinks to, if it has room for more than four times its length.
-/// Room for `kept` elements is never given back, so small collections do not shrink and grow in
+/// The capacity to which a collection shrinks if its capacity exceeds four times its length.
+/// Capacity for `kept` elements is always kept, so small collections do not shrink and grow in
 /// turns.
 pub(crate) fn excess(capacity: usize, len: usize, kept: usize) -> Option<usize> {
     (capacity > kept.max(4 * len)).then_some(2 * len)

@@ -1,5 +1,4 @@
-//! Ten times the input takes about ten times the steps: no input of a client has a cost that grows
-//! with its square.
+//! Ten times the input takes about ten times the steps: no input of a client has quadratic cost.
 
 #[cfg(feature = "markdown")]
 mod fuzz;
@@ -18,11 +17,11 @@ use crate::{
 /// The smaller size of an input.
 const SIZE: usize = 1_000;
 
-/// The steps that ten times the input may take, as a multiple. A logarithm is allowed, a square is
-/// a hundred.
+/// The allowed factor of steps for ten times the input. A logarithm fits; quadratic cost is a
+/// hundred.
 const MOST: usize = 20;
 
-/// Checks the cost of `work`, which makes its input and returns what is to be counted.
+/// Checks the cost of `work`, which builds its input and returns the call to be measured.
 fn grows_evenly<W: FnOnce()>(what: &str, work: impl Fn(usize) -> W) {
     grows_evenly_from(SIZE, what, work);
 }
@@ -38,7 +37,7 @@ fn grows_evenly_from<W: FnOnce()>(size: usize, what: &str, work: impl Fn(usize) 
 }
 
 fn attributes(size: usize) -> Vec<(String, Value)> {
-    // Neither sorted nor the other way round.
+    // Neither ascending nor descending.
     let key = |nth: usize| format!("k{}", nth * 7_919 % size);
     (0..size).map(|nth| (key(nth), nth.into())).collect()
 }
@@ -48,8 +47,7 @@ fn executes(operations: Vec<Operation>) -> impl FnOnce() {
     move || drop(manager.execute(operations).unwrap())
 }
 
-/// Each attribute was found and inserted by itself: 100,000 of them held the lock for seven
-/// seconds.
+/// A separate lookup for each attribute made 100,000 of them hold the lock for seven seconds.
 #[test]
 fn attributes_that_are_set_together_are_merged() {
     grows_evenly("setAttrs", |size| {
@@ -58,7 +56,7 @@ fn attributes_that_are_set_together_are_merged() {
     });
 }
 
-/// Each alias was compared with all before it: 50,000 of them held the lock for two seconds.
+/// A comparison with all earlier aliases made 50,000 of them hold the lock for two seconds.
 #[test]
 fn aliases_are_found_among_many() {
     grows_evenly("aliases", |size| {
@@ -67,7 +65,7 @@ fn aliases_are_found_among_many() {
     });
 }
 
-/// The deep child was copied behind the leaf at each level: 30,000 levels took 22 seconds.
+/// A copy of the deep child at each level made 30,000 levels take 22 seconds.
 #[test]
 fn a_leaf_beside_each_level_of_a_deep_tree_copies_no_level_again() {
     for leaf_comes_first in [true, false] {
@@ -87,7 +85,7 @@ fn a_leaf_beside_each_level_of_a_deep_tree_copies_no_level_again() {
     }
 }
 
-/// Each run of texts behind a node that is none was looked for from the first sibling on.
+/// A search from the first sibling for each run of texts is quadratic.
 #[test]
 fn runs_of_texts_between_others_are_found_from_one_another() {
     grows_evenly_from(SIZE / 5, "autoMergeTextNodes of runs", |size| {
@@ -100,7 +98,7 @@ fn runs_of_texts_between_others_are_found_from_one_another() {
     });
 }
 
-/// An offset is not looked for from the start of its text.
+/// An offset is not searched from the start of its text.
 #[test]
 fn marks_in_utf16_units_are_converted_one_by_one() {
     grows_evenly("marks in UTF-16 units", |size| {
@@ -115,7 +113,7 @@ fn marks_in_utf16_units_are_converted_one_by_one() {
     });
 }
 
-/// Only the matches count, and how far they have to be looked for.
+/// Only the matches and the bytes searched for them count.
 #[test]
 fn patterns_look_at_each_character_once_or_twice() {
     grows_evenly("replacePattern", |size| {
@@ -126,7 +124,7 @@ fn patterns_look_at_each_character_once_or_twice() {
     });
 }
 
-/// The values that an attribute may have were looked through for each node.
+/// A linear search through the allowed values for each node is quadratic.
 #[test]
 fn a_node_is_checked_against_any_number_of_allowed_values_at_once() {
     grows_evenly("attributes with allowed values", |size| {
@@ -146,8 +144,8 @@ fn a_node_is_checked_against_any_number_of_allowed_values_at_once() {
     });
 }
 
-/// All text before a reference was counted for each reference that a link follows: a page of a
-/// megabyte took 1.8 seconds.
+/// A count of all text before each reference that a link follows made a page of a megabyte take 1.8
+/// seconds.
 #[cfg(feature = "markdown")]
 #[test]
 fn references_to_footnotes_before_links_are_spelled_out_at_once() {
@@ -157,8 +155,7 @@ fn references_to_footnotes_before_links_are_spelled_out_at_once() {
     });
 }
 
-/// Each sibling was looked for from the first one on: a range over the second half of many was
-/// deleted in the square of their number.
+/// A search from the first sibling made the deletion of the second half of many siblings quadratic.
 #[test]
 fn operations_on_many_siblings_find_each_beside_the_one_before() {
     let far = |nth: usize| format!("n{nth}");
@@ -189,7 +186,7 @@ fn operations_on_many_siblings_find_each_beside_the_one_before() {
     }
 }
 
-/// All open marks were looked at for each link in angle brackets.
+/// A visit of all open marks for each link in angle brackets is quadratic.
 #[cfg(feature = "markdown")]
 #[test]
 fn links_in_many_open_marks_look_at_none_of_them() {
@@ -201,7 +198,7 @@ fn links_in_many_open_marks_look_at_none_of_them() {
     });
 }
 
-/// Each quote looked through all quotes around it for a paragraph that follows.
+/// A search through all outer quotes for a following paragraph is quadratic.
 #[cfg(feature = "markdown")]
 #[test]
 fn quotes_that_end_together_look_once_for_what_follows() {
@@ -212,7 +209,7 @@ fn quotes_that_end_together_look_once_for_what_follows() {
     });
 }
 
-/// Empty lines got what lines begin with in all the lists around them, to lose it again.
+/// Line prefixes of all outer lists, added to empty lines and removed again, are quadratic.
 #[cfg(feature = "markdown")]
 #[test]
 fn empty_lines_of_code_in_nested_lists_have_no_spaces() {
@@ -224,8 +221,8 @@ fn empty_lines_of_code_in_nested_lists_have_no_spaces() {
     });
 }
 
-/// All images around an edge of a mark were looked at, all HTML there, and of each link or footnote
-/// that another cut in two all was written again.
+/// Visits of all images and HTML at an edge of a mark are quadratic, and so is rewriting each link
+/// or footnote that another one splits.
 #[cfg(feature = "markdown")]
 #[test]
 fn marks_that_overlap_are_each_written_once() {
@@ -259,7 +256,7 @@ fn marks_that_overlap_are_each_written_once() {
     }
 }
 
-/// Each row was filled up to the longest.
+/// Each row was padded to the longest.
 #[cfg(feature = "markdown")]
 #[test]
 fn short_rows_of_a_wide_table_stay_short() {

@@ -1,20 +1,19 @@
-//! How ids and other values of users are hashed.
+//! Hashing of ids and other values of users.
 //!
-//! A client that knows the hash of a table can choose values that all collide in it, and each use
-//! of such a table takes time in proportion to their number. So every hash depends on a secret of
-//! this process.
+//! A client that can predict the hashes of a table can choose values that all collide, which makes
+//! each access linear. So every hash depends on a secret of the process.
 //!
-//! - **Texts** are hashed with SipHash-1-3, which is made to resist such a choice.
+//! - **Texts** are hashed with SipHash-1-3, which resists such a choice.
 //! - **Numbers**, of which generated ids consist, are multiplied by secret factors of 128 bits and
-//!   added up, and the upper 64 bits are taken. Of values that are chosen without the secret, two
-//!   collide with a probability of 2⁻⁶⁴ (multiply-shift for vectors: M. Dietzfelbinger, "Universal
-//!   hashing and k-wise independent random variables via integer arithmetic without primes", STACS
-//!   1996). The finalizer of MurmurHash3, a bijection, then has each bit depend on all others, so
-//!   that rows of numbers do not fall into rows of places.
+//!   summed. The hash is the upper 64 bits. Two values chosen without the secret collide with a
+//!   probability of 2⁻⁶⁴ (multiply-shift for vectors: M. Dietzfelbinger, "Universal hashing
+//!   and k-wise independent random variables via integer arithmetic without primes", STACS
+//!   1996). The finalizer of MurmurHash3, a bijection, then makes each bit depend on all others,
+//!   so consecutive numbers do not get consecutive positions.
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
-/// How many numbers of a value are hashed by factors. The others are hashed as text.
+/// How many numbers of a value have factors. Further numbers are hashed as text.
 const FACTORS: usize = 4;
 
 /// The secret.
@@ -50,7 +49,7 @@ impl Keys {
         self.text.build_hasher()
     }
 
-    /// In a model each execution has the same hashes.
+    /// In a model, each execution has the same hashes.
     #[cfg(loom)]
     fn get() -> &'static Self {
         const FACTOR: u128 = 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
@@ -91,7 +90,7 @@ pub(crate) struct SecretHasher {
     sum: u128,
     /// How many numbers are in the sum.
     numbers: usize,
-    /// From the first text on, and for numbers that have no factor.
+    /// Used from the first text on, and for numbers without a factor.
     text: Option<DefaultHasher>,
 }
 
@@ -160,8 +159,8 @@ mod tests {
     use super::*;
     use crate::NodeId;
 
-    /// With fixed seeds, ids that collide in every process could be chosen: 30,000 of them held the
-    /// lock for 17 seconds.
+    /// With fixed seeds, a client could choose ids that collide in every process: 30,000 of them
+    /// held the lock for 17 seconds.
     #[test]
     fn hashes_are_those_of_a_secret() {
         let known = std::hash::BuildHasherDefault::<DefaultHasher>::default();
@@ -178,8 +177,8 @@ mod tests {
         assert_eq!(distinct.len(), FACTORS + 2);
     }
 
-    /// Rows of ids, in the counter, in the session, in both, near and far from one another, fill
-    /// the places of a table as random numbers would.
+    /// Consecutive ids, in the counter, in the session or in both, near or far, fill a table like
+    /// random numbers.
     #[test]
     fn rows_of_generated_ids_are_spread() {
         const IDS: usize = 1 << 12;
@@ -203,7 +202,7 @@ mod tests {
                     .collect::<HashSet<_>>()
             };
             assert_eq!(places(|hash| hash).len(), IDS, "{step} {session}");
-            // Of as many places as ids, random numbers leave 37 % empty.
+            // With as many positions as ids, random numbers leave 37 % empty.
             for bits in [|hash| hash % IDS as u64, |hash| hash >> 52] {
                 let used = places(bits).len();
                 assert!(
@@ -214,7 +213,7 @@ mod tests {
         }
     }
 
-    /// Numbers beyond those that have factors, and behind a text, count as well.
+    /// Numbers beyond those with factors, and numbers after a text, count as well.
     #[test]
     fn every_part_of_a_value_counts() {
         let numbers = [1u64, 2, 3, 4, 5, 6];

@@ -1,4 +1,4 @@
-//! Names for things: locks, owners, transactions, nodes.
+//! Ids of locks, owners, transactions and nodes.
 //!
 //! Every id prints and parses as one short string, and that string is its serde form.
 
@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 use crate::brief::Brief;
 use crate::codes::codes;
 
-/// A string that is not an id of the kind asked for.
+/// An error: a string is not an id of the requested kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{found}` is not {expected}", found = Brief(.found))]
 pub struct ParseIdError {
@@ -54,24 +54,22 @@ macro_rules! serde_as_string {
     };
 }
 
-/// A number that tells this store from others of this and of other processes.
+/// A number that distinguishes this store from others, in this and other processes.
 ///
-/// Random, because two stores that meet later (one document read into another, one log replayed
-/// elsewhere) could not have agreed on numbers.
+/// Random, because stores whose data meets later (one document imported into another, one log
+/// replayed elsewhere) cannot coordinate their numbers.
 pub(crate) fn random_session() -> u32 {
     static FIRST: LazyLock<u32> = LazyLock::new(|| RandomState::new().hash_one(0) as u32);
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    // Within one process no two agree until all have been used.
+    // Within one process, all numbers differ until all are used.
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     FIRST.wrapping_add(call).max(1)
 }
 
-/// One request for a lock, from the moment it asks until its grant is released:
-/// `lock-<number>-<base36>`.
+/// Identifies one lock request until its grant is released: `lock-<number>-<base36>`.
 ///
-/// The number rises with every request, so it is never given twice. The second part names the lock
-/// that gave it, so an id of another store of the same process is told apart even where the numbers
-/// agree.
+/// The number rises with every request and is never reused. The second part names the lock that
+/// issued it, so ids of two stores in one process differ even if their numbers are equal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockId {
     pub(crate) number: u64,
@@ -79,7 +77,7 @@ pub struct LockId {
 }
 
 impl LockId {
-    /// The rising number: of two ids of one store the smaller one asked first.
+    /// Returns the rising number: of two ids of one store, the smaller one is the earlier request.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -131,24 +129,24 @@ impl FromStr for LockId {
 
 serde_as_string!(LockId);
 
-/// A number that rises with every grant of one lock, or with every claim in one inbox, so that of
-/// two holders the later has the greater.
+/// A number that rises with every grant of one lock, or with every claim in one inbox. Of two
+/// holders, the later one has the greater token.
 ///
-/// Whatever a holder writes can carry it, and whoever stores the write can refuse one that comes
-/// after a greater token was seen.
+/// A holder can attach it to its writes. Storage can then reject a write with a smaller token than
+/// the greatest one seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FencingToken(pub(crate) u64);
 
 impl FencingToken {
-    /// The bare number.
+    /// Returns the number.
     pub fn get(self) -> u64 {
         self.0
     }
 }
 
 impl From<u64> for FencingToken {
-    /// A token that was kept as its bare number.
+    /// Converts a stored number back into a token.
     fn from(number: u64) -> Self {
         Self(number)
     }
@@ -160,7 +158,8 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// Who asks: a user, a window, a component. Any string; two requests may share one.
+/// The owner of a request: a user, a window, a component. Any string is valid; requests may share
+/// one.
 ///
 /// ```
 /// use doclock::OwnerId;
@@ -173,14 +172,14 @@ impl fmt::Display for FencingToken {
 pub struct OwnerId(SmolStr);
 
 impl OwnerId {
-    /// The owner as it was given.
+    /// Returns the owner as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Default for OwnerId {
-    /// `unknown`: the owner who did not say.
+    /// Returns `unknown`, the default owner.
     fn default() -> Self {
         Self(SmolStr::new_static("unknown"))
     }
@@ -223,7 +222,7 @@ impl fmt::Debug for OwnerId {
     }
 }
 
-/// One transaction of one store: `tx-<session>-<number>`.
+/// Identifies one transaction of one store: `tx-<session>-<number>`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TransactionId {
     pub(crate) session: u32,
@@ -259,15 +258,14 @@ impl FromStr for TransactionId {
 
 serde_as_string!(TransactionId);
 
-/// Parses a number that is written as `Display` would write it, so that a string names at most one
-/// id.
+/// Parses a number in the form that `Display` writes, so a string names at most one id.
 fn canonical<N: FromStr>(digits: &str) -> Option<N> {
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     let leading_zero = digits.len() > 1 && digits.starts_with('0');
     (plain && !leading_zero).then(|| digits.parse().ok())?
 }
 
-/// One node of a document: generated by a store (`<session>:<counter>`) or named by the user.
+/// Identifies one node: an id generated by a store (`<session>:<counter>`) or a custom id.
 ///
 /// ```
 /// use doclock::NodeId;
@@ -280,20 +278,19 @@ fn canonical<N: FromStr>(digits: &str) -> Option<N> {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) Repr);
 
-/// Sixteen bytes: a document holds an id per node, per parent link and per child link.
+/// Sixteen bytes: a document stores an id per node, per parent link and per child link.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Repr {
     Generated {
         session: u32,
         counter: u64,
     },
-    /// Boxed once more to be a thin pointer; never a string that reads as a generated id.
+    /// Boxed again to be a thin pointer; never a string in the form of a generated id.
     Named(Arc<Box<str>>),
 }
 
 impl Hash for Repr {
-    /// Numbers and texts are hashed apart from each other anyway, so nothing more tells which it
-    /// is.
+    /// Numbers and texts are hashed separately anyway, so no tag is needed.
     #[inline]
     fn hash<H: Hasher>(&self, hasher: &mut H) {
         match self {
@@ -308,12 +305,12 @@ impl NodeId {
         Self(Repr::Generated { session, counter })
     }
 
-    /// Whether the id has the form that stores generate.
+    /// Returns whether the id has the form of generated ids.
     pub fn is_generated(&self) -> bool {
         matches!(self.0, Repr::Generated { .. })
     }
 
-    /// How many bytes it takes: two numbers, or a text.
+    /// The size in bytes: two numbers, or a text.
     pub(crate) fn bytes(&self) -> usize {
         match &self.0 {
             Repr::Generated { session, counter } => size_of_val(session) + size_of_val(counter),
@@ -377,8 +374,7 @@ impl FromStr for NodeId {
 
 serde_as_string!(NodeId);
 
-/// Where a store's own node ids come from. A number that was given out once never comes again,
-/// whatever becomes of the transaction that asked for it.
+/// Generates a store's node ids. A generated number is never reused, even if its transaction fails.
 #[derive(Debug)]
 pub(crate) struct NodeIds {
     session: u32,
@@ -386,8 +382,7 @@ pub(crate) struct NodeIds {
 }
 
 impl NodeIds {
-    /// The largest number of the store's own that a node may be given: the largest that JSON
-    /// readers keep exact.
+    /// The largest number of a custom id in the store's own session: JSON readers keep it exact.
     pub(crate) const LARGEST_GIVEN: u64 = (1 << 53) - 1;
 
     pub(crate) fn new(session: u32) -> Self {
@@ -397,19 +392,18 @@ impl NodeIds {
         }
     }
 
-    /// An id that no node has had; `None` when the numbers are used up.
+    /// Generates a new id; `None` if the numbers are used up.
     pub(crate) fn generate(&self) -> Option<NodeId> {
         let counter = self.raise(|next| next.checked_add(1))?;
         Some(NodeId::generated(self.session, counter))
     }
 
-    /// Keeps an id that came from elsewhere from being generated later. `false`, and nothing is
-    /// kept, for one of the store's own numbering that is so large that it would leave no numbers
-    /// to generate.
+    /// Reserves an external id, so it is never generated. Returns `false`, and reserves nothing,
+    /// for an id of the store's own session whose number would leave no numbers to generate.
     pub(crate) fn reserve(&self, id: &NodeId) -> bool {
         match id.0 {
             Repr::Generated { session, counter } if session == self.session => {
-                // One that was generated before may come back, however large.
+                // A number that was generated before may come back, however large.
                 if counter
                     >= self
                         .next

@@ -1,7 +1,7 @@
-//! Where in a JSON text something is wrong, and what.
+//! Positions and messages of errors in JSON texts.
 
-/// Where in the text serde_json found the error. It counts lines and, within them, bytes, both from
-/// one; zero stands for no place, or for the end of a text that has nothing in its last line.
+/// The offset of an error that serde_json found. It counts lines and, within them, bytes, both from
+/// one; zero stands for no position, or for the end of a text whose last line is empty.
 pub(crate) fn offset(text: &str, error: &serde_json::Error) -> usize {
     let Some(lines_before) = error.line().checked_sub(1) else {
         return 0;
@@ -11,7 +11,7 @@ pub(crate) fn offset(text: &str, error: &serde_json::Error) -> usize {
     (line_start + error.column().saturating_sub(1)).min(text.len())
 }
 
-/// The message without the place that serde_json adds, which is told apart.
+/// The message without the position that serde_json appends.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -21,8 +21,7 @@ pub(crate) fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-/// Line and column of a place in a text, given in bytes; both are counted from one, columns in
-/// characters.
+/// Line and column of a byte offset in a text. Both are counted from one, columns in characters.
 pub(crate) fn line_and_column(text: &str, at: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(at)];
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,22 +1,26 @@
-//! An embedded, synchronous document store whose transactions run one at a time, in the order in
-//! which they asked.
+//! An embedded, synchronous document store. Its transactions run one at a time, in the order in
+//! which they request the lock.
 //!
-//! For desktop and server editors: documents are trees of nodes with text, marks and attributes;
-//! edits are lists of operations that succeed or vanish as a whole; readers hold versions that
-//! never change; and when something hangs, the store can say who holds the lock, since when and for
-//! what, and who waits.
+//! It is made for desktop and server editors:
+//!
+//! - A document is a tree of nodes with text, marks and attributes.
+//! - An edit is a batch of operations that succeeds or fails as a whole.
+//! - A reader holds a version of the document that never changes.
+//! - When a program hangs, the store reports which owner holds the lock, since when and for what
+//!   purpose, and which requests wait.
 //!
 //! # Trade-offs
 //!
-//! - **One writer at a time, in strict order.** Two transactions do not run beside each other, even
-//!   where they would not meet. What you get for it: no conflicts, no retries, no deadlocks, and an
-//!   order that everybody sees. Those that need only a part of the document can
-//!   [lock nodes](DataStore::begin_on) and run side by side, at the price of all three.
-//! - **In memory.** A process that ends takes its documents with it. [`Commit`](events::Commit)s
-//!   are data, to be written wherever you like.
-//! - **Threads, not tasks.** Waiting blocks the thread that waits.
-//! - **A snapshot that is alive makes commits copy** what they would otherwise change in place: a
-//!   few microseconds at a million nodes.
+//! - **One writer at a time, in strict order.** Two transactions never run at the same time, even
+//!   if they change different nodes. In return there are no conflicts, no retries and no deadlocks,
+//!   and all threads see the same order. A transaction that needs only a part of the document can
+//!   [lock nodes](DataStore::begin_on) and run beside others; conflicts, retries and deadlocks are
+//!   then possible.
+//! - **In memory.** Documents end with their process. [`Commit`](events::Commit)s are data that a
+//!   program can write to any storage.
+//! - **Threads, not tasks.** Waiting blocks the calling thread.
+//! - **While a snapshot lives, commits copy** the data that they would otherwise change in place.
+//!   At a million nodes this costs a few microseconds.
 //!
 //! # One worked example
 //!
@@ -26,17 +30,17 @@
 //! let store = DataStore::new();
 //! let editor = Editor::new(store.clone(), "ann");
 //!
-//! // A list of operations is one transaction.
+//! A batch of operations is one transaction.
 //! transaction(&editor, [
 //!     create(element("paragraph", [text_node("inline-text", "Hello").with_id("greeting")])),
 //!     insert_text(5, " World").on("greeting"),
 //! ])
 //! .commit()?;
 //!
-//! // A reader's snapshot stays what it is, whatever happens next.
+//! A snapshot never changes.
 //! let before = store.snapshot();
 //!
-//! // The second operation is impossible, so the first has not happened either.
+//! The second operation fails, so the first has no effect either.
 //! let error = transaction(&editor, [
 //!     set_text("Good bye").on("greeting"),
 //!     delete_text_range(7, 99).on("greeting"),
@@ -51,30 +55,30 @@
 //! assert_eq!(store.snapshot(), before);
 //! assert_eq!(check(&store.snapshot()), Ok(()));
 //!
-//! // And the lock can be asked what went on.
+//! The lock has counters.
 //! let stats = store.lock_stats();
 //! assert_eq!((stats.total_acquisitions, stats.total_releases, stats.is_locked), (2, 2, false));
 //! # Ok::<(), TransactionError>(())
 //! ```
 //!
-//! # Where things are
+//! # Modules
 //!
-//! At the root: the store ([`DataStore`]) and what begins on it ([`Transaction`],
-//! [`TransactionManager`], [`Editor`]), what is read ([`Snapshot`], [`View`]), ids, the operations
-//! as functions ([`dsl`]), and a [`prelude`].
+//! The root has the store ([`DataStore`]); what begins on it ([`Transaction`],
+//! [`TransactionManager`], [`Editor`]); what is read ([`Snapshot`], [`View`]); ids; the functions
+//! that make operations ([`dsl`]); and a [`prelude`].
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`document`] | nodes, text, marks, primitive changes and their inverses, selections, limits |
-//! | [`schema`] | which documents are allowed |
+//! | [`schema`] | rules for which documents are valid |
 //! | [`transaction`] | operations as data, their results and errors, hooks, retries |
 //! | [`history`] | undo and redo of an [`Editor`] |
 //! | [`events`] | commits as data, subscriptions and filters |
-//! | [`lease`] | nodes that an owner locks for a duration |
+//! | [`lease`] | leases: node locks that an owner holds for a duration |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
-//! | `markdown` | Markdown into nodes and back, with the feature of that name |
-//! | [`time`] | clocks, and one that tests turn by hand |
+//! | `markdown` | conversion from and to Markdown (feature `markdown`) |
+//! | [`time`] | clocks, one of them for tests, which advance it by hand |
 //!
 //! `docs/architecture.md` tells how it is built, `docs/invariants` what holds and why,
 //! `docs/verification.md` how that is checked, `docs/performance.md` what it costs.

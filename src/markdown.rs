@@ -1,8 +1,8 @@
-//! Markdown into nodes and back.
+//! Conversion from Markdown to nodes and back.
 //!
-//! **Use it** to import and export documents: [`from_markdown`] and [`to_markdown`]. What is read
-//! from Markdown is written so that it reads the same. **Do not use it** to store documents that
-//! have types or marks of their own: Markdown cannot express them, and drops them.
+//! **Use it** to import and export documents: [`from_markdown`] and [`to_markdown`]. A document
+//! from Markdown is written so that it reads the same. **Do not use it** to store documents with
+//! types or marks of their own: Markdown cannot express them, and drops them.
 
 mod inline;
 mod read;
@@ -15,28 +15,28 @@ pub use self::target::{MarkdownOptions, TargetFilter};
 use crate::document::{EditError, NodeSpec, View};
 use crate::id::NodeId;
 
-/// What stands for an image without a description or a link without words: a mark needs something
-/// to cover.
+/// Stands for an image without a description or a link without words: a mark needs a character to
+/// cover.
 const OBJECT: char = '\u{FFFC}';
 
-/// What is read beside CommonMark.
+/// The extensions of CommonMark that are read.
 const EXTENSIONS: Options = Options::ENABLE_TABLES
     .union(Options::ENABLE_FOOTNOTES)
     .union(Options::ENABLE_STRIKETHROUGH)
     .union(Options::ENABLE_TASKLISTS);
 
-/// The document that a Markdown text describes. Every text describes one.
+/// Reads a Markdown text into a document. Every text is valid.
 ///
-/// Read is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. The top is of
-/// the type `document`; below it are
+/// The syntax is CommonMark with GitHub's tables, task lists, strikethrough and footnotes. The top
+/// has the type `document`; its descendants are:
 ///
-/// | node | attributes | in it |
+/// | node | attributes | contents |
 /// |---|---|---|
 /// | `paragraph` | | text |
 /// | `heading` | `level` | text |
 /// | `block-quote` | | blocks |
-/// | `list` | `ordered`, and `start` where it is | `list-item`s |
-/// | `list-item` | `checked` for a task | blocks; text at once, without a paragraph, where the list is tight |
+/// | `list` | `ordered`, and `start` if it is ordered | `list-item`s |
+/// | `list-item` | `checked` for a task | blocks; in a tight list text directly, without a paragraph |
 /// | `code-block` | `language` | text |
 /// | `html-block` | | text: the HTML |
 /// | `thematic-break` | | |
@@ -45,18 +45,18 @@ const EXTENSIONS: Options = Options::ENABLE_TABLES
 /// | `table-cell` | | text |
 /// | `footnote` | `label` | blocks |
 ///
-/// Text is in children of the type `inline-text`. Marks over it are `em`, `bold`, `strikethrough`,
+/// Text is in children of the type `inline-text`. Its marks are `em`, `bold`, `strikethrough`,
 /// `code`, `html`, `link` with `href` and `title`, `image` with `src` and `title` over its
-/// description, `footnote` with `label`. A link or an image without words covers U+FFFC. A hard
+/// description, and `footnote` with `label`. A link or an image without words covers U+FFFC. A hard
 /// break is a newline, a soft one a space. U+0000 becomes U+FFFD.
 ///
 /// # Untrusted text
 ///
-/// Targets of links and images are kept as they are, also those that run code in a browser
+/// Targets of links and images are kept unchanged, including those that run code in a browser
 /// (`javascript:`, `data:`). For text from an untrusted source, use [`from_markdown_with`] with
 /// [`MarkdownOptions::untrusted`], which keeps `http`, `https`, `mailto` and relative targets. No
-/// option looks into HTML: it is text under the mark `html` or in an `html-block`, and a program
-/// that shows a document must show it as text, or sanitize it.
+/// option filters HTML: it is text with the mark `html` or in an `html-block`. A program that
+/// displays a document must display it as text, or sanitize it.
 ///
 /// ```
 /// use doclock::{
@@ -77,8 +77,8 @@ pub fn from_markdown(text: &str) -> NodeSpec {
     from_markdown_with(text, &MarkdownOptions::new())
 }
 
-/// As [`from_markdown`], with options: [`MarkdownOptions::untrusted`] for text from an untrusted
-/// source.
+/// Reads a Markdown text as [`from_markdown`] does, with options. Use
+/// [`MarkdownOptions::untrusted`] for text from an untrusted source.
 ///
 /// ```
 /// use doclock::markdown::{MarkdownOptions, from_markdown, from_markdown_with};
@@ -91,15 +91,16 @@ pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
     read::document(text, &options.targets)
 }
 
-/// A node with all below it as Markdown.
+/// Writes a node with its subtree as Markdown.
 ///
-/// What [`from_markdown`] reads is read again from what this writes, node by node and mark by mark.
-/// The spelling may differ: headings begin with `#`, code is fenced, lines are not wrapped.
+/// A document of [`from_markdown`] is read back from this output unchanged, node by node and mark
+/// by mark. The spelling may differ: headings begin with `#`, code is fenced, lines are not
+/// wrapped.
 ///
-/// Of a node of an unknown type, the text is a paragraph, and what is below it follows. Unknown
-/// marks are left out, and so is what Markdown cannot say: an empty paragraph, for example. Where
-/// two links overlap, the second begins where the first ends. A link or an image that begins in
-/// another ends there at the latest. A mark over a part of a reference to a footnote covers all of
+/// The text of a node with an unknown type becomes a paragraph, and its children follow. Unknown
+/// marks are dropped, and so is content that Markdown cannot express, such as an empty paragraph.
+/// Where two links overlap, the second begins where the first ends. A link or an image that begins
+/// in another ends with it at the latest. A mark over a part of a footnote reference covers all of
 /// it.
 ///
 /// # Errors
@@ -109,8 +110,8 @@ pub fn to_markdown(view: &impl View, id: &NodeId) -> Result<String, EditError> {
     to_markdown_with(view, id, &MarkdownOptions::new())
 }
 
-/// As [`to_markdown`], with options: [`MarkdownOptions::untrusted`] for a document from an
-/// untrusted source.
+/// Writes Markdown as [`to_markdown`] does, with options. Use [`MarkdownOptions::untrusted`] for a
+/// document from an untrusted source.
 ///
 /// # Errors
 ///

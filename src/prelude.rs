@@ -1,7 +1,7 @@
 //! The names that most programs need: `use doclock::prelude::*;`.
 //!
-//! It has the operations as functions as well, which a program that names its own functions alike
-//! leaves out by importing the other names one by one.
+//! It includes the functions that make operations. A program that has functions with the same names
+//! imports what it needs by name instead.
 //!
 //! ```
 //! use doclock::prelude::*;

@@ -1,17 +1,17 @@
-//! What tests of cost count instead of time: how often code looks at or moves one of many things.
+//! Steps that tests of cost count instead of time: how often code reads or moves one of many items.
 
 #[cfg(test)]
 thread_local! {
     static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts one in tests, and is nothing elsewhere.
+/// Counts one step in tests; does nothing elsewhere.
 #[inline(always)]
 pub(crate) fn step() {
     steps(1);
 }
 
-/// Counts so many in tests, and is nothing elsewhere.
+/// Counts steps in tests; does nothing elsewhere.
 #[inline(always)]
 pub(crate) fn steps(_count: usize) {
     #[cfg(test)]
@@ -24,7 +24,7 @@ pub(crate) fn bytes_looked_at(count: usize) {
     steps(count / 8 + 1);
 }
 
-/// How many steps a call takes.
+/// Returns how many steps a call takes.
 #[cfg(test)]
 pub(crate) fn counted<R>(call: impl FnOnce() -> R) -> (R, usize) {
     let before = STEPS.get();

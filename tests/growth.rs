@@ -1,6 +1,6 @@
-//! Ten times the input takes about ten times the memory on its way, whatever a script makes large.
-//! Steps are counted by the unit tests of `src/growth.rs`; here allocations are, also those of
-//! other crates. By itself, because all that the process allocates is counted.
+//! Ten times the input takes about ten times the memory, for each input of a script. The unit tests
+//! of `src/growth.rs` count steps; these count allocations, including those of other crates. A
+//! separate binary, because all allocations of the process count.
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
@@ -17,16 +17,16 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// What other tests allocate meanwhile would be counted.
+/// Allocations of concurrent tests would count.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// The smaller size of an input.
 const SIZE: usize = 400;
 
-/// What ten times the input may take, as a multiple. A logarithm is allowed, a square is a hundred.
+/// The allowed factor for ten times the input. A logarithm fits; quadratic cost is a hundred.
 const MOST: usize = 20;
 
-/// How often, and how much, a call allocates.
+/// The number and the bytes of the allocations of a call.
 fn allocated<R>(call: impl FnOnce() -> R) -> [usize; 2] {
     let before = ALLOCATOR.stats();
     let result = call();
@@ -38,13 +38,13 @@ fn allocated<R>(call: impl FnOnce() -> R) -> [usize; 2] {
     ]
 }
 
-/// Checks what `work` allocates, which makes its input first.
+/// Checks the allocations of `work`, which first builds its input.
 fn grows_evenly<W: FnOnce() -> R, R>(what: &str, work: impl Fn(usize) -> W) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let [small, large] = [SIZE, 10 * SIZE].map(|size| allocated(work(size)));
     println!("{what}: {small:?} allocations and bytes, {large:?} for ten times the input");
     for (small, large) in small.into_iter().zip(large) {
-        // What does not depend on the input may be all that there is.
+        // The part that does not depend on the input may dominate.
         let small = small.max(SIZE);
         assert!(large <= MOST * small, "{what}: {small}, then {large}");
     }
@@ -66,8 +66,8 @@ fn marks(count: usize) -> Vec<Mark> {
         .collect()
 }
 
-/// A text in the midst of so many siblings that a few more make no difference: what comes there
-/// takes a logarithm of how many there are.
+/// A text among so many siblings that a few more make no difference: insertion there costs a
+/// logarithm of their number.
 fn among_others(id: &str) -> Operation {
     let other = || NodeSpec::new("other");
     let before = std::iter::repeat_with(other).take(4_000);
@@ -79,7 +79,7 @@ fn among_others(id: &str) -> Operation {
 /// A script of a size.
 type Script = fn(usize) -> Vec<Operation>;
 
-/// The scripts whose size is one thing each.
+/// Scripts, each with one large input.
 fn scripts() -> Vec<(&'static str, Script)> {
     vec![
         ("operations", |n| vec![insert_text(0, "x").on("t"); n]),
@@ -212,7 +212,7 @@ fn scripts_allocate_as_much_as_they_are_large() {
     }
 }
 
-/// Each attempt and each savepoint copied all nodes that the transaction had touched.
+/// Each attempt and each savepoint copied all nodes of the transaction.
 #[test]
 fn attempts_and_savepoints_allocate_nothing_of_what_was_done() {
     grows_evenly("attempts", |size| {
@@ -257,7 +257,7 @@ fn a_keystroke_beside_marks_copies_them_once() {
     });
 }
 
-/// A page of so many of the same things.
+/// A page that repeats one construct.
 #[cfg(feature = "markdown")]
 #[test]
 fn markdown_allocates_as_much_as_it_is_long() {

@@ -30,7 +30,7 @@ fn manager(store: &DataStore, hooks: &Hooks) -> TransactionManager {
     TransactionManager::for_owner(store.clone(), "ann").with_hooks(hooks.clone())
 }
 
-/// What was noted down, in order.
+/// Recorded notes, in order.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 
@@ -49,7 +49,7 @@ fn names(operations: &[Operation]) -> String {
     names.join(" ")
 }
 
-/// Registers a before-hook and an after-hook that note that they ran.
+/// Registers a before-hook and an after-hook that record their runs.
 fn noting(hooks: &Hooks, notes: &Notes) {
     let note = notes.clone();
     hooks.before(move |_, operations| {
@@ -60,7 +60,7 @@ fn noting(hooks: &Hooks, notes: &Notes) {
     hooks.after(move |result| note.add(format!("after: {}", result.version)));
 }
 
-/// Runs `body` in a thread and fails if it does not come back.
+/// Runs `body` in a thread and fails if it does not return.
 fn within_patience<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = mpsc::channel();
     let thread = thread::spawn(move || done.send(body()));
@@ -374,7 +374,7 @@ fn transaction_05_after_hooks_that_call_each_other_for_ever_are_stopped_and_it_i
         told.lock().unwrap().extend(result.hook_failures);
         assert!(!*panicking.lock().unwrap(), "no more");
     });
-    // Once more, and once more after panics: the thread has not stayed in any hook.
+    // Again, also after panics: the thread is in no hook any more.
     for (round, panicking) in [(1, false), (2, true), (3, false)] {
         *panics.lock().unwrap() = panicking;
         let result = manager(&store, &hooks)
@@ -445,8 +445,8 @@ fn transaction_05_hooks_may_register_and_remove_hooks_and_those_that_run_stay_th
         *slot.lock().unwrap() = Some(id);
         let manager = manager(&store, &hooks);
         manager.execute([set_text("x").on("note")]).unwrap();
-        // The before-hooks of this transaction were chosen before it registered one, the
-        // after-hooks after it.
+        // The before-hooks of this transaction were fixed before it registered one, the after-hooks
+        // after that.
         assert_eq!(notes.taken(), ["once", "after"]);
         manager.execute([set_text("y").on("note")]).unwrap();
         assert_eq!(notes.taken(), ["before", "after"]);
@@ -474,7 +474,7 @@ fn transaction_05_a_hook_that_is_removed_may_remove_others_when_it_is_dropped() 
 
 // --- Payloads that panic in `Drop` ---
 
-/// The panic of a payload's own `Drop` came out of `execute` after the commit, and no further hook
+/// A panic from the drop of a payload escaped from `execute` after the commit, and no further hook
 /// ran.
 #[test]
 fn transaction_05_after_hooks_run_whatever_the_payload_of_a_panic_does_in_drop() {
@@ -488,7 +488,7 @@ fn transaction_05_after_hooks_run_whatever_the_payload_of_a_panic_does_in_drop()
     assert_eq!(notes.taken(), [format!("after: {}", result.version)]);
 }
 
-/// A hook that removes itself is dropped when it has run, and its `Drop` is code of the user.
+/// A hook that removes itself is dropped after its run, and its `Drop` is code of the user.
 #[test]
 fn transaction_05_a_hook_that_removes_itself_may_panic_in_drop() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());

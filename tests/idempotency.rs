@@ -1,4 +1,4 @@
-//! Transactions that are submitted more than once: TRANSACTION 7.
+//! Transactions submitted more than once: TRANSACTION 7.
 
 mod common;
 
@@ -37,7 +37,7 @@ fn type_in(text: &str) -> Operation {
     insert_text(0, text).on("note")
 }
 
-/// An operation that counts how often it is carried out.
+/// An operation that counts its runs.
 fn counting(count: &Arc<AtomicUsize>) -> Operation {
     let count = Arc::clone(count);
     op(move |transaction| {
@@ -46,7 +46,7 @@ fn counting(count: &Arc<AtomicUsize>) -> Operation {
     })
 }
 
-/// Asserts that the second result is the first again.
+/// Asserts that the second result repeats the first.
 #[track_caller]
 fn assert_repeats(first: &TransactionResult, mut second: TransactionResult) {
     assert!(!first.repeated && second.repeated);
@@ -121,7 +121,7 @@ fn transaction_07_a_key_stands_for_its_first_transaction_whoever_comes_with_it()
     assert_eq!(text(&store.snapshot(), "note"), "caHello");
 }
 
-/// Asserts that the outcome names this key and the transaction that had it first.
+/// Asserts that the error names this key and its first transaction.
 #[track_caller]
 fn assert_mismatch(
     outcome: Result<TransactionResult, TransactionError>,
@@ -144,13 +144,13 @@ fn assert_mismatch(
     assert!(!error.is_transient());
 }
 
-/// A payment under the key of another one got that one's receipt, and was never made.
+/// A payment with the key of another one got the receipt of that one, and was never made.
 #[test]
 fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("a"));
     let before = image(&store.snapshot());
-    let _lock = store.lock("somebody").unwrap();
+    let _lock = store.lock("other").unwrap();
     let others = [
         vec![type_in("b")],
         vec![type_in("a"), type_in("a")],
@@ -182,8 +182,7 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
     assert_eq!(image(&store.snapshot()), before);
 }
 
-/// The digest is that of what was submitted, so hooks that rewrite differently each time do not
-/// matter; nor does nesting.
+/// The digest covers the submitted operations, so neither rewriting hooks nor nesting matter.
 #[test]
 fn transaction_07_what_is_compared_is_what_was_submitted() {
     let store = with_note(store());
@@ -201,8 +200,8 @@ fn transaction_07_what_is_compared_is_what_was_submitted() {
     assert_repeats(&first.unwrap(), again);
 }
 
-/// Of those that wait with one key and other operations one is carried out, and the others are
-/// refused when it is their turn.
+/// Of several waiting batches with one key and different operations, one runs, and the others fail
+/// at the head of the queue.
 #[test]
 fn transaction_07_a_mismatch_is_found_also_by_those_who_waited() {
     let store = with_note(store());
@@ -259,7 +258,7 @@ fn transaction_07_a_transaction_that_failed_leaves_no_record() {
     let refusing = hooks.before(|_, _| Err(Refusal::new("no")));
     submit(type_in("y")).unwrap_err();
     hooks.remove(refusing);
-    let lock = store.lock("somebody").unwrap();
+    let lock = store.lock("other").unwrap();
     submit(type_in("y")).unwrap_err();
     drop(lock);
     assert_eq!(store.version(), 1);
@@ -300,7 +299,7 @@ fn transaction_07_a_list_without_operations_is_no_use_of_a_key() {
 fn transaction_07_a_repetition_does_not_wait() {
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("x"));
-    let _lock = store.lock("somebody").unwrap();
+    let _lock = store.lock("other").unwrap();
     assert_repeats(&first, once(&manager(&store), "key", type_in("x")));
 }
 
@@ -346,7 +345,7 @@ fn transaction_07_as_many_keys_are_remembered_as_was_asked_for_and_the_oldest_is
     for key in ["1", "2", "3"] {
         assert!(!repeats(key));
     }
-    // To be asked for again does not make a key any younger.
+    // A repetition does not renew a key.
     for key in ["1", "2", "3", "1"] {
         assert!(repeats(key));
     }
@@ -374,7 +373,7 @@ fn transaction_07_ten_thousand_keys_are_remembered_unless_set() {
     assert!(!repeats(0));
 }
 
-/// `operations` are submitted under one key by several threads at once, many times over.
+/// Several threads submit `operations` under one key at once, many times.
 fn race(rounds: usize, operations: impl Fn(&Arc<AtomicUsize>) -> Vec<Operation> + Sync) {
     const THREADS: usize = 4;
     let (store, count) = (with_note(store()), Arc::default());
@@ -440,7 +439,7 @@ fn transaction_07_what_a_receipt_tells_of_is_there() {
         let (writer, found) = thread::scope(|scope| {
             let writer = scope.spawn(write);
             start.wait();
-            // Without operations it only looks for the receipt, and does not wait for the lock.
+            // A batch without operations only looks up the receipt, and does not wait for the lock.
             let mut looks = std::iter::repeat_with(|| {
                 thread::yield_now();
                 (

@@ -1,5 +1,5 @@
-//! What idle objects keep in memory: new ones, and those that were used without contention. By
-//! itself, because all that the process allocates is counted.
+//! The memory of idle objects: new ones, and those used without contention. A separate binary,
+//! because all allocations of the process count.
 
 use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
@@ -23,25 +23,25 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The most that a lock keeps, of whatever type.
+/// The most memory of a lock of any type.
 const LOCK: usize = 1024;
 
-/// The most that a store keeps beyond its document.
+/// The most memory of a store beyond its document.
 const STORE: usize = 2048;
 
-/// What other tests allocate meanwhile would be counted.
+/// Allocations of concurrent tests would count.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// How often each object is used.
 const USES: u64 = 1_000;
 
-/// What is allocated now.
+/// The currently allocated bytes.
 fn bytes() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
 }
 
-/// What is kept of what `make` returns. What is allocated once for all does not count.
+/// The bytes of the value that `make` returns. One-time allocations do not count.
 fn kept<T>(make: impl Fn() -> T) -> usize {
     drop(make());
     let before = bytes();
@@ -51,8 +51,7 @@ fn kept<T>(make: impl Fn() -> T) -> usize {
     kept
 }
 
-/// Times from 100 nanoseconds to a millisecond, as different as can be: evenly over these four
-/// decades.
+/// Times from 100 nanoseconds to a millisecond, spread evenly over these four decades.
 fn times() -> impl Iterator<Item = Duration> {
     let mut seed = 1u64;
     (0..USES).map(move |_| {
@@ -77,8 +76,8 @@ fn store(clock: &ManualClock) -> DataStore {
     store
 }
 
-/// Once each histogram took 37 kB from the beginning, so an idle lock took 75 kB and ten thousand
-/// idle stores 780 MB.
+/// Each histogram took 37 kB from the beginning, so an idle lock took 75 kB and ten thousand idle
+/// stores 780 MB.
 #[test]
 fn idle_objects_are_small_also_after_uncontended_use() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,8 +165,7 @@ fn idle_objects_are_small_also_after_uncontended_use() {
     within(LOCK, "a keyed lock that was used", used);
 }
 
-/// Once an inbox kept 43 MB of a million events that were pruned: the room of the list by which
-/// they are pruned.
+/// An inbox kept 43 MB for a million pruned events: the capacity of its pruning list.
 #[test]
 fn an_inbox_keeps_nothing_of_pruned_events() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -186,12 +184,12 @@ fn an_inbox_keeps_nothing_of_pruned_events() {
     let idle = kept(|| inbox(1));
     let pruned = kept(|| inbox(20_000));
     println!("an inbox: {idle} bytes, {pruned} after events that were pruned");
-    // Room for a few events stays.
+    // Capacity for a few events is kept.
     assert!(pruned <= idle + 4 * LOCK, "{idle} bytes, then {pruned}");
 }
 
-/// Each keystroke kept two full lists of marks: a thousand beside ten thousand marks took 560 MB of
-/// history.
+/// Each keystroke kept two full lists of marks: with ten thousand marks, a thousand keystrokes took
+/// 560 MB of history.
 #[test]
 fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,7 +206,7 @@ fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
         transaction.commit().unwrap();
         let editor = Editor::new(store, "ann");
         for nth in 0..KEYSTROKES {
-            // Within a mark, now here, now there, so that no keystroke is combined with the last.
+            // Within marks, at changing positions, so no keystroke joins the last one.
             let at = 3 * (nth * 7_919 % MARKS) + 1;
             let keystroke = match nth % 2 {
                 0 => insert_text(at, "x"),
@@ -226,8 +224,8 @@ fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
     within(KEYSTROKES * 1024, "keystrokes beside marks", kept);
 }
 
-/// Once an inbox took 8 kB before its first event and 46 kB with a few hundred, and stayed as long
-/// as its store.
+/// An inbox took 8 kB before its first event and 46 kB with a few hundred, and lived as long as its
+/// store.
 #[test]
 fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,12 +240,12 @@ fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
         }
         inbox
     };
-    // Whatever the store itself keeps for the first of them.
+    // The store allocates something for its first inbox.
     filled(0, 1).remove().unwrap();
     let before = bytes();
     let unused: Vec<Inbox> = (0..INBOXES).map(|name| filled(name, 0)).collect();
     let handles = unused.capacity() * size_of::<Inbox>();
-    // The test harness may note something down meanwhile.
+    // The test harness may allocate something meanwhile.
     within(
         handles + LOCK,
         "inboxes without a message",
@@ -261,13 +259,13 @@ fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
         inboxes.extend((0..INBOXES).map(|name| filled(name, events)));
         within(bound, "an inbox with events", (bytes() - before) / INBOXES);
         inboxes.iter().for_each(|inbox| inbox.remove().unwrap());
-        // Room in the table of inboxes for a few.
+        // Capacity for a few in the table of inboxes.
         let kept = bytes().saturating_sub(before);
         within(2 * LOCK, "a thousand inboxes that were removed", kept);
     }
 }
 
-/// Once dead events whose messages have no time could not be forgotten.
+/// Dead events without a time could not be forgotten.
 #[test]
 fn an_inbox_keeps_nothing_of_events_without_a_time_that_are_forgotten() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);

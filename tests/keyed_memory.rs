@@ -1,5 +1,5 @@
-//! KEYED 1: of idle keys, no byte is left. By itself, because all that the process allocates is
-//! counted.
+//! KEYED 1: idle keys take no memory. A separate binary, because all allocations of the process
+//! count.
 
 use std::alloc::System;
 
@@ -12,10 +12,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// A table of four buckets has room for three keys. There is one, because threads do not meet here.
+/// A table of four buckets has capacity for three keys. There is one, because threads do not
+/// contend here.
 const ROOM: usize = 3;
 
-/// What is allocated now.
+/// The currently allocated bytes.
 fn bytes() -> usize {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated - stats.bytes_deallocated
@@ -28,7 +29,7 @@ fn keyed_01_a_million_idle_keys_keep_no_byte() {
     } else {
         1_000_000
     };
-    // With a clock that stands still, the figures have no reason to grow.
+    // With a stopped clock, the metrics do not grow.
     let clock = ManualClock::new();
     let lock: KeyedLock<String> = KeyedLock::with_options(KeyedOptions::new().clock(clock.clock()));
     let touch = |from: u32, to: u32| {
@@ -38,7 +39,7 @@ fn keyed_01_a_million_idle_keys_keep_no_byte() {
                 .unwrap();
         }
     };
-    // The first keys get what is used for all that follow, and so do the first that wait.
+    // The first keys and the first waiters allocate structures that later ones reuse.
     touch(0, 10_000);
     for _ in 0..10_000 {
         let turn = lock.reserve("first").unwrap();
@@ -50,7 +51,7 @@ fn keyed_01_a_million_idle_keys_keep_no_byte() {
     touch(10_000, keys);
     assert_eq!((bytes(), lock.stats().capacity), (used, room));
 
-    // All at once, with somebody in line and somebody who has joined at each.
+    // All at once, with a waiter and a join for each.
     let turns: Vec<_> = (0..keys)
         .map(|key| {
             let key = key.to_string();

@@ -1,5 +1,5 @@
-//! What the script of an untrusted client can make large is bounded: by itself before the lock is
-//! requested, and by what it makes of the document.
+//! Limits for scripts of untrusted clients: on their size before the lock is requested, and on
+//! their effects on the document.
 
 use doclock::dsl::*;
 use doclock::{
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Far more than any test needs.
 const ENOUGH: usize = 1 << 30;
 
-/// Bounds nothing but one thing.
+/// Limits only one resource.
 fn only(limit: Limit, most: usize) -> Limits {
     let all = Limit::ALL.into_iter();
     let limits = all.fold(Limits::new(), |limits, limit| limits.with(limit, ENOUGH));
@@ -75,7 +75,7 @@ fn on_p(operation: impl Into<doclock::transaction::NodeOperation>) -> Vec<Operat
     vec![operation.into().on("p")]
 }
 
-/// Lists that hold so much of one thing themselves.
+/// Batches that contain this amount of one resource.
 type Holding = fn(usize) -> Vec<Operation>;
 
 #[test]
@@ -171,7 +171,7 @@ fn transaction_04_what_a_list_holds_is_refused_before_the_lock_is_requested() {
     drop(guard);
 }
 
-/// Lists that make so much of the document, of little that they hold.
+/// Small batches with large effects on the document.
 #[test]
 fn transaction_04_what_a_list_makes_of_the_document_is_refused_before_it_is_made() {
     let lists: &[(Limit, Holding)] = &[
@@ -235,7 +235,7 @@ fn refused(limits: Limits, list: Vec<Operation>) -> Limit {
     exceeded(&error).limit
 }
 
-/// Forty pairs of operations made a terabyte of text of three characters.
+/// Forty pairs of operations made a terabyte of text from three characters.
 #[test]
 fn transaction_04_text_that_doubles_stops_at_the_limit() {
     let twice = [copy_range(..).on("p"), paste(0).on("p")];
@@ -244,7 +244,7 @@ fn transaction_04_text_that_doubles_stops_at_the_limit() {
     assert_eq!(refused(only(Limit::Output, 1_000), list), Limit::Output);
 }
 
-/// Forty operations made a trillion nodes of two.
+/// Forty operations made a trillion nodes from two.
 #[test]
 fn transaction_04_subtrees_that_double_stop_at_the_limit() {
     let into_itself = clone_node_with_children_to("root", None).on("root");
@@ -254,7 +254,7 @@ fn transaction_04_subtrees_that_double_stop_at_the_limit() {
     assert_eq!(refused(only(Limit::Steps, 1_000), list), Limit::Steps);
 }
 
-/// A thousand operations of forty bytes each looked at a text of 100,000 characters.
+/// A thousand operations of forty bytes each read a text of 100,000 characters.
 #[test]
 fn transaction_04_looking_again_and_again_stops_at_the_limit() {
     let list = |look: doclock::transaction::NodeOperation| {
@@ -279,7 +279,7 @@ fn transaction_04_looking_again_and_again_stops_at_the_limit() {
     assert_eq!(refused(Limits::new(), list), Limit::Steps);
 }
 
-/// Ten thousand lines that were indented counted all marks of their text once.
+/// Ten thousand indented lines counted all marks of their text once.
 #[test]
 fn transaction_04_many_places_in_a_text_of_many_marks_stop_at_the_limit() {
     let marks = (0..1_000).map(|nth| Mark::new("m", 4 * nth..4 * nth + 2));
@@ -326,7 +326,7 @@ fn transaction_04_undo_has_no_limits() {
     assert_eq!(exceeded(&error).limit, Limit::Nodes);
 }
 
-/// A receipt keeps its key, however long: a thousand keys of ten megabytes were ten gigabytes.
+/// A receipt keeps its key: a thousand keys of ten megabytes took ten gigabytes.
 #[test]
 fn transaction_07_a_key_that_is_too_long_is_refused() {
     let manager = TransactionManager::new(store()).with_limits(only(Limit::NameBytes, 40));

@@ -1,5 +1,5 @@
-//! Error texts when names are megabytes long: each shows the beginning of a name, and its fields
-//! have it whole.
+//! Error texts with names of megabytes: each shows the beginning of a name, and its fields have the
+//! complete name.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -24,7 +24,7 @@ fn long(letter: char) -> String {
     letter.to_string().repeat(LEN)
 }
 
-/// An error text of some names, each at its beginning, and none whole.
+/// Asserts that an error text has the beginning of each name, and none completely.
 #[track_caller]
 fn assert_brief(error: &dyn Display, names: &[char]) {
     let text = error.to_string();
@@ -42,7 +42,7 @@ fn store() -> (DataStore, ManualClock) {
     (DataStore::with_options(options), clock)
 }
 
-/// An owner's name of a megabyte was repeated by every timeout of those who waited behind it.
+/// Every timeout behind an owner with a name of a megabyte repeated that name.
 #[test]
 fn errors_of_the_lock_show_owners_and_labels_in_brief() {
     let (store, clock) = store();

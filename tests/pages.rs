@@ -1,4 +1,4 @@
-//! That the pages say what there is.
+//! Checks the pages against the code.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
-//! What is public: how many names the root has, and that every type may cross threads (LOCK 18).
+//! The public items: the number of names at the root, and that every type is `Send` and `Sync`
+//! (LOCK 18).
 
 fn shared<T: Send + Sync>() {}
 
@@ -193,7 +194,7 @@ fn the_root_has_at_most_forty_names() {
     assert!(names.len() <= 40, "{}: {names:?}", names.len());
 }
 
-/// So that a type which is added is added to the test above.
+/// So that a new type is added to the test above.
 #[test]
 fn every_exported_type_is_named_in_this_file() {
     let here = include_str!("public_items.rs");

@@ -1,4 +1,4 @@
-//! Subscriptions with a filter: who hears of which commit.
+//! Subscriptions with a filter: which commits each subscription receives.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn item(name: &str) -> NodeSpec {
     element("item", []).with_id(name)
 }
 
-/// An edit, and whether it touches what is subscribed to.
+/// An edit, and whether it touches the subscribed nodes.
 type Edit = (bool, fn(&mut Transaction));
 
 /// A store with `top` (`left` (`leaf`), `right`) and `other`, at version 1.
@@ -47,8 +47,8 @@ fn with_tree() -> DataStore {
     store
 }
 
-/// A clone of a receiver never ended when its subscription was dropped, and the channel kept its
-/// room until the next commit.
+/// A clone of a receiver never ended after its subscription was dropped, and the channel kept its
+/// memory until the next commit.
 #[test]
 fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_channel() {
     let store = store();
@@ -59,7 +59,7 @@ fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_chann
     assert_eq!(std::sync::Arc::strong_count(&event.commit), 2);
     let clone = dropped.receiver().clone();
     drop((dropped, filtered));
-    // What was in the channel can still be received.
+    // Events in the channel can still be received.
     assert_eq!(clone.recv().unwrap().commit.version, 1);
     assert!(clone.recv().is_err(), "it has ended");
     assert_eq!(std::sync::Arc::strong_count(&event.commit), 1);
@@ -208,8 +208,7 @@ fn overlay_12_a_subscriber_to_a_subtree_hears_of_what_comes_to_it_stays_in_it_an
 fn overlay_12_a_subtree_is_heard_of_where_what_was_changed_in_it_went_away_in_pieces() {
     let store = with_tree();
     let heard = subtree(&store, "top");
-    // The leaf is changed, then moved away with its parent, from which it is then taken, and both
-    // are deleted.
+    // The leaf is changed, moved with its parent, detached from it, and both are deleted.
     commit(&store, |on| {
         on.set_text(&id("leaf"), "x").unwrap();
         on.move_node(&id("left"), &id("other"), None).unwrap();
@@ -276,7 +275,7 @@ fn plain(view: &impl View) -> Plain {
         .collect()
 }
 
-/// The node and all below it.
+/// The subtree of the node.
 fn below(document: &Plain, top: &NodeId) -> BTreeSet<NodeId> {
     let mut found = BTreeSet::new();
     let mut ahead = vec![top.clone()];
@@ -291,8 +290,8 @@ fn below(document: &Plain, top: &NodeId) -> BTreeSet<NodeId> {
     found
 }
 
-/// The nodes that differ before and after one change, and those which it moves, splits or joins,
-/// though they may look the same.
+/// The nodes that differ before and after one change, and those that it moves, splits or joins,
+/// even if they look the same.
 fn differ(change: &Change, before: &Plain, after: &Plain) -> BTreeSet<NodeId> {
     let hands_over = matches!(change, Change::SplitNode { .. } | Change::JoinNodes { .. });
     let image = |document: &Plain, id: &NodeId| {
@@ -321,7 +320,7 @@ fn differ(change: &Change, before: &Plain, after: &Plain) -> BTreeSet<NodeId> {
     differ
 }
 
-/// Whether a commit is one for the filter, by its changes with the documents before and after each.
+/// Whether a commit matches the filter, from its changes with the documents before and after each.
 fn heard(filter: &Filter, changes: &[(Change, Plain, Plain)]) -> bool {
     changes.iter().any(|(change, before, after)| {
         let differ = differ(change, before, after);
@@ -341,7 +340,7 @@ const NAMES: [&str; 12] = [
     "a", "b", "c", "d", "e", "f", "7:1", "7:2", "7:3", "7:4", "7:5", "7:6",
 ];
 
-/// One edit or none: what is impossible is left out.
+/// One edit or none: an impossible edit is omitted.
 fn edit(on: &mut Transaction, seed: u64) {
     let mut dice = Dice(seed);
     let mut name = || id(NAMES[dice.below(NAMES.len())]);

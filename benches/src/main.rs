@@ -1,11 +1,11 @@
-//! Side-by-side benchmarks: doclock beside well-kept crates that do comparable work.
+//! Side-by-side benchmarks: doclock and well-maintained crates that do comparable work.
 //!
 //! ```text
 //! cargo run --release -p doclock-bench -- SUITE [--json] [--rounds N]
 //! ```
 //!
-//! No figure is quoted from elsewhere: whatever is compared runs in this process, in alternating
-//! rounds, on the same machine and allocator, doing the same work.
+//! No result is quoted from elsewhere: all subjects run in this process, in alternating rounds, on
+//! the same machine and allocator, with the same work.
 
 mod measure;
 mod options;
@@ -19,7 +19,7 @@ use options::{Contended, Growth, Options};
 use report::Report;
 use suites::{contended, document, faces, growth, lock, node_locks, replay, text, transaction};
 
-/// Errors only end the run, so any of them will do.
+/// Errors only end the run, so any type is fine.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
@@ -27,7 +27,7 @@ usage: doclock-bench lock|node-locks|contended|faces|transaction|text|document|r
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]
        growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
 
-/// A suite measures all its subjects for some rounds and hands its rows to the report.
+/// A suite measures all its subjects for some rounds and passes its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
 const SUITES: [(&str, Suite); 9] = [

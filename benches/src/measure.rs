@@ -1,15 +1,14 @@
-//! Fair timing on a machine that is not quiet.
+//! Fair timing on a noisy machine.
 //!
-//! Timing one subject after the other would charge a slow spell of the machine to whoever ran
-//! then. So the subjects take turns, one short batch each per round, every round beginning with
-//! another subject; the median over the rounds is the figure, the extremes tell how far to trust
-//! it.
+//! Measuring one subject after the other would charge a slow period of the machine to one subject.
+//! So the subjects alternate, one short batch each per round, and each round begins with another
+//! subject. The median over the rounds is the result, and the extremes show its precision.
 
 use std::time::{Duration, Instant};
 
 use crate::Result;
 
-/// What one subject needed (or achieved) over its rounds.
+/// The results of one subject over its rounds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spread {
     pub median: f64,
@@ -19,7 +18,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of at least one figure.
+    /// The spread of at least one value.
     pub fn of(mut figures: Vec<f64>) -> Option<Self> {
         figures.sort_by(f64::total_cmp);
         let (min, max) = (*figures.first()?, *figures.last()?);
@@ -34,9 +33,9 @@ impl Spread {
     }
 }
 
-/// Lets the subjects take turns for `rounds` rounds. `turn` is given the round (from 0) and
-/// returns its figure, or `None` where a subject sits that turn out; a subject that never takes
-/// part has no spread.
+/// Alternates between the subjects for `rounds` rounds. `turn` gets the round (from 0) and returns
+/// its value, or `None` if the subject skips that round. A subject that skips all rounds has no
+/// spread.
 pub fn interleaved<S>(
     rounds: usize,
     subjects: &mut [S],
@@ -46,7 +45,7 @@ pub fn interleaved<S>(
     Ok(figures.into_iter().map(Spread::of).collect())
 }
 
-/// As [`interleaved`], for turns that find more than one figure: all that each subject found.
+/// Like [`interleaved`], for turns with more than one value: returns all results of each subject.
 pub fn take_turns<S, T>(
     rounds: usize,
     subjects: &mut [S],

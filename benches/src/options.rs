@@ -1,8 +1,8 @@
-//! What was asked for on the command line.
+//! The command line.
 
 use std::path::PathBuf;
 
-/// Settings of a run. Where one is missing, the suite has its own.
+/// Settings of a run. Each suite has defaults.
 #[derive(Default)]
 pub struct Options {
     pub suite: Option<String>,
@@ -12,7 +12,7 @@ pub struct Options {
     pub growth: Growth,
 }
 
-/// What only the suite `contended` is asked.
+/// Options of the suite `contended` only.
 #[derive(Default, PartialEq)]
 pub struct Contended {
     pub threads: Option<Vec<usize>>,
@@ -22,12 +22,12 @@ pub struct Contended {
     pub svg: Option<PathBuf>,
 }
 
-/// What only the suite `growth` is asked.
+/// Options of the suite `growth` only.
 #[derive(Default, PartialEq)]
 pub struct Growth {
     /// The largest size.
     pub most: Option<usize>,
-    /// The rows of two versions, of which charts are drawn instead of measuring.
+    /// The rows of two versions, for charts instead of a measurement.
     pub before: Option<PathBuf>,
     pub after: Option<PathBuf>,
     pub svg_dir: Option<PathBuf>,

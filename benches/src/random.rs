@@ -4,7 +4,7 @@
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
-    /// A number from 0 up to, not including, `limit`.
+    /// A number from 0 to `limit`, exclusive.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::Result;
 use crate::measure::Spread;
 
-/// Rows whose subject has this prefix are doclock's own. The first of a case is its reference.
+/// Subjects with this prefix are doclock's own. The first of a case is its reference.
 const OWN: &str = "doclock";
 
 const RATIO: &str = "\
@@ -15,7 +15,7 @@ ratio: what a unit of work costs with doclock, divided by what it costs with the
 1, doclock is faster. (Times: doclock / subject; rates: subject / doclock.) Where doclock has several
 forms, the first one is meant, and the others are rows like any peer's.";
 
-/// What a suite's figures count.
+/// The unit of a suite's values.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Unit {
     NsPerPair,
@@ -36,7 +36,7 @@ impl Unit {
         }
     }
 
-    /// doclock's cost relative to a peer's: the one definition of the ratio.
+    /// doclock's cost relative to another subject's: the one definition of the ratio.
     fn ratio(self, doclock: f64, peer: f64) -> f64 {
         match self {
             Self::NsPerPair | Self::NsPerTransaction | Self::NsPerCall => doclock / peer,
@@ -58,8 +58,8 @@ impl Unit {
     }
 }
 
-/// One line of JSON: one subject in one case. `value` is null where the subject cannot do the
-/// case at all.
+/// One line of JSON: one subject in one case. `value` is null if the subject does not support the
+/// case.
 #[derive(Serialize)]
 struct Row<'a> {
     suite: &'a str,
@@ -70,7 +70,7 @@ struct Row<'a> {
     ratio: Option<f64>,
 }
 
-/// Where results go.
+/// The destination of results.
 pub struct Report {
     json: bool,
 }
@@ -80,12 +80,12 @@ impl Report {
         Self { json }
     }
 
-    /// Says what the coming suite measures and what each subject promises for its figure.
+    /// Prints what the next suite measures, and the guarantees of each subject.
     pub fn heading(&self, suite: &str, about: &str, notes: &[(&str, &str)]) -> Result {
         if self.json {
             return Ok(());
         }
-        // Written, not printed: a reader that has seen enough (`| head`) is no reason to panic.
+        // Written, not printed: a closed pipe (`| head`) must not panic.
         let mut out = std::io::stdout().lock();
         writeln!(out, "== {suite} ==\n{about}\n{RATIO}\n")?;
         let width = notes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
@@ -100,7 +100,7 @@ impl Report {
         Ok(())
     }
 
-    /// Hands over the figures of one case, in the order of the subjects.
+    /// Reports the values of one case, in the order of the subjects.
     pub fn case(
         &self,
         suite: &str,
@@ -138,7 +138,7 @@ impl Report {
         Ok(())
     }
 
-    /// A row of a suite that has a table of its own: `row` for programs or `line` for people.
+    /// A row of a suite with a table of its own: `row` for programs or `line` for people.
     pub fn row(&self, row: &impl Serialize, line: &str) -> Result {
         let mut out = std::io::stdout().lock();
         if self.json {
@@ -149,7 +149,7 @@ impl Report {
         Ok(())
     }
 
-    /// What only people read: the headings of such a table and the space within it.
+    /// Text only for people: headings and blank lines of such a table.
     pub fn text(&self, text: &str) -> Result {
         if !self.json {
             writeln!(std::io::stdout(), "{text}")?;
@@ -157,7 +157,7 @@ impl Report {
         Ok(())
     }
 
-    /// Something the reader must know that is no figure; kept out of the JSON lines.
+    /// A remark for the reader; omitted from the JSON lines.
     pub fn remark(&self, text: &str) -> Result {
         if self.json {
             eprintln!("{text}");

@@ -1,4 +1,4 @@
-//! What several examples share: reading arguments, and printing.
+//! Code shared by several examples: arguments and output.
 
 #![allow(
     dead_code,
@@ -12,8 +12,8 @@ use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::process::{self, ExitCode};
 
-/// As `println!`, but where standard output cannot be written to the program ends with 1 and
-/// without a panic.
+/// Like `println!`, but if standard output cannot be written, the program exits with 1 and without
+/// a panic.
 macro_rules! print_line {
     ($($text:tt)*) => {
         $crate::common::print(format_args!("{}\n", format_args!($($text)*)))
@@ -22,7 +22,7 @@ macro_rules! print_line {
 
 pub(crate) use print_line;
 
-/// Prints a text, or ends the program with 1.
+/// Prints a text, or exits with 1.
 pub(crate) fn print(text: fmt::Arguments<'_>) {
     let mut output = io::stdout().lock();
     if output
@@ -34,19 +34,19 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints one line to standard error, whatever characters its reason brings along. Where that
-/// cannot be written to, the exit code is all that can be told.
+/// Prints one line to standard error, with control characters replaced by spaces. If that line
+/// cannot be written, only the exit code reports the error.
 pub(crate) fn complain(reason: impl fmt::Display) {
     let line = reason.to_string().replace(char::is_control, " ");
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// The options that were given, each of which can be given once.
+/// The options given so far; each may be given once.
 #[derive(Default)]
 pub(crate) struct Given(Vec<String>);
 
 impl Given {
-    /// Notes an option, and refuses one that was given before.
+    /// Records an option, and rejects a repeated one.
     pub(crate) fn once(&mut self, word: &lexopt::Arg<'_>) -> Result<(), String> {
         let lexopt::Arg::Long(option) = word else {
             return Ok(());
@@ -59,8 +59,8 @@ impl Given {
     }
 }
 
-/// What is to be done; or with what to end at once, when that was to list the options, or could not
-/// be read.
+/// The parsed arguments, or the exit code if the program only lists its options or the arguments
+/// are invalid.
 pub(crate) fn wanted<T>(read: Result<Option<T>, String>, help: &str) -> Result<T, ExitCode> {
     match read {
         Ok(Some(options)) => Ok(options),
@@ -75,7 +75,7 @@ pub(crate) fn wanted<T>(read: Result<Option<T>, String>, help: &str) -> Result<T
     }
 }
 
-/// The number that has to follow an option.
+/// The number after an option.
 pub(crate) fn number(
     option: &str,
     words: &mut lexopt::Parser,

@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The command line.
 
 use std::hash::{BuildHasher, RandomState};
 use std::ops::RangeInclusive;
@@ -26,9 +26,9 @@ usage: edit_session [FILE.md] [--editors N] [--transactions N] [--seed N] [--jso
 exit code: 0 if everything held, 1 if something did not, 2 if the input was bad
 ";
 
-/// More threads than this say nothing that fewer do not.
+/// More threads than this show nothing new.
 const EDITORS: RangeInclusive<u64> = 1..=1000;
-/// The most: the channel for commit events has a place for each, allocated at the start.
+/// The most: the channel for commit events has a slot for each, allocated at the start.
 pub const TRANSACTIONS: u64 = 10_000_000;
 
 pub enum Command {
@@ -42,7 +42,7 @@ pub struct Options {
     pub json: bool,
 }
 
-/// What the editors do.
+/// The work of the editors.
 pub enum Work {
     /// Edits of all kinds on a Markdown file.
     Markdown {
@@ -50,7 +50,7 @@ pub enum Work {
         transactions: usize,
         seed: u64,
     },
-    /// The edits that somebody once made.
+    /// A recorded editing history.
     Trace(PathBuf),
 }
 
@@ -131,7 +131,7 @@ fn readme() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")
 }
 
-/// Short enough to be typed again, and for any reader of JSON numbers.
+/// Short enough to be typed again, and exact in any reader of JSON numbers.
 fn random_seed() -> u64 {
     RandomState::new().hash_one("seed") >> 32
 }

@@ -1,4 +1,4 @@
-//! Transactions that have to fail, after some operations that work, so that there is something to
+//! Transactions that are made to fail after some successful operations, so there are changes to
 //! roll back.
 
 use std::panic::{PanicHookInfo, set_hook, take_hook};
@@ -18,7 +18,7 @@ use crate::walk::TEXT;
 
 const REASON: &str = "this transaction was made to fail";
 
-/// Why the last operation is impossible.
+/// Why the last operation fails.
 #[derive(Clone, Copy, Debug)]
 enum Impossible {
     TextRange,
@@ -33,21 +33,21 @@ enum Impossible {
     Panicking,
 }
 
-/// How a transaction has to fail.
+/// How a transaction is made to fail.
 ///
-/// What is impossible about it depends on nothing that other editors can change: on a node that the
-/// transaction itself creates, or on the root.
+/// The failure depends only on a node that the transaction itself creates, or on the root. So other
+/// editors cannot affect it.
 #[derive(Debug)]
 pub struct Doom {
     why: Impossible,
-    /// The index of the impossible operation.
+    /// The index of the failing operation.
     index: usize,
-    /// A node that the transaction creates, and which nobody may see.
+    /// A node that the transaction creates, and that must never become visible.
     pub scratch: NodeId,
 }
 
 impl Doom {
-    /// Adds to these operations what makes their transaction fail.
+    /// Appends a failing operation to these operations.
     pub fn after(
         operations: Vec<Operation>,
         scratch: String,
@@ -98,7 +98,7 @@ impl Doom {
         (operations, doom)
     }
 
-    /// Whether this is the error that had to come.
+    /// Whether this is the expected error.
     pub fn is_met_by(&self, error: &TransactionError) -> bool {
         let TransactionError::Operation { index, cause, .. } = error else {
             return false;
@@ -130,13 +130,13 @@ impl Doom {
         }
     }
 
-    /// Whether it failed before the impossible came.
+    /// Whether the transaction failed before the failing operation.
     pub fn is_ahead_of(&self, error: &TransactionError) -> bool {
         matches!(error, TransactionError::Operation { index, .. } if *index < self.index)
     }
 }
 
-/// How many an operation counts for where an error names its index.
+/// The number of indexes that an operation takes in errors.
 fn steps(operation: &Operation) -> usize {
     match operation {
         Operation::Control { operations, .. } => operations.len(),
@@ -144,7 +144,7 @@ fn steps(operation: &Operation) -> usize {
     }
 }
 
-/// Keeps the panics that are part of the plan from being reported like the others.
+/// Suppresses the reports of planned panics.
 pub fn silence_planned_panics() {
     let report = take_hook();
     set_hook(Box::new(move |panic: &PanicHookInfo<'_>| {

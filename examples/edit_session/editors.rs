@@ -1,5 +1,5 @@
-//! The editors: each a thread that plans, runs its plan as one transaction, and looks at what
-//! became of it.
+//! The editors: each is a thread that makes a plan, runs it as one transaction, and checks the
+//! result.
 
 use doclock::dsl::transaction;
 use doclock::{
@@ -15,7 +15,7 @@ use crate::plan::{Mood, Plan, Planner};
 use crate::random::Random;
 use crate::session::{Tally, Worker};
 
-/// So many editors, who share the transactions, on a document of so many nodes.
+/// The editors, which share the transactions, on a document of so many nodes.
 pub fn workers(
     editors: usize,
     transactions: usize,
@@ -57,7 +57,7 @@ fn edit(
     tally
 }
 
-/// Undoes or redoes something, if the editor is in the mood for it and there is something.
+/// Undoes or redoes an entry, if the mood is right and there is an entry.
 fn take_back(editor: &Editor, mood: Mood, tally: &mut Tally) -> bool {
     let (result, stuck): (_, fn(&Editor) -> bool) = match mood {
         Mood::Undo if editor.can_undo() => (editor.undo(), Editor::discard_undo),
@@ -72,7 +72,7 @@ fn take_back(editor: &Editor, mood: Mood, tally: &mut Tally) -> bool {
         Ok(_) => tally.surprise("an undo changed nothing"),
         Err(UndoError::Conflict { .. }) => {
             tally.conflicts += 1;
-            // Whoever cannot undo the last thing wants to undo the one before it.
+            // An editor that cannot undo the last entry undoes the one before it.
             stuck(editor);
         }
         Err(error) => tally.surprise(error),
@@ -95,7 +95,7 @@ fn judge(
         }
         (Err(error), Some(doom)) if doom.is_met_by(&error) => tally.rolled_back += 1,
         (Err(error), doom)
-            // Whoever is alone plans on nothing that could change meanwhile.
+            // A single editor's plans are never stale.
             if !alone
                 && doom.is_none_or(|doom| doom.is_ahead_of(&error))
                 && is_stale(&error) =>

@@ -1,4 +1,4 @@
-//! Reading files, with reasons that a person can act on.
+//! Reads files, with readable errors.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -12,19 +12,19 @@ pub const TRACE: u64 = 64 << 20;
 /// The most bytes that the texts of all editors may have.
 pub const TEXTS: usize = 1 << 30;
 
-/// Why what was asked for cannot be done.
+/// Why the input is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadInput(pub String);
 
 impl BadInput {
-    /// Something that is wrong with a file.
+    /// An error about a file.
     pub fn of(path: &Path, reason: impl fmt::Display) -> Self {
         Self(format!("{}: {reason}", path.display()))
     }
 }
 
-/// The whole file, which has to have something in it, and no more than `most` bytes.
+/// The whole file. It must not be empty or have more than `most` bytes.
 pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, BadInput> {
     let unreadable = |error: io::Error| match error.kind() {
         ErrorKind::NotFound => BadInput::of(path, "there is no such file"),
@@ -35,7 +35,7 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, BadInput> {
         return Err(BadInput::of(path, "is a folder, not a file"));
     }
     if !kind.is_file() {
-        // To open a pipe would wait for a writer, and a device has no end.
+        // Opening a pipe would wait for a writer, and a device has no end.
         return Err(BadInput::of(path, "is no regular file"));
     }
     let file = File::open(path).map_err(unreadable)?;
@@ -50,7 +50,7 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, BadInput> {
     }
 }
 
-/// All that comes; `None` if that is more than `most` bytes.
+/// All bytes; `None` if there are more than `most`.
 pub fn read(from: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;

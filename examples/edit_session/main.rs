@@ -1,16 +1,16 @@
-//! The main job of doclock on a real document: many editors, one store, everything checked.
+//! doclock's main job on a real document: many editors, one store, everything checked.
 //!
 //! ```text
 //! cargo run --release --example edit_session -- [FILE.md] [--editors N] [--transactions N] [--json]
 //! cargo run --release --example edit_session -- --trace FILE.json[.gz] [--editors N] [--json]
 //! ```
 //!
-//! Reads a Markdown file into a tree of nodes and lets several threads edit it at once, a part of
-//! whose transactions is made to fail; or replays a recorded editing history, once per thread.
-//! Meanwhile a reader checks snapshots, and a replica follows the commit events. What was checked,
-//! and the figures of the lock, are printed at the end.
+//! Reads a Markdown file into a tree of nodes. Several threads edit it at once, and a part of their
+//! transactions is made to fail. Alternatively each thread replays a recorded editing history.
+//! Meanwhile a reader checks snapshots, and a replica follows the commit events. The program prints
+//! the results of the checks, and the metrics of the lock.
 //!
-//! Ends with 0 if everything held, with 1 if something did not, with 2 if the input was bad.
+//! Exits with 0 if all checks passed, with 1 if one failed, and with 2 if the input was invalid.
 
 #![expect(
     unreachable_pub,
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything held.
+/// Whether all checks passed.
 fn run() -> Result<bool, Box<dyn Error>> {
     let command = args::parse(lexopt::Parser::from_env())?;
     let (text, held) = match command {
@@ -67,7 +67,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
             (text, report.held)
         }
     };
-    // All at once and last, so that standard output has the whole or nothing.
+    // All at once and last, so standard output has the complete report or nothing.
     let mut output = io::stdout();
     output.write_all(text.as_bytes())?;
     output.flush()?;

@@ -1,12 +1,11 @@
-//! What an editor does next.
+//! Plans: the next transaction of an editor.
 //!
-//! Plans are made on a snapshot and run later, when others may have been faster: then a plan is
-//! stale, and fails as a whole. Some are left to code instead, which sees the document as it is
-//! when its turn comes.
+//! A plan is made on a snapshot and runs later. If another editor was faster, the plan is stale and
+//! fails as a whole. Some plans are code instead, which reads the document when it runs.
 //!
-//! A plan that succeeds always changes something, so every commit can be counted in the versions.
-//! And plans keep the document about as large as it was, however many there are: long texts tend to
-//! be shortened, short ones to grow, and the same with the number of nodes.
+//! A successful plan always changes the document, so every commit makes a version. Plans keep the
+//! size of the document about constant: long texts tend to be shortened and short ones to grow, and
+//! the number of nodes behaves alike.
 
 use std::ops::Range;
 
@@ -28,19 +27,19 @@ use crate::walk::{TEXT, Walk};
 
 /// The length towards which texts tend.
 const TYPICAL: usize = 160;
-/// One plan in so many is doomed.
+/// One plan in so many is made to fail.
 const DOOMED: usize = 20;
-/// So many marks on one text are enough.
+/// The most marks on one text.
 const MARKS: usize = 8;
 
-/// One transaction to be.
+/// A planned transaction.
 pub struct Plan {
     pub operations: Vec<Operation>,
     /// Set if it has to fail.
     pub doom: Option<Doom>,
 }
 
-/// What an editor feels like.
+/// The mood of an editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mood {
     Edit,
@@ -63,7 +62,7 @@ impl Planner {
             random,
             editor,
             number: 0,
-            // In a tiny document, editors would get into each other's way most of the time.
+            // In a tiny document, most plans would be stale.
             nodes: nodes.max(64),
         }
     }
@@ -146,7 +145,7 @@ impl Planner {
         vec![control(text.id(), [new, self.stamp()])]
     }
 
-    /// Writes into whatever text it finds when its turn comes. Never stale.
+    /// Writes into any text that it finds when it runs. Never stale.
     fn write_wherever(&mut self) -> Vec<Operation> {
         let random = self.random.split();
         let write = op(move |transaction| -> Result<(), EditError> {
@@ -166,13 +165,13 @@ impl Planner {
         vec![write]
     }
 
-    /// Marks a stretch of a text.
+    /// Marks a range of a text.
     fn mark(&mut self, text: &Node) -> Vec<Operation> {
         let id = text.id().clone();
         let kind = self.random.pick(["bold", "em", "code", "strikethrough"]);
         let random = self.random.split();
         let mark = op(move |transaction| -> Result<(), EditError> {
-            // If the text has gone meanwhile, the next operation says so.
+            // If the text no longer exists, the next operation fails.
             let Some(node) = transaction.node(&id) else {
                 return Ok(());
             };
@@ -184,7 +183,7 @@ impl Planner {
         vec![mark, self.stamp().on(text.id())]
     }
 
-    /// Does what only a rich text editor can.
+    /// An edit that only a rich text editor has.
     fn enrich(&mut self, document: &Snapshot, walk: &Walk<'_>) -> Option<Vec<Operation>> {
         let mut edit = rich::edit(document, walk, &mut self.random)?;
         edit.push(self.stamp().on(document.root()?));
@@ -212,7 +211,7 @@ impl Planner {
         )])
     }
 
-    /// The more nodes there are, the more likely one is to go.
+    /// The more nodes there are, the more likely is a deletion.
     fn add_or_delete(&mut self, document: &Snapshot, walk: &Walk<'_>) -> Option<Vec<Operation>> {
         if self.random.below(2 * self.nodes) >= document.len() {
             return Some(self.add(document));
@@ -281,8 +280,8 @@ impl Planner {
         Some((container, index))
     }
 
-    /// Says which edit came last: other than all before, so a change even where the rest of a plan
-    /// leaves everything as it was.
+    /// Sets a unique stamp, so the transaction changes the document even if the rest of the plan
+    /// does not.
     fn stamp(&self) -> NodeOperation {
         let stamp = format!("{} #{}", self.editor, self.number);
         set_attrs([("edited", stamp.into())])
@@ -294,7 +293,7 @@ fn paragraph(random: &mut Random) -> NodeSpec {
     element("paragraph", [text_node(TEXT, text)])
 }
 
-/// Words that come, or characters that go: the longer the text, the more likely the latter.
+/// Inserted words or deleted characters: the longer the text, the more likely a deletion.
 fn splice(text: &Text, random: &mut Random) -> Splice {
     let len = text.len();
     if random.below(len + TYPICAL) < TYPICAL {

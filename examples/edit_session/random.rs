@@ -1,4 +1,4 @@
-//! Random numbers that come again with the same seed.
+//! Pseudo-random numbers, the same for the same seed.
 
 /// SplitMix64: one addition and a mixing step per number, good enough to shuffle edits.
 #[derive(Clone, Debug)]
@@ -9,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A stream of its own, for another thread.
+    /// A separate stream for another thread.
     pub fn split(&mut self) -> Self {
         Self(self.next())
     }

@@ -1,4 +1,4 @@
-//! The reader: takes snapshots while others write, and looks at every node of each.
+//! The reader: takes snapshots during writes, and checks every node of each.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -6,12 +6,12 @@ use std::thread;
 use doclock::{DataStore, Snapshot, View, document::check};
 
 /// Checks one snapshot after the other until `done` is set, and then the last one. Returns how many
-/// versions it saw, or what was wrong.
+/// versions it saw, or the error.
 pub fn watch(store: &DataStore, done: &AtomicBool) -> Result<u64, String> {
     let mut checked = 0;
     let mut last = None;
     loop {
-        // Asked first: if it is done by now, then this snapshot is the last.
+        // Read first: if it is set now, this snapshot is the last.
         let finished = done.load(Ordering::Acquire);
         let snapshot = store.snapshot();
         let version = snapshot.version();
@@ -35,7 +35,7 @@ pub fn watch(store: &DataStore, done: &AtomicBool) -> Result<u64, String> {
     }
 }
 
-/// A sound forest, of a single tree.
+/// A valid document with a single tree.
 fn check_tree(snapshot: &Snapshot) -> Result<(), String> {
     check(snapshot).map_err(|fault| fault.to_string())?;
     let root = snapshot.root().ok_or("there is no root")?;

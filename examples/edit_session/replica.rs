@@ -1,4 +1,4 @@
-//! The replica: a second store that is kept equal by nothing but the commit events of the first.
+//! The replica: a second store that only follows the commit events of the first.
 
 use std::error::Error;
 
@@ -18,8 +18,8 @@ impl Replica {
         Ok(replica)
     }
 
-    /// Repeats every commit, one by one, until the other store ends. Returns the document that
-    /// comes of it, or what did not fit.
+    /// Repeats every commit, one by one, until the other store ends. Returns the resulting
+    /// document, or the error.
     pub fn follow(self, events: Subscription) -> Result<Snapshot, String> {
         let missed = |count| match count {
             0 => Ok(()),

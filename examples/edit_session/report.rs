@@ -1,4 +1,4 @@
-//! What there is to read at the end, for persons and for programs.
+//! The final report, for people and for programs.
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::trace::Trace;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    /// Whether all checks held.
+    /// Whether all checks passed.
     pub held: bool,
     source: String,
     editors: usize,
@@ -58,7 +58,7 @@ impl Report {
         Self::new(file, editors, Some(seed), check, outcome)
     }
 
-    /// The report of a history that so many editors replayed.
+    /// The report of a history that these editors replayed.
     pub fn of_replay(file: &Path, editors: usize, trace: &Trace, outcome: Outcome) -> Self {
         let as_recorded = trace.texts_as_recorded(&outcome.document, editors);
         let characters = trace.end().chars().count();
@@ -149,7 +149,7 @@ fn freed(outcome: &Outcome) -> Check {
     let lock = &outcome.lock;
     let given_back = lock.total_acquisitions == lock.total_releases;
     Check {
-        what: "every grant of the lock was given back, and nobody holds it or waits",
+        what: "every grant of the lock was released, and no request holds it or waits",
         held: given_back && !lock.is_locked && lock.queue_length == 0,
         found: format!(
             "{} grants, {} given back",

@@ -1,5 +1,5 @@
-//! What a rich text editor does to the text at hand and to the blocks around it: every operation
-//! beyond typing, deleting and moving.
+//! Edits of a rich text editor on a text and the blocks around it: every operation beyond typing,
+//! deleting and moving.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use doclock::{
 use crate::random::Random;
 use crate::walk::{TEXT, Walk};
 
-/// A text, the block that it stands in, and what that stands in.
+/// A text, its block, and the parent of that block.
 struct Place<'v> {
     document: &'v Snapshot,
     path: &'v [&'v Node],
@@ -40,7 +40,7 @@ pub fn edit(document: &Snapshot, walk: &Walk<'_>, random: &mut Random) -> Option
         text,
         len: text.text().len(),
     };
-    // What does not fit here leaves its turn to the next.
+    // A family that does not fit here passes to the next.
     let families = [
         cut_and_join,
         mark,
@@ -83,7 +83,7 @@ fn mark(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
     let kind = random.pick(["bold", "em", "code", "strikethrough"]);
     let Range { start, end } = place.stretch(random)?;
     let link = || Attributes::from_iter([("href", "#".into())]);
-    // Into a later text of the same block, where there is one.
+    // Into a later text of the same block, if there is one.
     let extent = match place.later_text(random) {
         Some(later) => TextSpan::to(start, later.id(), random.below(later.text().len() + 1)),
         None => TextSpan::from(start..end),
@@ -180,7 +180,7 @@ fn paste_and_copy(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operatio
     })
 }
 
-/// Selects, names, and minds what others do.
+/// Selects, names, and checks preconditions.
 fn tell(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
     let Range { start, end } = place.stretch(random)?;
     let (text, block) = (place.text.id(), place.block.id());
@@ -198,7 +198,7 @@ fn tell(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
     })
 }
 
-/// Changes what a block is, and the order of its children.
+/// Changes the type of a block, and the order of its children.
 fn shape(place: &Place<'_>, random: &mut Random) -> Option<Vec<Operation>> {
     let block = place.block.id();
     let children: Vec<_> = place.block.children().iter().cloned().collect();

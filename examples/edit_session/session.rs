@@ -1,4 +1,4 @@
-//! The session: one store, workers that write, a reader that checks, a replica that follows.
+//! The session: one store, writers, a reader that checks, and a replica that follows.
 
 use std::error::Error;
 use std::fmt;
@@ -15,25 +15,25 @@ use crate::reader;
 use crate::replica::Replica;
 use crate::walk::TEXT;
 
-/// What one writing thread does with the store; it tells the progress bar of every transaction.
+/// The work of one writing thread; it reports every transaction to the progress bar.
 pub type Worker<'a> = Box<dyn FnOnce(&DataStore, &ProgressBar) -> Tally + Send + 'a>;
 
-/// What became of transactions.
+/// The results of transactions.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
     pub committed: u64,
-    /// Failed, as they were meant to.
+    /// Transactions that failed as planned.
     pub rolled_back: u64,
-    /// Failed because others were faster.
+    /// Transactions that failed because another editor was faster.
     pub stale: u64,
-    /// Of those that were committed, how many undid or redid others.
+    /// Committed transactions that undid or redid others.
     pub undone: u64,
-    /// Undone or redone no more, because of what others had done since.
+    /// Undos and redos that failed with a conflict.
     pub conflicts: u64,
-    /// Anything else.
+    /// Any other failures.
     pub unexpected: u64,
-    /// The first of those.
+    /// The first of these failures.
     #[serde(skip)]
     pub surprise: Option<String>,
 }
@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// How large a document is.
+/// The size of a document.
 #[derive(Clone, Copy, Serialize)]
 pub struct Size {
     pub nodes: usize,
@@ -75,31 +75,31 @@ impl Size {
         let lengths: Vec<_> = texts.map(|node| node.text().len()).collect();
         Self {
             nodes: document.len(),
-            // The root is none.
+            // The root does not count.
             blocks: (document.len() - lengths.len()).saturating_sub(1),
             characters: lengths.into_iter().sum(),
         }
     }
 }
 
-/// What there is to tell of a session.
+/// The results of a session.
 pub struct Outcome {
     pub before: Size,
     pub after: Size,
     pub tally: Tally,
     pub elapsed: Duration,
     pub lock: LockStats,
-    /// The document at the end.
+    /// The final document.
     pub document: Snapshot,
-    /// How many versions came after the import.
+    /// The number of versions after the import.
     pub versions: u64,
-    /// How many snapshots the reader found sound, or what it found.
+    /// The number of valid snapshots that the reader saw, or its error.
     pub read: Result<u64, String>,
-    /// The document that came of following the events, or why there is none.
+    /// The document of the replica, or its error.
     pub replica: Result<Snapshot, String>,
 }
 
-/// Imports the document and lets the workers at it, who will run so many transactions at most.
+/// Imports the document and runs the workers, which run at most so many transactions in all.
 pub fn run(
     document: NodeSpec,
     workers: Vec<Worker<'_>>,
@@ -110,7 +110,7 @@ pub fn run(
     let before = Size::of(&store.snapshot());
     store.reset_lock_stats();
 
-    // With room for every commit there is, the replica misses none, however far it falls behind.
+    // With room for every commit, the replica misses none, however far it falls behind.
     let events = store.subscribe(transactions);
     let replica = Replica::new(imported.changes)?;
     let follower = thread::spawn(move || replica.follow(events));
@@ -125,7 +125,7 @@ pub fn run(
             .into_iter()
             .map(|worker| scope.spawn(move || worker(store, progress)));
         let writers: Vec<_> = spawned.collect();
-        // All have ended before the first panic goes on, or the reader would never be told to stop.
+        // All threads end before the first panic resumes; otherwise the reader would never stop.
         let tallies: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
         let elapsed = started.elapsed();
         done.store(true, Ordering::Release);
@@ -137,8 +137,7 @@ pub fn run(
 
     let document = store.snapshot();
     let lock = store.lock_stats();
-    // The last handle: with the store ends the stream of events, and with that the replica is
-    // complete.
+    // The last handle: the end of the store ends the stream of events, and the replica is complete.
     drop(store);
     Ok(Outcome {
         before,
@@ -160,7 +159,7 @@ fn import(store: &DataStore, document: NodeSpec) -> Result<Committed, Box<dyn Er
     Ok(transaction.commit()?)
 }
 
-/// Shows itself only where standard error is a terminal.
+/// Visible only if standard error is a terminal.
 fn progress_bar(transactions: usize) -> ProgressBar {
     let template = "{bar:40} {pos}/{len} transactions, {per_sec}, {eta} left";
     let style = ProgressStyle::with_template(template);
@@ -168,7 +167,7 @@ fn progress_bar(transactions: usize) -> ProgressBar {
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// A panic in a thread goes on in the one that waited for it.
+/// Resumes the panic of a joined thread.
 fn unwound<T>(joined: thread::Result<T>) -> T {
     joined.unwrap_or_else(|panic| resume_unwind(panic))
 }

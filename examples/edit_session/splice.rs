@@ -1,4 +1,4 @@
-//! One change to a text: at a place some characters go and others come.
+//! A splice: replaces characters of a text.
 
 use doclock::dsl::{delete_text_range, insert_text, replace_text};
 use doclock::transaction::NodeOperation;
@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 pub struct Splice(pub usize, pub usize, pub SmolStr);
 
 impl Splice {
-    /// What an editor would call it.
+    /// The splice as an operation.
     pub fn operation(&self) -> NodeOperation {
         let Self(at, removed, inserted) = self.clone();
         match (removed, inserted.is_empty()) {

@@ -1,7 +1,8 @@
-//! Recorded editing histories, replayed by several editors side by side.
+//! Recorded editing histories, replayed by several editors at once.
 //!
 //! The format is that of the public collection `editing-traces`:
-//! `{"startContent": …, "endContent": …, "txns": [{"patches": [[position, deleted, inserted], …]}, …]}`.
+//! `{"startContent": …, "endContent": …, "txns": […]}`, where a transaction is
+//! `{"patches": [[position, deleted, inserted], …]}`.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -19,7 +20,7 @@ use crate::session::{Tally, Worker};
 use crate::splice::Splice;
 use crate::walk::TEXT;
 
-/// A history of one text, in which every patch lies within the text that it meets.
+/// A history of one text in which every patch is within its text.
 pub struct Trace {
     start: SmolStr,
     end: String,
@@ -37,7 +38,7 @@ struct Recording {
 #[derive(Deserialize)]
 struct Recorded {
     patches: Vec<Splice>,
-    /// In concurrent histories: what the transaction followed, and whose it is.
+    /// In concurrent histories: the parents of the transaction, and its author.
     parents: Option<IgnoredAny>,
     agent: Option<IgnoredAny>,
 }
@@ -74,8 +75,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Follows the length of the text, which is all that it takes to know that every patch has its
-    /// place.
+    /// Tracks only the length of the text, which is enough to check that every patch is in range.
     fn check_ranges(&self) -> Result<(), String> {
         let mut len = self.start.chars().count();
         for (nth, patches) in self.transactions.iter().enumerate() {
@@ -101,7 +101,7 @@ impl Trace {
         self.transactions.len()
     }
 
-    /// The bytes of the text at its start or its end, whichever has more.
+    /// The bytes of the text at its start or its end, whichever is greater.
     pub fn size(&self) -> usize {
         self.start.len().max(self.end.len())
     }
@@ -120,7 +120,7 @@ impl Trace {
         element("document", (0..editors).map(paragraph))
     }
 
-    /// So many editors, each of whom replays the whole.
+    /// Editors that each replay the whole history.
     pub fn workers(&self, editors: usize) -> Vec<Worker<'_>> {
         let worker = |nth| -> Worker<'_> {
             Box::new(move |store, progress| self.replay(store, nth, progress))
@@ -135,7 +135,7 @@ impl Trace {
         for patches in &self.transactions {
             let edits = control(&text, patches.iter().map(Splice::operation));
             if let Err(error) = transaction(&editor, edits).commit() {
-                // What follows was recorded for another text than there is now.
+                // The later patches were recorded for another text.
                 tally.surprise(error);
                 break;
             }
@@ -145,7 +145,7 @@ impl Trace {
         tally
     }
 
-    /// How many of the texts, of the first editors, are as they were recorded.
+    /// How many of the first texts equal the recorded one.
     pub fn texts_as_recorded(&self, document: &Snapshot, editors: usize) -> usize {
         let as_recorded = |nth: &usize| {
             let node = document.node(&text_id(*nth));

@@ -1,4 +1,4 @@
-//! Finding something to edit, in a snapshot as well as in an open transaction.
+//! Finds nodes to edit, in a snapshot or in an open transaction.
 
 use doclock::{View, document::Node};
 
@@ -7,11 +7,11 @@ use crate::random::Random;
 /// The type of the nodes that have the text; all others are blocks.
 pub const TEXT: &str = "inline-text";
 
-/// A way down the tree: the root, one of its children, and so on until there are none.
+/// A path down the tree: the root, one of its children, and so on to a leaf.
 pub struct Walk<'v>(Vec<&'v Node>);
 
 impl<'v> Walk<'v> {
-    /// Takes a child by chance at every step, so that no list of all nodes is needed.
+    /// Takes a random child at every step, so no list of all nodes is needed.
     pub fn down<V: View>(view: &'v V, random: &mut Random) -> Self {
         let root = view.root().and_then(|root| view.node(root));
         let step = |node: &&'v Node| {
@@ -21,33 +21,33 @@ impl<'v> Walk<'v> {
         Self(std::iter::successors(root, step).collect())
     }
 
-    /// All nodes on it, from the root on.
+    /// All nodes on the path, from the root on.
     pub fn path(&self) -> &[&'v Node] {
         &self.0
     }
 
-    /// The text at its end, if it led to one.
+    /// The text at the end of the path, if there is one.
     pub fn text(&self) -> Option<&'v Node> {
         self.0.last().copied().filter(|node| node.kind() == TEXT)
     }
 
-    /// The blocks on it that can stand elsewhere as well, each behind the parent that it has.
+    /// The blocks on the path that can be moved, each after its parent.
     fn blocks(&self) -> impl DoubleEndedIterator<Item = (&'v Node, &'v Node)> {
         let pairs = self.0.windows(2).map(|pair| (pair[0], pair[1]));
         pairs.filter(|(parent, child)| holds_blocks(parent) && child.kind() != TEXT)
     }
 
-    /// One of the blocks on it, behind its parent.
+    /// One of the blocks on the path, after its parent.
     pub fn block(&self, random: &mut Random) -> Option<(&'v Node, &'v Node)> {
         self.blocks().nth(random.below(self.blocks().count()))
     }
 
-    /// The block on it that has the fewest others below, behind its parent.
+    /// The block on the path with the fewest descendants, after its parent.
     pub fn innermost_block(&self) -> Option<(&'v Node, &'v Node)> {
         self.blocks().next_back()
     }
 
-    /// The last node on it that blocks can be put into, at or below which `moving` is not.
+    /// The last node on the path that can contain blocks and is outside the subtree of `moving`.
     pub fn container(&self, moving: Option<&Node>) -> Option<&'v Node> {
         let apart = self
             .0

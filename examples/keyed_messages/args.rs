@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The command line.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -29,11 +29,11 @@ pub enum Command {
 pub struct Options {
     pub messages: u32,
     pub workers: u32,
-    /// What a short message takes.
+    /// The duration of a short message.
     pub work: Duration,
 }
 
-/// Reads the command line; an error is a sentence for whoever typed it.
+/// Parses the command line; an error is a sentence for the user.
 pub fn parse(mut words: lexopt::Parser) -> Result<Command, String> {
     let mut options = Options {
         messages: 24,

@@ -1,4 +1,4 @@
-//! Accounts, the messages that change them, and the threads that book these.
+//! Accounts, the messages that change them, and the threads that book the messages.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +15,7 @@ use crate::args::Options;
 
 pub const ACCOUNTS: [&str; 5] = ["ann", "bob", "cid", "dan", "eve"];
 
-/// A key is an account, a task tells the balance after it.
+/// The key is an account; the result of a task is the new balance.
 pub type Accounts = KeyedLock<&'static str, i64>;
 
 #[derive(Clone, Copy)]
@@ -24,11 +24,11 @@ pub struct Message {
     pub number: u32,
     pub account: &'static str,
     pub amount: i64,
-    /// For how long it keeps a worker.
+    /// How long it occupies a worker.
     pub work: Duration,
 }
 
-/// For which accounts messages come in, over and over: for some more often than for others.
+/// The accounts of the messages, repeated: some have more messages than others.
 const ARRIVALS: [&str; 12] = [
     "ann", "bob", "ann", "cid", "dan", "bob", "ann", "eve", "cid", "ann", "bob", "dan",
 ];
@@ -49,7 +49,7 @@ pub fn batch(options: Options) -> Vec<Message> {
     (1..=options.messages).zip(accounts).map(message).collect()
 }
 
-/// A message that was booked, by whom and when.
+/// A booked message, with its worker and times.
 pub struct Booked {
     pub message: Message,
     pub worker: u32,
@@ -57,7 +57,7 @@ pub struct Booked {
     pub until: Instant,
 }
 
-/// What there is, and what was done.
+/// The balances, and the booked messages.
 #[derive(Default)]
 pub struct Ledger {
     pub balances: BTreeMap<&'static str, i64>,
@@ -70,7 +70,7 @@ impl Ledger {
     }
 }
 
-/// A message on its way to the workers, with its turn at the account if accounts have locks.
+/// A message for the workers, with its reservation if accounts have locks.
 type Job = (Message, Option<Turn<&'static str, i64>>);
 
 pub struct Bank {
@@ -79,14 +79,14 @@ pub struct Bank {
     pub accounts: Accounts,
 }
 
-/// Where messages come in. When this is dropped, the workers go home as soon as nothing is left.
+/// Accepts messages. When it is dropped, the workers end once no message is left.
 pub struct Intake<'a> {
     accounts: &'a Accounts,
     jobs: Sender<Job>,
 }
 
 impl Bank {
-    /// Runs a bank with its workers until `with` has returned and all that came in is booked.
+    /// Runs a bank with its workers until `with` has returned and all messages are booked.
     pub fn open<T>(workers: u32, with: impl FnOnce(&Self, Intake<'_>) -> T) -> (T, Ledger) {
         let (sender, receiver) = channel();
         let bank = Self {
@@ -113,7 +113,7 @@ impl Bank {
                     let book = || self.book(message, worker);
                     match turn {
                         None => drop(book()),
-                        // Nobody limits or cancels the turns of this bank, so they come.
+                        // No task of this bank is limited or cancelled, so every turn comes.
                         Some(turn) => drop(turn.execute(book)),
                     }
                 }
@@ -130,8 +130,8 @@ impl Bank {
         self.ledger.lock().unwrap_or_else(|torn| torn.into_inner())
     }
 
-    /// Reads the balance, is at work for a while, and writes the new one. Whoever books for the
-    /// same account meanwhile is lost.
+    /// Reads the balance, works for a while, and writes the new one. Concurrent bookings of the
+    /// same account are lost.
     fn book(&self, message: Message, worker: u32) -> i64 {
         let from = Instant::now();
         let Message {
@@ -153,14 +153,14 @@ impl Bank {
 }
 
 impl Intake<'_> {
-    /// Takes a message in as it is.
+    /// Accepts a message without a reservation.
     pub fn take(&self, message: Message) {
-        // The workers listen for as long as there is an intake.
+        // The workers receive as long as the intake exists.
         let _ = self.jobs.send((message, None));
     }
 
-    /// Takes a message in with its turn: from here on it comes after all that came before for its
-    /// account, whichever worker gets it.
+    /// Accepts a message and reserves its turn: it comes after all earlier messages of its account,
+    /// in any worker.
     pub fn take_in_turn(&self, message: Message) -> Result<(), LockError> {
         let owner = format!("message {}", message.number);
         let options = AcquireOptions::new().label(message.account);

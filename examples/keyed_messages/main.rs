@@ -1,17 +1,18 @@
-//! A batch of messages, keyed by account and booked by a few threads: of one account in order, of
-//! different accounts in parallel.
+//! A batch of messages, keyed by account and booked by a few threads: in order for one account, in
+//! parallel for different accounts.
 //!
 //! ```text
 //! cargo run --release --example keyed_messages -- [--messages N] [--workers N] [--work MS]
 //! ```
 //!
-//! To book a message, a worker reads the account's balance, is at work for a while, and writes the
-//! new one. First the workers do this as they get to it, and bookings are lost. Then each message
-//! reserves its turn at its account when it comes in: timelines show the difference. While that
-//! goes on, somebody joins a booking to learn its outcome, and the bank closes: it waits for all
-//! that came in, first for a short time, which tells what keeps it, then for as long as it takes.
+//! To book a message, a worker reads the account's balance, works for a while, and writes the new
+//! balance. At first the workers book in any order, and bookings are lost. Then each message
+//! reserves its turn at its account when it arrives, and timelines show the difference. Meanwhile
+//! another thread joins a booking to get its result, and the bank closes: it waits for all
+//! messages, first with a short timeout, whose error reports the remaining work, then without a
+//! timeout.
 //!
-//! Ends with 0 if everything came out as it should, with 1 if not, with 2 if the input was bad.
+//! Exits with 0 if all checks passed, with 1 if one failed, and with 2 if the input was invalid.
 
 #![expect(
     unreachable_pub,
@@ -35,7 +36,7 @@ use args::{Command, Options};
 use bank::{ACCOUNTS, Bank, Intake, Ledger, Message};
 use doclock::lock::{AcquireOptions, LockError};
 
-/// What goes wrong in a thread goes on in another.
+/// An error crosses threads.
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {
@@ -67,7 +68,7 @@ fn complain(reason: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Everything that there is to see.
+/// The complete output.
 fn show(options: Options) -> Result<String, Failure> {
     let batch = bank::batch(options);
     let Options {
@@ -77,7 +78,7 @@ fn show(options: Options) -> Result<String, Failure> {
     } = options;
     let mut text = format!(
         "{messages} messages for {} accounts, {workers} workers; a message takes {:.0} to {:.0} ms\n\
-         a row for each account: who books for it (* several at once, · nobody, but a message waits); its messages, as they were begun\n\n",
+         a row for each account: the worker that books for it (* several at once, · none, but a message waits); its messages, in order of start\n\n",
         ACCOUNTS.len(),
         work.as_secs_f64() * 1e3,
         work.as_secs_f64() * 3e3,
@@ -100,12 +101,12 @@ fn show(options: Options) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Takes a batch in, has somebody join a booking, and closes. Tells what the latter two saw.
+/// Accepts a batch, joins a booking, and closes. Returns the output of the last two.
 fn run_in_turns(bank: &Bank, intake: Intake<'_>, batch: &[Message]) -> Result<String, Failure> {
     for &message in batch {
         intake.take_in_turn(message)?;
     }
-    // Nothing more comes in.
+    // No further messages.
     drop(intake);
     let accounts = &bank.accounts;
     let joined = ACCOUNTS
@@ -128,7 +129,7 @@ fn run_in_turns(bank: &Bank, intake: Intake<'_>, batch: &[Message]) -> Result<St
     })
 }
 
-/// Waits for all that came in.
+/// Waits for all accepted messages.
 fn close(bank: &Bank) -> Result<String, Failure> {
     let accounts = &bank.accounts;
     let stats = accounts.stats();
@@ -155,7 +156,7 @@ fn close(bank: &Bank) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What the accounts should have, and have.
+/// The expected and the actual balances.
 fn balances(batch: &[Message], loose: &Ledger, ordered: &Ledger) -> Result<String, Failure> {
     let rows = [
         ("should be", ACCOUNTS.map(|account| sum(batch, account))),
@@ -187,8 +188,8 @@ fn sum(batch: &[Message], account: &str) -> i64 {
     of_account.map(|message| message.amount).sum()
 }
 
-/// That with turns, each account's messages were booked one at a time, in the order of arrival, and
-/// none was lost.
+/// Checks that, with turns, the messages of each account were booked one at a time, in the order of
+/// arrival, and that none was lost.
 fn check(batch: &[Message], ledger: &Ledger) -> Result<(), Failure> {
     if ledger.booked.len() != batch.len() {
         return Err("not every message was booked once".into());

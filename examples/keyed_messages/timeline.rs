@@ -1,14 +1,14 @@
-//! Who booked for which account from when to when, drawn.
+//! Timelines of the bookings of each account.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use crate::bank::{ACCOUNTS, Booked, Ledger};
 
-/// So many characters are as long as it took.
+/// The width of a timeline in characters.
 const WIDTH: u32 = 60;
 
-/// So many messages are named for each account.
+/// The most messages listed for each account.
 const SHOWN: usize = 12;
 
 /// A row for each account.
@@ -21,7 +21,7 @@ pub fn draw(ledger: &Ledger, began: Instant) -> String {
         let row: String = (0..WIDTH)
             .map(|at| sign(&booked, began + took * (2 * at + 1) / (2 * WIDTH)))
             .collect();
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(text, "  {account} |{row}|");
         for booked in booked.iter().take(SHOWN) {
             let _ = write!(text, " {}", booked.message.number);
@@ -32,7 +32,7 @@ pub fn draw(ledger: &Ledger, began: Instant) -> String {
     text
 }
 
-/// What was booked for one account, in the order in which it was begun.
+/// The bookings of one account, in the order in which they began.
 pub fn of<'a>(ledger: &'a Ledger, account: &str) -> Vec<&'a Booked> {
     let of_account = |booked: &&Booked| booked.message.account == account;
     let mut booked: Vec<_> = ledger.booked.iter().filter(of_account).collect();
@@ -40,8 +40,8 @@ pub fn of<'a>(ledger: &'a Ledger, account: &str) -> Vec<&'a Booked> {
     booked
 }
 
-/// What was with an account at a moment: the worker that booked for it, `*` for several; `·` if a
-/// message waited.
+/// The state of an account at a moment: the number of its worker, `*` for several workers; `·` if
+/// a message waited.
 fn sign(booked: &[&Booked], moment: Instant) -> char {
     let mut working = booked
         .iter()

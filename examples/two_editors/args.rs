@@ -1,4 +1,4 @@
-//! What the command line asks for.
+//! The command line.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -18,7 +18,7 @@ usage: two_editors [--work MS]
 exit code: 0 if everything came out as it should, 1 if not, 2 if the input was bad
 ";
 
-/// Each is at work twice, the second time one after the other: so it is over within two seconds.
+/// Each editor works twice, the second time in sequence, so the program ends within two seconds.
 const WORK: RangeInclusive<u64> = 1..=500;
 
 pub enum Command {
@@ -26,7 +26,7 @@ pub enum Command {
     Run { work: Duration },
 }
 
-/// Reads the command line; an error is a line for whoever typed it.
+/// Parses the command line; an error is a line for the user.
 pub fn parse(mut words: lexopt::Parser) -> Result<Command, String> {
     let mut work = None;
     let mut given = Given::default();

@@ -1,5 +1,5 @@
-//! Both go on to where the other is: the circle that this would close is refused and told, and the
-//! loser tries again.
+//! Each editor proceeds to the section of the other: the request that would close a cycle fails
+//! with a report, and its editor retries.
 
 use std::fmt::Write;
 use std::sync::Barrier;
@@ -19,10 +19,10 @@ use crate::Failure;
 use crate::document::{ANN, BOB, Editor};
 use crate::overlap::joined;
 
-/// Enough for one refusal: by then the other has got what it waited for.
+/// Enough for one failure: by the second attempt the other editor has its locks.
 const ATTEMPTS: u32 = 2;
 
-/// Lets both sign both titles, each its own first. Returns what there was to see.
+/// Both editors sign both titles, each its own first. Returns the output.
 pub fn run(store: &DataStore) -> Result<String, Failure> {
     let both_have_one = Barrier::new(2);
     thread::scope(|scope| {
@@ -30,14 +30,14 @@ pub fn run(store: &DataStore) -> Result<String, Failure> {
             let begun = begin_with_own_title(store, &ANN);
             both_have_one.wait();
             let mut transaction = begun?;
-            // Here she waits, until Bob has given up.
+            // This waits until Bob's transaction has failed.
             sign(&mut transaction, &ANN, BOB.title)?;
             Ok(transaction.commit()?.version)
         });
         let bob = scope.spawn(|| sign_both(store, &both_have_one));
         let (mut text, bob) = joined(bob)?;
         let ann = joined(ann)?;
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  ann commits version {ann}, and bob, trying again, version {bob}"
@@ -46,7 +46,7 @@ pub fn run(store: &DataStore) -> Result<String, Failure> {
     })
 }
 
-/// Signs both titles for Bob, and returns what he saw, with the version that he made.
+/// Signs both titles for Bob, and returns the output with the version of his commit.
 fn sign_both(store: &DataStore, both_have_one: &Barrier) -> Result<(String, u64), Failure> {
     let mut seen = String::new();
     let mut attempts = 0;
@@ -55,7 +55,7 @@ fn sign_both(store: &DataStore, both_have_one: &Barrier) -> Result<(String, u64)
         let begun = begin_with_own_title(store, &BOB);
         if attempts == 1 {
             both_have_one.wait();
-            // Bob asks second, so it is he who is refused.
+            // Bob's request is the second one, so it is the one that fails.
             until_somebody_waits(store)?;
         }
         let mut transaction = begun?;
@@ -76,7 +76,7 @@ fn sign_both(store: &DataStore, both_have_one: &Barrier) -> Result<(String, u64)
     }
 }
 
-/// Begins with nothing locked, because what code does is seen only when it does it, and signs.
+/// Begins without locks, because the changes of code are not known beforehand, and signs.
 fn begin_with_own_title(store: &DataStore, editor: &Editor) -> Result<Transaction, Failure> {
     let options = AcquireOptions::new().label("sign both titles");
     let mut transaction = store.begin_on_with(editor.name, Scope::new(), options)?;
@@ -101,12 +101,12 @@ fn sign(transaction: &mut Transaction, editor: &Editor, title: &str) -> Result<(
     Ok(transaction.insert_text(&title.into(), 0, name)?)
 }
 
-/// The circle, link by link.
+/// The cycle, link by link.
 fn told(deadlock: &Deadlock) -> String {
     let mut text =
         "each goes on to the other's title: a circle, which the second is refused\n".to_owned();
     let links = &deadlock.links;
-    // What one holds is what the one before it waits for.
+    // Each holder holds what the previous one waits for.
     let before = links.iter().cycle().skip(links.len().saturating_sub(1));
     for (link, before) in links.iter().zip(before) {
         let held = &before.waits_for.node;
@@ -116,7 +116,7 @@ fn told(deadlock: &Deadlock) -> String {
             Duration::ZERO => "and asks".to_owned(),
             _ => format!("and has waited for {waiting_for:.1} ms"),
         };
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  {} ({}, {})\n    has held {} ({}) for {held_for:.1} ms, {since} for {} ({})",
@@ -136,7 +136,7 @@ fn name(node: Option<&NodeId>) -> String {
     node.map_or_else(|| "the document".to_owned(), NodeId::to_string)
 }
 
-/// What is left of what Bob had done.
+/// The remains of Bob's first attempt.
 fn rolled_back(store: &DataStore) -> Result<String, Failure> {
     let title = store.snapshot().text_of(&BOB.title.into())?;
     match title.contains(BOB.name) {

@@ -4,7 +4,7 @@ use doclock::{DataStore, NodeId, document::NodeSpec};
 
 use crate::Failure;
 
-/// Who works where.
+/// An editor and its section.
 pub struct Editor {
     pub name: &'static str,
     pub section: &'static str,

@@ -1,16 +1,15 @@
-//! Two editors in two sections of one document at once, and what happens when they get into each
-//! other's way.
+//! Two editors in two sections of one document at once, and a deadlock between them.
 //!
 //! ```text
 //! cargo run --release --example two_editors -- [--work MS]
 //! ```
 //!
-//! Ann and Bob each rewrite a section: first with that section locked, then under the lock on the
-//! whole document. A timeline shows who held what from when to when. Then each of them goes on, by
-//! code and without saying so beforehand, to the section that the other is at. One of them is
-//! refused, told who holds and who waits for what, and tries again.
+//! Ann and Bob each rewrite a section: first with a lock on that section, then with the lock on the
+//! whole document. A timeline shows when each lock was held. Then each editor proceeds, in code and
+//! without declaring it, to the section of the other. One of the two requests fails with a report
+//! of the cycle of waits, and its editor retries.
 //!
-//! Ends with 0 if everything came out as it should, with 1 if not, with 2 if the input was bad.
+//! Exits with 0 if all checks passed, with 1 if one failed, and with 2 if the input was invalid.
 
 #![expect(
     unreachable_pub,
@@ -34,7 +33,7 @@ use args::Command;
 use doclock::{DataStore, markdown::to_markdown};
 use overlap::Locking;
 
-/// What goes wrong in a thread goes on in another.
+/// An error crosses threads.
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> ExitCode {
@@ -66,7 +65,7 @@ fn complain(reason: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Everything that there is to see.
+/// The complete output.
 fn show(work: Duration) -> Result<String, Failure> {
     let store = DataStore::new();
     let root = document::fill(&store)?;
@@ -75,7 +74,7 @@ fn show(work: Duration) -> Result<String, Failure> {
     let met = circle::run(&store)?;
     let stats = store.node_locks().stats();
     if (stats.holders, stats.waiting, stats.entries) != (0, 0, 0) {
-        return Err(format!("somebody holds or waits still:\n{stats}").into());
+        return Err(format!("a lock is still held or waited for:\n{stats}").into());
     }
     Ok(format!(
         "{}\n{met}\nthe document now, version {}\n\n{}",

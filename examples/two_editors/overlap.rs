@@ -1,5 +1,4 @@
-//! Both at work in their sections, with locks on the sections or with the one on the whole
-//! document.
+//! Both editors work in their sections, with locks on the sections or on the whole document.
 
 use std::sync::Barrier;
 use std::thread;
@@ -19,7 +18,7 @@ pub enum Locking {
     Document,
 }
 
-/// When an editor asked for what it needs, had it, and had given it back.
+/// The times at which an editor requested, acquired and released its lock.
 pub struct Stay {
     pub name: &'static str,
     pub place: &'static str,
@@ -28,15 +27,15 @@ pub struct Stay {
     pub until: Instant,
 }
 
-/// Where both of them wait for each other.
+/// The points at which both wait for each other.
 struct Meetings {
-    /// Ann has her lock, so Bob asks after her, whatever the locking.
+    /// Ann has her lock, so Bob's request is the second one with either kind of lock.
     begun: Barrier,
-    /// Both have theirs.
+    /// Both have their locks.
     inside: Barrier,
 }
 
-/// Lets both rewrite their sections, which takes each of them as long as `work`.
+/// Both rewrite their sections, which takes each of them as long as `work`.
 pub fn run(store: &DataStore, locking: Locking, work: Duration) -> Result<[Stay; 2], Failure> {
     let meetings = Meetings {
         begun: Barrier::new(2),
@@ -65,13 +64,13 @@ fn rewrite(
     let asked = Instant::now();
     let begun = begin(store, editor, locking);
     let from = Instant::now();
-    // Also if that failed: nobody is to wait for ever.
+    // Also after a failure: otherwise the other thread would wait forever.
     if is_first {
         meetings.begun.wait();
     }
     if locking == Locking::Section {
-        // Under the lock on the whole document this would be for ever: nobody goes on before both
-        // have begun.
+        // With the lock on the whole document this would be a deadlock: neither continues before
+        // both have begun.
         meetings.inside.wait();
     }
     let mut transaction = begun?;
@@ -101,7 +100,7 @@ fn begin(store: &DataStore, editor: &Editor, locking: Locking) -> Result<Transac
     }
 }
 
-/// What a thread came to.
+/// The result of a thread.
 pub fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
     thread
         .join()

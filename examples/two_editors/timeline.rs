@@ -1,14 +1,14 @@
-//! Who held what from when to when, drawn.
+//! Timelines of the locks.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use crate::overlap::Stay;
 
-/// So many characters are as long as the longer of both runs.
+/// The width of the longer run in characters.
 const WIDTH: u32 = 56;
 
-/// Both runs, one below the other, on one scale.
+/// Both runs, one under the other, on one scale.
 pub fn compare(on_nodes: &[Stay; 2], on_whole: &[Stay; 2]) -> String {
     let (nodes, whole) = (length(on_nodes), length(on_whole));
     let scale = nodes.max(whole).max(Duration::from_nanos(1));
@@ -27,17 +27,17 @@ pub fn compare(on_nodes: &[Stay; 2], on_whole: &[Stay; 2]) -> String {
     )
 }
 
-/// When the first of them asked.
+/// The time of the first request.
 fn begin([one, other]: &[Stay; 2]) -> Instant {
     one.asked.min(other.asked)
 }
 
-/// How long it took until both were done.
+/// How long both took in all.
 fn length(stays @ [one, other]: &[Stay; 2]) -> Duration {
     one.until.max(other.until) - begin(stays)
 }
 
-/// For how long both held at once.
+/// How long both held their locks at the same time.
 fn both([one, other]: &[Stay; 2]) -> Duration {
     let from = one.from.max(other.from);
     one.until.min(other.until).saturating_duration_since(from)
@@ -52,7 +52,7 @@ fn drawn(stays: &[Stay; 2], scale: Duration) -> String {
             .map(|at| sign(stay, begin + scale * (2 * at + 1) / (2 * WIDTH)))
             .collect();
         let [from, until] = [stay.from, stay.until].map(|at| millis(at - begin));
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "  {name} on {place:<11}|{bar}| held from {from:.0} to {until:.0} ms"
@@ -61,7 +61,7 @@ fn drawn(stays: &[Stay; 2], scale: Duration) -> String {
     text
 }
 
-/// What an editor was doing at a moment: `█` it held, `·` it waited.
+/// The state of an editor at a moment: `█` it held, `·` it waited.
 fn sign(stay: &Stay, moment: Instant) -> char {
     match moment {
         moment if (stay.from..stay.until).contains(&moment) => '█',

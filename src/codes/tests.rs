@@ -1,4 +1,4 @@
-//! Every public error as data: its code, its evidence, and that the page says the same.
+//! Every public error as data: its code and evidence, compared with the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -25,7 +25,7 @@ use crate::lock::{CallSite, LockInfo};
 use crate::transaction::*;
 use crate::*;
 
-/// One error of each line of its type.
+/// One error for each line of its type.
 struct Sample {
     error: &'static str,
     kinds: &'static [Option<Kind>],
@@ -35,8 +35,8 @@ struct Sample {
     json: Map<String, Value>,
 }
 
-/// One error of each line of a type, with the code that it must have. The functions below are
-/// tables, one row for each.
+/// One error for each line of a type, with its expected code. The functions below are tables, one
+/// row for each.
 fn samples_of<E: Coded>(errors: impl IntoIterator<Item = (&'static str, E)>) -> Vec<Sample> {
     let samples: Vec<Sample> = errors
         .into_iter()
@@ -512,12 +512,12 @@ fn every_error_has_its_code_its_text_and_its_evidence_in_json() {
         assert_eq!(json.remove("message"), Some(message.into()), "{error}");
         let own = kinds.iter().flatten().find(|kind| kind.code == code);
         let Some(kind) = own else {
-            // The code of the error in it, of which there is another sample.
+            // It has the code of its inner error, which has its own sample.
             continue;
         };
         let found: BTreeSet<String> = json.keys().cloned().collect();
         assert_eq!(found, names(kind.evidence), "{error}: {code}");
-        // The samples are of errors that are transient wherever theirs can be.
+        // The samples are transient errors wherever their kind can be.
         let expected = !kind.transient.is_empty() && code != "codeFailed";
         assert_eq!(transient, expected, "{error}: {code}");
         if let Some(cause) = json.get("cause") {
@@ -585,7 +585,7 @@ fn every_type_that_is_an_error_has_codes() {
     assert!(errors.len() > 30 && missing.is_empty(), "{missing:?}");
 }
 
-/// What the page says of a code.
+/// The row of a code on the page.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     evidence: BTreeSet<String>,
@@ -598,7 +598,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned)
 }
 
-/// The codes of the page with the errors that its headings name, and the rows by code.
+/// The codes of the page with the errors in its headings, and the rows by code.
 fn page() -> (BTreeSet<(String, String)>, BTreeMap<String, Row>) {
     let mut headed: Vec<String> = Vec::new();
     let (mut codes, mut rows) = (BTreeSet::new(), BTreeMap::new());
@@ -648,7 +648,7 @@ fn the_page_of_errors_has_every_code_with_its_evidence_and_whether_to_retry() {
                 headed.contains(&error),
                 "not in a section of its own: {error:?}"
             );
-            // One code has one meaning and one form, whichever error has it.
+            // A code has one meaning and one form in all errors.
             if let Some(before) = expected.insert(kind.code.to_owned(), row) {
                 assert_eq!(expected[kind.code], before, "{}", kind.code);
             }

@@ -14,12 +14,11 @@ use super::AttributePatch;
 use super::value::{self, Bounded};
 use crate::steps::{step, steps};
 
-/// Names with JSON values, in the order of the names.
+/// Names with JSON values, sorted by name.
 ///
-/// An attribute is there or it is not: setting one to `null` removes it. The arrays and objects of
-/// a value nest at most [`MAX_LEVELS`](Self::MAX_LEVELS) deep: documents and schemas refuse deeper
-/// values, and so does deserialization. Empty attributes take one word, and each of the few that
-/// nodes have takes no more than itself: they are a sorted list.
+/// An attribute is present or absent: setting it to `null` removes it. The arrays and objects of a
+/// value nest at most [`MAX_LEVELS`](Self::MAX_LEVELS) deep. Documents, schemas and deserialization
+/// reject deeper values. Attributes are stored as a sorted list. An empty list takes one word.
 ///
 /// ```
 /// use doclock::document::Attributes;
@@ -59,36 +58,36 @@ impl<'a> IntoIterator for &'a Attributes {
 }
 
 impl Attributes {
-    /// The largest number of arrays and objects in one another in a value: 100. A number or a
-    /// string has no level, `[]` has one, `[{}]` has two.
+    /// The most levels of nested arrays and objects in a value: 100. A number or a string has no
+    /// level, `[]` has one, `[{}]` has two.
     ///
-    /// The bound leaves room for the arrays and objects around a value, so that JSON readers accept
-    /// every commit, operation and node that was written.
+    /// The limit leaves room for the arrays and objects around a value, so JSON readers accept
+    /// every commit, operation and node that this crate writes.
     pub const MAX_LEVELS: usize = value::MAX_LEVELS;
 
-    /// The value of one attribute.
+    /// Returns the value of an attribute.
     pub fn get(&self, key: &str) -> Option<&Value> {
         let pairs = self.0.as_ref()?;
         let at = find(pairs, key).ok()?;
         pairs.get(at).map(|(_, value)| value)
     }
 
-    /// How many there are.
+    /// Returns the number of attributes.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |pairs| pairs.len())
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Names and values in the order of the names.
+    /// Iterates over names and values, in the order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (&SmolStr, &Value)> {
         self.into_iter()
     }
 
-    /// Some order, the same for equal attributes.
+    /// Compares in some total order in which equal attributes are equal.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let by_pair = |(key, value): (&SmolStr, &Value), (other_key, other): (&SmolStr, &Value)| {
             key.cmp(other_key)
@@ -97,8 +96,7 @@ impl Attributes {
         value::compare_lists(self.iter(), other.iter(), by_pair)
     }
 
-    /// Sets or removes attributes, in about the time that it takes to look at each of them and of
-    /// the present ones.
+    /// Sets or removes attributes. Takes time linear in the patches and in the present attributes.
     pub(super) fn patch(&mut self, patches: &[AttributePatch]) {
         if patches.len() <= Self::FEW {
             for patch in patches {
@@ -125,7 +123,7 @@ impl Attributes {
         }
     }
 
-    /// Up to so many are inserted and removed one by one.
+    /// Up to so many patches are applied one by one.
     const FEW: usize = 4;
 
     pub(super) fn set(&mut self, key: SmolStr, value: Option<Value>) {
@@ -138,7 +136,7 @@ impl Attributes {
             (Ok(at), Some(value)) => pairs[at].1 = value,
             (Ok(at), None) => drop(pairs.remove(at)),
             (Err(at), Some(value)) => {
-                // Those behind it move up.
+                // The attributes after it move.
                 steps(pairs.len() - at);
                 pairs.insert(at, (key, value));
             }
@@ -150,7 +148,7 @@ impl Attributes {
     }
 }
 
-/// Where an attribute stands, or would have to.
+/// The index of an attribute, or the index at which to insert it.
 fn find(pairs: &[(SmolStr, Value)], key: &str) -> Result<usize, usize> {
     pairs.binary_search_by(|(known, _)| known.as_str().cmp(key))
 }

@@ -1,4 +1,4 @@
-//! The primitive changes, and what undoes them.
+//! The primitive changes and their inverses.
 
 use std::sync::Arc;
 
@@ -15,16 +15,15 @@ use crate::id::NodeId;
 pub struct Place {
     /// The parent.
     pub parent: NodeId,
-    /// The index among its children; that of a node which is moved does not count the node itself.
+    /// The index among its children. For a node that is moved, the node itself does not count.
     pub index: usize,
 }
 
-/// The smallest step from one state of a document to another, as data.
+/// A primitive change: the smallest step from one state of a document to another, as data.
 ///
-/// A change carries what it replaces next to what it puts there. So its inverse is itself read
-/// backwards and needs no document to be computed; and applying it to a document that is not in the
-/// state where it starts is found out ([`EditError::Conflict`](super::EditError::Conflict)) instead
-/// of doing something else.
+/// A change contains what it replaces and what it inserts. So its inverse is the change with both
+/// swapped, and needs no document. If the document is not in the expected state, the change fails
+/// with [`EditError::Conflict`](super::EditError::Conflict).
 ///
 /// In JSON: `{"type": "spliceText", …}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,27 +34,27 @@ pub struct Place {
 )]
 #[non_exhaustive]
 pub enum Change {
-    /// Puts a new subtree into the document.
+    /// Inserts a subtree into the document.
     InsertSubtree {
-        /// Where its top is attached; `None` for nowhere.
+        /// The position of its top node; `None` for no parent.
         at: Option<Place>,
-        /// Its nodes in document order, the top first.
+        /// Its nodes in document order, the top node first.
         nodes: Vec<Arc<Node>>,
     },
-    /// Takes a subtree out of the document.
+    /// Removes a subtree from the document.
     RemoveSubtree {
-        /// Where its top was attached.
+        /// The position of its top node; `None` for no parent.
         at: Option<Place>,
-        /// Its nodes in document order, the top first.
+        /// Its nodes in document order, the top node first.
         nodes: Vec<Arc<Node>>,
     },
-    /// Attaches a node elsewhere, with all below it.
+    /// Moves a node with its subtree.
     MoveNode {
         /// The node.
         id: NodeId,
-        /// Where it was attached; `None` for nowhere.
+        /// The old position; `None` for no parent.
         from: Option<Place>,
-        /// Where it is attached then; `None` for nowhere.
+        /// The new position; `None` for no parent.
         to: Option<Place>,
     },
     /// Replaces characters of a node's text.
@@ -64,16 +63,16 @@ pub enum Change {
         id: NodeId,
         /// The first character that is replaced.
         at: usize,
-        /// The characters that go.
+        /// The removed characters.
         #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
         removed: SmolStr,
-        /// The characters that come.
+        /// The inserted characters.
         #[serde(default, skip_serializing_if = "SmolStr::is_empty")]
         inserted: SmolStr,
-        /// The marks that do not follow from the splice; `None` where all do.
+        /// The changes of marks that do not follow from the splice; `None` if all follow.
         ///
-        /// A mark before the characters, behind them or around all of them follows: it stays, is
-        /// shifted, grows or shrinks.
+        /// A mark that is before the characters, after them or around them follows from it: it is
+        /// unchanged, shifted, grown or shrunk.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         marks: Option<MarksChange>,
     },
@@ -81,7 +80,7 @@ pub enum Change {
     SetMarks {
         /// The node.
         id: NodeId,
-        /// What is removed and what is added. All other marks stay.
+        /// The removed and added marks. All other marks are unchanged.
         #[serde(flatten)]
         marks: MarksChange,
     },
@@ -89,70 +88,71 @@ pub enum Change {
     PatchAttrs {
         /// The node.
         id: NodeId,
-        /// One for each attribute that changes.
+        /// One patch for each changed attribute.
         patches: Vec<AttributePatch>,
     },
     /// Changes the type of a node.
     SetType {
         /// The node.
         id: NodeId,
-        /// The type so far.
+        /// The old type.
         before: SmolStr,
-        /// The type then.
+        /// The new type.
         after: SmolStr,
     },
-    /// Cuts a node in two. What lies behind the cut goes to a new node, its next sibling.
+    /// Splits a node. The content after the split point moves to a new node, its next sibling.
     SplitNode {
-        /// The node, which keeps what lies before the cut.
+        /// The node, which keeps the content before the split point.
         id: NodeId,
-        /// The cut.
+        /// The split point.
         at: Cut,
         /// The new node.
         right: Box<Half>,
-        /// Where the new node comes to stand.
+        /// The position of the new node.
         place: Place,
     },
-    /// Joins a node and its next sibling, which goes.
+    /// Joins a node and its next sibling, which is deleted.
     JoinNodes {
-        /// The node, which takes in what the other has.
+        /// The node, which receives the content of the other.
         id: NodeId,
-        /// Where the two meet: the length of the text and the number of children that the node had.
+        /// The seam: the length of the text and the number of children that the node had.
         at: Cut,
-        /// The node that goes.
+        /// The deleted node.
         right: Box<Half>,
-        /// Where that stood.
+        /// The position of the deleted node.
         place: Place,
     },
-    /// Makes another node the root of the document.
+    /// Sets the root of the document.
     SetRoot {
-        /// The root so far.
+        /// The old root.
         before: Option<NodeId>,
-        /// The root then.
+        /// The new root.
         after: Option<NodeId>,
     },
-    /// Selects something else.
+    /// Sets the selection.
     ///
-    /// A selection is no part of the document: it belongs to whoever runs the transaction. So this
-    /// is the one change that applies whatever was selected before.
+    /// The selection is not part of the document: it belongs to the editor. So this is the only
+    /// change that applies whatever the selection was before.
     SetSelection {
-        /// What was selected.
+        /// The old selection.
         before: Option<Selection>,
-        /// What is selected then.
+        /// The new selection.
         after: Option<Selection>,
     },
 }
 
-/// A place between the parts of a node: in its text, and among its children.
+/// A position in the contents of a node: in its text and among its children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cut {
-    /// How many characters lie before it.
+    /// The number of characters before it.
     pub text: usize,
-    /// How many children lie before it.
+    /// The number of children before it.
     pub children: usize,
 }
 
-/// What the right half of a split node has of its own. Text, marks and children come from the left.
+/// The properties of the right half of a split node. Text, marks and children come from the left
+/// half.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Half {
@@ -166,16 +166,17 @@ pub struct Half {
     pub attributes: Attributes,
 }
 
-/// The marks of a text that are different after a change. It tells nothing of the others, so its
-/// size does not depend on how many there are.
+/// The marks of a text that a change removes and adds. Unchanged marks are omitted, so the size
+/// does not depend on their number.
 ///
 /// In JSON: `{"removed": […], "added": […]}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarksChange {
-    /// Marks that go, as they are before the change. Each of them has to be there, with this range
-    /// and these attributes.
+    /// The removed marks, as they are before the change. Each must be present with this range and
+    /// these attributes.
     pub removed: Marks,
-    /// Marks that come, as they are after the change. They and those that stay are in normal form.
+    /// The added marks, as they are after the change. Together with the unchanged marks they are in
+    /// normal form.
     pub added: Marks,
 }
 
@@ -184,14 +185,14 @@ pub struct MarksChange {
 pub struct AttributePatch {
     /// Its name.
     pub key: SmolStr,
-    /// Its value so far.
+    /// Its old value.
     #[serde(
         default,
         deserialize_with = "value::option",
         skip_serializing_if = "Option::is_none"
     )]
     pub before: Option<Value>,
-    /// Its value then.
+    /// Its new value.
     #[serde(
         default,
         deserialize_with = "value::option",
@@ -201,7 +202,7 @@ pub struct AttributePatch {
 }
 
 impl Change {
-    /// The change that leads back: applied after this one, it restores the document exactly.
+    /// Returns the inverse change: applied after this one, it restores the document exactly.
     ///
     /// ```
     /// use doclock::{NodeId, document::Change};
@@ -286,8 +287,8 @@ impl Change {
 }
 
 impl Change {
-    /// Whether both sides are the same. Such a change is checked like any other when it is applied,
-    /// and is then forgotten.
+    /// Returns whether the old and the new state are the same. Such a change is checked like any
+    /// other when it is applied, and is then discarded.
     pub fn changes_nothing(&self) -> bool {
         match self {
             Self::InsertSubtree { nodes, .. } | Self::RemoveSubtree { nodes, .. } => {
@@ -313,7 +314,8 @@ impl Change {
 }
 
 impl Change {
-    /// The node that it is about; the root for a change of the root, none where there is none.
+    /// The node that it concerns; the root for a change of the root; `None` if there is no such
+    /// node.
     pub(crate) fn node(&self) -> Option<&NodeId> {
         match self {
             Self::InsertSubtree { nodes, .. } | Self::RemoveSubtree { nodes, .. } => {
@@ -331,7 +333,7 @@ impl Change {
         }
     }
 
-    /// Whether it is about the document, and not only about what is selected in it.
+    /// Whether it changes the document, and not only the selection.
     pub(crate) fn is_of_the_document(&self) -> bool {
         !matches!(self, Self::SetSelection { .. })
     }

@@ -1,4 +1,4 @@
-//! Whether a document is a sound forest.
+//! Checks the integrity of a document.
 
 use std::collections::HashSet;
 
@@ -7,22 +7,22 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::NodeId;
 
-/// What is wrong with a document. A document that only transactions have written to has none.
+/// Why a document is invalid. Documents that only transactions have written are always valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntegrityError {
     /// A list of children names a node that does not exist.
     #[error("node {parent} lists the child {child}, which does not exist", parent = Brief(.parent), child = Brief(.child))]
     ChildMissing {
-        /// Whose list.
+        /// The parent with the list.
         parent: NodeId,
         /// The missing node.
         child: NodeId,
     },
-    /// A list of children names a node that names another parent.
+    /// A list of children names a node that has another parent.
     #[error("node {parent} lists the child {child}, whose parent is another", parent = Brief(.parent), child = Brief(.child))]
     ChildOfAnother {
-        /// Whose list.
+        /// The parent with the list.
         parent: NodeId,
         /// The listed node.
         child: NodeId,
@@ -30,7 +30,7 @@ pub enum IntegrityError {
     /// A list of children names one child twice.
     #[error("node {parent} lists the child {child} twice", parent = Brief(.parent), child = Brief(.child))]
     ChildTwice {
-        /// Whose list.
+        /// The parent with the list.
         parent: NodeId,
         /// The listed node.
         child: NodeId,
@@ -43,7 +43,7 @@ pub enum IntegrityError {
         /// The node.
         child: NodeId,
     },
-    /// A node is below itself.
+    /// A node is its own ancestor.
     #[error("node {id} is part of a cycle", id = Brief(.id))]
     Cycle {
         /// One node of the cycle.
@@ -55,7 +55,7 @@ pub enum IntegrityError {
         /// The root.
         id: NodeId,
     },
-    /// Marks are not in normal form or reach out of their text.
+    /// Marks are not in normal form, or exceed their text.
     #[error("the marks of node {id} are not in normal form for its text", id = Brief(.id))]
     Marks {
         /// The node.
@@ -73,8 +73,9 @@ codes! { IntegrityError {
     Self::Marks { id } => "documentMarks";
 }}
 
-/// Checks that a document is a sound forest: parents and children name each other, nothing is its
-/// own ancestor, the root is a top, marks are in normal form. Looks at every node once.
+/// Checks the integrity of a document. Parents and children must name each other, no node may be
+/// its own ancestor, the root must have no parent, and marks must be in normal form. The check
+/// visits each node once.
 ///
 /// # Errors
 ///
@@ -100,8 +101,7 @@ pub fn check(document: &impl View) -> Result<(), IntegrityError> {
             });
         }
     }
-    // Whoever is listed is listed by the parent that it names; so who names a parent has to be
-    // listed.
+    // A listed child names its parent, checked above; so each node with a parent has to be listed.
     for node in document.nodes() {
         if let Some(parent) = &node.parent
             && !listed.contains(&node.id)
@@ -112,8 +112,8 @@ pub fn check(document: &impl View) -> Result<(), IntegrityError> {
             });
         }
     }
-    // Every node has one way up now. It ends at a top or runs in a circle, and a circle is below no
-    // top.
+    // Each node has exactly one path upwards now. It ends at a node without a parent or runs in a
+    // cycle, and no such node is an ancestor of a cycle.
     let tops = document.nodes().filter(|node| node.parent.is_none());
     let below_tops: HashSet<&NodeId> = tops
         .flat_map(|top| document.descendants(&top.id))

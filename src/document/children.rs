@@ -10,21 +10,20 @@ use smallvec::SmallVec;
 use crate::id::NodeId;
 use crate::steps::{step, steps};
 
-/// The most ids of a leaf. Few in the unit tests, so that short lists have many leaves there.
+/// The most ids of a leaf. Small in the unit tests, so that short lists have many leaves there.
 const MOST: usize = if cfg!(test) { 8 } else { 64 };
 
 /// The ids of a node's children, in order.
 ///
-/// A persistent list of leaves of up to 64 ids. To add or remove a child copies its leaf, and of
-/// the way to it a logarithm of the number of leaves. To find a child by its index looks at the
-/// length of each leaf before it.
+/// A persistent list of leaves of up to 64 ids. Adding or removing a child copies its leaf and a
+/// logarithmic number of inner nodes. Access by index reads the length of each earlier leaf.
 #[derive(Clone, Default)]
 pub struct Children(Option<Arc<List>>);
 
-/// Ids, at least one.
+/// A list of at least one id.
 #[derive(Clone)]
 enum List {
-    /// Up to [`MOST`].
+    /// Up to [`MOST`] ids.
     Few(SmallVec<[NodeId; 3]>),
     /// At least two leaves, none of them empty.
     Many {
@@ -34,8 +33,7 @@ enum List {
     },
 }
 
-/// Where a child was found last. A hint, which decides nothing: an operation on many siblings asks
-/// for one after the other.
+/// Where a child was found last. Only a hint: operations on many siblings look them up in order.
 #[derive(Default)]
 struct Found(AtomicUsize);
 
@@ -57,7 +55,7 @@ impl Found {
 
 #[derive(Clone)]
 struct Leaf {
-    /// Beside the pointer, so that to add up lengths reads no other memory.
+    /// Next to the pointer, so a sum of lengths reads no other memory.
     len: usize,
     ids: Arc<Vec<NodeId>>,
 }
@@ -78,10 +76,10 @@ impl Leaf {
     }
 }
 
-/// Where an index lies: in which leaf, and where in that. Behind the last id it is the end of the
-/// last leaf.
+/// The position of an index: the leaf, and the index in that leaf. The end of the list is the end
+/// of the last leaf.
 fn find(leaves: &im::Vector<Leaf>, len: usize, index: usize) -> (usize, usize) {
-    // Most come at an end.
+    // Most indexes are at an end.
     if let Some(last) = leaves.last()
         && index >= len - last.len
     {
@@ -106,11 +104,11 @@ fn position_in(ids: &[NodeId], child: &NodeId) -> Option<usize> {
     found
 }
 
-/// The index of a child, looked for leaf by leaf in both directions from an index.
+/// The index of a child, searched leaf by leaf in both directions from an index.
 fn search(leaves: &im::Vector<Leaf>, len: usize, from: usize, child: &NodeId) -> Option<usize> {
     let from = from.min(len - 1);
     let (nth, at) = find(leaves, len, from);
-    // The next leaf in each direction, and where the one begins and the other ends.
+    // The next leaf in each direction, with the beginning of one and the end of the other.
     let (mut next, mut ahead) = (nth, from - at);
     let (mut previous, mut behind) = (nth.checked_sub(1), from - at);
     loop {
@@ -137,7 +135,7 @@ fn search(leaves: &im::Vector<Leaf>, len: usize, from: usize, child: &NodeId) ->
 }
 
 impl List {
-    /// So many ids, if there are any.
+    /// A list of these ids, or `None` without ids.
     fn of(ids: Vec<NodeId>) -> Option<Self> {
         match ids.len() {
             0 => None,
@@ -157,7 +155,7 @@ impl List {
         Self::Many { leaves, len, found }
     }
 
-    /// These leaves, none of them empty.
+    /// A list of these leaves, none of them empty.
     fn of_leaves(leaves: im::Vector<Leaf>, len: usize) -> Option<Self> {
         match leaves.len() {
             0 | 1 => Self::of(
@@ -217,7 +215,7 @@ impl List {
         }
     }
 
-    /// May leave none.
+    /// The result may be empty.
     fn remove(&mut self, index: usize) {
         match self {
             Self::Few(ids) => drop(ids.remove(index)),
@@ -229,8 +227,8 @@ impl List {
                     leaf.len
                 });
                 if left < MOST / 4 {
-                    // Two small neighbours become one, so that there are no more leaves than a
-                    // fraction of the ids.
+                    // Merges small neighbours, so the number of leaves stays a fraction of the
+                    // number of ids.
                     let [before, behind] = [nth.checked_sub(1), Some(nth + 1)].map(|at| {
                         let at = at?;
                         let len = leaves.get(at)?.len;
@@ -255,7 +253,7 @@ impl List {
         }
     }
 
-    /// What lies before an index, and what lies behind it.
+    /// The ids before an index, and the ids after it.
     fn split(self, index: usize) -> [Option<Self>; 2] {
         let (mut leaves, len) = match self {
             Self::Few(ids) => {
@@ -327,22 +325,22 @@ impl Children {
         Self(list.map(Arc::new))
     }
 
-    /// The list, to be changed. It is copied if others have it as well.
+    /// Takes the list out to change it. Copies it if it is shared.
     fn take(&mut self) -> Option<List> {
         self.0.take().map(Arc::unwrap_or_clone)
     }
 
-    /// How many children.
+    /// Returns the number of children.
     pub fn len(&self) -> usize {
         self.0.as_deref().map_or(0, List::len)
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no children.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The child at an index.
+    /// Returns the child at an index.
     pub fn get(&self, index: usize) -> Option<&NodeId> {
         match self.0.as_deref()? {
             List::Few(ids) => ids.get(index),
@@ -353,7 +351,7 @@ impl Children {
         }
     }
 
-    /// The leaves, as far as there are any, from first to last.
+    /// The leaves from first to last.
     fn leaves(&self) -> impl DoubleEndedIterator<Item = &[NodeId]> {
         let (few, many) = match self.0.as_deref() {
             None => (None, None),
@@ -364,13 +362,13 @@ impl Children {
         few.into_iter().chain(many.map(|leaf| leaf.ids.as_slice()))
     }
 
-    /// The children from first to last.
+    /// Iterates over the children from first to last.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NodeId> {
         self.leaves().flatten().inspect(|_| step())
     }
 
-    /// The index of a child. Looks at one after the other, in long lists in both directions from
-    /// where a child was found last.
+    /// Returns the index of a child. It searches linearly; in long lists, in both directions from
+    /// the last child that was found.
     pub fn position(&self, child: &NodeId) -> Option<usize> {
         match self.0.as_deref()? {
             List::Few(ids) => position_in(ids, child),
@@ -382,7 +380,7 @@ impl Children {
         }
     }
 
-    /// The caller has found the index to be within the list, or its end.
+    /// The caller has checked that the index is at most the length.
     pub(super) fn insert(&mut self, index: usize, child: NodeId) {
         match &mut self.0 {
             Some(list) => Arc::make_mut(list).insert(index, child),
@@ -390,7 +388,7 @@ impl Children {
         }
     }
 
-    /// Cuts off the children from `index` on, which the caller has found to be within the list.
+    /// Splits off the children from `index` on. The caller has checked the index.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
         let Some(list) = self.take() else {
             return Self::default();
@@ -400,7 +398,7 @@ impl Children {
         behind
     }
 
-    /// Adds other children at the end.
+    /// Appends other children.
     pub(super) fn append(&mut self, other: &Self) {
         let Some(others) = other.0.as_deref() else {
             return;
@@ -411,7 +409,7 @@ impl Children {
         };
     }
 
-    /// The caller has found the index to be within the list.
+    /// The caller has checked that the index is within the list.
     pub(super) fn remove(&mut self, index: usize) {
         if let Some(list) = &mut self.0 {
             let list = Arc::make_mut(list);

@@ -1,8 +1,8 @@
-//! What happened to a sequence, characters or children, as lengths.
+//! Changes of a sequence, of characters or children, as lengths.
 //!
 //! The algebra of operational transformation, with lengths instead of contents (Ellis and Gibbs,
-//! 1989; the three kinds of steps are those of the ot-text formats): deltas compose, and one of two
-//! deltas of the same sequence is transformed so that it comes after the other.
+//! 1989; the three kinds of steps are those of the ot-text formats). Deltas compose. Of two deltas
+//! of the same sequence, one can be transformed to apply after the other.
 
 use std::ops::Range;
 
@@ -15,14 +15,14 @@ enum Step {
     Remove(usize),
 }
 
-/// Steps from the start of a sequence; what lies behind the last is kept.
+/// Steps from the start of a sequence; the rest after the last step is kept.
 ///
-/// Neighbouring steps are of different kinds. What is inserted behind something that was removed
-/// stays behind it, so that what comes back comes back to its place.
+/// Neighbouring steps have different kinds. An insertion after a removed item stays after it, so an
+/// undo restores the item to its original position.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Delta(SmallVec<[Step; 3]>);
 
-/// More than any sequence has: the rest of it.
+/// More than the length of any sequence: the rest of it.
 const REST: usize = usize::MAX / 4;
 
 impl Delta {
@@ -35,12 +35,12 @@ impl Delta {
         delta.trimmed()
     }
 
-    /// All items from `at` on go.
+    /// Removes all items from `at` on.
     pub(super) fn cut(at: usize) -> Self {
         Self::splice(at, REST, 0)
     }
 
-    /// Whether a range reaches into what was cut off, or an empty one lies there.
+    /// Whether a range overlaps the cut-off items, or lies among them if it is empty.
     pub(super) fn cuts(&self, range: &Range<usize>) -> bool {
         let mut before = 0usize;
         for step in &self.0 {
@@ -82,7 +82,7 @@ impl Delta {
         self
     }
 
-    /// This one, then another.
+    /// Composes this delta with a later one.
     pub(super) fn then(&self, next: &Self) -> Self {
         let (mut first, mut second) = (Cursor::new(self), Cursor::new(next));
         let mut composed = Self::default();
@@ -96,7 +96,7 @@ impl Delta {
                 match (first.take(count), second.take(count)) {
                     (Step::Keep(_), step) => composed.push(step),
                     (Step::Insert(_), Step::Keep(_)) => composed.push(Step::Insert(count)),
-                    // What one inserted the other removed.
+                    // The second removes an insertion of the first.
                     _ => {}
                 }
             }
@@ -104,8 +104,8 @@ impl Delta {
         composed.trimmed()
     }
 
-    /// This one as it comes after `other`, where both began from the same sequence. Where both
-    /// insert at one place, what `other` inserts comes first.
+    /// Transforms this delta to apply after `other`, where both start from the same sequence. If
+    /// both insert at one position, the insertion of `other` comes first.
     pub(super) fn after(&self, other: &Self) -> Self {
         let (mut own, mut theirs) = (Cursor::new(self), Cursor::new(other));
         let mut transformed = Self::default();
@@ -118,7 +118,7 @@ impl Delta {
             } else {
                 let count = own.left().min(theirs.left());
                 let step = own.take(count);
-                // What is gone can neither be kept nor removed.
+                // A removed item can be neither kept nor removed.
                 if let Step::Keep(_) = theirs.take(count) {
                     transformed.push(step);
                 }
@@ -127,7 +127,7 @@ impl Delta {
         transformed.trimmed()
     }
 
-    /// Where a place is afterwards. What is inserted there comes behind it.
+    /// The new index of a position. Insertions at the position come after it.
     pub(super) fn place(&self, at: usize) -> usize {
         let (mut before, mut after) = (0, 0);
         for step in &self.0 {
@@ -152,8 +152,8 @@ impl Delta {
         after + (at - before)
     }
 
-    /// Where a caret is afterwards. As a live one (`Position::after`) it comes to lie behind what
-    /// is inserted there, and behind what replaced the characters around it.
+    /// The new index of a caret. Like a live caret (`Position::after`) it moves behind insertions
+    /// at its position, and behind replacements of the characters around it.
     pub(super) fn caret(&self, at: usize) -> usize {
         let (mut before, mut after) = (0usize, 0);
         for step in &self.0 {
@@ -170,7 +170,7 @@ impl Delta {
         after + at.saturating_sub(before)
     }
 
-    /// What is left of a range, in pieces where something was inserted in between.
+    /// The remains of a range, in pieces between insertions.
     pub(super) fn remains(&self, range: Range<usize>) -> Vec<Range<usize>> {
         let mut pieces: Vec<Range<usize>> = Vec::new();
         for (_, piece) in self.survivors(range) {
@@ -182,8 +182,8 @@ impl Delta {
         pieces
     }
 
-    /// What is left of a range, in pieces that were whole before and are whole now: where each
-    /// began, and where it is.
+    /// The remains of a range, in pieces that are contiguous both before and after: old start and
+    /// new range.
     pub(super) fn survivors(&self, range: Range<usize>) -> Vec<(usize, Range<usize>)> {
         let mut pieces = Vec::new();
         let mut cursor = Cursor::new(self);
@@ -218,8 +218,8 @@ impl Delta {
         pieces
     }
 
-    /// This delta of a sequence that is cut in two: those of its parts. What is inserted at the cut
-    /// belongs to the second.
+    /// Divides a delta of a sequence that is split: one delta for each part. Insertions at the
+    /// split point belong to the second.
     pub(super) fn divided(&self, at: usize) -> (Self, Self) {
         let mut cursor = Cursor::new(self);
         let mut left = Self::default();
@@ -242,8 +242,8 @@ impl Delta {
         (left.trimmed(), right.trimmed())
     }
 
-    /// The delta of a sequence of `len` items, of which `now` came, that another one, which `next`
-    /// happened to, is put behind.
+    /// The delta of a sequence of `len` items, of which `now` were inserted, after a second
+    /// sequence with the delta `next` is appended.
     pub(super) fn joined(&self, len: usize, now: usize, next: &Self) -> Self {
         let (mut whole, _) = self.divided(len);
         let (mut reached, mut known) = (0, 0);
@@ -256,17 +256,17 @@ impl Delta {
         }
         let rest = len.saturating_sub(reached);
         whole.push(Step::Keep(rest));
-        // What was added at the end, of which not all is in a delta: what a join put there is not.
+        // Items appended at the end: a join appends some that are in no delta.
         whole.push(Step::Insert(now.saturating_sub(known + rest)));
         next.0.iter().for_each(|step| whole.push(*step));
         whole.trimmed()
     }
 }
 
-/// Walks over steps, in pieces of any size; behind the last everything is kept.
+/// Walks over steps, in pieces of any size; after the last step everything is kept.
 struct Cursor<'a> {
     steps: &'a [Step],
-    /// How much of the first of them was taken.
+    /// How much of the first step is consumed.
     taken: usize,
 }
 
@@ -282,7 +282,7 @@ impl<'a> Cursor<'a> {
         self.steps.is_empty()
     }
 
-    /// What is left of the step at hand.
+    /// The rest of the current step.
     fn peek(&self) -> Option<Step> {
         let taken = self.taken;
         self.steps.first().map(|step| match step {
@@ -299,7 +299,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Takes `count` of the step at hand, which has as many.
+    /// Consumes `count` of the current step, which has as many.
     fn take(&mut self, count: usize) -> Step {
         let step = match self.peek() {
             Some(Step::Keep(_)) | None => Step::Keep(count),
@@ -323,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// A splice of a sequence of numbers: where, how many go, how many come.
+    /// A splice of a sequence of numbers: index, removed and inserted count.
     fn splice() -> impl Strategy<Value = (u8, u8, u8)> {
         (any::<u8>(), 0..4u8, 0..4u8)
     }
@@ -332,8 +332,7 @@ mod tests {
         prop::collection::vec(splice(), 0..count)
     }
 
-    /// Makes the splices, numbering what is inserted from `first`, and tells the delta that they
-    /// come to.
+    /// Applies the splices, numbers the insertions from `first`, and returns the composed delta.
     fn make(on: &[u32], splices: &[(u8, u8, u8)], first: u32) -> (Vec<u32>, Delta) {
         let (mut items, mut whole, mut next) = (on.to_vec(), Delta::default(), first);
         for &(at, removed, inserted) in splices {
@@ -347,8 +346,7 @@ mod tests {
         (items, whole)
     }
 
-    /// The sequence after a delta, with what it inserts taken from the sequence that it is known to
-    /// lead to.
+    /// Applies a delta; the inserted items come from the known result.
     fn applied(on: &[u32], delta: &Delta, new: &[u32]) -> Vec<u32> {
         let (mut result, mut at, mut new) = (Vec::new(), 0, new.iter());
         for step in &delta.0 {
@@ -377,8 +375,8 @@ mod tests {
             prop_assert_eq!(applied(&items, &delta, &inserted(&after)), after);
         }
 
-        /// A splice that comes after what others did, and what others did if it comes after the
-        /// splice.
+        /// A splice transformed over the changes of others, and those transformed over the splice,
+        /// converge.
         #[test]
         fn a_splice_and_what_others_did_lead_to_one_sequence_in_either_order(
             len in 0..12u32,
@@ -412,7 +410,7 @@ mod tests {
             let found: Vec<u32> = pieces.iter().flat_map(|piece| after[piece.clone()].to_vec()).collect();
             prop_assert_eq!(found, expected);
             prop_assert!(pieces.windows(2).all(|pair| pair[0].end < pair[1].start));
-            // Everything before the place was before it, and no survivor behind it is.
+            // All items before the position were before it, and no survivor after it was.
             let place = delta.place(one);
             let survivors_before = items[..one].iter().filter(|item| after.contains(item)).count();
             let before = after[..place].iter().filter(|item| **item < 100).count();

@@ -1,4 +1,4 @@
-//! Why a document was not changed.
+//! Errors of changes to a document.
 
 use smol_str::SmolStr;
 
@@ -7,41 +7,41 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::NodeId;
 
-/// Why a change is impossible. The document is as it was.
+/// Why a change failed. The document is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// There is no such node.
+    /// The node does not exist.
     #[error("node {id} does not exist", id = Brief(.id))]
     NodeNotFound {
-        /// The id that was asked for.
+        /// The requested id.
         id: NodeId,
     },
     /// The node was deleted earlier in the same transaction.
     #[error("node {id} was deleted earlier in this transaction", id = Brief(.id))]
     NodeDeleted {
-        /// The id that was asked for.
+        /// The requested id.
         id: NodeId,
     },
     /// The node was joined to another earlier in the same transaction.
     #[error("node {id} was joined to node {into} earlier in this transaction")]
     NodeJoined {
-        /// The id that was asked for.
+        /// The requested id.
         id: NodeId,
-        /// The node that took in its text and children.
+        /// The node that received its text and children.
         into: NodeId,
     },
-    /// The transaction is on nodes, and something that had to be locked could not be.
+    /// The transaction locks nodes, and a required node lock was not acquired.
     /// [`Transaction::lock_error`](crate::Transaction::lock_error) has the cause.
     #[error("{} could not be locked", NotLocked(.id))]
     NotLocked {
         /// A node that is not locked; `None` for the document itself.
         id: Option<NodeId>,
-        /// Whether the whole transaction may well succeed if it is tried again from the start.
+        /// Whether a retry of the whole transaction may succeed.
         transient: bool,
     },
-    /// The transaction is on nodes, and others have changed what it had read of one before it
-    /// locked it. Safe to try again from the start.
+    /// The transaction locks nodes, and other transactions changed a node between its read and its
+    /// lock. A retry of the whole transaction is safe.
     #[error("node {id} was read and changed by others until version {version}; safe to try again", id = Brief(.id))]
     Outdated {
         /// The node.
@@ -49,19 +49,19 @@ pub enum EditError {
         /// The version in which it is different.
         version: u64,
     },
-    /// The transaction has limits, and this goes beyond one of them.
+    /// The change exceeds a limit of the transaction.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// A new node would take the id of another.
+    /// A new node has the id of another node.
     #[error("node {id} exists already", id = Brief(.id))]
     IdTaken {
         /// The id.
         id: NodeId,
     },
-    /// A node cannot have the empty string for an id.
+    /// A new node has the empty string as its id.
     #[error("a node id is empty")]
     IdEmpty,
-    /// A node was given an id of the store's own numbering that is out of reach of that numbering.
+    /// A new node has a generated id beyond the range that the store can generate.
     #[error(
         "node id {id} is out of range: of the store's own numbers, nodes can be given those up to {largest}", id = Brief(.id))]
     IdOutOfRange {
@@ -70,32 +70,32 @@ pub enum EditError {
         /// The largest number.
         largest: u64,
     },
-    /// The store's own numbering has reached its end.
+    /// The store has no more ids to generate.
     #[error("no ids are left")]
     IdsExhausted,
-    /// There is no such place among the children.
+    /// The index is out of range among the children.
     #[error("index {index} is out of range: node {parent} has {len} children", parent = Brief(.parent))]
     IndexOutOfRange {
         /// The parent.
         parent: NodeId,
-        /// The index that was asked for.
+        /// The requested index.
         index: usize,
-        /// How many children the parent has, the node to be placed not counted.
+        /// The number of children of the parent; the node to be placed does not count.
         len: usize,
     },
-    /// There are no such characters.
+    /// The characters are out of range in the text.
     #[error("characters {start}..{end} are out of range: the text of node {id} has {len}", id = Brief(.id))]
     TextOutOfRange {
         /// The node.
         id: NodeId,
-        /// The first character that was asked for.
+        /// The first requested character.
         start: usize,
-        /// The end of the range that was asked for.
+        /// The end of the requested range.
         end: usize,
         /// How many characters the text has.
         len: usize,
     },
-    /// A mark reaches out of its text.
+    /// A mark exceeds its text.
     #[error("mark {kind} over {start}..{end} is out of range: the text of node {id} has {len}", kind = Brief(.kind), id = Brief(.id))]
     MarkOutOfRange {
         /// The node.
@@ -109,18 +109,18 @@ pub enum EditError {
         /// How many characters the text has.
         len: usize,
     },
-    /// A position that is given in another unit than scalar values has no counterpart in its text.
+    /// A position in another unit than scalar values has no counterpart in its text.
     #[error("{}: {cause}", TextOf(.id, .mark))]
     Offset {
-        /// The node whose text it is; `None` for a new node without an id.
+        /// The node with the text; `None` for a new node without an id.
         id: Option<NodeId>,
-        /// The kind of the mark whose range it belongs to, if any.
+        /// The kind of the mark with the position in its range, if any.
         mark: Option<SmolStr>,
         /// The offset, its unit and the length of the text in that unit.
         #[source]
         cause: OffsetError,
     },
-    /// The value of an attribute nests deeper than
+    /// The value of an attribute is nested deeper than
     /// [`Attributes::MAX_LEVELS`](crate::document::Attributes::MAX_LEVELS).
     #[error(
         "attribute {attribute}{} of node {id} is nested {levels} levels deep: the limit is {limit}",
@@ -133,20 +133,20 @@ pub enum EditError {
         mark: Option<SmolStr>,
         /// The attribute.
         attribute: SmolStr,
-        /// The number of arrays and objects in one another.
+        /// The number of nested arrays and objects.
         levels: usize,
         /// The largest number allowed.
         limit: usize,
     },
-    /// A node would come to lie below itself.
+    /// A move would make a node its own ancestor.
     #[error("node {id} cannot move under {parent}, which is the node itself or below it", id = Brief(.id), parent = Brief(.parent))]
     Cycle {
         /// The node to be moved.
         id: NodeId,
-        /// Where to.
+        /// The new parent.
         parent: NodeId,
     },
-    /// The node is a child of another, or of none.
+    /// The node is not a child of this parent.
     #[error("node {child} is not a child of {parent}", child = Brief(.child), parent = Brief(.parent))]
     NotAChild {
         /// The parent that was named.
@@ -160,12 +160,12 @@ pub enum EditError {
         /// The root.
         id: NodeId,
     },
-    /// The root cannot be below another node.
+    /// The root cannot have a parent.
     #[error("node {id} is the root of the document and cannot be put under {parent}", id = Brief(.id), parent = Brief(.parent))]
     RootMoved {
         /// The root.
         id: NodeId,
-        /// Where to.
+        /// The new parent.
         parent: NodeId,
     },
     /// Only a node without a parent can be the root.
@@ -176,7 +176,7 @@ pub enum EditError {
         /// Its parent.
         parent: NodeId,
     },
-    /// A node without a parent has no place for a sibling.
+    /// A node without a parent cannot have a sibling.
     #[error("node {id} has no parent, so nothing can be put beside it", id = Brief(.id))]
     NoParent {
         /// The node.
@@ -190,32 +190,32 @@ pub enum EditError {
         /// The other.
         other: NodeId,
     },
-    /// Only a node and its next sibling can become one.
+    /// The nodes are not adjacent siblings, so they cannot be joined.
     #[error("node {right} is not the next sibling of node {left}, so the two cannot be joined", right = Brief(.right), left = Brief(.left))]
     NotAdjacent {
-        /// The node that was to stay.
+        /// The node that would stay.
         left: NodeId,
-        /// The node that was to go.
+        /// The node that would be deleted.
         right: NodeId,
     },
-    /// A change was made for a document that was different here.
+    /// The document differs from the state that the change expects.
     #[error("the change starts from another {aspect} of node {id}", id = Brief(.id))]
     Conflict {
         /// The node.
         id: NodeId,
-        /// What differs: `text`, `set of marks`, `set of attributes`, `type`, `place`,
+        /// The aspect that differs: `text`, `set of marks`, `set of attributes`, `type`, `place`,
         /// `subtree` or `root`.
         aspect: &'static str,
     },
-    /// The schema of the store does not have a type or a mark.
+    /// The store's schema does not have a type or a mark.
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
-    /// A list of nodes is not one whole subtree.
+    /// A list of nodes is not exactly one subtree.
     #[error("the nodes to insert are not one subtree: {reason} at node {id}", id = Brief(.id))]
     Malformed {
-        /// Where it shows.
+        /// The node at which the check failed.
         id: NodeId,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
 }
@@ -227,8 +227,8 @@ impl From<SchemaViolation> for EditError {
 }
 
 impl EditError {
-    /// Returns the node that the error is about, of two nodes the one that the message names first.
-    /// `None` if it is about the document itself or about no node.
+    /// Returns the node that the error concerns; of two nodes, the first one in the message.
+    /// Returns `None` if the error concerns the document itself or no node.
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::NodeNotFound { id }
@@ -257,7 +257,7 @@ impl EditError {
         }
     }
 
-    /// A position in the text of a node.
+    /// An error about a position in the text of a node.
     pub(crate) fn offset(id: NodeId, cause: OffsetError) -> Self {
         Self::Offset {
             id: Some(id),

@@ -1,4 +1,4 @@
-//! A piece of a document, as it lies on a clipboard.
+//! Fragments: pieces of a document on the clipboard.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::walk::{self, Fork};
 use super::{Mark, Node, NodeSpec, Position, Text, View};
 use crate::id::NodeId;
 
-/// What was copied: nodes without ids, clipped at the ends of what was selected.
+/// A copied piece of a document: nodes without ids, clipped at both ends of the copied range.
 ///
 /// In JSON:
 /// `{"nodes": [{"type": "inline-text", "text": "lo"}], "openStart": true, "openEnd": false}`.
@@ -20,19 +20,19 @@ use crate::id::NodeId;
 pub struct Fragment {
     /// The nodes, in order.
     pub nodes: Vec<NodeSpec>,
-    /// Whether the first node was clipped, so that when pasted it goes on what stands before it.
+    /// Whether the first node was clipped. A paste then joins it with the content before it.
     #[serde(default)]
     pub open_start: bool,
-    /// Whether the last node was clipped, so that what stands behind it goes on with it.
+    /// Whether the last node was clipped. A paste then joins it with the content after it.
     #[serde(default)]
     pub open_end: bool,
 }
 
 impl Fragment {
-    /// What lies between two places, the first not behind the second: a part of one node, or the
-    /// children of the lowest common ancestor from the one that leads to the first place to the one
-    /// that leads to the second, each without what lies outside. No characters of one node are no
-    /// nodes.
+    /// The content between two positions, the first not after the second. Within one node, it is a
+    /// part of that node; otherwise it is the children of the lowest common ancestor, from the
+    /// branch of the first position to that of the second, clipped. An empty range in one node has
+    /// no nodes.
     pub(crate) fn clipped<V: View>(view: &V, start: &Position, end: &Position) -> Self {
         let ends = view.node(&start.node_id).zip(view.node(&end.node_id));
         let fork = ends.and_then(|(first, last)| walk::fork(view, first, last));
@@ -40,8 +40,7 @@ impl Fragment {
             return Self::default();
         };
         let (open_start, open_end) = open(&fork, start, end);
-        // Ancestors of the start come before it, so there is nothing of them but that they are
-        // around it.
+        // Ancestors of the start come before it, so only their wrapping is copied.
         let above = fork.to_one.iter().take(fork.to_one.len().saturating_sub(1));
         let mut copy = Copy::default();
         above.for_each(|node| copy.begin(node, 0..0));
@@ -75,15 +74,14 @@ impl Fragment {
         self.nodes.iter().all(|spec| spec.len() == 1)
     }
 
-    /// The types of which a node has text.
+    /// The types of the nodes that have text.
     pub(crate) fn kinds_with_text(&self) -> HashSet<SmolStr> {
         let nodes = self.nodes.iter().flat_map(|spec| &spec.nodes);
         let with_text = nodes.filter(|node| !node.text.is_empty());
         with_text.map(|node| node.kind.clone()).collect()
     }
 
-    /// The text and its marks, if it is nothing but text of the type and with the attributes of a
-    /// node.
+    /// The text and its marks, if the fragment is only text of the type and attributes of a node.
     pub(crate) fn text_like(&self, node: &Node) -> Option<(&Text, &[Mark])> {
         let [spec] = self.nodes.as_slice() else {
             return None;
@@ -96,11 +94,10 @@ impl Fragment {
     }
 }
 
-/// Whether something of the first branch lies before the start, and something of the last behind
-/// the end.
+/// Whether the first branch has content before the start, and the last has content after the end.
 fn open(fork: &Fork<'_>, start: &Position, end: &Position) -> (bool, bool) {
     let whole_way = [&[fork.common], fork.to_other.as_slice()].concat();
-    // Where the end is below the start, the two have one branch, which begins with the start.
+    // If the end is in a descendant of the start, both share one branch, which begins at the start.
     let to_end = match fork.to_one.is_empty() {
         true => whole_way.as_slice(),
         false => fork.to_other.as_slice(),
@@ -118,18 +115,19 @@ fn open(fork: &Fork<'_>, start: &Position, end: &Position) -> (bool, bool) {
     (start.offset > 0 || begins_before, goes_on || cut)
 }
 
-/// Nodes that are being copied, each begun in document order.
+/// Nodes that are being copied, in document order.
 #[derive(Default)]
 struct Copy<'v> {
-    /// Nodes that more children may come for, each below the one before.
+    /// Nodes that may get more children, each a child of the previous one.
     open: Vec<(&'v NodeId, SpecNode)>,
-    /// What is complete of the top that is being copied, each node after those below it.
+    /// The completed nodes of the current tree, each after its descendants.
     done: Vec<SpecNode>,
     tops: Vec<NodeSpec>,
 }
 
 impl<'v> Copy<'v> {
-    /// Goes on with some characters of a node, below its parent if that is being copied.
+    /// Begins the copy of a node with some of its characters, in its parent if that is being
+    /// copied.
     fn begin(&mut self, node: &'v Node, text: Range<usize>) {
         while self
             .open

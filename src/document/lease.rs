@@ -1,8 +1,7 @@
-//! Who has leased what, and until when.
+//! Leases: their owners, targets and ends.
 //!
-//! The table is pure: no time passes in it, and a lease that has ended at `now` is as if it were
-//! gone, whether it is still kept or not. So what becomes of those that nobody releases is only a
-//! matter of memory (`sweep`).
+//! The table has no clock. A lease that has ended at `now` has no effect, even while it is stored.
+//! So the removal of unreleased leases (`sweep`) only saves memory.
 
 mod target;
 
@@ -31,50 +30,48 @@ impl Holding {
     }
 }
 
-/// A lease that excludes another, and which of its targets does.
+/// A lease that conflicts with another, and the conflicting target.
 #[derive(Debug)]
 pub(crate) struct InTheWay<'a> {
     pub(crate) target: &'a LeaseTarget,
     pub(crate) holding: &'a Arc<Holding>,
 }
 
-/// All leases of one moment. Cloning costs O(1), and clones share what they have in common. Where
-/// there are none, nothing is allocated.
+/// All leases at one moment. A clone costs O(1) and shares structure. An empty table allocates
+/// nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leases {
-    /// The last token. Not among what is dropped with the last lease, because no token is given
-    /// twice.
+    /// The last token. It outlives the last lease, because no token is issued twice.
     issued: u64,
     table: Option<Arc<Table>>,
 }
 
-/// What is to be dropped where nobody waits for it.
+/// Entries to be dropped outside the lock.
 #[derive(Debug)]
 pub(crate) struct Swept(#[expect(dead_code, reason = "kept to be dropped")] Option<Arc<Table>>);
 
-/// `whole` and `nodes` name, for each target of each holding, that holding; so no two holdings have
-/// a target in common.
+/// `whole` and `nodes` map each target of each holding to that holding, so no two holdings share a
+/// target.
 #[derive(Clone, Debug, Default)]
 struct Table {
     holdings: im::HashMap<FencingToken, Arc<Holding>, Secret>,
     whole: Option<FencingToken>,
     nodes: im::HashMap<NodeId, FencingToken, Secret>,
-    /// The same holdings, by when they end.
+    /// The same holdings, ordered by their ends.
     ends: OrdSet<(MonotonicTime, FencingToken)>,
 }
 
 impl Leases {
-    /// So many that have expired are cleared away with each new lease, so that it takes no longer
-    /// the more there are.
+    /// Each new lease removes at most so many expired ones, so its cost is bounded.
     const SWEPT_AT_ONCE: usize = 32;
 
-    /// All that are kept, in no particular order.
+    /// All stored leases, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Holding>> {
         let table = self.table.iter();
         table.flat_map(|table| table.holdings.values())
     }
 
-    /// The lease that is kept on a target, by itself or with the whole document.
+    /// The stored lease of a target, or that of the whole document.
     pub(crate) fn on(&self, target: &LeaseTarget) -> Option<&Arc<Holding>> {
         let table = self.table.as_ref()?;
         let by_itself = match target {
@@ -84,14 +81,14 @@ impl Leases {
         table.holdings.get(by_itself.or(table.whole.as_ref())?)
     }
 
-    /// The lease with this token, if it lasts still.
+    /// The lease with this token, if it is still valid.
     pub(crate) fn live(&self, token: FencingToken, now: MonotonicTime) -> Option<&Arc<Holding>> {
         let holding = self.table.as_ref()?.holdings.get(&token)?;
         holding.is_live(now).then_some(holding)
     }
 
-    /// What excludes a lease on these targets: for a node a lease on it or on the document, for the
-    /// document any. Of all nodes' leases the one is named that lasts longest.
+    /// A lease that conflicts with these targets: for a node, one on it or on the document; for the
+    /// document, any. Of several node leases, the one that ends last.
     pub(crate) fn in_the_way<'a>(
         &'a self,
         targets: &[LeaseTarget],
@@ -108,7 +105,7 @@ impl Leases {
         })
     }
 
-    /// Adds a lease that nothing is in the way of, under the next token.
+    /// Adds a lease without conflicts, with the next token.
     #[must_use = "freed under a mutex, it would hold up others"]
     pub(crate) fn grant(
         &mut self,
@@ -137,7 +134,7 @@ impl Leases {
         (holding, swept)
     }
 
-    /// Lets a lease that lasts still end at another time.
+    /// Changes the end of a valid lease.
     pub(crate) fn renew(
         &mut self,
         token: FencingToken,
@@ -167,7 +164,7 @@ impl Leases {
         }
     }
 
-    /// Clears away what has expired: everything at once, if all has; otherwise no more than some.
+    /// Removes expired leases: all if all have expired, otherwise a bounded number.
     fn sweep(&mut self, now: MonotonicTime) -> Swept {
         let Some(table) = &mut self.table else {
             return Swept(None);
@@ -191,7 +188,7 @@ impl Leases {
 }
 
 impl Table {
-    /// What would be in the way of a lease on this target, if it lasts still.
+    /// The stored lease that would conflict with this target.
     fn excluding(&self, target: &LeaseTarget) -> Option<&Arc<Holding>> {
         let token = match target {
             LeaseTarget::Document => self.ends.get_max().map(|(_, token)| token),

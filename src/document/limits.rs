@@ -1,4 +1,4 @@
-//! Bounds for what a transaction of an untrusted client makes large.
+//! Limits for the transactions of untrusted clients.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,21 +7,22 @@ use super::{Attributes, Change, Mark, Node, NodeSpec, Text, View};
 use crate::codes::codes;
 use crate::id::NodeId;
 
-/// Something that a script can make large. See [`Limits`].
+/// A resource that a script can use up. See [`Limits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "camelCase")]
 #[strum(serialize_all = "camelCase")]
 #[non_exhaustive]
 pub enum Limit {
-    /// Operations of a transaction. Those in a `control` and those that code runs count one by one.
+    /// Operations of a transaction. Each operation within a `control` counts, and each that code
+    /// runs.
     Operations,
-    /// Nodes that a transaction brings in: created, copied, pasted and split off.
+    /// Nodes that a transaction creates, copies, pastes and splits off.
     Nodes,
-    /// Levels of a document: a node without a parent lies on the first.
+    /// Levels of a document. A node without a parent is at the first level.
     Depth,
     /// Bytes of an id.
     IdBytes,
-    /// Bytes of a name: of a type, an attribute, a mark, an alias, and of an idempotency key.
+    /// Bytes of a name: of a type, an attribute, a mark, an alias, or an idempotency key.
     NameBytes,
     /// Attributes of a node or of a mark.
     Attributes,
@@ -29,14 +30,14 @@ pub enum Limit {
     Marks,
     /// Characters of a node's text.
     Text,
-    /// Bytes that a transaction brings in: texts, ids, names and the values of attributes.
+    /// Bytes that a transaction adds: texts, ids, names and the values of attributes.
     Output,
-    /// Steps of a transaction, of some forty nanoseconds each: see [`Limits`].
+    /// Steps of a transaction, of about forty nanoseconds each: see [`Limits`].
     Steps,
 }
 
 impl Limit {
-    /// All of them.
+    /// All limits.
     pub const ALL: [Self; 10] = [
         Self::Operations,
         Self::Nodes,
@@ -50,7 +51,7 @@ impl Limit {
         Self::Steps,
     ];
 
-    /// The name in JSON and in errors.
+    /// Returns the name in JSON and in errors.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -67,13 +68,12 @@ impl Limit {
     }
 }
 
-/// How large a script of an untrusted client may make what it touches: one number for each
-/// [`Limit`].
+/// Limits for the scripts of untrusted clients: one number for each [`Limit`].
 ///
-/// The defaults are for such clients. Without limits, a manager, an editor or a transaction has
-/// none. What a script holds of these itself is checked before the lock is requested; what it makes
-/// of the document, which it may copy, is checked by each change before it is made. The page
-/// `docs/untrusted-scripts.md` tells what each limit protects.
+/// The defaults are made for such clients. A manager, an editor or a transaction is unlimited until
+/// limits are set. The size of a script is checked before the lock is requested. The size of its
+/// effects on the document, including copies, is checked before each change. The page
+/// `docs/untrusted-scripts.md` describes what each limit protects.
 ///
 /// | limit | default |
 /// |---|---|
@@ -88,18 +88,18 @@ impl Limit {
 /// | [`Output`](Limit::Output) | 4,194,304 |
 /// | [`Steps`](Limit::Steps) | 2,097,152 |
 ///
-/// Steps are a measure of the time for which a transaction holds the lock:
+/// Steps measure the time for which a transaction holds the lock:
 ///
 /// | what | steps |
 /// |---|---|
 /// | an operation, an attribute, eight bytes of text that are searched or copied | 1 |
-/// | a mark of a text that changes in one place, or that a text brings along | 1 |
-/// | a mark that an operation on marks looks at | 4 |
+/// | a mark of a text, for each change at one position; a mark of an inserted text | 1 |
+/// | a mark that an operation on marks reads | 4 |
 /// | an offset that is converted from UTF-16 units; a mark has two | 12 |
-/// | a node that is moved with the one above it, or deleted | 8 |
+/// | a node that is deleted, or moved with its ancestor | 8 |
 /// | a primitive change, a match of a pattern | 16 |
-/// | a node in a range, or one that is copied | 64 |
-/// | eight siblings of a node that is looked for among them; 64 of a node that comes among them | 1 |
+/// | a node in a range, or a copied node | 64 |
+/// | eight siblings searched for a node; 64 siblings passed to insert a node | 1 |
 ///
 /// ```
 /// use doclock::{DataStore, TransactionManager, document::{Limit, Limits}, dsl::*};
@@ -117,26 +117,24 @@ impl Limit {
 pub struct Limits([usize; Limit::ALL.len()]);
 
 impl Limits {
-    /// Those for untrusted clients.
+    /// Creates the default limits, for untrusted clients.
     pub fn new() -> Self {
         Self(Limit::ALL.map(Limit::of_untrusted))
     }
 
-    /// The same with another number for a limit.
+    /// Sets one limit.
     pub fn with(mut self, limit: Limit, most: usize) -> Self {
         self.0[limit as usize] = most;
         self
     }
 
-    /// The most that is allowed.
+    /// Returns the value of a limit.
     #[must_use]
     pub fn most(&self, limit: Limit) -> usize {
         self.0[limit as usize]
     }
 
-    /// # Errors
-    ///
-    /// More than the limit was found.
+    /// Fails if `found` exceeds the limit.
     pub(crate) fn check(&self, limit: Limit, found: usize) -> Result<(), LimitExceeded> {
         let most = self.most(limit);
         match found <= most {
@@ -152,18 +150,18 @@ impl Default for Limits {
     }
 }
 
-/// A script makes something larger than a limit allows.
+/// An error: a script exceeds a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
 #[error("{}: the limit `{}` is {most}", self.excess(), .limit.name())]
 #[non_exhaustive]
 pub struct LimitExceeded {
-    /// Which limit.
+    /// The limit.
     pub limit: Limit,
-    /// The most that it allows.
+    /// The value of the limit.
     pub most: usize,
-    /// How much there is. Where a sum grows over the transaction, how much there was when it was
-    /// found out.
+    /// The amount found. If the amount grows over the transaction, the sum at the check that
+    /// failed.
     pub found: usize,
 }
 
@@ -198,30 +196,30 @@ pub(crate) struct Budget {
     used: [usize; Limit::ALL.len()],
 }
 
-/// What takes how many steps, or how much takes one.
+/// The costs in steps, or per step.
 pub(crate) mod cost {
     /// Bytes of text that are searched or copied in a step.
     pub(crate) const BYTES: usize = 8;
 
-    /// Siblings among which a node is looked for in a step.
+    /// Siblings that a search passes in a step.
     pub(crate) const SIBLINGS: usize = 8;
 
-    /// Siblings among which an index is found in a step.
+    /// Siblings that an access by index passes in a step.
     pub(super) const INDEXED: usize = 64;
 
-    /// Steps for a primitive change, or a match of a pattern.
+    /// Steps of a primitive change, or a match of a pattern.
     pub(crate) const CHANGE: usize = 16;
 
-    /// Steps for a node that is moved with the one above it, or deleted.
+    /// Steps of a node that is deleted, or moved with its ancestor.
     pub(super) const MOVED: usize = 8;
 
-    /// Steps for a node in a range, or one that is copied.
+    /// Steps of a node in a range, or a copied node.
     pub(crate) const NODE: usize = 64;
 
-    /// Steps for a mark that an operation on marks looks at.
+    /// Steps of a mark that an operation on marks reads.
     pub(crate) const MARK: usize = 4;
 
-    /// Steps for an offset that is converted from UTF-16 units.
+    /// Steps of an offset that is converted from UTF-16 units.
     pub(crate) const CONVERTED: usize = 12;
 }
 
@@ -237,7 +235,7 @@ impl Budget {
         &self.limits
     }
 
-    /// Uses so much of a limit of the whole transaction.
+    /// Uses up an amount of a limit of the whole transaction.
     pub(crate) fn spend(&mut self, limit: Limit, count: usize) -> Within {
         let used = &mut self.used[limit as usize];
         *used = used.saturating_add(count);
@@ -254,7 +252,7 @@ impl Budget {
         self.bytes(name.len())
     }
 
-    /// Characters that come to stand in a text, which then has so many in all.
+    /// Characters added to a text, and its new length.
     pub(crate) fn text(&mut self, bytes: usize, characters: usize) -> Within {
         self.limits.check(Limit::Text, characters)?;
         self.bytes(bytes)
@@ -262,7 +260,7 @@ impl Budget {
 
     fn value(&mut self, name: &str, value: &Value) -> Within {
         self.name(name)?;
-        // Without recursion, because nothing bounds the depth of a value that a program makes.
+        // Without recursion, because the depth of a value from a program is unbounded.
         let mut ahead = vec![value];
         while let Some(value) = ahead.pop() {
             self.bytes(1)?;
@@ -286,7 +284,7 @@ impl Budget {
         values.try_for_each(|(name, value)| self.value(name, value))
     }
 
-    /// Values that are set or, where they are `null`, removed.
+    /// Values that are set or, if `null`, removed.
     pub(crate) fn patch(&mut self, values: &Map<String, Value>) -> Within {
         let set = values.values().filter(|value| !value.is_null()).count();
         self.limits.check(Limit::Attributes, set)?;
@@ -313,7 +311,7 @@ impl Budget {
         self.spend(Limit::Steps, count)
     }
 
-    /// Nodes that do not exist yet.
+    /// New nodes.
     pub(crate) fn spec(&mut self, spec: &NodeSpec) -> Within {
         self.spend(Limit::Nodes, spec.len())?;
         self.limits.check(Limit::Depth, spec.height())?;
@@ -323,7 +321,7 @@ impl Budget {
         })
     }
 
-    /// A change that is to be made to a document.
+    /// A change that the transaction is about to make.
     pub(crate) fn change(&mut self, change: &Change, on: &impl View) -> Within {
         self.spend(Limit::Steps, cost::CHANGE)?;
         match change {
@@ -343,7 +341,7 @@ impl Budget {
                 let [from, to] = [from, to].map(|at| at.as_ref().map(|at| &at.parent));
                 self.siblings(from, cost::SIBLINGS, on)?;
                 self.siblings(to, cost::INDEXED, on)?;
-                // What stays under its parent stays as deep as it is.
+                // A node that stays under its parent keeps its depth.
                 match from == to {
                     true => Ok(()),
                     false => {
@@ -368,7 +366,7 @@ impl Budget {
                 let characters = text.saturating_sub(gone) + inserted.chars().count();
                 self.text(inserted.len(), characters)?;
                 self.spend(Limit::Steps, (removed.len() + inserted.len()) / cost::BYTES)?;
-                // All of them are looked at, and shifted behind the place.
+                // All of them are read, and those after the position are shifted.
                 self.spend(Limit::Steps, node.map_or(0, |node| node.marks.len()))?;
                 let added = marks.as_ref().map(|marks| &marks.added);
                 added.map_or(Ok(()), |added| self.marks(added.iter()))
@@ -420,7 +418,7 @@ impl Budget {
                 self.limits
                     .check(Limit::Marks, sum(|node| node.marks.len()))?;
                 self.spend(Limit::Steps, sum(|node| node.marks.len()))?;
-                // Each child of the node that goes gets another parent.
+                // Each child of the deleted node gets another parent.
                 let moved = nodes[1].map_or(0, |node| node.children.len());
                 self.spend(Limit::Steps, cost::MOVED * moved)
             }
@@ -434,7 +432,7 @@ impl Budget {
         self.contents(&node.kind, &node.attributes, &node.text, node.marks.iter())
     }
 
-    /// What a node has beside its id and its children.
+    /// The contents of a node other than its id and its children.
     fn contents<'a>(
         &mut self,
         kind: &str,
@@ -448,7 +446,7 @@ impl Budget {
         self.marks(marks)
     }
 
-    /// Siblings of a node that is attached or detached, so many in a step.
+    /// The siblings of an attached or detached node, so many in a step.
     fn siblings(&mut self, parent: Option<&NodeId>, in_a_step: usize, on: &impl View) -> Within {
         let siblings = parent.and_then(|parent| on.node(parent));
         let siblings = siblings.map_or(0, |parent| parent.children.len());
@@ -470,9 +468,9 @@ impl Budget {
     }
 }
 
-/// How many levels a subtree in document order has.
+/// The number of levels of a subtree in document order.
 fn levels<'a>(nodes: impl Iterator<Item = &'a Node>) -> usize {
-    // How many children of each node around the next one are still to come.
+    // The number of remaining children of each ancestor of the next node.
     let mut ahead: Vec<usize> = Vec::new();
     let mut deepest = 0;
     for node in nodes {

@@ -16,20 +16,20 @@ mod splice;
 
 pub(super) use splice::Splice;
 
-/// One kind of formatting over one half-open range of characters.
+/// A mark: one kind of formatting over a half-open range of characters.
 ///
 /// In JSON: `{"type": "bold", "range": [0, 5], "attributes": {…}}`; without a range it covers the
 /// whole text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mark {
-    /// What kind of mark: `bold`, `link` and so on.
+    /// The kind of the mark: `bold`, `link` and so on.
     #[serde(rename = "type")]
     pub kind: SmolStr,
-    /// The characters that it covers; `None`, in a mark that is being set, for all of them.
+    /// The marked characters. In a mark that is being set, `None` stands for the whole text.
     #[serde(default, with = "pair", skip_serializing_if = "Option::is_none")]
     pub range: Option<Range<usize>>,
-    /// What else belongs to it, a link's target for example.
+    /// The attributes of the mark, for example the target of a link.
     #[serde(default, skip_serializing_if = "Attributes::is_empty")]
     pub attributes: Attributes,
 }
@@ -55,7 +55,7 @@ mod pair {
 }
 
 impl Mark {
-    /// A mark over a range.
+    /// Creates a mark over a range.
     pub fn new(kind: impl Into<SmolStr>, range: Range<usize>) -> Self {
         Self {
             kind: kind.into(),
@@ -64,7 +64,7 @@ impl Mark {
         }
     }
 
-    /// A mark over the whole text.
+    /// Creates a mark over the whole text.
     pub fn whole(kind: impl Into<SmolStr>) -> Self {
         Self {
             kind: kind.into(),
@@ -73,7 +73,7 @@ impl Mark {
         }
     }
 
-    /// The same mark with these attributes.
+    /// Sets the attributes of the mark.
     #[must_use]
     pub fn with_attributes(mut self, attributes: impl Into<Attributes>) -> Self {
         self.attributes = attributes.into();
@@ -93,12 +93,12 @@ impl Mark {
             .then_with(|| one.attributes.compare(&other.attributes))
     }
 
-    /// All but its range.
+    /// The kind and attributes, without the range.
     fn says(&self) -> (&SmolStr, &Attributes) {
         (&self.kind, &self.attributes)
     }
 
-    /// Whether the two differ in nothing but their ranges.
+    /// Whether the two differ only in their ranges.
     pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
         self.says() == other.says()
     }
@@ -112,7 +112,7 @@ impl Mark {
     }
 }
 
-/// Whether a mark of one list says the same as one of the other.
+/// Whether a mark of one list has the kind and attributes of one of the other.
 fn some_say_the_same<'a>(
     list: impl Iterator<Item = &'a Mark>,
     mut other: impl Iterator<Item = &'a Mark>,
@@ -121,15 +121,15 @@ fn some_say_the_same<'a>(
     !said.is_empty() && other.any(|mark| said.contains(&mark.says()))
 }
 
-/// The marks of one text, in normal form: each has a range that is not empty and lies within the
-/// text, they are sorted by start, end, kind and attributes, and no two of the same kind and
-/// attributes touch or overlap.
+/// The marks of one text, in normal form. Each mark has a nonempty range within the text. The marks
+/// are sorted by start, end, kind and attributes. Marks with the same kind and attributes do not
+/// touch or overlap.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Marks(Option<Arc<Vec<Mark>>>);
 
 impl Marks {
-    /// Brings marks into normal form for a text of `len` characters; the marks that reach out of it
-    /// are returned.
+    /// Normalizes marks for a text of `len` characters. Returns a mark that exceeds the text as the
+    /// error.
     pub(crate) fn normal(marks: Vec<Mark>, len: usize) -> Result<Self, Mark> {
         let mut marks = marks;
         for mark in &mut marks {
@@ -141,13 +141,12 @@ impl Marks {
         Ok(Self::sorted(marks))
     }
 
-    /// Drops empty ranges, joins what touches or overlaps among equal marks, sorts.
+    /// Drops empty ranges, joins equal marks that touch or overlap, and sorts.
     pub(super) fn sorted(mut marks: Vec<Mark>) -> Self {
         marks.retain(|mark| !mark.bounds().is_empty());
         marks.sort_by_key(|mark| mark.bounds().start);
         let mut joined: Vec<Mark> = Vec::with_capacity(marks.len());
-        // Of equal marks the last that was kept. It reaches further than those before it, and
-        // starts no later than any that is still to come.
+        // The last kept one of equal marks: it ends last, and no remaining mark starts earlier.
         let mut latest: HashMap<(SmolStr, Attributes), usize, Secret> = HashMap::default();
         for mark in marks {
             let range = mark.bounds();
@@ -168,7 +167,7 @@ impl Marks {
         Self::in_order(joined)
     }
 
-    /// Marks that are in normal form already.
+    /// Wraps marks that are already in normal form.
     fn in_order(marks: Vec<Mark>) -> Self {
         Self((!marks.is_empty()).then(|| Arc::new(marks)))
     }
@@ -177,8 +176,8 @@ impl Marks {
         self.0.as_ref().map_or(&[], |marks| marks.as_slice())
     }
 
-    /// Cuts off the marks of the characters from `at` on, counted from there. Looks at the marks so
-    /// far and copies only those that it cuts off.
+    /// Splits off the marks of the characters from `at` on, relative to `at`. Reads all marks and
+    /// copies only those that it splits off.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let Some(marks) = self.0.as_mut().map(Arc::make_mut) else {
             return Self::default();
@@ -208,9 +207,8 @@ impl Marks {
         Self::in_order(right)
     }
 
-    /// Adds the marks of a text that follows this one of `len` characters. Looks at the marks so
-    /// far and copies them only where some meet their equals, so that many texts can be joined to
-    /// one.
+    /// Appends the marks of a text that follows this one of `len` characters. Copies the present
+    /// marks only if some are joined, so a join of many texts stays cheap.
     pub(super) fn append(&mut self, len: usize, next: &Self) {
         let shifted = next.iter().map(|mark| {
             let Range { start, end } = mark.bounds();
@@ -223,13 +221,12 @@ impl Marks {
             shifted.extend(self.iter().cloned());
             *self = Self::sorted(shifted);
         } else if !shifted.is_empty() {
-            // All of them start behind those so far.
+            // All of them start after the present ones.
             Arc::make_mut(self.0.get_or_insert_default()).append(&mut shifted);
         }
     }
 
-    /// The marks with those parts of them that lie in `range` changed, or left out for `None`. Not
-    /// in normal form.
+    /// The marks, with their parts in `range` changed, or removed for `None`. Not in normal form.
     pub(crate) fn change_within(
         &self,
         range: &Range<usize>,
@@ -254,10 +251,10 @@ impl Marks {
         changed
     }
 
-    /// Whether every character of `range` has a mark of a kind, whatever its attributes.
+    /// Whether every character of `range` has a mark of a kind, with any attributes.
     pub(crate) fn cover(&self, range: &Range<usize>, kind: &str) -> bool {
         let of_kind = self.iter().filter(|mark| mark.kind == kind);
-        // They are sorted by their start, so the first that begins too late leaves a gap.
+        // They are sorted by start, so the first that begins too late leaves a gap.
         let covered = of_kind.map(Mark::bounds).fold(range.start, |to, mark| {
             if mark.start <= to {
                 to.max(mark.end)
@@ -268,7 +265,7 @@ impl Marks {
         covered >= range.end
     }
 
-    /// Those parts of the marks that lie in `range`, counted from its start.
+    /// The parts of the marks within `range`, relative to its start.
     pub(super) fn within(&self, range: &Range<usize>) -> Vec<Mark> {
         let inside = |mark: &Mark| {
             let Range { start, end } = mark.bounds();
@@ -278,7 +275,7 @@ impl Marks {
         self.iter().filter_map(inside).collect()
     }
 
-    /// Those parts of the marks that are not in `other`.
+    /// The parts of the marks that are not in `other`.
     pub(super) fn minus(&self, other: &Self) -> Vec<Mark> {
         let mut theirs: HashMap<_, Vec<_>, Secret> = HashMap::default();
         for mark in other.iter() {
@@ -287,7 +284,7 @@ impl Marks {
         let mut rest = Vec::new();
         for mark in self.iter() {
             let Range { mut start, end } = mark.bounds();
-            // In the order of their starts and without overlap, as marks that say the same are.
+            // Sorted by start and without overlap, as equal marks are.
             let same = theirs.get(&mark.says()).map_or(&[][..], Vec::as_slice);
             let first = same.partition_point(|other| other.end <= start);
             for other in same
@@ -303,17 +300,17 @@ impl Marks {
         rest
     }
 
-    /// The marks in order.
+    /// Iterates over the marks in order.
     pub fn iter(&self) -> impl Iterator<Item = &Mark> {
         self.as_slice().iter()
     }
 
-    /// How many there are.
+    /// Returns the number of marks.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |marks| marks.len())
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no marks.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -367,8 +364,7 @@ impl Serialize for Marks {
 }
 
 impl<'de> Deserialize<'de> for Marks {
-    /// The normal form for a text of any length; whether they fit is checked where they are
-    /// applied.
+    /// Normalizes for a text of any length; the range is checked when the marks are applied.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let marks = Vec::<Mark>::deserialize(deserializer)?;
         Self::normal(marks, usize::MAX).map_err(|mark| {

@@ -2,8 +2,8 @@
 //! versions.
 //!
 //! **Use it** to build nodes ([`NodeSpec`]), to read them ([`Node`], [`Text`], [`Marks`]), to
-//! follow commits change by change ([`Change`]), to bound what untrusted scripts make ([`Limits`]),
-//! and to check a document that comes from elsewhere ([`check`]). **Do not use it** to edit a
+//! follow commits change by change ([`Change`]), to limit untrusted scripts ([`Limits`]), and to
+//! check an external document ([`check`]). **Do not use it** to edit a
 //! document: edits go through a [`Transaction`](crate::Transaction), whose operations are in
 //! [`transaction`](crate::transaction).
 //!

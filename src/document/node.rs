@@ -1,4 +1,4 @@
-//! One node of a document.
+//! Nodes of a document.
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -6,10 +6,10 @@ use smol_str::SmolStr;
 use super::{Attributes, Children, Cut, Marks, Text};
 use crate::id::NodeId;
 
-/// A node: an id, a type, attributes, a text with marks, children in order, and the parent that
-/// lists it.
+/// A node of a document: an id, a type, attributes, a text with marks, ordered children, and a
+/// parent.
 ///
-/// Serializes in camelCase with the children and the parent as ids.
+/// Serializes in camelCase, with the children and the parent as ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Node {
@@ -29,22 +29,22 @@ pub struct Node {
 }
 
 impl Node {
-    /// The id.
+    /// Returns the id.
     pub fn id(&self) -> &NodeId {
         &self.id
     }
 
-    /// The type: `paragraph`, `inline-text` and so on.
+    /// Returns the type: `paragraph`, `inline-text` and so on.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// The attributes.
+    /// Returns the attributes.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }
 
-    /// Behind all of its text and children.
+    /// The end of its text and children.
     pub(super) fn end(&self) -> Cut {
         Cut {
             text: self.text.len(),
@@ -52,22 +52,22 @@ impl Node {
         }
     }
 
-    /// The text; empty where there is none.
+    /// Returns the text, which may be empty.
     pub fn text(&self) -> &Text {
         &self.text
     }
 
-    /// The marks over the text.
+    /// Returns the marks of the text.
     pub fn marks(&self) -> &Marks {
         &self.marks
     }
 
-    /// The children, in order.
+    /// Returns the children, in order.
     pub fn children(&self) -> &Children {
         &self.children
     }
 
-    /// The parent; `None` for the root and for a node that is attached nowhere.
+    /// Returns the parent; `None` for the root and for a detached node.
     pub fn parent(&self) -> Option<&NodeId> {
         self.parent.as_ref()
     }

@@ -1,10 +1,10 @@
 //! The table of all nodes of one version.
 //!
-//! Generated ids count up, so their nodes are kept in pages of neighbours and only the pages are
-//! hashed. Against one hash entry per node this halves the memory of a million nodes, keeps
-//! neighbours in a document neighbours in memory, and cuts what a commit copies while a snapshot is
-//! alive (docs/performance.md, "The table"). Ids that users name are hashed one by one. A page that
-//! becomes empty is dropped, so deleted ids leave nothing.
+//! Generated ids count up, so their nodes are stored in pages of neighbours, and only the pages are
+//! hashed. Compared with one hash entry per node, this halves the memory of a million nodes. It
+//! keeps neighbours in a document close in memory, and reduces what a commit copies while a
+//! snapshot lives (docs/performance.md, "The table"). Custom ids are hashed one by one. An empty
+//! page is dropped, so deleted ids take no memory.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::hashing::Secret;
 use crate::id::{NodeId, Repr};
 use crate::steps::step;
 
-/// Nodes by id. Cloning costs O(1), and clones share what they have in common.
+/// Nodes by id. A clone costs O(1) and shares structure.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nodes {
     pages: im::HashMap<PageKey, Arc<Page>, Secret>,

@@ -1,4 +1,4 @@
-//! What one transaction has changed, over the version it started from.
+//! The changes of one transaction, over its base version.
 
 mod savepoint;
 
@@ -17,20 +17,19 @@ use super::{
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds};
 
-/// A snapshot, the nodes that differ from it, and the changes that made them differ.
+/// A snapshot, the nodes that differ from it, and the changes that made the difference.
 ///
-/// The snapshot is never written to, so dropping the overlay is a complete rollback.
-/// [`Overlay::apply`] is the only way to write, and each of its changes is applied whole or not at
-/// all.
+/// The snapshot is never written, so dropping the overlay is a complete rollback.
+/// [`Overlay::apply`] is the only way to write; each change is applied completely or not at all.
 #[derive(Debug)]
 pub(crate) struct Overlay {
-    /// There until it is folded in.
+    /// Present until it is folded in.
     base: Option<Snapshot>,
     touched: Touched,
     /// The root, if it was set.
     root: Option<Option<NodeId>>,
     changes: Vec<Change>,
-    /// What whoever runs the transaction has selected. Follows each change.
+    /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
 }
 
@@ -51,7 +50,7 @@ impl Overlay {
         self.selection.as_ref()
     }
 
-    /// Brings in what was selected before the first change, if all that it names is there.
+    /// Sets the selection before the first change, if all its nodes exist.
     pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
         self.selection = selection.filter(|selection| selection.check(self).is_ok());
     }
@@ -60,13 +59,12 @@ impl Overlay {
         self.base.as_ref().expect("kept until it is folded in")
     }
 
-    /// Goes on over a later version. To be called when nothing that was changed here is different
-    /// there.
+    /// Moves to a later base. Call it only if no node changed here differs there.
     pub(crate) fn advance(&mut self, base: Snapshot) {
         self.base = Some(base);
     }
 
-    /// A node that was changed here and is not, in a later version, what it was in the base.
+    /// A node changed here that differs in a later version from the base.
     pub(crate) fn overtaken(&self, later: &Snapshot) -> Option<&NodeId> {
         let mut touched = self.touched.iter().map(|(id, _)| id);
         touched.find(|id| !same(self.base().shared(id), later.shared(id)))
@@ -85,7 +83,7 @@ impl Overlay {
         }
     }
 
-    /// What was done so far, in order.
+    /// The changes so far, in order.
     #[inline]
     pub(crate) fn changes(&self) -> &[Change] {
         &self.changes
@@ -96,8 +94,8 @@ impl Overlay {
         self.touched.len()
     }
 
-    /// Makes `snapshot` the next version. Lets go of the base first, so that a snapshot which
-    /// nobody else holds is changed in place. Only the changes are left then.
+    /// Makes `snapshot` the next version. Drops the base first, so an unshared snapshot is changed
+    /// in place. Only the changes remain.
     pub(crate) fn fold_into(&mut self, snapshot: &mut Snapshot) {
         self.base = None;
         snapshot.fold(std::mem::take(&mut self.touched), self.root.take());
@@ -107,7 +105,7 @@ impl Overlay {
         std::mem::take(&mut self.changes)
     }
 
-    /// Makes a change, whole or not at all, and keeps it.
+    /// Makes a change completely or not at all, and records it.
     pub(crate) fn apply(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
         value::check_change(&change)?;
         self.make(&change, ids)?;
@@ -121,7 +119,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Makes a change, whole or not at all.
+    /// Makes a change completely or not at all.
     fn make(&mut self, change: &Change, ids: &NodeIds) -> Result<(), EditError> {
         match change {
             Change::InsertSubtree { at, nodes } => self.insert_subtree(at.as_ref(), nodes, ids)?,
@@ -179,7 +177,7 @@ impl Overlay {
             } => self.join_nodes(id, *at, right, place)?,
             Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
             Change::SetSelection { before, after } => {
-                // Nothing else is asked of what was selected before, but it has to be readable.
+                // The old selection need not match, but it has to be readable.
                 if before.as_ref().is_some_and(Selection::has_empty_id) {
                     return Err(EditError::IdEmpty);
                 }
@@ -333,7 +331,7 @@ impl Overlay {
         self.detach(Some(place))
     }
 
-    /// Makes `parent` the parent that these children name.
+    /// Sets `parent` as the parent of these children.
     fn adopt(&mut self, children: &Children, parent: &NodeId) -> Result<(), EditError> {
         for child in children.iter() {
             self.edit(child, unchecked)?.parent = Some(parent.clone());
@@ -341,7 +339,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Checks that a new node may have this id, and keeps it from being generated.
+    /// Checks that a new node may have this id, and reserves the id.
     fn vacant(&self, id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
         if *id == NodeId::from("") {
             return Err(EditError::IdEmpty);
@@ -374,7 +372,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Lists `id` among the children of its new parent.
+    /// Adds `id` to the children of its new parent.
     fn attach(&mut self, id: &NodeId, at: Option<&Place>) -> Result<(), EditError> {
         let Some(Place { parent, index }) = at else {
             return Ok(());
@@ -393,7 +391,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Strikes the child at this place from its parent's list.
+    /// Removes the child at this position from its parent's children.
     fn detach(&mut self, at: Option<&Place>) -> Result<(), EditError> {
         if let Some(Place { parent, index }) = at {
             self.edit(parent, unchecked)?.children.remove(*index);
@@ -401,7 +399,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// The overlay's own copy of a node, to be written to once `check` has looked at it.
+    /// The overlay's own copy of a node, for writing after `check` has passed.
     fn edit(
         &mut self,
         id: &NodeId,
@@ -418,14 +416,14 @@ impl Overlay {
             }
         };
         check(node)?;
-        // Found again, now to be changed: a reference from the first look would last too long.
+        // Looked up again as mutable: a reference from the first lookup would live too long.
         match self.touched.get_mut(id) {
             Some(node) => Ok(Arc::make_mut(node)),
             None => Err(EditError::NodeNotFound { id: id.clone() }),
         }
     }
 
-    /// Why a node is gone that was there before.
+    /// Why a node that existed before is gone.
     fn gone(&self, id: NodeId) -> EditError {
         let last = self.changes.iter().rev().find_map(|change| match change {
             Change::JoinNodes {
@@ -443,7 +441,7 @@ impl Overlay {
     }
 }
 
-/// Whether two versions have the same of a node.
+/// Whether two versions have the same node.
 pub(crate) fn same(one: Option<&Arc<Node>>, other: Option<&Arc<Node>>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
@@ -482,7 +480,7 @@ impl View for Overlay {
     }
 }
 
-/// Whether this is where a node is attached. Unlike [`place`] it does not look along the siblings.
+/// Whether a node is attached here. Unlike [`place`] it does not search the siblings.
 fn stands(view: &Overlay, node: &Node, at: Option<&Place>) -> bool {
     match at {
         None => node.parent.is_none(),
@@ -493,8 +491,8 @@ fn stands(view: &Overlay, node: &Node, at: Option<&Place>) -> bool {
     }
 }
 
-/// Besides starting from what is there, each key stands once and `null` is spelled as absence;
-/// otherwise the inverse would not lead back.
+/// Patches start from the current values, name each key once and remove by absence instead of
+/// `null`; otherwise the inverse would not restore the node.
 fn check_patches(node: &Node, patches: &[AttributePatch]) -> Result<(), EditError> {
     let mut keys = HashSet::with_capacity(patches.len());
     let fit = patches.iter().all(|patch| {
@@ -505,12 +503,12 @@ fn check_patches(node: &Node, patches: &[AttributePatch]) -> Result<(), EditErro
     expect(fit, &node.id, "set of attributes")
 }
 
-/// For an edit whose conditions were checked before.
+/// For an edit whose conditions are already checked.
 fn unchecked(_: &Node) -> Result<(), EditError> {
     Ok(())
 }
 
-/// The marks then, where they do not all follow from the splice.
+/// The new marks, unless all follow from the splice.
 fn check_splice(
     node: &Node,
     splice: &Splice,
@@ -543,8 +541,8 @@ fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditErro
     }
 }
 
-/// Checks that a list of nodes is one subtree in document order: each node lists its children, each
-/// child names its parent, and nothing else is in the list.
+/// Checks that a list of nodes is one subtree in document order: children and parents name each
+/// other, and there are no other nodes.
 fn whole_subtree(nodes: &[Arc<Node>]) -> Result<(), EditError> {
     let malformed = |node: &Node, reason| {
         Err(EditError::Malformed {
@@ -553,7 +551,7 @@ fn whole_subtree(nodes: &[Arc<Node>]) -> Result<(), EditError> {
         })
     };
     let mut seen = HashSet::with_capacity_and_hasher(nodes.len(), Secret);
-    // What document order demands next: children with their parents, the nearest last.
+    // The children that document order requires next, with their parents, the nearest last.
     let mut ahead: Vec<(&NodeId, &NodeId)> = Vec::new();
     for (nth, node) in nodes.iter().enumerate() {
         if !seen.insert(&node.id) {

@@ -1,7 +1,6 @@
-//! From a wish to a primitive change: fills in what the change replaces, by looking at the
-//! document.
+//! Builds primitive changes from edits: reads from the document what the change replaces.
 //!
-//! Nothing is written here. `None` means that the document is as wished already.
+//! Nothing is written here. `None` means that the edit changes nothing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::steps::step;
 
 type Planned = Result<Option<Change>, EditError>;
 
-/// Where a node is to be attached: under this parent, at this index or at the end.
+/// A new position for a node: this parent, with an index or the end.
 pub(crate) type Target<'a> = Option<(&'a NodeId, Option<usize>)>;
 
 pub(crate) fn find<'v, V: View>(view: &'v V, id: &NodeId) -> Result<&'v Node, EditError> {
@@ -32,7 +31,7 @@ pub(crate) fn insert_subtree<V: View>(view: &V, nodes: Vec<Arc<Node>>, to: Targe
 
 pub(crate) fn remove_subtree<V: View>(view: &V, id: &NodeId) -> Planned {
     let node = find(view, id)?;
-    // Found out here as well, because the list of all below the root may be long.
+    // Checked early, because the list of the root's subtree may be long.
     if view.root() == Some(id) {
         return Err(EditError::RootDeleted { id: id.clone() });
     }
@@ -105,7 +104,7 @@ pub(crate) fn set_marks<V: View>(view: &V, id: &NodeId, marks: Vec<Mark>) -> Pla
 
 /// Marks in normal form for the text of a node.
 pub(crate) fn marks_for(id: &NodeId, marks: Vec<Mark>, len: usize) -> Result<Marks, EditError> {
-    // Before they are compared, which recurses over their values.
+    // Checked before they are compared, which recurses over their values.
     value::check_marks(id, &marks)?;
     Marks::normal(marks, len).map_err(|mark| {
         let range = mark.range.unwrap_or(0..0);
@@ -126,7 +125,7 @@ pub(crate) fn patch_attrs<V: View>(
 ) -> Planned {
     let node = find(view, id)?;
     let mut values: Vec<_> = values.into_iter().collect();
-    // Stable: of one key, the last value stays the last.
+    // Stable: for one key, the last value stays last.
     values.sort_by(|(one, _), (other, _)| {
         step();
         one.cmp(other)
@@ -159,8 +158,7 @@ pub(crate) fn set_type<V: View>(view: &V, id: &NodeId, kind: SmolStr) -> Planned
     }))
 }
 
-/// Where the right half takes nothing of its own, it is of the type and has the attributes of the
-/// left.
+/// Without its own type and attributes, the right half gets those of the left.
 pub(crate) fn split_node<V: View>(
     view: &V,
     id: &NodeId,
@@ -213,7 +211,7 @@ pub(crate) fn set_root<V: View>(view: &V, id: Option<&NodeId>) -> Planned {
     Ok((before != after).then_some(Change::SetRoot { before, after }))
 }
 
-/// Keeps an id that a node was given from being generated.
+/// Reserves an id, so it is never generated.
 pub(super) fn reserve(id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
     match ids.reserve(id) {
         true => Ok(()),
@@ -224,7 +222,7 @@ pub(super) fn reserve(id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
     }
 }
 
-/// Whether a node stands right before a place.
+/// Whether a node is right before a position.
 pub(super) fn follows<V: View>(view: &V, at: &Place, node: &NodeId) -> bool {
     let before = at.index.checked_sub(1);
     let siblings = view.node(&at.parent).map(Node::children);
@@ -243,8 +241,7 @@ pub(crate) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
     })
 }
 
-/// Where exactly a node comes to stand; a node that moves does not count among the children it
-/// moves within.
+/// The exact position for a node; a node that moves does not count among its siblings.
 fn resolve<V: View>(
     view: &V,
     parent: &NodeId,

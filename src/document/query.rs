@@ -1,4 +1,4 @@
-//! Answers to the questions of [`View`] that take more than a line.
+//! Longer queries of [`View`].
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::walk::{self, Fork};
 use super::{EditError, Node, NodeSpec, Position, Text, View};
 use crate::id::NodeId;
 
-/// A node's place among the children of its parent.
+/// The position of a node among its siblings.
 pub(super) struct Siblings<'v> {
     parent: &'v Node,
     pub(super) index: usize,
@@ -44,7 +44,7 @@ pub(super) fn next<'v, V: View>(view: &'v V, node: &'v Node) -> Option<&'v Node>
     }
 }
 
-/// Where two positions part.
+/// Where the paths to two positions diverge.
 fn fork<'v, V: View>(view: &'v V, one: &Position, other: &Position) -> Result<Fork<'v>, EditError> {
     let (one, other) = (one.check(view)?, other.check(view)?);
     walk::fork(view, one, other).ok_or_else(|| EditError::DifferentTrees {
@@ -104,8 +104,8 @@ fn push(text: &mut String, node: &Node, range: Range<usize>) {
     }
 }
 
-/// Whether a text contains another. The pieces of a long text are put together first, because what
-/// is looked for may lie across their borders.
+/// Whether a text contains another. The chunks of a long text are concatenated first, because a
+/// match may cross their borders.
 pub(super) fn contains(text: &Text, needle: &str) -> bool {
     let mut chunks = text.chunks();
     match (chunks.next(), chunks.next()) {
@@ -117,8 +117,7 @@ pub(super) fn contains(text: &Text, needle: &str) -> bool {
 pub(super) fn to_spec<V: View>(view: &V, id: &NodeId) -> Result<NodeSpec, EditError> {
     let mut ahead = vec![find(view, id)?];
     let mut nodes = Vec::new();
-    // From right to left, each node before those below it; so backwards, each comes after those
-    // below it.
+    // From right to left, each node before its descendants; reversed, each comes after them.
     while let Some(node) = ahead.pop() {
         let children = node.children().iter();
         ahead.extend(children.filter_map(|child| view.node(child)));

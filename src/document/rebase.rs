@@ -1,10 +1,10 @@
-//! Undoing a change after others have changed the document, too.
+//! Undo of a change after other editors have changed the document.
 //!
-//! An undo applies the inverses of what was done, the last first. What others did since then is
-//! known as lengths ([`Since`]). An inverse is *rebased* over it: places are shifted, and what the
-//! change replaces is read from the document as it is. Then what others did is *advanced* over the
-//! inverse, so that it is known as if the change had never been, and the next inverse comes. Where
-//! others have made an inverse impossible, or it would take away what they did, that is a
+//! An undo applies the inverses of the changes, the last first. Later changes by others are stored
+//! as lengths ([`Since`]). An inverse is *rebased* over them: positions are shifted, and the
+//! replaced content is read from the current document. Then the changes by others are *advanced*
+//! over the inverse, as if the undone change had never been, and the next inverse follows. If
+//! others have made an inverse impossible, or it would revert their changes, that is a
 //! [`Conflict`].
 
 use std::ops::Range;
@@ -17,49 +17,49 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::{NodeId, NodeIds};
 
-/// Why something can no longer be undone or redone.
+/// Why an edit can no longer be undone or redone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Conflict {
-    /// The node is gone.
+    /// The node no longer exists.
     #[error("node {id} was deleted", id = Brief(.id))]
     NodeGone {
         /// The node.
         id: NodeId,
     },
-    /// The node is elsewhere.
+    /// The node was moved.
     #[error("node {id} was moved", id = Brief(.id))]
     Moved {
         /// The node.
         id: NodeId,
     },
-    /// The node was split, and others have what it is about.
+    /// The node was split, and the edited content is in more than one node.
     #[error("node {id} was split", id = Brief(.id))]
     Split {
         /// The node.
         id: NodeId,
     },
-    /// The node, or something below it, is different.
+    /// The node or its subtree was changed.
     #[error("node {id} was changed, or something below it", id = Brief(.id))]
     SubtreeChanged {
         /// The node.
         id: NodeId,
     },
-    /// The node has another type or other attributes.
+    /// The type or the attributes of the node were changed.
     #[error("the {aspect} of node {id} was changed", id = Brief(.id))]
     Changed {
         /// The node.
         id: NodeId,
-        /// What: `type`, `set of attributes`, `root`, ….
+        /// The changed aspect: `type`, `set of attributes`, `root`, ….
         aspect: &'static str,
     },
-    /// Nothing that it did is left.
+    /// No effect of the edit is left.
     #[error("nothing of it is left in node {id}", id = Brief(.id))]
     NothingLeft {
-        /// A node that it changed.
+        /// A node that the edit changed.
         id: NodeId,
     },
-    /// The document does not allow it any more.
+    /// The document no longer permits the change.
     #[error(transparent)]
     Impossible(EditError),
 }
@@ -75,8 +75,8 @@ codes! { Conflict {
 }}
 
 impl Conflict {
-    /// Returns the node that the conflict is about. `None` if it is about the document itself or
-    /// about no node.
+    /// Returns the node that the conflict concerns. Returns `None` if it concerns the document
+    /// itself or no node.
     pub fn node(&self) -> Option<&NodeId> {
         match self {
             Self::NodeGone { id }
@@ -106,7 +106,7 @@ impl From<EditError> for Conflict {
     }
 }
 
-/// That nothing of a range went to another node, where it is not followed.
+/// Checks that no part of a range moved to another node, where it is not followed.
 fn expect_whole(id: &NodeId, delta: &Delta, range: &Range<usize>) -> Result<(), Conflict> {
     match delta.cuts(range) {
         true => Err(Conflict::Split { id: id.clone() }),
@@ -114,9 +114,8 @@ fn expect_whole(id: &NodeId, delta: &Delta, range: &Range<usize>) -> Result<(), 
     }
 }
 
-/// That those of the removed characters which are said to be left are there: what others did is
-/// known as lengths, and to a node that has the id of a deleted one, for example, they do not
-/// apply.
+/// Checks that the surviving characters are present: changes by others are known only as lengths,
+/// and a node may have the id of a deleted one.
 fn expect_survivors(
     node: &Node,
     delta: &Delta,
@@ -138,8 +137,8 @@ fn expect_survivors(
 }
 
 impl Overlay {
-    /// Makes the inverse of `change` on a document to which `since` was done after it, and advances
-    /// that.
+    /// Applies the inverse of `change` to a document with the later changes `since`, and advances
+    /// those.
     pub(crate) fn rewind(
         &mut self,
         change: &Change,
@@ -162,7 +161,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Nobody else's change was in the way, in most cases.
+    /// In most cases no change by others conflicts.
     fn try_apply(&mut self, change: &Change, ids: &NodeIds) -> bool {
         self.apply(change.clone(), ids).is_ok()
     }
@@ -244,8 +243,7 @@ impl Overlay {
         Ok(self.apply(rebased, ids)?)
     }
 
-    /// Where a node is, which nobody must have taken out of the list in which it was, nor to
-    /// another place there.
+    /// The position of a node, which must still have its old place among its siblings.
     fn still_at(
         &self,
         id: &NodeId,
@@ -260,7 +258,7 @@ impl Overlay {
         }
     }
 
-    /// The place right behind a node, which has to be under the parent that it had.
+    /// The position right after a node, which must have its old parent.
     fn place_beside(&self, node: &Node, then: &Place) -> Result<Place, Conflict> {
         let moved = || Conflict::Moved {
             id: node.id.clone(),
@@ -275,8 +273,8 @@ impl Overlay {
         }
     }
 
-    /// Deletes what is left of the characters that are to go, and puts those that are to come where
-    /// they were, with the marks that they had.
+    /// Deletes the remains of the inserted characters, and restores the removed ones in their
+    /// place, with their marks.
     fn splice_rebased(
         &mut self,
         change: &Change,
@@ -300,7 +298,7 @@ impl Overlay {
         expect_survivors(node, delta, removed, &range)?;
         let mut pieces = delta.remains(range);
         let place = delta.place(*at);
-        // The first piece makes room for what comes, if it stands where that comes.
+        // The first piece is replaced, if it is at the position of the insertion.
         let first = match pieces.first() {
             Some(piece) if piece.start == place => pieces.remove(0),
             _ => place..place,
@@ -329,8 +327,8 @@ impl Overlay {
         }
     }
 
-    /// Gives the characters at `place` the marks that come back with those of `range`. They have
-    /// the marks around them already.
+    /// Gives the characters at `place` the restored marks of `range`. They already have the marks
+    /// around them.
     fn restore_marks(
         &mut self,
         id: &NodeId,
@@ -347,8 +345,7 @@ impl Overlay {
         self.mark(id, marks, ids)
     }
 
-    /// Takes away the marks that came and brings back those that went, where their characters still
-    /// are.
+    /// Removes the added marks and restores the removed ones, where their characters still exist.
     fn marks_rebased(
         &mut self,
         id: &NodeId,

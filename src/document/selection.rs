@@ -1,4 +1,4 @@
-//! What an editor has selected.
+//! Positions and selections.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::{Change, EditError, Node, OffsetError, View, plan};
 use crate::id::NodeId;
 
-/// A place in the text of a node: before the character at `offset`.
+/// A position in the text of a node: before the character at `offset`.
 ///
 /// The offset counts scalar values wherever this crate takes or returns a position, except in an
 /// operation [in another unit](crate::transaction::Operation::in_unit).
@@ -17,12 +17,11 @@ use crate::id::NodeId;
 pub struct Position {
     /// The node.
     pub node_id: NodeId,
-    /// How many characters lie before it, or UTF-16 units.
+    /// The number of characters, or UTF-16 units, before it.
     pub offset: usize,
 }
 
-/// What is selected: text from where the selection began to where it was drawn, or a node as a
-/// whole.
+/// A selection: text from an anchor to a focus, or a whole node.
 ///
 /// Its offsets count as those of a [`Position`].
 ///
@@ -31,19 +30,19 @@ pub struct Position {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Selection {
-    /// Text; a caret where both ends are the same.
+    /// Text; a caret if both ends are the same.
     Text(TextSelection),
-    /// A node with all below it.
+    /// A node with its subtree.
     Node(NodeSelection),
 }
 
-/// Selected text. The focus may lie before the anchor.
+/// Selected text. The focus may be before the anchor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextSelection {
-    /// Where it began.
+    /// The end at which the selection began.
     pub anchor: Position,
-    /// Where it was drawn to.
+    /// The end that moves.
     pub focus: Position,
 }
 
@@ -56,7 +55,7 @@ pub struct NodeSelection {
 }
 
 impl<'de> Deserialize<'de> for Selection {
-    /// Not derived, so that the error names the field that is wrong.
+    /// Not derived, so the error names the invalid field.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -84,7 +83,7 @@ impl<'de> Deserialize<'de> for Selection {
 }
 
 impl Position {
-    /// A place in the text of a node.
+    /// Creates a position in the text of a node.
     pub fn new(node_id: impl Into<NodeId>, offset: usize) -> Self {
         Self {
             node_id: node_id.into(),
@@ -92,11 +91,12 @@ impl Position {
         }
     }
 
-    /// Returns the same place with its offset in UTF-16 units, as a front end in JavaScript counts.
+    /// Returns the same position with its offset in UTF-16 units, as a front end in JavaScript
+    /// counts.
     ///
     /// # Errors
     ///
-    /// The node is missing, or [`EditError::TextOutOfRange`].
+    /// The node does not exist, or [`EditError::TextOutOfRange`].
     ///
     /// # Examples
     ///
@@ -120,13 +120,13 @@ impl Position {
         self.at(text.utf16_offset(self.offset))
     }
 
-    /// Returns the same place with its offset in scalar values. It takes a position in UTF-16
-    /// units, for example from a front end.
+    /// Returns the same position with its offset in scalar values, from a position in UTF-16 units,
+    /// for example of a front end.
     ///
     /// # Errors
     ///
-    /// The node is missing, or [`EditError::Offset`] for an offset that is out of range or inside a
-    /// surrogate pair.
+    /// The node does not exist, or [`EditError::Offset`] for an offset that is out of range or
+    /// inside a surrogate pair.
     pub fn to_scalar<V: View>(&self, view: &V) -> Result<Self, EditError> {
         let text = plan::find(view, &self.node_id)?.text();
         self.at(text.scalar_offset(self.offset))
@@ -138,9 +138,8 @@ impl Position {
         Ok(Self::new(id(), offset))
     }
 
-    /// Where the place is after a change; `None` where its node is gone. A place in the midst of
-    /// replaced characters, or right where some are inserted or where a node is split, comes to lie
-    /// behind that.
+    /// The position after a change; `None` if its node is gone. A position within replaced
+    /// characters, at an insertion or at a split point moves behind it.
     fn after(mut self, change: &Change) -> Option<Self> {
         match change {
             Change::SpliceText {
@@ -155,8 +154,8 @@ impl Position {
                 self.offset = at + inserted.chars().count() + behind;
             }
             Change::SplitNode { id, at, right, .. } if *id == self.node_id => {
-                // Where children stay before the cut, the cut lies behind them, and so behind all
-                // of the text.
+                // If children stay before the split point, it is after them, and so after all of
+                // the text.
                 if let Some(offset) = self.offset.checked_sub(at.text)
                     && (offset > 0 || at.children == 0)
                 {
@@ -176,7 +175,7 @@ impl Position {
         Some(self)
     }
 
-    /// The node, if it is there and has this place in its text.
+    /// Returns the node, if it exists and has this position in its text.
     pub(super) fn check<'v, V: View>(&self, view: &'v V) -> Result<&'v Node, EditError> {
         let node = plan::find(view, &self.node_id)?;
         match self.offset <= node.text().len() {
@@ -187,18 +186,18 @@ impl Position {
 }
 
 impl Selection {
-    /// Text from one place to another.
+    /// Creates a selection of text from one position to another.
     pub fn new(anchor: Position, focus: Position) -> Self {
         Self::Text(TextSelection { anchor, focus })
     }
 
-    /// Nothing but a place to type at.
+    /// Creates a caret: an empty selection.
     pub fn caret(node_id: impl Into<NodeId>, offset: usize) -> Self {
         let at = Position::new(node_id, offset);
         Self::new(at.clone(), at)
     }
 
-    /// A node as a whole.
+    /// Creates a selection of a whole node.
     pub fn node(node_id: impl Into<NodeId>) -> Self {
         Self::Node(NodeSelection {
             node_id: node_id.into(),
@@ -231,7 +230,7 @@ impl Selection {
         self.converted(|place| place.to_utf16(view))
     }
 
-    /// Returns the same selection with its offsets in scalar values. It takes a selection in UTF-16
+    /// Returns the same selection with its offsets in scalar values, from a selection in UTF-16
     /// units.
     ///
     /// # Errors
@@ -241,8 +240,7 @@ impl Selection {
         self.converted(|place| place.to_scalar(view))
     }
 
-    /// The selection with both of its places converted. A node that is selected as a whole has
-    /// none.
+    /// The selection with both positions converted. A selection of a whole node has none.
     fn converted(
         &self,
         place: impl Fn(&Position) -> Result<Position, EditError>,
@@ -255,14 +253,14 @@ impl Selection {
         }
     }
 
-    /// What is selected after a change; `None` where a node that it depends on is gone.
+    /// The selection after a change; `None` if a node that it depends on is gone.
     pub(super) fn after(self, change: &Change) -> Option<Self> {
         Some(match self {
             Self::Text(TextSelection { anchor, focus }) => {
                 Self::new(anchor.after(change)?, focus.after(change)?)
             }
             Self::Node(NodeSelection { node_id }) => {
-                // A node that was joined to the one before it is selected where it went.
+                // A node that was joined to its previous sibling is selected there.
                 let place = Position::new(node_id, 0);
                 match change {
                     Change::SplitNode { .. } => Self::node(place.node_id),
@@ -294,7 +292,7 @@ impl Selection {
         }
     }
 
-    /// Whether all that it names is there.
+    /// Checks that its nodes and positions exist.
     pub(crate) fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
         match self {
             Self::Text(TextSelection { anchor, focus }) => {
@@ -305,7 +303,7 @@ impl Selection {
         }
     }
 
-    /// What is selected after these changes; `None` where a node that it depends on is gone.
+    /// The selection after these changes; `None` if a node that it depends on is gone.
     pub(crate) fn after_all<'a>(
         self,
         changes: impl IntoIterator<Item = &'a Change>,

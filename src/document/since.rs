@@ -1,4 +1,4 @@
-//! What others did to a document, as lengths.
+//! Changes by others to a document, as lengths.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use crate::id::NodeId;
 
 type Deltas = HashMap<NodeId, Delta, Secret>;
 
-/// What was done to the sequences of a document since some moment.
+/// Changes of the sequences of a document since some moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Since {
     texts: Deltas,
     children: Deltas,
 }
 
-/// A place in a list of children that is put back when a node moves: first it leaves one list, then
-/// it enters another.
+/// The change of child lists by a move back: first the node leaves one list, then it enters
+/// another.
 type Lists<'a> = [Option<(&'a NodeId, Delta)>; 2];
 
 impl Since {
@@ -27,12 +27,12 @@ impl Since {
         self.texts.is_empty() && self.children.is_empty()
     }
 
-    /// Takes in a change that was made after all that is known.
+    /// Takes in a change after all known ones.
     pub(crate) fn observe(&mut self, change: &Change) {
         self.take(Steps::of(std::slice::from_ref(change)));
     }
 
-    /// Takes in what was done after all that is known.
+    /// Takes in steps after all known ones.
     pub(crate) fn take(&mut self, steps: Steps) {
         for (sequence, id, delta) in steps.0 {
             match sequence {
@@ -42,8 +42,8 @@ impl Since {
         }
     }
 
-    /// Takes in what was done after all that is known. Takes the time of what was done to sequences
-    /// that both know, and of what came later.
+    /// Takes in later changes. Takes time linear in the later changes and in the sequences that
+    /// both know.
     pub(crate) fn append(&mut self, later: Self) {
         for (id, delta) in later.texts {
             note(&mut self.texts, &id, delta);
@@ -53,8 +53,8 @@ impl Since {
         }
     }
 
-    /// What was done, as it would have been done after this change, which began where it began.
-    /// `end` is where the left half of nodes that are joined ends by now.
+    /// Transforms these changes to come after `change`, which started from the same state. `end` is
+    /// where the left half of joined nodes ends now.
     pub(super) fn advance(&mut self, change: &Change, end: Cut) {
         match change {
             Change::SpliceText { id, .. } => after(&mut self.texts, id, &splice_of(change)),
@@ -66,7 +66,7 @@ impl Since {
                 join(&mut self.texts, id, at.text, end.text, &right.id);
                 join(&mut self.children, id, at.children, end.children, &right.id);
             }
-            // On the other side of the change there are no such nodes, or others.
+            // After the change these nodes do not exist, or are different ones.
             Change::InsertSubtree { nodes, .. } | Change::RemoveSubtree { nodes, .. } => {
                 for node in nodes {
                     self.texts.remove(&node.id);
@@ -84,7 +84,7 @@ impl Since {
         self.texts.get(id)
     }
 
-    /// Where a selection is afterwards, as far as lengths tell.
+    /// The selection afterwards, as far as lengths determine it.
     pub(crate) fn selection(&self, selection: &Selection) -> Selection {
         selection.shifted(|at| match self.text(&at.node_id) {
             Some(delta) => delta.caret(at.offset),
@@ -96,7 +96,7 @@ impl Since {
         self.child_place_without(place, None)
     }
 
-    /// A place in a list, counted without the child that was at `gone`.
+    /// A position in a list, counted without the child that was at `gone`.
     pub(super) fn child_place_without(&self, place: &Place, gone: Option<&Place>) -> Place {
         let gone = gone.filter(|gone| gone.parent == place.parent);
         let index = match (self.children.get(&place.parent), gone) {
@@ -113,24 +113,24 @@ impl Since {
         }
     }
 
-    /// Whether a cut lies in what others cut off.
+    /// Whether a split point is within content that others split off.
     pub(super) fn cuts_off(&self, id: &NodeId, at: &Cut) -> bool {
         let cut = |deltas: &Deltas, at| deltas.get(id).is_some_and(|delta| delta.cuts(&(at..at)));
         cut(&self.texts, at.text) || cut(&self.children, at.children)
     }
 
-    /// Whether nobody took the child that was at a place out of its list.
+    /// Whether the child at a position is still in its list.
     pub(super) fn keeps_child(&self, at: &Place) -> bool {
         let delta = self.children.get(&at.parent);
         delta.is_none_or(|delta| !delta.remains(at.index..at.index + 1).is_empty())
     }
 }
 
-/// What one commit did to sequences, one after the other; cheap to make and to keep.
+/// The consecutive steps of one commit on sequences; cheap to make and to keep.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Steps(SmallVec<[(Sequence, NodeId, Delta); 1]>);
 
-/// One of the two sequences that a node has.
+/// The two sequences of a node.
 #[derive(Clone, Copy, Debug)]
 enum Sequence {
     Text,
@@ -148,14 +148,15 @@ impl Steps {
         match change {
             Change::SpliceText { id, .. } => self.note(Sequence::Text, id, splice_of(change)),
             Change::SplitNode { id, at, right, .. } => {
-                // What moved to the right half is not followed there. If that was there before, as
-                // the node that a join took in, nothing of then is known to be in it.
+                // Content that moved to the right half is not followed there. If that node existed
+                // before, as one that a join removed, none of its earlier content is known to be in
+                // it.
                 for (id, at) in [(id, *at), (&right.id, Cut::default())] {
                     self.note(Sequence::Text, id, Delta::cut(at.text));
                     self.note(Sequence::Children, id, Delta::cut(at.children));
                 }
             }
-            // What is known of deleted nodes stays: they may come back as they were.
+            // The record of deleted nodes stays: an undo may restore them.
             _ => {}
         }
         for (id, delta) in lists_of(change).into_iter().flatten() {
@@ -216,7 +217,7 @@ fn splice_of(change: &Change) -> Delta {
     }
 }
 
-/// What a change does to lists of children, other than those of a node that it splits or joins.
+/// The effects of a change on child lists, other than those of a node that it splits or joins.
 fn lists_of(change: &Change) -> Lists<'_> {
     let leave = |place: &Place| Delta::splice(place.index, 1, 0);
     let enter = |place: &Place| Delta::splice(place.index, 0, 1);

@@ -1,4 +1,4 @@
-//! One version of a document.
+//! Snapshots: versions of a document.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use super::touched::Touched;
 use super::{Node, View};
 use crate::id::NodeId;
 
-/// A document as it stood at one version, for as long as it is kept.
+/// One version of a document, which exists as long as the snapshot.
 ///
-/// Taking one costs O(1) and so does cloning it; it never changes, whatever is committed meanwhile.
-/// While one is alive, commits copy what they would otherwise change in place.
+/// Taking and cloning a snapshot cost O(1). Commits never change it. While a snapshot lives,
+/// commits copy the data that they would otherwise change in place.
 ///
-/// Two snapshots are equal when their nodes and roots are, whatever their versions, and whoever had
-/// [leased](crate::DataStore::lease) what.
+/// Two snapshots are equal if their nodes and roots are equal; versions and
+/// [leases](crate::DataStore::lease) are ignored.
 #[derive(Clone, Default)]
 pub struct Snapshot(Arc<Document>);
 
@@ -28,23 +28,24 @@ struct Document {
 }
 
 impl Snapshot {
-    /// How many commits led here; zero for the empty document that a store starts with.
+    /// Returns the version: the number of commits before it. The empty document of a new store has
+    /// version zero.
     pub fn version(&self) -> u64 {
         self.0.version
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.0.nodes.len()
     }
 
-    /// Whether there is no node.
+    /// Returns whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Takes in what a transaction changed, and the root if it was set, and becomes the next
-    /// version. Changes in place what nobody else holds, and copies the rest.
+    /// Applies the changed nodes of a transaction, and the root if it was set, and becomes the next
+    /// version. Changes unshared data in place and copies the rest.
     pub(super) fn fold(&mut self, touched: Touched, root: Option<Option<NodeId>>) {
         let document = Arc::make_mut(&mut self.0);
         document.version += 1;
@@ -83,13 +84,13 @@ impl Snapshot {
         &self.0.leases
     }
 
-    /// To change who has leased what. That makes no version; copies the snapshot, in O(1), if
-    /// somebody else holds it.
+    /// Returns the leases for a change. That makes no version. Copies the snapshot, in O(1), if it
+    /// is shared.
     pub(crate) fn held_mut(&mut self) -> &mut Leases {
         &mut Arc::make_mut(&mut self.0).leases
     }
 
-    /// For a version that was made beside another.
+    /// Takes the leases of another snapshot, for a version that was made concurrently.
     pub(crate) fn keep_leases_of(&mut self, other: &Self) {
         self.held_mut().clone_from(other.held());
     }

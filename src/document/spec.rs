@@ -1,4 +1,4 @@
-//! Nodes that do not exist yet.
+//! Descriptions of new nodes.
 
 mod form;
 mod json;
@@ -16,7 +16,7 @@ use crate::steps::steps;
 
 pub use json::JsonError;
 
-/// A node to be created, with all below it.
+/// Describes a new node with its subtree.
 ///
 /// ```
 /// use doclock::document::{Mark, NodeSpec};
@@ -27,17 +27,16 @@ pub use json::JsonError;
 /// assert_eq!(spec.len(), 2);
 /// ```
 ///
-/// In JSON, with everything but the type optional: `{"type": "paragraph", "id": "intro",
-/// "attributes": {}, "text": "", "marks": [], "children": []}`. With serde nodes nest some 60
-/// levels deep, with [`to_json`](Self::to_json) and [`from_json`](Self::from_json) any number: the
-/// arrays and objects that serde writes or reads of a node lie at most 119 in one another, the
-/// values of attributes included.
+/// In JSON all fields but the type are optional: `{"type": "paragraph", "id": "intro",
+/// "attributes": {}, "text": "", "marks": [], "children": []}`. With serde, nodes nest about 60
+/// levels deep: the arrays and objects that serde writes or reads for a node nest at most 119 deep,
+/// including the values of attributes. With [`to_json`](Self::to_json) and
+/// [`from_json`](Self::from_json), depth is unlimited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSpec {
-    /// Each node after those below it, so that wrapping a deep subtree once more costs nothing and
-    /// dropping it needs no stack. The last is the top. The smaller of two siblings is added to the
-    /// larger one, at its front or its end, so that no node is copied more often than the tree
-    /// doubles.
+    /// Each node after its descendants, so wrapping a deep subtree costs nothing and dropping it
+    /// needs no stack. The last is the top. The smaller of two siblings is moved to the larger one,
+    /// at its front or its end, so a node moves at most once each time the tree doubles.
     pub(super) nodes: VecDeque<SpecNode>,
 }
 
@@ -65,7 +64,7 @@ impl SpecNode {
 }
 
 impl NodeSpec {
-    /// A node of a type, without anything in it.
+    /// Creates an empty node of a type.
     pub fn new(kind: impl Into<SmolStr>) -> Self {
         Self {
             nodes: VecDeque::from([SpecNode {
@@ -79,31 +78,31 @@ impl NodeSpec {
         }
     }
 
-    /// Gives the node an id of the user's own; without one the store generates it.
+    /// Sets a custom id for the node. By default the store generates the id.
     #[must_use]
     pub fn with_id(self, id: impl Into<NodeId>) -> Self {
         self.with(|top| top.id = Some(id.into()))
     }
 
-    /// Gives the node these attributes instead of those it has.
+    /// Sets the attributes of the node, replacing all of them.
     #[must_use]
     pub fn with_attributes(self, attributes: impl Into<Attributes>) -> Self {
         self.with(|top| top.attributes = attributes.into())
     }
 
-    /// Gives the node this text.
+    /// Sets the text of the node.
     #[must_use]
     pub fn with_text(self, text: impl Into<Text>) -> Self {
         self.with(|top| top.text = text.into())
     }
 
-    /// Gives the node's text these marks.
+    /// Sets the marks of the node's text.
     #[must_use]
     pub fn with_marks(self, marks: impl IntoIterator<Item = Mark>) -> Self {
         self.with(|top| top.marks = marks.into_iter().collect())
     }
 
-    /// Adds children behind those it has.
+    /// Appends children to the node.
     #[must_use]
     pub fn with_children(mut self, children: impl IntoIterator<Item = Self>) -> Self {
         let Some(mut top) = self.nodes.pop_back() else {
@@ -124,7 +123,7 @@ impl NodeSpec {
         self
     }
 
-    /// A copy of a node that exists, without ids; with all below it if it is to be deep.
+    /// A copy of an existing node without ids; with its subtree if `deep` is set.
     pub(crate) fn copy_of<V: View>(view: &V, id: &NodeId, deep: bool) -> Result<Self, EditError> {
         match deep {
             true => view.to_spec(id).map(Self::without_ids),
@@ -199,20 +198,20 @@ impl NodeSpec {
         self.nodes.back().expect("a spec has its top")
     }
 
-    /// The same nodes, for the store to give them ids of its own.
+    /// Removes all ids, so the store generates new ones.
     #[must_use]
     pub fn without_ids(mut self) -> Self {
         self.nodes.iter_mut().for_each(|node| node.id = None);
         self
     }
 
-    /// How many marks its nodes have.
+    /// The number of marks of its nodes.
     pub(crate) fn mark_count(&self) -> usize {
         self.nodes.iter().map(|node| node.marks.len()).sum()
     }
 
-    /// Converts the ranges of all marks, each over the text of its node, from UTF-16 units to
-    /// scalar values.
+    /// Converts the ranges of all marks, each in the text of its node, from UTF-16 units to scalar
+    /// values.
     pub(crate) fn marks_to_scalars(&mut self) -> Result<(), EditError> {
         let mut nodes = self.nodes.iter_mut();
         nodes.try_for_each(|node| {
@@ -221,7 +220,7 @@ impl NodeSpec {
         })
     }
 
-    /// These nodes, of which each comes after those below it.
+    /// From these nodes, each after its descendants.
     pub(super) fn of_nodes<'a>(nodes: impl IntoIterator<Item = &'a Node>) -> Self {
         let spec = |node: &Node| SpecNode {
             id: Some(node.id.clone()),
@@ -239,15 +238,15 @@ impl NodeSpec {
         self
     }
 
-    /// How many nodes, the top included.
+    /// Returns the number of nodes, including the top.
     #[expect(clippy::len_without_is_empty, reason = "there is always the top")]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// How many levels it has: one without children.
+    /// The number of levels: one without children.
     pub(crate) fn height(&self) -> usize {
-        // What is below a node is complete when the node comes.
+        // The descendants of a node are complete when the node follows.
         let mut tops: Vec<usize> = Vec::new();
         for spec in &self.nodes {
             let below = tops.drain(tops.len() - spec.children..).max();
@@ -256,7 +255,7 @@ impl NodeSpec {
         tops.pop().unwrap_or(0)
     }
 
-    /// The ids that were given to nodes.
+    /// The custom ids.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &NodeId> {
         self.nodes.iter().filter_map(|spec| spec.id.as_ref())
     }
@@ -270,7 +269,7 @@ impl NodeSpec {
         let shape = self.shape();
         let order = shape.document_order();
         let mut given = vec![None; self.nodes.len()];
-        // None of the ids that were given may be generated for another node of the same subtree.
+        // No custom id may be generated for another node of the same subtree.
         let mut named = self.nodes.iter().filter_map(|spec| spec.id.as_ref());
         named.try_for_each(|id| reserve(id, ids))?;
         for &at in &order {
@@ -311,7 +310,7 @@ impl NodeSpec {
             parent: vec![None; self.nodes.len()],
             children: vec![Vec::new(); self.nodes.len()],
         };
-        // A node comes after those below it, so its children are the last that have no parent yet.
+        // A node comes after its descendants, so its children are the last nodes without a parent.
         let mut tops: Vec<usize> = Vec::new();
         for (at, spec) in self.nodes.iter().enumerate() {
             let children = tops.split_off(tops.len() - spec.children);
@@ -325,7 +324,7 @@ impl NodeSpec {
     }
 }
 
-/// Who is below whom, by position in the list of a [`NodeSpec`].
+/// The tree structure, by position in the list of a [`NodeSpec`].
 struct Shape {
     parent: Vec<Option<usize>>,
     children: Vec<Vec<usize>>,

@@ -14,11 +14,11 @@ mod unit;
 
 pub use unit::{OffsetError, TextUnit};
 
-/// Characters, counted as Unicode scalar values.
+/// A text of Unicode scalar values, which are its characters.
 ///
-/// Short text is one small string; long text is a rope (the ropey crate), so an edit costs no copy
-/// of the whole and two versions share what they have in common. Which of the two holds it shows
-/// nowhere: equality, order of characters and positions are those of the characters.
+/// Short text is one small string. Long text is a rope (the ropey crate), so an edit does not copy
+/// the whole text, and two versions share their common parts. The representation is not observable:
+/// equality, order and positions are those of the characters.
 ///
 /// ```
 /// use doclock::document::Text;
@@ -37,15 +37,14 @@ enum Repr {
     Long(Rope),
 }
 
-/// Past this many bytes a text becomes a rope: there copying it begins to cost more than a rope's
-/// own leaf.
+/// Above this number of bytes a text becomes a rope: a copy begins to cost more than a leaf of a
+/// rope.
 const LONG: usize = 1024;
-/// Below this many bytes it becomes a string again; the gap keeps a text at the edge from changing
-/// to and fro.
+/// Below this number of bytes it becomes a string again; the gap prevents repeated conversions.
 const SHORT: usize = LONG / 2;
 
 impl Text {
-    /// How many characters.
+    /// Returns the number of characters.
     pub fn len(&self) -> usize {
         match &self.0 {
             Repr::Short(text) if text.is_ascii() => text.len(),
@@ -54,7 +53,7 @@ impl Text {
         }
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no characters.
     pub fn is_empty(&self) -> bool {
         match &self.0 {
             Repr::Short(text) => text.is_empty(),
@@ -62,12 +61,12 @@ impl Text {
         }
     }
 
-    /// The characters in order.
+    /// Iterates over the characters in order.
     pub fn chars(&self) -> impl Iterator<Item = char> + '_ {
         self.chunks().flat_map(str::chars)
     }
 
-    /// The text in pieces, in order, without copying.
+    /// Iterates over the text in pieces, in order, without copying.
     pub fn chunks(&self) -> impl Iterator<Item = &str> + '_ {
         let (short, long) = match &self.0 {
             Repr::Short(text) => (Some(text.as_str()), None),
@@ -77,13 +76,13 @@ impl Text {
         chunks.inspect(|chunk| bytes_looked_at(chunk.len()))
     }
 
-    /// The characters of a half-open range; `None` where the range is not within the text.
+    /// Returns the characters of a half-open range; `None` if the range is not within the text.
     pub fn slice(&self, range: Range<usize>) -> Option<SmolStr> {
         if range.start > range.end {
             return None;
         }
         if range.is_empty() {
-            // Every insertion asks for what it replaces, which is nothing.
+            // Every insertion requests the replaced text, which is empty.
             return (range.end <= self.len()).then(SmolStr::default);
         }
         match &self.0 {
@@ -102,7 +101,7 @@ impl Text {
         }
     }
 
-    /// Cuts off what lies behind `at`, which the caller has found to be within the text.
+    /// Splits off the text from `at` on, which the caller has checked.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
         let tail = match &self.0 {
             Repr::Short(text) => {
@@ -115,7 +114,7 @@ impl Text {
         tail
     }
 
-    /// Adds another text at the end.
+    /// Appends another text.
     pub(super) fn append(&mut self, other: &Self) {
         match (&mut self.0, &other.0) {
             (Repr::Long(rope), Repr::Long(other)) => rope.append(other.clone()),
@@ -133,7 +132,7 @@ impl Text {
         }
     }
 
-    /// Replaces the range, which the caller has found to be within the text.
+    /// Replaces the range, which the caller has checked.
     pub(super) fn splice(&mut self, range: Range<usize>, inserted: &str) {
         bytes_looked_at(inserted.len());
         match &mut self.0 {
@@ -149,7 +148,7 @@ impl Text {
                     splice_rope(&mut rope, range, inserted);
                     Repr::Long(rope)
                 } else {
-                    // Put together on the stack, so that the new text costs one allocation.
+                    // Assembled on the stack, so the new text costs one allocation.
                     let mut whole = ArrayString::<LONG>::new();
                     pieces.iter().for_each(|piece| whole.push_str(piece));
                     Repr::Short(SmolStr::new(whole))
@@ -175,7 +174,7 @@ fn splice_rope(rope: &mut Rope, range: Range<usize>, inserted: &str) {
     }
 }
 
-/// Where the characters of `range` lie in `text`, in bytes; `None` where they are not within it.
+/// The byte range of the characters of `range`; `None` if they are not within `text`.
 fn bytes(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
     if text.is_ascii() {
         return (range.end <= text.len()).then(|| range.clone());

@@ -8,14 +8,13 @@ use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::steps::{step, steps};
 
-/// Each node that was touched, as it is now; `None` for one that was deleted.
+/// Each touched node in its current state; `None` for a deleted one.
 ///
-/// Most transactions touch a handful of nodes, so they are found by looking along the list; the
-/// index comes in when the list grows long.
+/// Most transactions touch a few nodes, so a linear search finds them; a long list has an index.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     entries: Vec<(NodeId, Option<Arc<Node>>)>,
-    /// Position by id. Empty until there are more than [`Touched::SCAN`] entries.
+    /// Position by id. Empty up to [`Touched::SCAN`] entries.
     index: HashMap<NodeId, usize, Secret>,
 }
 
@@ -35,7 +34,7 @@ impl Touched {
         self.entries.iter().position(|(touched, _)| touched == id)
     }
 
-    /// `None` where the node was not touched, `Some(None)` where it was deleted.
+    /// `None` if the node was not touched, `Some(None)` if it was deleted.
     pub(super) fn get(&self, id: &NodeId) -> Option<Option<&Arc<Node>>> {
         let (_, node) = &self.entries[self.position(id)?];
         Some(node.as_ref())
@@ -56,7 +55,7 @@ impl Touched {
         }
     }
 
-    /// Adds a node that was not touched before.
+    /// Adds an untouched node.
     pub(super) fn add(&mut self, id: NodeId, node: Arc<Node>) -> &mut Node {
         self.entries.push((id, Some(node)));
         self.index_last();
@@ -77,7 +76,7 @@ impl Touched {
         }
     }
 
-    /// Keeps the nodes that were touched first.
+    /// Keeps the first entries.
     pub(super) fn truncate(&mut self, len: usize) {
         if len > Self::SCAN {
             for (id, _) in self.entries.get(len..).unwrap_or_default() {

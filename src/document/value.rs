@@ -1,14 +1,14 @@
-//! Values of attributes: how deep they may nest, and how they are read.
+//! Values of attributes: the depth limit, and reading.
 //!
-//! One bound, [`MAX_LEVELS`], applies to each value of each attribute. [`Bounded`] reads values
+//! One limit, [`MAX_LEVELS`], applies to each value of each attribute. [`Bounded`] reads values
 //! from data. A Rust value is checked where it becomes a part of a document (`Overlay::apply`) or
 //! of a schema.
 //!
-//! The bound follows from the limit of JSON readers: serde_json reads 127 arrays and objects in one
-//! another. The deepest structure of this crate around a value has 12: a list, operation, payload,
-//! operations, operation, payload, fragment, nodes, node, marks, mark and attributes, for a mark
-//! that is pasted within a `control`. A commit has 8. With 100 levels for the value, 15 are left
-//! for the envelope of a log or a message.
+//! The limit follows from that of JSON readers: serde_json reads 127 nested arrays and objects. The
+//! deepest structure of this crate around a value has 12, for a mark that is pasted within a
+//! `control`: a list, operation, payload, operations, operation, payload, fragment, nodes, node,
+//! marks, mark and attributes. A commit has 8. With 100 levels for the value, 15 are left for the
+//! envelope of a log or a message.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -21,15 +21,15 @@ use smol_str::SmolStr;
 use super::{Attributes, Change, EditError, Mark, MarksChange};
 use crate::id::NodeId;
 
-/// The number of arrays and objects that may lie in one another.
+/// The most levels of nested arrays and objects.
 pub(crate) const MAX_LEVELS: usize = 100;
 
-/// How deep a value nests, if that is too deep.
+/// The depth of a value that exceeds the limit.
 pub(crate) fn beyond_limit(value: &Value) -> Option<usize> {
     Some(levels(value)).filter(|&levels| levels > MAX_LEVELS)
 }
 
-/// The number of arrays and objects in one another. Keeps its own stack, so any depth will do.
+/// The number of nested arrays and objects. Keeps its own stack, so any depth is safe.
 pub(crate) fn levels(value: &Value) -> usize {
     let mut deepest = 0;
     let mut ahead = vec![(value, 0)];
@@ -77,7 +77,7 @@ pub(crate) fn check_marks<'a>(
     marks.try_for_each(|mark| check(id, Some(&mark.kind), mark.attributes.iter()))
 }
 
-/// Checks what a change brings into a document. What it replaces was checked when it came in.
+/// Checks the values that a change adds. Those that it replaces were checked when they were added.
 pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
     match change {
         Change::InsertSubtree { nodes, .. } => nodes.iter().try_for_each(|node| {
@@ -111,8 +111,7 @@ pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
     }
 }
 
-/// Some order of values, the same for equal ones; the first difference decides. Recurses as deep as
-/// they are.
+/// A total order of values; the first difference decides. Recurses as deep as the values nest.
 pub(crate) fn compare(one: &Value, other: &Value) -> Ordering {
     let kind = |value: &Value| match value {
         Value::Null => 0,
@@ -130,7 +129,7 @@ pub(crate) fn compare(one: &Value, other: &Value) -> Ordering {
             compare_lists(one.iter(), other.iter(), compare)
         }
         (Value::Object(one), Value::Object(other)) => {
-            // Equal objects may have been written in different orders.
+            // Equal objects may be in different orders.
             let [one, other] = [one, other].map(|object| {
                 let mut fields: Vec<_> = object.iter().collect();
                 fields.sort_by_key(|(key, _)| *key);
@@ -148,7 +147,7 @@ pub(crate) fn compare(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// The order of the first items that differ; a list comes before one that it begins.
+/// Compares the first items that differ; a prefix comes first.
 pub(crate) fn compare_lists<T>(
     mut one: impl Iterator<Item = T>,
     mut other: impl Iterator<Item = T>,
@@ -165,7 +164,7 @@ pub(crate) fn compare_lists<T>(
     }
 }
 
-/// A value that was read: not deeper than the bound, without duplicate fields.
+/// A value from data: within the depth limit, without duplicate fields.
 pub(crate) struct Bounded(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Bounded {
@@ -178,7 +177,7 @@ impl<'de> Deserialize<'de> for Bounded {
     }
 }
 
-/// An operation before its type is known: as deep as JSON readers go, without duplicate fields.
+/// An operation of unknown type: limited by the depth of JSON readers, without duplicate fields.
 pub(crate) struct Payload(pub(crate) Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Payload {
@@ -192,7 +191,7 @@ impl<'de> Deserialize<'de> for Payload {
     }
 }
 
-/// Reads a value in which `left` more levels may begin.
+/// Reads a value that may have `left` more levels.
 #[derive(Clone, Copy)]
 struct Nested {
     left: usize,
@@ -200,7 +199,7 @@ struct Nested {
 }
 
 impl Nested {
-    /// The same inside of one more array or object.
+    /// The same inside one more array or object.
     fn inner<E: Error>(self) -> Result<Self, E> {
         match self.left.checked_sub(1) {
             Some(left) => Ok(Self { left, ..self }),
@@ -278,7 +277,7 @@ impl<'de> Visitor<'de> for Nested {
     }
 }
 
-/// Reads the inside of an object.
+/// Reads the contents of an object.
 struct Fields {
     left: usize,
     limit: usize,
@@ -305,7 +304,7 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
-/// The error for a duplicate field, in the words that serde has for a struct.
+/// The error for a duplicate field, in the words of serde for a struct.
 pub(crate) fn duplicate<E: Error>(name: &str) -> E {
     E::custom(format_args!("duplicate field `{name}`"))
 }
@@ -322,14 +321,14 @@ pub(crate) fn map<'de, D: Deserializer<'de>>(
     deserializer.deserialize_map(fields).map(Box::new)
 }
 
-/// A value that may be absent, for `deserialize_with`.
+/// An optional value, for `deserialize_with`.
 pub(crate) fn option<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
     Bounded::deserialize(deserializer).map(|Bounded(value)| Some(value).filter(|v| !v.is_null()))
 }
 
-/// Values that may be absent, for `deserialize_with`.
+/// Optional values, for `deserialize_with`.
 pub(crate) fn list<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<Value>>, D::Error> {

@@ -1,4 +1,4 @@
-//! Reading a document: the same questions to a snapshot and to an open transaction.
+//! Read access to a document, for snapshots and open transactions.
 
 use std::cmp::Ordering;
 
@@ -8,15 +8,15 @@ use super::query::{self, Siblings};
 use super::{EditError, Node, NodeSpec, Position, walk};
 use crate::id::NodeId;
 
-/// Something that shows a document.
+/// Read access to a document.
 ///
-/// A [`Snapshot`](super::Snapshot) shows one committed version, an open
-/// [`Transaction`](crate::Transaction) its base with its own changes.
+/// A [`Snapshot`](super::Snapshot) shows one committed version. An open
+/// [`Transaction`](crate::Transaction) shows its base version with its own changes.
 ///
-/// *Document order* is the order of reading: a node, then what is below it, child by child. A node
-/// is found by its id at once; its place among its siblings is found by looking along them, so
-/// whoever wants all nodes takes [`descendants`](Self::descendants) instead of asking for the next
-/// of each. Any depth will do.
+/// *Document order* is the order of reading: a node, then its children with their subtrees, in
+/// order. A lookup by id is fast. The position among siblings is found by a linear search, so to
+/// visit all nodes use [`descendants`](Self::descendants) instead of repeated calls of
+/// [`next`](Self::next). Any depth is safe.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -33,26 +33,26 @@ use crate::id::NodeId;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait View {
-    /// The node with this id.
+    /// Returns the node with this id.
     fn node(&self, id: &NodeId) -> Option<&Node>;
 
-    /// The root of the document, if one was set.
+    /// Returns the root of the document, if one was set.
     fn root(&self) -> Option<&NodeId>;
 
-    /// All nodes, attached or not, in no particular order.
+    /// Iterates over all nodes, attached or detached, in no particular order.
     fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_>;
 
-    /// Whether there is a node with this id.
+    /// Returns whether a node with this id exists.
     fn contains(&self, id: &NodeId) -> bool {
         self.node(id).is_some()
     }
 
-    /// The parent of a node; `None` where it has none or does not exist.
+    /// Returns the parent of a node; `None` if it has none or does not exist.
     fn parent(&self, id: &NodeId) -> Option<&NodeId> {
         self.node(id)?.parent()
     }
 
-    /// The children of a node, in order; none where it does not exist.
+    /// Iterates over the children of a node, in order. There are none if the node does not exist.
     fn children(&self, id: &NodeId) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
@@ -62,7 +62,7 @@ pub trait View {
         ids.filter_map(|child| self.node(child))
     }
 
-    /// The parent, its parent and so on up to the top.
+    /// Iterates over the ancestors of a node, from its parent up to the top.
     fn ancestors(&self, id: &NodeId) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
@@ -71,7 +71,8 @@ pub trait View {
         std::iter::successors(self.node(id).and_then(parent), move |node| parent(node))
     }
 
-    /// The node and all below it, in document order; nothing where it does not exist.
+    /// Iterates over the node and its descendants, in document order. There are none if the node
+    /// does not exist.
     fn descendants(&self, id: &NodeId) -> Descendants<'_, Self>
     where
         Self: Sized,
@@ -79,10 +80,10 @@ pub trait View {
         Descendants::new(self, self.node(id).into_iter().collect())
     }
 
-    // --- Next to a node ---
+    // --- Neighbours of a node ---
 
-    /// The other children of the node's parent, in order; none where it has no parent or does not
-    /// exist.
+    /// Iterates over the siblings of the node, in order. There are none if the node has no parent
+    /// or does not exist.
     fn siblings(&self, id: &NodeId) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
@@ -92,8 +93,8 @@ pub trait View {
         listed.filter(move |node| node.id() != id)
     }
 
-    /// Which child of its parent the node is, counted from zero; `None` where it has no parent or
-    /// does not exist.
+    /// Returns the index of the node among the children of its parent; `None` if it has no parent
+    /// or does not exist.
     fn index_in_parent(&self, id: &NodeId) -> Option<usize>
     where
         Self: Sized,
@@ -101,7 +102,7 @@ pub trait View {
         Siblings::of(self, self.node(id)?).map(|siblings| siblings.index)
     }
 
-    /// The child of the same parent that comes next.
+    /// Returns the next sibling.
     fn next_sibling(&self, id: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -109,7 +110,7 @@ pub trait View {
         Siblings::of(self, self.node(id)?)?.next(self)
     }
 
-    /// The child of the same parent that comes before.
+    /// Returns the previous sibling.
     fn previous_sibling(&self, id: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -117,8 +118,8 @@ pub trait View {
         Siblings::of(self, self.node(id)?)?.previous(self)
     }
 
-    /// The node that comes next in document order: the first child, or else the next sibling of the
-    /// node or of the nearest ancestor that has one. `None` at the end of the tree.
+    /// Returns the next node in document order: the first child, or else the next sibling of the
+    /// node or of the nearest ancestor that has one. Returns `None` at the end of the tree.
     fn next(&self, id: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -126,8 +127,8 @@ pub trait View {
         query::next(self, self.node(id)?)
     }
 
-    /// The node that comes before in document order: the [last](Self::last_descendant) below the
-    /// previous sibling, or else the parent. `None` at the top of the tree.
+    /// Returns the previous node in document order: the [last descendant](Self::last_descendant) of
+    /// the previous sibling, or else the parent. Returns `None` at the top of the tree.
     fn previous(&self, id: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -138,7 +139,7 @@ pub trait View {
         }
     }
 
-    /// The last of the node and all below it, in document order.
+    /// Returns the last node of the subtree in document order.
     fn last_descendant(&self, id: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -149,10 +150,9 @@ pub trait View {
 
     // --- Finding ---
 
-    /// Those of a node and all below it for which `predicate` holds, in document order.
+    /// Finds the nodes of a subtree for which `predicate` holds, in document order.
     ///
-    /// The whole store, detached nodes included, is searched with [`nodes`](Self::nodes) and
-    /// `filter`.
+    /// To search the whole store with detached nodes, use [`nodes`](Self::nodes) and `filter`.
     fn find(
         &self,
         top: &NodeId,
@@ -164,7 +164,7 @@ pub trait View {
         self.descendants(top).filter(predicate)
     }
 
-    /// Those of a node and all below it that are of this type, in document order.
+    /// Finds the nodes of a subtree that have this type, in document order.
     fn find_by_type(&self, top: &NodeId, kind: &str) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
@@ -172,7 +172,7 @@ pub trait View {
         self.find(top, move |node| node.kind() == kind)
     }
 
-    /// Those of a node and all below it whose attribute `key` has this value, in document order.
+    /// Finds the nodes of a subtree whose attribute `key` has this value, in document order.
     fn find_by_attribute(
         &self,
         top: &NodeId,
@@ -185,8 +185,8 @@ pub trait View {
         self.find(top, move |node| node.attributes().get(key) == Some(value))
     }
 
-    /// Those of a node and all below it whose own text contains `needle`, in document order. Words
-    /// that go on from one node to the next are not found.
+    /// Finds the nodes of a subtree whose own text contains `needle`, in document order. A match
+    /// that crosses nodes is not found.
     fn find_by_text(&self, top: &NodeId, needle: &str) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
@@ -196,7 +196,7 @@ pub trait View {
 
     // --- Two nodes, two positions ---
 
-    /// Whether `ancestor` lies above the node. No node lies above itself.
+    /// Returns whether `ancestor` is an ancestor of the node. No node is its own ancestor.
     fn is_ancestor(&self, ancestor: &NodeId, id: &NodeId) -> bool
     where
         Self: Sized,
@@ -204,8 +204,8 @@ pub trait View {
         self.ancestors(id).any(|above| above.id() == ancestor)
     }
 
-    /// The innermost node that has both at or below it; `None` where they are in different trees,
-    /// or do not exist.
+    /// Returns the lowest common ancestor of two nodes, which may be one of them; `None` if they
+    /// are in different trees or do not exist.
     fn common_ancestor(&self, one: &NodeId, other: &NodeId) -> Option<&Node>
     where
         Self: Sized,
@@ -214,8 +214,7 @@ pub trait View {
         walk::fork(self, one, other).map(|fork| fork.common)
     }
 
-    /// Which of two positions comes first in the document. The text of a node comes before its
-    /// children.
+    /// Compares two positions by document order. The text of a node comes before its children.
     ///
     /// ```
     /// use doclock::{DataStore, View, document::{NodeSpec, Position}};
@@ -231,8 +230,8 @@ pub trait View {
     ///
     /// # Errors
     ///
-    /// [`EditError`]: a node does not exist, an offset is greater than the length of its text, the two are in
-    /// different trees.
+    /// [`EditError`]: a node does not exist, an offset is greater than the length of its text, or
+    /// the two positions are in different trees.
     fn compare_positions(&self, one: &Position, other: &Position) -> Result<Ordering, EditError>
     where
         Self: Sized,
@@ -242,7 +241,7 @@ pub trait View {
 
     // --- Text ---
 
-    /// The texts of the node and all below it, in document order, with nothing between them.
+    /// Concatenates the texts of a subtree, in document order, without separators.
     ///
     /// # Errors
     ///
@@ -254,8 +253,8 @@ pub trait View {
         query::text_of(self, id)
     }
 
-    /// The characters between two positions, in document order, with nothing between those of
-    /// different nodes. It does not matter which of the two is given first.
+    /// Concatenates the characters between two positions, in document order, without separators.
+    /// The two positions may be given in either order.
     ///
     /// ```
     /// use doclock::{DataStore, View, document::{NodeSpec, Position}};
@@ -270,7 +269,7 @@ pub trait View {
     ///
     /// # Errors
     ///
-    /// Those of [`compare_positions`](Self::compare_positions).
+    /// As for [`compare_positions`](Self::compare_positions).
     fn text_between(&self, one: &Position, other: &Position) -> Result<String, EditError>
     where
         Self: Sized,
@@ -278,9 +277,9 @@ pub trait View {
         query::text_between(self, one, other)
     }
 
-    // --- As a value ---
+    // --- Conversion ---
 
-    /// The node with all below it as a value, with ids: what would create it again. Its JSON is the
+    /// Returns the subtree as a description with ids, which would create it again. Its JSON is the
     /// nested form of the subtree ([`NodeSpec::to_json`]).
     ///
     /// ```
@@ -305,14 +304,14 @@ pub trait View {
         query::to_spec(self, id)
     }
 
-    /// The error that says that a node is missing.
+    /// The error for a missing node.
     #[doc(hidden)]
     fn missing(&self, id: &NodeId) -> EditError {
         EditError::NodeNotFound { id: id.clone() }
     }
 }
 
-/// A node and all below it, in document order. Keeps its own stack, so any depth will do.
+/// An iterator over a subtree in document order. It keeps its own stack, so any depth is safe.
 #[derive(Debug)]
 pub struct Descendants<'a, V> {
     view: &'a V,
@@ -320,7 +319,7 @@ pub struct Descendants<'a, V> {
 }
 
 impl<'a, V> Descendants<'a, V> {
-    /// The nodes of a stack, the last first, each followed by those below it.
+    /// The nodes of a stack, the last first, each followed by its descendants.
     pub(super) fn new(view: &'a V, ahead: Vec<&'a Node>) -> Self {
         Self { view, ahead }
     }

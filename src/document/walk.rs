@@ -1,24 +1,23 @@
-//! From one node to another in document order: a node comes before those below it, and these before
-//! its next sibling.
+//! Walks in document order: a node comes before its descendants, and these before its next sibling.
 
 use std::cmp::Ordering;
 
 use super::{Node, View};
 use crate::id::NodeId;
 
-/// Where the ways from the top of a tree down to two of its nodes part.
+/// The point at which the paths from the top of a tree to two of its nodes diverge.
 #[derive(Debug)]
 pub(crate) struct Fork<'v> {
-    /// The last node on both ways, which may be one of the two nodes itself.
+    /// The last node on both paths, which may be one of the two nodes.
     pub(crate) common: &'v Node,
-    /// From below it down to one node.
+    /// The path from there to one node.
     pub(crate) to_one: Vec<&'v Node>,
-    /// From below it down to the other.
+    /// The path from there to the other.
     pub(crate) to_other: Vec<&'v Node>,
 }
 
 impl Fork<'_> {
-    /// Which of the two nodes comes first.
+    /// The order of the two nodes.
     pub(crate) fn order(&self) -> Ordering {
         match (self.to_one.first(), self.to_other.first()) {
             (Some(one), Some(other)) => {
@@ -33,7 +32,7 @@ impl Fork<'_> {
     }
 }
 
-/// Where the ways to two nodes part; `None` where they are in different trees.
+/// The fork of the paths to two nodes; `None` if they are in different trees.
 pub(crate) fn fork<'v, V: View>(view: &'v V, one: &Node, other: &Node) -> Option<Fork<'v>> {
     let mut to_one = way(view, &one.id);
     let mut to_other = way(view, &other.id);
@@ -58,14 +57,13 @@ fn way<'v, V: View>(view: &'v V, id: &NodeId) -> Vec<&'v Node> {
     way
 }
 
-/// A node and all that come after it in its tree, in document order. Looks only at the nodes that
-/// it passes, and at the siblings before those that it starts from or climbs to.
+/// A node and all later ones of its tree, in document order. Visits only the nodes that it passes,
+/// and the siblings before those that it starts from or climbs to.
 #[derive(Debug)]
 pub(crate) struct Walk<'v, V> {
     view: &'v V,
     start: Option<&'v Node>,
-    /// Nodes that were passed, each with the index of its child that comes next, and each below the
-    /// one before.
+    /// The passed nodes on the current path, each with the index of its next child.
     open: Vec<(&'v Node, usize)>,
 }
 
@@ -78,7 +76,7 @@ impl<'v, V: View> Walk<'v, V> {
         }
     }
 
-    /// Passes over what is below the last node.
+    /// Skips the descendants of the last node.
     pub(crate) fn skip_below(&mut self) {
         if let Some((_, next)) = self.open.last_mut() {
             *next = usize::MAX;
@@ -117,7 +115,7 @@ impl<'v, V: View> Iterator for Walk<'v, V> {
     }
 }
 
-/// The nodes from one up to another that is not before it, both included, in document order.
+/// The nodes from one to a later or equal one, both included, in document order.
 pub(crate) fn between<'v, V: View>(
     view: &'v V,
     start: &NodeId,
@@ -125,8 +123,7 @@ pub(crate) fn between<'v, V: View>(
 ) -> impl Iterator<Item = &'v Node> {
     let mut walk = Walk::from(view, start);
     let mut ended = false;
-    // It ends without looking for what comes next, which would mean to look for the end among its
-    // siblings.
+    // Ends without a search for the next node, which would search the siblings of the last one.
     std::iter::from_fn(move || {
         let node = (!ended).then(|| walk.next()).flatten()?;
         ended = node.id == *end;

@@ -1,7 +1,7 @@
 //! Random input against a budget of steps that grows with its size: scripts, Markdown and schemas.
 //!
-//! What dependencies do is not counted: the Markdown parser and the search of patterns. What is
-//! given to them is, byte by byte.
+//! Steps inside dependencies, the Markdown parser and the pattern search, are not counted. Their
+//! input is counted, byte by byte.
 
 #[allow(
     dead_code,
@@ -26,19 +26,19 @@ use crate::steps::counted;
 use crate::{View, document::Node};
 use common::Dice;
 
-/// How long it runs unless `DOCLOCK_FUZZ_SECONDS` says otherwise.
+/// The default duration; `DOCLOCK_FUZZ_SECONDS` sets another.
 const SECONDS: u64 = 2;
 
-/// How many steps are allowed for each unit of an input's size.
+/// The steps allowed for each unit of an input's size.
 const STEPS: usize = 8;
 
-/// What does not depend on the input.
+/// The steps that do not depend on the input.
 const FLOOR: usize = 2_000;
 
-/// A debug build tries smaller inputs, and more of them.
+/// A debug build uses smaller inputs, and more of them.
 const SCALE: usize = if cfg!(debug_assertions) { 1 } else { 8 };
 
-/// The largest shares of the budget, and which inputs took them.
+/// The largest shares of the budget, and the inputs that took them.
 #[derive(Default)]
 struct Shares {
     seed: u64,
@@ -47,8 +47,8 @@ struct Shares {
 }
 
 impl Shares {
-    /// Runs `work` on an input of this size, and checks how many steps that takes. What comes out
-    /// of it counts as well.
+    /// Runs `work` on an input of this size, and checks its number of steps. The size of the output
+    /// counts as well.
     fn within_budget<R>(
         &mut self,
         what: &str,
@@ -73,7 +73,7 @@ impl Shares {
     }
 }
 
-/// The size of a document: what there is of nodes, characters, marks and attributes.
+/// The size of a document: its nodes, characters, marks and attributes.
 fn weight(view: &impl View) -> usize {
     view.nodes().map(weight_of).sum()
 }
@@ -81,18 +81,18 @@ fn weight(view: &impl View) -> usize {
 fn weight_of(node: &Node) -> usize {
     let attributes = node.attributes().iter();
     let attributes = attributes.map(|(key, value)| key.len() + value.to_string().len());
-    // To join two nodes looks up their ids, siblings and parent: some 25 steps.
+    // A join of two nodes looks up their ids, siblings and parent: some 25 steps.
     4 + node.text().len() + 4 * node.marks().iter().count() + attributes.sum::<usize>()
 }
 
-/// A number up to `most`, each order of magnitude as often as any other.
+/// A number up to `most`, with all orders of magnitude equally likely.
 fn magnitude(dice: &mut Dice, most: usize) -> usize {
     let bits = most.ilog2() as usize;
     let top = 1 << dice.below(bits + 1);
     (top + dice.below(top)).min(most)
 }
 
-/// Prints a seed when its input fails.
+/// Prints the seed of a failing input.
 struct SeedOfFailure(u64);
 
 impl Drop for SeedOfFailure {

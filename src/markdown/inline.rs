@@ -1,8 +1,7 @@
-//! Text with marks as the characters of Markdown.
+//! Writes text with marks as Markdown.
 //!
-//! First the text is cut into pieces at the edges of marks, with something between them that opens
-//! or closes a mark. Then each piece is spelled so that it reads as nothing but itself, which
-//! depends on what stands beside it.
+//! First the text is split into pieces at the edges of marks, with delimiters in between. Then each
+//! piece is escaped, depending on its neighbours.
 
 mod flank;
 mod spell;
@@ -20,18 +19,18 @@ use super::{EXTENSIONS, TargetFilter};
 use crate::document::{Attributes, Mark, Node};
 use crate::steps::{step, steps};
 
-/// Where a text stands, which decides what has to be escaped.
+/// The context of a text, which determines what has to be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It may have several lines, each of which could begin a block.
+    /// Several lines, each of which could begin a block.
     Paragraph,
-    /// One line, at whose end number signs do not count.
+    /// One line, at whose end number signs are ignored.
     Heading,
-    /// One line, in which bars separate.
+    /// One line, in which bars separate cells.
     Cell,
 }
 
-/// The texts of these nodes, one after the other.
+/// Writes the texts of these nodes, concatenated.
 pub(super) fn written<'v>(
     nodes: impl IntoIterator<Item = &'v Node>,
     place: Place,
@@ -50,14 +49,14 @@ pub(super) fn written<'v>(
     careful
         .find(|text| !begins_definition(text))
         .unwrap_or_else(|| {
-            // No spelling works: the text is kept, and is neither code nor HTML any more.
+            // No spelling works: the text is kept, without its code and HTML marks.
             run.spans.retain(|span| span.style < Style::Code);
             run.spelled(place, Care::default())
         })
 }
 
-/// Whether a paragraph would be read as a link definition. Only code or HTML within a link can make
-/// it one: in other text brackets are escaped.
+/// Whether a paragraph would be read as a link definition. Only code or HTML within a link can
+/// cause it: in other text brackets are escaped.
 fn begins_definition(text: &str) -> bool {
     let may = text.starts_with('[') && text.contains("]:");
     may && {
@@ -67,27 +66,26 @@ fn begins_definition(text: &str) -> bool {
     }
 }
 
-/// Another spelling of a paragraph that would be read as a link definition.
+/// Another spelling for a paragraph that would be read as a link definition.
 ///
-/// A definition is a label in brackets, a colon, a target and perhaps a title, up to the end of a
-/// line. Code and HTML can contain the beginning of it. The text behind them is spelled so that the
-/// target or the title does not end.
+/// A definition is a label in brackets, a colon, a target and an optional title, up to the end of a
+/// line. Code and HTML can contain its beginning. The text after them is spelled so that the target
+/// or the title does not end.
 #[derive(Clone, Copy, Default)]
 struct Care {
-    /// Lines are not broken, and quotes and parentheses are escaped, so that no title ends.
+    /// Lines are not broken, and quotes and parentheses are escaped, so no title ends.
     escaped: bool,
-    /// Code has a space at both ends, so that a target ends before its last backtick.
+    /// Code has a space at both ends, so a target ends before its last backtick.
     padded: bool,
     target: Spelling,
 }
 
-/// How the target of a link is written.
+/// The spelling of the target of a link.
 #[derive(Clone, Copy, Default)]
 enum Spelling {
     #[default]
     Plain,
-    /// Behind a space, so that a parenthesis that opens in the target of a definition does not
-    /// close.
+    /// After a space, so that an open parenthesis in the target of a definition does not close.
     Apart,
     /// In angle brackets, so that one that opens in the target of a definition opens twice.
     Bracketed,
@@ -112,8 +110,7 @@ impl Care {
     }
 }
 
-/// What the marks of Markdown are. The first are written outside of the last where they cover the
-/// same.
+/// The styles of Markdown. Of two over the same text, the first in this order is the outer one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Style {
     Strikethrough,
@@ -121,7 +118,7 @@ enum Style {
     Emphasis,
     Link,
     Image,
-    /// Those of which the text is written as it is.
+    /// Styles whose text is written verbatim.
     Code,
     Footnote,
     Html,
@@ -140,7 +137,7 @@ struct Run<'v> {
     spans: Vec<Span<'v>>,
 }
 
-/// A piece of a text, or what stands between two.
+/// A piece of text, or a delimiter between two.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
     Text {
@@ -192,8 +189,7 @@ impl<'v> Run<'v> {
             .extend(spans.filter(|span| !span.range.is_empty()));
     }
 
-    /// Brings marks into the order in which they are written, and into the form that Markdown can
-    /// say.
+    /// Orders the marks for writing, and reduces them to what Markdown can express.
     fn settle(&mut self) {
         self.join();
         self.part(&[Style::Footnote]);
@@ -203,8 +199,8 @@ impl<'v> Run<'v> {
         self.nest_brackets();
     }
 
-    /// Makes one of what touches or overlaps and would be written alike, for there is no way to end
-    /// the one and begin the other.
+    /// Joins marks that touch or overlap and have the same spelling: one cannot end where the other
+    /// begins.
     fn join(&mut self) {
         self.spans
             .sort_by_key(|span| (span.style, span.range.start));
@@ -221,7 +217,7 @@ impl<'v> Run<'v> {
         });
     }
 
-    /// Where two of one of these styles overlap, the second begins where the first ends.
+    /// Where two of these styles overlap, the second begins where the first ends.
     fn part(&mut self, styles: &[Style]) {
         let mut before = (None, 0);
         self.spans.retain_mut(|span| {
@@ -238,8 +234,8 @@ impl<'v> Run<'v> {
         });
     }
 
-    /// A mark over a part of a reference to a footnote covers all of it, so that the reference is
-    /// written once.
+    /// A mark over a part of a footnote reference covers all of it, so the reference is written
+    /// once.
     fn keep_footnotes_whole(&mut self) {
         let notes = self
             .spans
@@ -257,7 +253,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    /// A link or an image that begins in another ends there at the latest.
+    /// A link or an image that begins in another ends with it at the latest.
     fn nest_brackets(&mut self) {
         let is_bracket = |span: &&mut Span<'_>| matches!(span.style, Style::Link | Style::Image);
         let mut brackets: Vec<_> = self.spans.iter_mut().filter(is_bracket).collect();
@@ -303,7 +299,7 @@ impl<'v> Run<'v> {
             }
             self.close(&mut open, &mut opening, at, care, &mut pieces);
             raw.retain(|span| span.range.end > at);
-            // Outside is what ends last.
+            // The outer one ends last.
             opening.sort_by_key(|span| (Reverse(span.range.end), span.style));
             for span in opening {
                 pieces.push(span.opened());
@@ -323,8 +319,8 @@ impl<'v> Run<'v> {
         pieces
     }
 
-    /// Closes what ends here. What was opened later than that has to be closed too and is opened
-    /// again, and so is what would cut in two a link or an image that opens here.
+    /// Closes the marks that end here. Inner ones are closed and reopened, and so are those that
+    /// would split a link or an image that opens here.
     fn close(
         &self,
         open: &mut Open<'v>,
@@ -351,12 +347,12 @@ impl<'v> Run<'v> {
     }
 }
 
-/// What is open, the last of it inside of the others.
+/// The open marks, the innermost last.
 #[derive(Default)]
 struct Open<'v> {
     spans: Vec<Span<'v>>,
-    /// Which of them have delimiters: one of each style at most. The others are links and images,
-    /// which nest.
+    /// Those with delimiters: one of each style at most. The others are links and images, which
+    /// nest.
     delimited: Vec<usize>,
 }
 
@@ -368,8 +364,8 @@ impl<'v> Open<'v> {
         self.spans.push(span);
     }
 
-    /// Takes away what ends `at` this place and, of delimiters, before `reach`, with all that is
-    /// inside of it.
+    /// Removes the marks that end `at` this position, delimiters also before `reach`, and all
+    /// inside them.
     fn split_off_what_ends(&mut self, at: usize, reach: usize) -> Vec<Span<'v>> {
         let mut keep = self.spans.len();
         for (nth, span) in self.spans.iter().enumerate().rev() {
@@ -436,7 +432,7 @@ impl Span<'_> {
         }
     }
 
-    /// Where a link leads to or an image comes from; `None` for other marks.
+    /// The target of a link or the source of an image; `None` for other marks.
     fn target(&self) -> Option<&str> {
         match self.style {
             Style::Link => Some(self.attribute("href")),
@@ -450,7 +446,7 @@ impl Span<'_> {
         value.and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The short form of a link whose words are its target, if the last pieces are such a link.
+    /// The short form of a link whose text is its target, if the last pieces are such a link.
     fn automatic(&self, text: &[char], pieces: &[Piece]) -> Option<String> {
         let [.., Piece::OpenBracket("["), Piece::Text { range, .. }] = pieces else {
             return None;
@@ -471,7 +467,7 @@ impl Span<'_> {
             Style::Code => code(text, care.padded),
             Style::Footnote => {
                 let label = self.attribute("label");
-                // Two that touch have become one mark.
+                // Two touching ones have been joined.
                 let times = text.len() / label.chars().count().max(1);
                 format!("[^{label}]").repeat(times.max(1))
             }
@@ -524,13 +520,13 @@ pub(super) fn longest_row(text: &str, of: char) -> usize {
     rows.map(str::len).max().unwrap_or(0)
 }
 
-/// What follows the words of a link or an image.
+/// The part after the words of a link or an image.
 fn destination(target: &str, title: &str, spelling: Spelling) -> String {
     let target = encoded(target, |char| {
         char.is_ascii_alphanumeric() || "-._~:/?#@!$+,;=%".contains(char)
     });
     let target = match spelling {
-        // A title alone would be the target.
+        // A title alone would be read as the target.
         Spelling::Plain if target.is_empty() && !title.is_empty() => "<>".to_owned(),
         Spelling::Apart if target.is_empty() && !title.is_empty() => " <>".to_owned(),
         Spelling::Plain => target,
@@ -549,8 +545,7 @@ fn title_text(title: &str) -> String {
     })
 }
 
-/// A text in which ASCII characters are references unless they are plain, and so are spaces of all
-/// kinds.
+/// Encodes as references all ASCII characters that are not plain, and spaces of all kinds.
 pub(super) fn encoded(text: &str, plain: impl Fn(char) -> bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for char in text.chars() {

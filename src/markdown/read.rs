@@ -1,4 +1,4 @@
-//! From Markdown to nodes.
+//! Reads Markdown into nodes.
 
 use std::borrow::Cow;
 use std::mem;
@@ -13,7 +13,7 @@ use crate::steps::{step, steps};
 pub(super) fn document(markdown: &str, filter: &TargetFilter) -> NodeSpec {
     let markdown = prepared(markdown);
     let mut outline = Outline::new(filter);
-    // What the parser does with them is not counted.
+    // The work of the parser is not counted.
     steps(markdown.len());
     for event in Parser::new_ext(&markdown, EXTENSIONS) {
         step();
@@ -22,7 +22,7 @@ pub(super) fn document(markdown: &str, filter: &TargetFilter) -> NodeSpec {
     outline.into_document()
 }
 
-/// The same text with newlines of one kind, and, as CommonMark says, U+FFFD for U+0000.
+/// The text with newlines of one kind and, as CommonMark requires, U+FFFD for U+0000.
 fn prepared(text: &str) -> Cow<'_, str> {
     match text.contains(['\r', '\0']) {
         true => {
@@ -33,14 +33,14 @@ fn prepared(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The way from the document down to where the parser is.
+/// The path from the document to the position of the parser.
 struct Outline<'f> {
     filter: &'f TargetFilter,
     /// The innermost block.
     block: Block,
-    /// The blocks around it, the document first.
+    /// The outer blocks, the document first.
     around: Vec<Block>,
-    /// The marks that are open in the innermost block, the outermost first.
+    /// The open marks of the innermost block, the outermost first.
     marks: Vec<OpenMark>,
     /// How many of them are links.
     links: usize,
@@ -50,10 +50,9 @@ struct Block {
     kind: &'static str,
     attributes: Vec<(&'static str, Value)>,
     children: Vec<NodeSpec>,
-    /// What the block is if it says no more than it says so far, as one line of a list would say
-    /// it.
+    /// The block as a single line of a list, if it has no further content.
     short: Option<Vec<NodeSpec>>,
-    /// What was said since the last child.
+    /// The text since the last child.
     text: String,
     /// Its length in characters.
     len: usize,
@@ -61,7 +60,7 @@ struct Block {
 }
 
 struct OpenMark {
-    /// `None` for what ends like a mark and is none.
+    /// `None` for a construct that ends like a mark and is none.
     kind: Option<&'static str>,
     attributes: Attributes,
     start: usize,
@@ -107,7 +106,7 @@ impl<'f> Outline<'f> {
                     item.attributes.push(("checked", checked.into()));
                 }
             }
-            // Of extensions that are not asked for.
+            // Of extensions that are disabled.
             Event::InlineMath(_) | Event::DisplayMath(_) => {}
         }
     }
@@ -125,8 +124,8 @@ impl<'f> Outline<'f> {
             } => {
                 let automatic = matches!(link_type, LinkType::Autolink | LinkType::Email);
                 if automatic && self.links > 0 {
-                    // A link in a link is none, and only those without brackets are taken for one
-                    // there.
+                    // Links do not nest; the parser accepts an inner link only if it has no
+                    // brackets.
                     return self.marks.push(OpenMark::none(self.block.len));
                 }
                 let href = match link_type {
@@ -155,12 +154,12 @@ impl<'f> Outline<'f> {
         }
     }
 
-    /// Where a reference to a footnote stands right before a link, the reference becomes text:
-    /// together they would be taken for another kind of link.
+    /// A footnote reference right before a link becomes text: together they would be read as
+    /// another kind of link.
     fn spell_out_footnote(&mut self) {
         let here = self.block.len;
         self.block.spell_out_footnote();
-        // Those that were opened last: none begins before one that is around it.
+        // The last opened ones: none begins before an outer one.
         let open = self.marks.iter_mut().rev().inspect(|_| step());
         let moved = open.take_while(|mark| mark.start == here);
         moved.for_each(|mark| mark.start = self.block.len);
@@ -261,8 +260,8 @@ impl Block {
         self.len += text.chars().count();
     }
 
-    /// Where a line ends within a tag, a space will do. Only a tag that begins a paragraph keeps
-    /// its lines: in one line it might be a block.
+    /// A line break within a tag becomes a space. Only a tag at the beginning of a paragraph keeps
+    /// its lines: in one line it could be a block.
     fn lines_of_html(&self, text: &str) -> String {
         let lines: Vec<_> = text.split('\n').map(str::trim_start).collect();
         let begins_with_letter = |line: &&str| line.starts_with(|char: char| char.is_alphabetic());
@@ -276,14 +275,14 @@ impl Block {
         }
     }
 
-    /// Makes text of the reference to a footnote that has just been made.
+    /// Turns the footnote reference that was just made into text.
     fn spell_out_footnote(&mut self) {
         let here = self.len;
         let ends_here = |mark: &mut Mark| {
             mark.kind == "footnote" && mark.range.as_ref().is_some_and(|range| range.end == here)
         };
         if let Some(range) = self.marks.pop_if(ends_here).and_then(|mark| mark.range) {
-            // Counted from the end, so that the length of the text does not matter.
+            // Counted from the end, so the length of the text does not matter.
             steps(range.len());
             let mut chars = self.text.char_indices().rev();
             let start = chars.nth(range.len().saturating_sub(1));
@@ -293,7 +292,7 @@ impl Block {
         }
     }
 
-    /// Makes a child of what was said, if anything was.
+    /// Makes a child of the pending text, if there is any.
     fn end_text(&mut self) {
         let len = mem::take(&mut self.len);
         let mut text = mem::take(&mut self.text);
@@ -307,8 +306,7 @@ impl Block {
             marks.retain(|mark| mark.kind != "html" || !starts_at_once(mark));
         }
         if self.kind == "html-block" {
-            // What it is indented by, and empty lines behind HTML that is not closed, belong to
-            // nothing.
+            // Indentation, and empty lines after unclosed HTML, are dropped.
             text = text.trim().to_owned();
         }
         if matches!(self.kind, "code-block" | "html-block") && !text.ends_with('\n') {
@@ -318,9 +316,8 @@ impl Block {
         self.children.push(text.with_marks(marks));
     }
 
-    /// A list of one item with one paragraph is tight, even if something that is not shown, a
-    /// definition of a link, stands behind the paragraph. Nothing that is shown could be written in
-    /// its place.
+    /// A list of one item with one paragraph is tight, even if an invisible link definition follows
+    /// the paragraph: nothing visible could be written in its place.
     fn add(&mut self, mut child: Self) {
         child.end_text();
         self.short = match (self.kind, child.kind, self.children.is_empty()) {
@@ -355,9 +352,8 @@ fn starts_at_once(mark: &Mark) -> bool {
     mark.range.as_ref().is_some_and(|range| range.start == 0)
 }
 
-/// Whether a paragraph begins with HTML that would make a block of it but for a definition of a
-/// link, of which nothing is left. Nothing can be written in its place, so there the HTML is text
-/// like any other.
+/// Whether a paragraph begins with HTML that would form a block without the link definition before
+/// it, which is dropped. Nothing can replace the definition, so there the HTML becomes plain text.
 fn begins_html_block(text: &str, marks: &[Mark]) -> bool {
     steps(text.len() + marks.len());
     marks
@@ -390,12 +386,12 @@ fn block_of(tag: Tag<'_>) -> (&'static str, Vec<(&'static str, Value)>) {
         Tag::TableHead => ("table-head", vec![]),
         Tag::TableRow => ("table-row", vec![]),
         Tag::TableCell => ("table-cell", vec![]),
-        // Of extensions that are not asked for, or no blocks.
+        // Of extensions that are disabled, or no blocks.
         _ => ("paragraph", vec![]),
     }
 }
 
-/// An empty attribute is left out.
+/// An empty attribute is omitted.
 fn given(text: &str) -> Value {
     match text.is_empty() {
         true => Value::Null,
@@ -403,7 +399,7 @@ fn given(text: &str) -> Value {
     }
 }
 
-/// The first word of what follows the fence.
+/// The first word after the fence.
 fn language(kind: &CodeBlockKind<'_>) -> Option<(&'static str, Value)> {
     match kind {
         CodeBlockKind::Indented => None,

@@ -1,14 +1,14 @@
-//! Which targets of links and images are kept.
+//! Filters for the targets of links and images.
 
 use std::collections::BTreeSet;
 
-/// Decides which targets of links and images are kept, by their schemes.
+/// Filters the targets of links and images by their schemes.
 ///
 /// A target has a scheme if it has a colon before its first `/`, `\`, `?` or `#`; otherwise it is
-/// relative. Schemes are compared as browsers read them, and stricter: case, white space, control
-/// characters and invisible characters make no difference, wherever they stand. A relative target
-/// with `&` or an encoded colon (`%3A`) before its first `/`, `\`, `?` or `#` is refused, because
-/// one more decoding could give it a scheme.
+/// relative. Schemes are compared as in browsers, but more strictly: case, white space, control
+/// characters and invisible characters are ignored at any position. A relative target with `&` or
+/// an encoded colon (`%3A`) before its first `/`, `\`, `?` or `#` is rejected, because another
+/// decoding could give it a scheme.
 ///
 /// ```
 /// use doclock::markdown::TargetFilter;
@@ -25,13 +25,13 @@ use std::collections::BTreeSet;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetFilter {
-    /// In lower case. `None` for any target at all.
+    /// In lower case. `None` for any target.
     schemes: Option<BTreeSet<String>>,
     relative: bool,
 }
 
 impl TargetFilter {
-    /// Keeps every target.
+    /// Creates a filter that keeps every target.
     pub fn any() -> Self {
         Self {
             schemes: None,
@@ -39,12 +39,12 @@ impl TargetFilter {
         }
     }
 
-    /// Keeps `http`, `https`, `mailto` and relative targets.
+    /// Creates a filter that keeps `http`, `https`, `mailto` and relative targets.
     pub fn web() -> Self {
         Self::schemes(["http", "https", "mailto"])
     }
 
-    /// Keeps these schemes and relative targets.
+    /// Creates a filter that keeps these schemes and relative targets.
     pub fn schemes<S: AsRef<str>>(schemes: impl IntoIterator<Item = S>) -> Self {
         let schemes = schemes.into_iter();
         Self {
@@ -57,14 +57,14 @@ impl TargetFilter {
         }
     }
 
-    /// Refuses relative targets as well. Has no effect on [`any`](Self::any).
+    /// Rejects relative targets as well. It has no effect on [`any`](Self::any).
     #[must_use]
     pub fn absolute_only(mut self) -> Self {
         self.relative = self.schemes.is_none();
         self
     }
 
-    /// Whether a target is kept.
+    /// Returns whether a target is kept.
     pub fn allows(&self, target: &str) -> bool {
         let Some(schemes) = &self.schemes else {
             return true;
@@ -81,7 +81,7 @@ impl TargetFilter {
     }
 }
 
-/// Whether a character is skipped in a scheme, by a browser or by the eye.
+/// Whether a browser or a reader skips a character in a scheme.
 fn is_skipped(char: char) -> bool {
     char.is_control()
         || char.is_whitespace()
@@ -101,7 +101,7 @@ fn is_skipped(char: char) -> bool {
         )
 }
 
-/// How Markdown is read and written.
+/// Options for reading and writing Markdown.
 ///
 /// ```
 /// use doclock::{document::NodeSpec, markdown::{MarkdownOptions, from_markdown_with}};
@@ -118,21 +118,21 @@ pub struct MarkdownOptions {
 }
 
 impl MarkdownOptions {
-    /// Options for text from a trusted source, which keep every target.
+    /// Creates options for text from a trusted source, which keep every target.
     pub fn new() -> Self {
         Self {
             targets: TargetFilter::any(),
         }
     }
 
-    /// Options for text from an untrusted source, which keep the targets that [`TargetFilter::web`]
-    /// allows.
+    /// Creates options for text from an untrusted source, which keep the targets that
+    /// [`TargetFilter::web`] allows.
     pub fn untrusted() -> Self {
         Self::new().targets(TargetFilter::web())
     }
 
-    /// Sets which targets of links and images are kept. A link or an image with another target
-    /// loses its mark; its words or its description stay.
+    /// Sets the filter for targets of links and images. A link or an image with a rejected target
+    /// loses its mark; its words or its description are kept.
     pub fn targets(self, targets: TargetFilter) -> Self {
         Self { targets }
     }

@@ -1,4 +1,4 @@
-//! From nodes to Markdown, block by block.
+//! Writes nodes as Markdown, block by block.
 
 use serde_json::Value;
 
@@ -7,24 +7,24 @@ use super::inline::{self, Place};
 use crate::document::{Node, View};
 use crate::steps;
 
-/// Writes blocks. What is still to be written is a stack, so blocks may nest as deep as they like.
+/// Writes blocks. The remaining steps are a stack, so any depth is safe.
 pub(super) struct Writer<'v, V> {
     view: &'v V,
     filter: &'v TargetFilter,
     ahead: Vec<Step<'v>>,
     out: String,
     prefix: Prefix,
-    /// Whether the line that is being written has its beginning, and nothing more.
+    /// Whether the current line has only its prefix.
     begun: bool,
-    /// Whether the last line belongs to a paragraph, which a line of text right behind it would go
-    /// on with.
+    /// Whether the last line belongs to a paragraph, which a line of text right after it would
+    /// continue.
     in_paragraph: bool,
-    /// Whether an empty line has to come before the next block.
+    /// Whether an empty line has to precede the next block.
     gap: bool,
-    /// The marker of the list that has just ended: one more with the same would go on with it.
+    /// The marker of the list that has just ended: another list with it would continue the first.
     ended_list: Option<char>,
-    /// Which step comes next that is not [passed](Step::is_passed), if that was looked for since
-    /// the last such step.
+    /// The cached next step that is not [passed](Step::is_passed), if it was looked up since the
+    /// last one.
     sought: Option<Option<usize>>,
 }
 
@@ -32,13 +32,13 @@ pub(super) struct Writer<'v, V> {
 const NOTHING: &str = "[_]: <>";
 
 enum Step<'v> {
-    /// A paragraph, made of the texts of these nodes.
+    /// A paragraph of the texts of these nodes.
     Text(Vec<&'v Node>),
     Block(&'v Node),
     Item(&'v Node, String),
-    /// Behind a block: whether there has to be an empty line before the next one.
+    /// The end of a block: whether an empty line has to precede the next one.
     Gap(bool),
-    /// The end of a block that holds others.
+    /// The end of a container block.
     Leave(Left),
 }
 
@@ -51,12 +51,12 @@ impl Step<'_> {
 
 enum Left {
     List(char),
-    /// What each line begins with behind the block.
+    /// The line prefix after the block.
     Quote(PrefixEnd),
     Other(PrefixEnd),
 }
 
-/// What each line begins with, because of the blocks around it.
+/// The line prefix, from the outer blocks.
 #[derive(Default)]
 struct Prefix {
     text: String,
@@ -66,12 +66,12 @@ struct Prefix {
 #[derive(Clone, Copy, Default)]
 struct PrefixEnd {
     len: usize,
-    /// Where the spaces at its end begin, which an empty line has no need of.
+    /// Where the trailing spaces begin, which an empty line omits.
     filled: usize,
 }
 
 impl Prefix {
-    /// Returns where it ended before.
+    /// Returns the previous end.
     fn push(&mut self, text: &str) -> PrefixEnd {
         let before = self.end;
         self.text.push_str(text);
@@ -148,7 +148,7 @@ impl<'v, V: View> Writer<'v, V> {
                 let prefix = self.enter(&format!("[^{}]: ", string(node, "label")), "    ");
                 self.ahead.push(Step::Leave(Left::Other(prefix)));
                 self.contents(node, true);
-                // Within a list, the empty rest of the line would count as an empty line between
+                // Within a list, an empty rest of the line would count as an empty line between
                 // items.
                 self.fill_if_empty(prefix.len > 0);
             }
@@ -156,9 +156,9 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    // --- Blocks that hold others ---
+    // --- Container blocks ---
 
-    /// Puts ahead what is in a node: its own text and children of text as paragraphs, the others as
+    /// Pushes the contents of a node: its own text and text children as paragraphs, the others as
     /// blocks.
     fn contents(&mut self, node: &'v Node, gaps: bool) {
         let mut parts = Vec::new();
@@ -185,8 +185,7 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    /// Begins a block whose lines begin with something. Returns where the beginning of lines ended
-    /// before.
+    /// Begins a block with a line prefix. Returns the previous end of the prefix.
     fn enter(&mut self, first: &str, others: &str) -> PrefixEnd {
         self.begin();
         self.out.push_str(first);
@@ -195,7 +194,7 @@ impl<'v, V: View> Writer<'v, V> {
         self.prefix.push(others)
     }
 
-    /// Writes an invisible definition if one is needed and the block that was just begun is empty.
+    /// Writes an invisible definition if one is needed and the new block is empty.
     fn fill_if_empty(&mut self, needed: bool) {
         if needed && matches!(self.ahead.last(), Some(Step::Leave(_))) {
             self.out.push_str(NOTHING);
@@ -221,9 +220,9 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    /// Whether a paragraph comes next, with no empty line before it.
+    /// Whether a paragraph comes next, without an empty line before it.
     fn text_follows(&mut self) -> bool {
-        // Blocks that end one after the other look for it once.
+        // Blocks that end together share one lookup.
         let next = self.sought.unwrap_or_else(|| {
             let mut ahead = self.ahead.iter().inspect(|_| steps::step());
             ahead.rposition(|step| !step.is_passed())
@@ -254,8 +253,8 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    /// A marker that neither goes on with the list before nor makes a line of nothing but one
-    /// marker, which is a thematic break.
+    /// A marker that neither continues the previous list nor forms a thematic break from repeated
+    /// markers.
     fn marker(&self, ordered: bool) -> char {
         let markers: &[char] = if ordered {
             &['.', ')']
@@ -273,7 +272,7 @@ impl<'v, V: View> Writer<'v, V> {
         free.or(markers.first()).copied().unwrap_or('-')
     }
 
-    /// Whether text stands in the items at once, without a paragraph around it.
+    /// Whether the items contain text directly, without a paragraph.
     fn is_tight(&self, list: &'v Node) -> bool {
         let items = self.view.children(list.id());
         let mut parts = items.flat_map(|item| self.view.children(item.id()));
@@ -286,7 +285,7 @@ impl<'v, V: View> Writer<'v, V> {
     }
 
     fn item(&mut self, item: &'v Node, marker: &str) {
-        // In an item there is space between blocks where there is space between items.
+        // In an item, blocks have gaps if the items have.
         let gaps = matches!(self.ahead.last(), Some(Step::Gap(true)));
         let follows_text = self.in_paragraph && !self.gap;
         let prefix = self.enter(marker, &" ".repeat(marker.len()));
@@ -297,7 +296,7 @@ impl<'v, V: View> Writer<'v, V> {
         }
         self.contents(item, gaps);
         let checked = item.attributes().get("checked").and_then(Value::as_bool);
-        // A bare marker would go on with the paragraph before it, or make a heading of it.
+        // A bare marker would continue the paragraph before it, or make it a heading.
         self.fill_if_empty(follows_text && checked.is_none());
         if let Some(checked) = checked {
             self.out.push_str(if checked { "[x] " } else { "[ ] " });
@@ -312,7 +311,7 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    // --- Blocks of lines ---
+    // --- Leaf blocks ---
 
     fn paragraph(&mut self, nodes: impl IntoIterator<Item = &'v Node>) {
         let text = inline::written(nodes, Place::Paragraph, self.filter);
@@ -363,7 +362,7 @@ impl<'v, V: View> Writer<'v, V> {
         let widest = heads.iter().chain(&rows).map(cells).max().unwrap_or(0);
         let columns = widest.max(align.len()).max(1);
         let mut heads = heads.into_iter();
-        // The head and the rules say how many columns there are. Another row may have fewer cells.
+        // The head and the rules determine the number of columns. Another row may have fewer cells.
         self.row(heads.next(), columns);
         let rules = (0..columns).map(|column| rule(align.get(column)));
         let rules: Vec<_> = rules.collect();
@@ -384,7 +383,7 @@ impl<'v, V: View> Writer<'v, V> {
 
     // --- Lines ---
 
-    /// Comes to where the next block begins.
+    /// Moves to the start of the next block.
     fn begin(&mut self) {
         if std::mem::take(&mut self.gap) {
             self.empty_line();
@@ -411,7 +410,7 @@ impl<'v, V: View> Writer<'v, V> {
         self.end_line();
     }
 
-    /// Ends a line; where there is nothing in it, its beginning needs no space at the end.
+    /// Ends a line; an empty line has no trailing space.
     fn end_line(&mut self) {
         if std::mem::take(&mut self.begun) {
             self.out.truncate(self.out.trim_end_matches(' ').len());

@@ -1,17 +1,16 @@
-//! What a list of operations may cost, where it has limits: what it holds itself, before the lock
-//! is requested, and what its operations look at, before each is carried out.
+//! Limits of operation batches: the size of a batch is checked before the lock is requested, and
+//! the work of each operation before it runs.
 
 use super::operation::{Child, NodeOperation, NodeRef, Operation};
 use super::{OperationError, TransactionError};
 use crate::document::{Budget, Fragment, Limit, LimitExceeded, Limits, View, cost};
 use crate::id::NodeId;
 
-/// Checks what operations hold themselves: how many there are, and the nodes, names, values and
-/// texts in them.
+/// Checks the size of the operations: their number, and the nodes, names, values and texts in them.
 ///
 /// # Errors
 ///
-/// [`TransactionError::Operation`], with the first operation that goes beyond a limit.
+/// [`TransactionError::Operation`], with the first operation that exceeds a limit.
 pub(super) fn admit(limits: &Limits, operations: &[Operation]) -> Result<(), TransactionError> {
     let mut budget = Budget::new(limits.clone());
     let mut index = 0;
@@ -66,7 +65,7 @@ fn one_more(budget: &mut Budget) -> Result<(), LimitExceeded> {
     budget.spend(Limit::Operations, 1)
 }
 
-/// Says of which operation it is, and counts it.
+/// Adds the index of the operation to its error, and counts the operation.
 fn told(
     admitted: Result<(), LimitExceeded>,
     index: &mut usize,
@@ -188,8 +187,8 @@ fn on_node(budget: &mut Budget, operation: &NodeOperation) -> Result<(), LimitEx
     }
 }
 
-/// How many steps an operation takes to look at what it is about, beside those of the changes that
-/// it makes and of the nodes in its range.
+/// Counts the steps for what an operation reads, in addition to its changes and to the nodes of its
+/// range.
 pub(super) fn steps_to_look(on: &impl View, id: &NodeId, operation: &NodeOperation) -> usize {
     use NodeOperation as Do;
     let node = on.node(id);

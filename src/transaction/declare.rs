@@ -1,8 +1,8 @@
-//! Which nodes an operation touches, told before it is carried out.
+//! Derives which nodes an operation touches, before it runs.
 //!
-//! What follows from the operation and from where its nodes stand is named exactly; where that
-//! depends on more, a subtree that is certainly enough. Too little would do no harm: what is not
-//! locked when it is changed is locked then.
+//! Nodes that follow from the operation and the tree are named exactly; otherwise a sufficient
+//! subtree is. Too little is not wrong: a node that is not locked when it is changed is locked
+//! then.
 
 use super::operation::{Child, NodeOperation as Do, NodeRef, Operation};
 use crate::document::{Snapshot, View};
@@ -10,7 +10,7 @@ use crate::id::NodeId;
 use crate::lock::Scope;
 use crate::store::Needs;
 
-/// What a list of operations needs, as far as it can be told from a version of the document.
+/// The nodes that a batch needs, as far as they follow from a version of the document.
 pub(super) fn list(document: &Snapshot, operations: &[Operation]) -> Scope {
     let needs = Needs::new(document);
     operations.iter().fold(needs, declare).into_scope()
@@ -30,8 +30,7 @@ fn declare<'v, V: View>(needs: Needs<'v, V>, operation: &Operation) -> Needs<'v,
             .iter()
             .fold(needs, |needs, operation| on_ref(needs, node_id, operation)),
         Operation::Named { operation, .. } => declare(needs, operation),
-        // What code does is seen when it does it, and what is only read is looked at again by the
-        // commit.
+        // Changes of code are locked when they happen; reads are validated by the commit.
         Operation::Call(_)
         | Operation::SetSelection { .. }
         | Operation::ClearSelection
@@ -47,7 +46,7 @@ fn on_ref<'v, V: View>(needs: Needs<'v, V>, node: &NodeRef, operation: &Do) -> N
     }
 }
 
-/// The node, unless it is one that the transaction will have created by then: nobody else knows it.
+/// The node, or `None` for one that the transaction creates: no other transaction can access it.
 fn known(node: &NodeRef) -> Option<&NodeId> {
     match node {
         NodeRef::Id(id) => Some(id),
@@ -55,7 +54,7 @@ fn known(node: &NodeRef) -> Option<&NodeId> {
     }
 }
 
-/// What an operation on a node needs.
+/// The nodes that an operation on a node needs.
 pub(super) fn on<'v, V: View>(needs: Needs<'v, V>, id: &NodeId, operation: &Do) -> Needs<'v, V> {
     let detached = |needs: Needs<'v, V>, nodes: &[NodeRef]| {
         nodes.iter().filter_map(known).fold(needs, Needs::detached)

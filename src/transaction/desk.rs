@@ -1,4 +1,4 @@
-//! What lies before an editor: its selection, its clipboard, its history.
+//! The session of an editor: its selection, clipboard and history.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use crate::document::{Fragment, Selection};
 use crate::store::{DataStore, Observer, ObserverId, Transaction, Witnessed};
 use crate::sync::{Mutex, MutexGuard, rank};
 
-/// A place at a desk from which transactions are run. Clones share the desk.
+/// A handle of an editor session. Clones share the session.
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
     desk: Arc<Desk>,
     id: ObserverId,
 }
 
-/// The seat of an editor. When it is dropped, what lies on the desk is dropped with it, in this
-/// thread and with no lock held: the history has code of users.
+/// Owns the session of an editor. Its drop drops the contents of the session in this thread, with
+/// no lock held: the history contains code of users.
 #[derive(Debug)]
 pub(super) struct OwnSeat {
     seat: Seat,
@@ -31,7 +31,7 @@ struct Desk(Mutex<{ rank::SESSION }, State>);
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) selection: Option<Selection>,
-    /// The version in which that is selected.
+    /// The document version of the selection.
     pub(super) version: u64,
     pub(super) clipboard: Option<Fragment>,
     pub(super) history: History,
@@ -40,7 +40,7 @@ pub(super) struct State {
 impl Observer for Desk {
     fn committed(&self, commit: &Witnessed<'_>) {
         let mut state = self.0.lock();
-        // It may have been selected in this version already.
+        // The selection may have been made in this version already.
         if commit.version > state.version {
             let selection = state.selection.take();
             state.selection = selection.and_then(|selection| selection.after_all(commit.changes));
@@ -51,7 +51,7 @@ impl Observer for Desk {
 }
 
 impl OwnSeat {
-    /// A seat at an empty desk, which follows the commits of others.
+    /// Opens an empty session that observes other editors' commits.
     pub(super) fn take(store: DataStore) -> Self {
         let desk = Arc::new(Desk::default());
         let id = store.observe(desk.clone());
@@ -83,14 +83,14 @@ impl Seat {
         self.desk.0.lock()
     }
 
-    /// Drops what the history has let go of. To be called where no lock is held, because what code
-    /// of the user brought along may do anything then.
+    /// Drops entries that left the history. Call it with no lock held: their drop runs code of
+    /// users.
     pub(super) fn clear_away(&self) {
         let gone = self.desk().history.take_gone();
         drop(gone);
     }
 
-    /// Called with the store's lock held, so nobody else's commit moves the selection from here on.
+    /// Called with the store's lock held, so no other commit moves the selection from here on.
     pub(super) fn prepare(&self, transaction: &mut Transaction) -> Prepared<'_> {
         let state = self.desk();
         transaction.begin_for(self.id, state.selection.clone());
@@ -100,15 +100,15 @@ impl Seat {
     }
 }
 
-/// A transaction that knows what is selected and copied.
+/// A transaction with the editor's selection and clipboard.
 pub(super) struct Prepared<'a> {
     seat: &'a Seat,
-    /// What is selected before its first operation.
+    /// The selection before the first operation.
     pub(super) before: Option<Selection>,
 }
 
 impl Prepared<'_> {
-    /// Commits the transaction, in which a list of operations with these inverses was carried out.
+    /// Commits the transaction, which ran a batch with these inverses.
     pub(super) fn commit(
         self,
         transaction: &mut Transaction,
@@ -152,7 +152,7 @@ mod tests {
     use crate::transaction::Editor;
     use crate::transaction::dsl::*;
 
-    /// Selects the end of the text in the moment in which a commit of another editor is published.
+    /// Selects the end of the text while a commit of another editor is published.
     #[derive(Default)]
     struct Selector(OnceLock<Weak<Editor>>);
 
@@ -164,13 +164,13 @@ mod tests {
         }
     }
 
-    /// A commit would move a selection that was made in its own version already, between its
-    /// publication and the moment in which the editor is informed of it.
+    /// A selection made between publication and notification is already in the new version: the
+    /// notification does not move it again.
     #[test]
     fn undo_03_a_selection_in_a_version_of_which_the_editor_is_not_informed_yet_stays() {
         let store = DataStore::new();
         let selector = Arc::new(Selector::default());
-        // Observers are informed in the order in which they registered.
+        // Observers are notified in order of registration.
         store.observe(selector.clone());
         let ann = Arc::new(Editor::new(store.clone(), "ann"));
         let bob = Editor::new(store, "bob");

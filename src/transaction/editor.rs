@@ -1,4 +1,4 @@
-//! Somebody who edits: a store, an owner, a selection, a history.
+//! An editor session: a store, an owner, a selection, a clipboard and a history.
 
 use std::fmt;
 use std::panic::Location;
@@ -17,10 +17,11 @@ use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker};
 use crate::store::{DataStore, EndedBy, ExecutedOperation};
 
-/// Edits a store on behalf of an owner, and keeps what that owner has selected, copied and done.
+/// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
+/// owner.
 ///
-/// The selection moves along with what is changed, by whomever. What the editor does can be undone
-/// and redone, also after others have changed the document.
+/// The selection moves with the changes of all editors. An edit of the editor can be undone and
+/// redone, even after other editors have changed the document.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, document::Selection, dsl::*};
@@ -38,7 +39,7 @@ pub struct Editor {
 }
 
 impl Editor {
-    /// An editor with nothing selected and nothing done.
+    /// Creates an editor with no selection and an empty history.
     pub fn new(store: DataStore, owner: impl Into<OwnerId>) -> Self {
         Self {
             seat: OwnSeat::take(store.clone()),
@@ -46,7 +47,7 @@ impl Editor {
         }
     }
 
-    /// The same editor with an empty history that is kept in this way.
+    /// Replaces the history with an empty one that has these options.
     #[must_use]
     pub fn with_history(self, options: HistoryOptions) -> Self {
         let before = std::mem::replace(&mut self.seat.desk().history, History::new(options));
@@ -54,7 +55,7 @@ impl Editor {
         self
     }
 
-    /// The same with these hooks in the place of those that it has.
+    /// Replaces the hooks of the editor.
     #[must_use]
     pub fn with_hooks(self, hooks: Hooks) -> Self {
         Self {
@@ -63,8 +64,8 @@ impl Editor {
         }
     }
 
-    /// The same with limits for what each transaction makes large: see
-    /// [`TransactionManager::with_limits`]. Undo and redo have none.
+    /// Sets limits for the resources that each transaction may use: see
+    /// [`TransactionManager::with_limits`]. Undo and redo are not limited.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self {
@@ -73,27 +74,27 @@ impl Editor {
         }
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &DataStore {
         self.manager.store()
     }
 
-    /// On whose behalf.
+    /// Returns the owner of the editor.
     pub fn owner(&self) -> &OwnerId {
         self.manager.owner()
     }
 
-    /// What is selected.
+    /// Returns the selection.
     pub fn selection(&self) -> Option<Selection> {
         self.seat.desk().selection.clone()
     }
 
-    /// Selects something in the last version of the document, or nothing.
+    /// Sets or clears the selection, in the latest version of the document.
     ///
     /// # Errors
     ///
-    /// [`EditError`]: a node does not exist, an offset is greater than the length of its text. What
-    /// was selected stays so.
+    /// [`EditError`]: a node does not exist, or an offset is greater than the length of its text.
+    /// The selection is unchanged then.
     pub fn select(&self, selection: impl Into<Option<Selection>>) -> Result<(), EditError> {
         let selection = selection.into();
         loop {
@@ -102,7 +103,7 @@ impl Editor {
                 selection.check(&document)?;
             }
             let mut state = self.seat.desk();
-            // Unless it missed a commit meanwhile, which would have moved it.
+            // A commit that the session has not seen yet would have moved the selection.
             if state.version <= document.version() {
                 state.version = document.version();
                 state.selection = selection;
@@ -111,18 +112,18 @@ impl Editor {
         }
     }
 
-    /// What was copied last.
+    /// Returns the clipboard.
     pub fn clipboard(&self) -> Option<Fragment> {
         self.seat.desk().clipboard.clone()
     }
 
-    /// Puts something on the clipboard, or clears it.
+    /// Sets or clears the clipboard.
     pub fn set_clipboard(&self, fragment: impl Into<Option<Fragment>>) {
         self.seat.desk().clipboard = fragment.into();
     }
 
-    /// Waits for the lock, runs the operations in the order given, and commits. As
-    /// [`TransactionManager::execute`], with the selection before and after in the result.
+    /// Waits for the lock, runs the operations in the order given, and commits. Like
+    /// [`TransactionManager::execute`]; the result includes the selection before and after.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl Editor {
         self.execute_with(operations, AcquireOptions::new())
     }
 
-    /// As [`execute`](Self::execute), with options for the wait.
+    /// Runs the operations as [`execute`](Self::execute) does, with options for the lock request.
     ///
     /// # Errors
     ///
@@ -173,22 +174,21 @@ impl Editor {
 
 /// # Undo and redo
 ///
-/// The history belongs to the editor. It has what this editor committed, in entries; a transaction
-/// is one, unless it joins the one before it: what is typed or deleted without a pause, what is
-/// done while a [`group`](Editor::group) is open, what is
-/// [merged into](crate::history::HistoryMode::MergedInto) an earlier one.
+/// The history belongs to the editor. It contains the commits of this editor as entries. A
+/// transaction is one entry, unless it joins the previous one: text typed or deleted without a
+/// pause, edits while a [`group`](Editor::group) is open, and edits that are [merged
+/// into](crate::history::HistoryMode::MergedInto) an earlier entry.
 ///
-/// Undoing changes only what the entry changed. What others did since stays: places move along with
-/// it, and where it makes the undo impossible, or would itself be undone, that is a
-/// [`Conflict`](crate::document::Conflict), and nothing is changed.
+/// An undo changes only what its entry changed. Later edits by other editors are kept, and
+/// positions move with them. If such an edit makes the undo impossible, or the undo would revert
+/// such an edit, the undo returns a [`Conflict`](crate::document::Conflict) and changes nothing.
 impl Editor {
-    /// Waits for the lock and undoes the latest entry of the history, as a transaction of its own.
-    /// The selection is what it was before the entry.
+    /// Waits for the lock and undoes the latest entry of the history, in a transaction of its own.
+    /// The selection is restored to what it was before the entry.
     ///
-    /// After-hooks see it; before-hooks do not, as there are no operations that they could rewrite.
+    /// After-hooks run for it. Before-hooks do not, because there are no operations to rewrite.
     ///
-    /// Where nobody else changed the same nodes, the document is afterwards exactly what it was
-    /// before the entry, ids included.
+    /// If no other editor changed the same nodes, the document is restored exactly, including ids.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -215,7 +215,7 @@ impl Editor {
         self.undo_with(AcquireOptions::new())
     }
 
-    /// As [`undo`](Self::undo), with options for the wait.
+    /// Undoes the latest entry as [`undo`](Self::undo) does, with options for the lock request.
     ///
     /// # Errors
     ///
@@ -225,8 +225,8 @@ impl Editor {
         self.go(Direction::Undo, options)
     }
 
-    /// Waits for the lock and redoes what was undone last. Anything else that the editor does
-    /// meanwhile takes away what could be redone.
+    /// Waits for the lock and redoes the entry that was undone last. Any other edit of the editor
+    /// clears the entries that can be redone.
     ///
     /// # Errors
     ///
@@ -236,7 +236,7 @@ impl Editor {
         self.redo_with(AcquireOptions::new())
     }
 
-    /// As [`redo`](Self::redo), with options for the wait.
+    /// Redoes an entry as [`redo`](Self::redo) does, with options for the lock request.
     ///
     /// # Errors
     ///
@@ -267,8 +267,8 @@ impl Editor {
         };
         let grant = self.store().fifo().grant(&asker, &options)?;
         let owner = self.owner().clone();
-        // Dropped after the transaction, hence when the lock is released: it may be the last to
-        // have the code of its entry.
+        // Dropped after the transaction, hence without the lock: it may hold the last reference to
+        // the code of its entry.
         let topmost;
         let mut transaction = self
             .store()
@@ -278,16 +278,14 @@ impl Editor {
         let Some(topmost) = &topmost else {
             return Err(nothing);
         };
-        // Document and entry belong together if the grant holds still: then no other commit came in
+        // The document and the entry match if the grant is still valid: no other commit happened in
         // between.
         transaction.check_grant()?;
-        // The session's mutex is free meanwhile, because the code of an inverse may ask for the
-        // selection.
+        // The session's mutex is free here: the code of an inverse may read the selection.
         let rewound = match topmost.rewind(&mut transaction) {
             Ok(rewound) => rewound,
             Err(failure) => {
-                // A holder that was revoked finds what was committed since; that is not why it
-                // failed.
+                // A revoked holder sees later commits; the cause of its failure is the revocation.
                 transaction.check_grant()?;
                 return Err(self.seat.desk().history.explain(direction, failure));
             }
@@ -311,33 +309,34 @@ impl Editor {
         Ok(result)
     }
 
-    /// Whether there is something to undo.
+    /// Returns whether the history has an entry to undo.
     pub fn can_undo(&self) -> bool {
         self.undo_depth() > 0
     }
 
-    /// Whether there is something to redo.
+    /// Returns whether the history has an entry to redo.
     pub fn can_redo(&self) -> bool {
         self.redo_depth() > 0
     }
 
-    /// How many entries can be undone.
+    /// Returns how many entries can be undone.
     pub fn undo_depth(&self) -> usize {
         self.seat.desk().history.depth(Direction::Undo)
     }
 
-    /// How many entries can be redone.
+    /// Returns how many entries can be redone.
     pub fn redo_depth(&self) -> usize {
         self.seat.desk().history.depth(Direction::Redo)
     }
 
-    /// Forgets the latest entry without undoing it: one that can no longer be undone, so that those
-    /// before it can. Tells whether there was one.
+    /// Discards the latest entry without undoing it, and returns whether there was one. This makes
+    /// the earlier entries available if the latest one can no longer be undone.
     pub fn discard_undo(&self) -> bool {
         self.discard(Direction::Undo)
     }
 
-    /// As [`discard_undo`](Self::discard_undo), for what would be redone next.
+    /// Discards the entry that [`redo`](Self::redo) would redo next, and returns whether there was
+    /// one.
     pub fn discard_redo(&self) -> bool {
         self.discard(Direction::Redo)
     }
@@ -350,7 +349,7 @@ impl Editor {
         discarded
     }
 
-    /// Forgets the whole history.
+    /// Clears the history.
     pub fn clear_history(&self) {
         let mut state = self.seat.desk();
         state.history.clear();
@@ -358,8 +357,8 @@ impl Editor {
         self.seat.clear_away();
     }
 
-    /// Opens a group: all that the editor commits until the group is dropped is one entry. Groups
-    /// nest; the outermost counts.
+    /// Opens a group: all commits of the editor until the group is dropped form one entry. Groups
+    /// nest; only the outermost has an effect.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*};
@@ -378,8 +377,8 @@ impl Editor {
         self.open_group(None)
     }
 
-    /// As [`group`](Self::group), with a name for the entry, into which later transactions can be
-    /// [merged](crate::history::HistoryMode::MergedInto).
+    /// Opens a group as [`group`](Self::group) does, and names its entry. Later transactions can be
+    /// [merged](crate::history::HistoryMode::MergedInto) into a named entry.
     pub fn group_named(&self, name: impl Into<SmolStr>) -> EditGroup<'_> {
         self.open_group(Some(name.into()))
     }
@@ -401,7 +400,7 @@ impl fmt::Debug for Editor {
     }
 }
 
-/// While it lives, what its editor commits is one entry of the history.
+/// An open group: until it is dropped, all commits of its editor form one entry of the history.
 #[derive(Debug)]
 #[must_use = "the group ends when it is dropped"]
 pub struct EditGroup<'a> {

@@ -1,4 +1,4 @@
-//! Why a transaction was not carried out.
+//! Errors of operation batches.
 
 use std::error::Error;
 use std::fmt;
@@ -17,35 +17,35 @@ use crate::lock::{JoinError, LockError};
 use crate::store::lease::LeaseError;
 use crate::store::{AliasError, CommitError, TakenOut};
 
-/// Why a list of operations had no effect. Nothing was changed.
+/// Why an operation batch had no effect. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
     /// The lock was not acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The lock that was to be held already is not.
+    /// The lock that the caller was to hold already is not held.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// An operation failed, and with it the whole list.
+    /// An operation failed, and with it the whole batch.
     #[error("operation {index} ({name}{}): {cause}", OnNode(.node_id))]
     Operation {
-        /// Which one, counted from zero in the flattened list.
+        /// The index of the operation in the flattened batch.
         index: usize,
-        /// Its name in the JSON form.
+        /// The name of the operation in its JSON form.
         name: &'static str,
-        /// The node that it was aimed at.
+        /// The node that the operation was applied to.
         node_id: Option<NodeId>,
-        /// What went wrong.
+        /// Why the operation failed.
         #[source]
         cause: OperationError,
     },
-    /// A before-hook refused.
+    /// A before-hook refused the transaction.
     #[error("before-hook {hook} refused the transaction: {reason}")]
     Refused {
         /// The hook.
         hook: HookId,
-        /// The reason that it gave.
+        /// The reason that the hook gave.
         reason: String,
     },
     /// A before-hook panicked.
@@ -53,22 +53,22 @@ pub enum TransactionError {
     HookPanicked {
         /// The hook.
         hook: HookId,
-        /// What the panic carried.
+        /// The payload of the panic.
         payload: PanicPayload,
     },
-    /// The idempotency key stands for a transaction with other operations. See
+    /// The first transaction with the idempotency key had other operations. See
     /// [`IdempotencyKey`](super::IdempotencyKey).
     #[error(
         "the key {key:?} stands for transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
     IdempotencyMismatch {
         /// The key.
         key: SmolStr,
-        /// The transaction that came first with it.
+        /// The first transaction with the key.
         transaction_id: TransactionId,
-        /// The document's version after that transaction.
+        /// The version of the document after that transaction.
         version: u64,
     },
-    /// The idempotency key goes beyond a limit of the manager.
+    /// The idempotency key exceeds a limit of the manager.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
     /// The changes were not published.
@@ -105,10 +105,10 @@ impl fmt::Display for OnNode<'_> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OperationError {
-    /// The document does not allow it.
+    /// The document does not permit the change.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// A name that stands for no node, or for another.
+    /// A name stands for no node, or already stands for another.
     #[error(transparent)]
     Alias(#[from] AliasError),
     /// A range ends before it starts.
@@ -117,22 +117,22 @@ pub enum OperationError {
         .start.offset, Brief(&.start.node_id), .end.offset, Brief(&.end.node_id)
     )]
     RangeReversed {
-        /// Where it was to start.
+        /// The start of the range.
         start: Position,
-        /// Where it was to end.
+        /// The end of the range.
         end: Position,
     },
-    /// A pattern cannot be used, or not on this text.
+    /// A pattern is invalid, or exceeds a limit on this text.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// Characters do not stand between what was to be taken away around them.
+    /// The characters do not begin and end with the text to be removed.
     #[error("the characters of node {id} do not begin with {before:?} and end with {after:?}", id = Brief(.id), before = Brief(.before), after = Brief(.after))]
     NotWrapped {
         /// The node.
         id: NodeId,
-        /// What they were to begin with.
+        /// The expected text at the beginning.
         before: SmolStr,
-        /// What they were to end with.
+        /// The expected text at the end.
         after: SmolStr,
     },
     /// No character of a range has the mark that was to be changed.
@@ -142,15 +142,15 @@ pub enum OperationError {
     MarkNotFound {
         /// The kind of the mark.
         kind: SmolStr,
-        /// Where the range starts.
+        /// The start of the range.
         start: Position,
-        /// Where it ends.
+        /// The end of the range.
         end: Position,
     },
-    /// There is nothing to paste.
+    /// The clipboard is empty, so there is nothing to paste.
     #[error("the clipboard is empty")]
     EmptyClipboard,
-    /// Among children to be moved or removed, one is named twice.
+    /// A child is named twice among the children to be moved or removed.
     #[error("node {id} is named twice", id = Brief(.id))]
     NamedTwice {
         /// The child.
@@ -164,8 +164,8 @@ pub enum OperationError {
         /// The child.
         child: NodeId,
     },
-    /// A node without a grandparent cannot come to stand beside its parent, nor can its parent be
-    /// cut in two.
+    /// The node has no grandparent, so it cannot become a sibling of its parent, and its parent
+    /// cannot be split.
     #[error("node {id} has no grandparent, so nothing can be put beside its parent", id = Brief(.id))]
     NoGrandparent {
         /// The node.
@@ -177,48 +177,48 @@ pub enum OperationError {
         /// The root.
         id: NodeId,
     },
-    /// The nodes to be put into a list do not end with a later sibling of the first.
+    /// The last node to be put into a list is not a later sibling of the first.
     #[error("node {last} is not a sibling of node {id} that comes after it", last = Brief(.last), id = Brief(.id))]
     NotBehind {
         /// The first node.
         id: NodeId,
-        /// The node that was named as the last.
+        /// The last node, as named by the operation.
         last: NodeId,
     },
-    /// Two text nodes of different types cannot become one.
+    /// Two text nodes of different types cannot be joined.
     #[error("nodes {left} and {right} are of different types, so the two cannot be merged", left = Brief(.left), right = Brief(.right))]
     TypesDiffer {
-        /// The node that was to stay.
+        /// The node that would stay.
         left: NodeId,
-        /// The node that was to go.
+        /// The node that would be deleted.
         right: NodeId,
     },
-    /// There is no list item to be split.
+    /// There is no list item to split.
     #[error("node {id} is no {item_type}, and is in none", id = Brief(.id), item_type = Brief(.item_type))]
     NoItem {
         /// The node.
         id: NodeId,
-        /// The type that was looked for.
+        /// The type of list item that the operation names.
         item_type: SmolStr,
     },
-    /// The document is not at the version for which the transaction was made.
+    /// The document is not at the expected version.
     #[error("the document is at version {found}, not {expected}")]
     VersionConflict {
-        /// The version that was asked for.
+        /// The expected version.
         expected: u64,
-        /// The version that there is.
+        /// The actual version.
         found: u64,
     },
     /// The transaction requires a lease that has ended.
     #[error(transparent)]
     Lease(#[from] LeaseError),
-    /// Its code has put another transaction in the place of the one that it ran in.
+    /// The code replaced the transaction that it ran in with another.
     #[error(transparent)]
     TakenOut(#[from] TakenOut),
-    /// Its code returned an error, other than an [`EditError`].
+    /// The code returned an error other than an [`EditError`].
     #[error(transparent)]
     Failed(Box<dyn Error + Send + Sync>),
-    /// Its code panicked.
+    /// The code panicked.
     #[error("{0}")]
     Panicked(PanicPayload),
 }
@@ -254,11 +254,10 @@ impl From<Box<dyn Error + Send + Sync>> for OperationError {
     }
 }
 
-/// What a panic carried. It was caught when the transaction was rolled back, and can go on from
-/// here.
+/// The payload of a panic. The panic was caught when the transaction was rolled back; the caller
+/// can [resume](Self::resume) it.
 ///
-/// A payload whose own `Drop` panics does so in no thread that drops this value: that panic ends
-/// there.
+/// Dropping this value never panics, even if the `Drop` of the payload does: that panic is caught.
 pub struct PanicPayload(Mutex<CaughtPanic>);
 
 impl PanicPayload {
@@ -266,12 +265,12 @@ impl PanicPayload {
         Self(Mutex::new(panic))
     }
 
-    /// The message, if the panic had one.
+    /// Returns the message, if the panic had one.
     pub fn message(&self) -> Option<String> {
         message(&self.0)
     }
 
-    /// Lets the panic go on in the calling thread.
+    /// Resumes the panic in the calling thread.
     pub fn resume(self) -> ! {
         let panic = self.0.into_inner();
         panic.unwrap_or_else(PoisonError::into_inner).resume()

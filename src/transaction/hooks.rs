@@ -1,4 +1,4 @@
-//! Code that runs before and after every transaction of whoever has it.
+//! Code that runs before and after every transaction of a manager or an editor.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,18 +15,18 @@ use crate::id::OwnerId;
 use crate::store::Transaction;
 use crate::sync::{Mutex, rank};
 
-/// Code that managers and editors run before and after their transactions, given to them with
+/// Code that managers and editors run before and after their transactions. Set it with
 /// [`TransactionManager::with_hooks`](super::TransactionManager::with_hooks) and
 /// [`Editor::with_hooks`](super::Editor::with_hooks).
 ///
-/// Clones are handles of the same hooks, so any number of managers can share them. Hooks of a kind
-/// run in the order in which they were registered. The before-hooks of a transaction are those that
-/// are registered when it is submitted, its after-hooks those that are registered when it is over.
-/// Hooks may register and remove hooks. Neither kind runs for a list without operations, nor for a
-/// repetition under an idempotency key.
+/// Clones refer to the same hooks, so any number of managers can share them. Hooks of a kind run in
+/// the order in which they were registered. A transaction runs the before-hooks that are registered
+/// when it is submitted, and the after-hooks that are registered when it ends. Hooks may register
+/// and remove hooks. Neither kind runs for a batch without operations, nor for a repetition under
+/// an idempotency key.
 ///
-/// A hook that owns a manager which has these hooks keeps both alive for good, unless it is
-/// removed.
+/// A hook that owns a manager with these same hooks forms a reference cycle: both stay alive until
+/// the hook is removed.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*, transaction::{Hooks, Refusal}};
@@ -45,7 +45,7 @@ pub struct Hooks(Arc<Mutex<{ rank::HOOKS }, Registered>>);
 
 #[derive(Default)]
 struct Registered {
-    /// How many hooks there have been.
+    /// How many hooks were ever registered.
     count: u64,
     // Shared with the transactions that run them: no hook runs under the mutex.
     before: Arc<Vec<Hook<Before>>>,
@@ -57,7 +57,7 @@ struct Hook<F: ?Sized> {
     code: Arc<UserCode<F>>,
 }
 
-/// The before-hooks of one transaction: those that were registered when it was submitted.
+/// The before-hooks of one transaction: those registered when it was submitted.
 #[derive(Clone, Default)]
 pub(super) struct BeforeHooks(Option<Arc<Vec<Hook<Before>>>>);
 
@@ -65,22 +65,22 @@ type Before =
     dyn Fn(&BeforeHook<'_>, Vec<Operation>) -> Result<Vec<Operation>, Refusal> + Send + Sync;
 type After = dyn Fn(&TransactionResult) + Send + Sync;
 
-/// A hook of some [`Hooks`]: the first is number 1.
+/// Identifies a hook in its [`Hooks`]: the first is number 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct HookId(u64);
 
-/// What a before-hook can look at.
+/// The context of a before-hook.
 #[derive(Debug)]
 pub struct BeforeHook<'a> {
     transaction: &'a Transaction,
 }
 
-/// Why a before-hook does not let a transaction happen.
+/// Why a before-hook refuses a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 #[non_exhaustive]
 pub struct Refusal {
-    /// In one sentence.
+    /// The reason, in one sentence.
     pub reason: String,
 }
 
@@ -88,11 +88,11 @@ codes! { Refusal {
     Self { reason } => "refused";
 }}
 
-/// An after-hook that did not do its work. The transaction is committed all the same.
+/// Why an after-hook did not complete. The transaction is committed regardless.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HookFailure {
-    /// It panicked.
+    /// The hook panicked.
     #[error("after-hook {hook} panicked: {}", .message.as_deref().unwrap_or("without a message"))]
     Panicked {
         /// The hook.
@@ -100,13 +100,13 @@ pub enum HookFailure {
         /// The message of the panic, if it had one.
         message: Option<String>,
     },
-    /// It was not run, because the transaction was started by an after-hook, in a transaction that
-    /// was started by an after-hook, and so on.
+    /// The hook did not run, because after-hooks whose transactions run after-hooks were nested too
+    /// deeply.
     #[error("after-hook {hook} was not run: {depth} after-hooks run within each other already")]
     TooDeep {
         /// The hook.
         hook: HookId,
-        /// How many after-hooks this thread was in.
+        /// How many after-hooks were running in this thread.
         depth: usize,
     },
 }
@@ -117,25 +117,25 @@ codes! { HookFailure {
 }}
 
 impl Hooks {
-    /// How many after-hooks can run within each other in one thread, each in a transaction that the
-    /// one around it started.
+    /// How many after-hooks can run nested in one thread, each in a transaction that the outer one
+    /// started.
     pub const DEEPEST: usize = 16;
 
-    /// No hooks.
+    /// Creates an empty set of hooks.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Registers code that runs before the first operation of each transaction, when the lock is
+    /// Registers code that runs before the first operation of each transaction, while the lock is
     /// held.
     ///
-    /// It gets the operations, in the first hook those that were submitted, in each further one
-    /// what the hook before it returned. It returns those that are to be carried out: the same,
-    /// others, none; or a [`Refusal`], which is the transaction's error then. If it panics, that is
-    /// its error too. Either way nothing was changed, and the lock goes to the next in line.
+    /// The first hook gets the submitted operations, and each later one gets what the previous hook
+    /// returned. A hook returns the operations to run: the same, others, or none. Alternatively it
+    /// returns a [`Refusal`], which is the transaction's error then. A panic of the hook is an
+    /// error of the transaction, too. In both cases nothing is changed, and the lock is released.
     ///
-    /// Others wait meanwhile; a transaction of the same store that it starts is an error, because
-    /// the thread would wait for itself.
+    /// Other requests wait meanwhile. If the hook starts a transaction of the same store, that is
+    /// an error, because the thread would wait for itself.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, View, dsl::*, transaction::Hooks};
@@ -168,17 +168,17 @@ impl Hooks {
         id
     }
 
-    /// Registers code that runs after each transaction that was carried out, in the thread that
-    /// submitted it, when the lock is released. It sees the result, which says whether anything was
+    /// Registers code that runs after each completed transaction, in the thread that submitted it,
+    /// after the lock is released. It gets the result, which includes whether anything
     /// [changed](TransactionResult::changed).
     ///
-    /// It may start transactions, also with the same manager, whose hooks run for them in turn, but
-    /// no more than [`DEEPEST`](Self::DEEPEST) of them within each other. What happens to it does
-    /// not undo the transaction: if it panics or is too deep, the result says so in
-    /// [`hook_failures`](TransactionResult::hook_failures), and the next hook runs.
+    /// It may start transactions, even with the same manager, whose hooks run for them in turn,
+    /// nested at most [`DEEPEST`](Self::DEEPEST) deep. A failure of the hook does not undo the
+    /// transaction: if it panics or is nested too deeply,
+    /// [`hook_failures`](TransactionResult::hook_failures) reports it, and the next hook runs.
     ///
     /// Hooks of transactions in different threads may run at the same time, and in another order
-    /// than that of the commits; for those in order, [subscribe](crate::DataStore::subscribe).
+    /// than the commits. To observe commits in order, [subscribe](crate::DataStore::subscribe).
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, transaction::Hooks};
@@ -199,8 +199,8 @@ impl Hooks {
         id
     }
 
-    /// Removes a hook. A before-hook still runs for transactions that were submitted before.
-    /// Returns whether it was there.
+    /// Removes a hook and returns whether it was registered. A before-hook still runs for
+    /// transactions that were submitted before the removal.
     ///
     /// ```
     /// let hooks = doclock::transaction::Hooks::new();
@@ -209,7 +209,7 @@ impl Hooks {
     /// assert!(!hooks.remove(hook));
     /// ```
     pub fn remove(&self, hook: HookId) -> bool {
-        // Dropped after the mutex is free: what a hook owns may have hooks of its own to remove.
+        // Dropped after the mutex is free: a hook may own values whose drop removes other hooks.
         let (_before, _after);
         let mut registered = self.0.lock();
         _before = take(&mut registered.before, hook);
@@ -217,13 +217,13 @@ impl Hooks {
         _before.is_some() || _after.is_some()
     }
 
-    /// The before-hooks, for a transaction that is submitted now.
+    /// Returns the before-hooks for a transaction that is submitted now.
     pub(super) fn of_submission(hooks: Option<&Self>) -> BeforeHooks {
         let before = hooks.map(|hooks| Arc::clone(&hooks.0.lock().before));
         BeforeHooks(before.filter(|before| !before.is_empty()))
     }
 
-    /// Runs the after-hooks, every one whatever becomes of the others.
+    /// Runs all after-hooks, even if one of them fails.
     pub(super) fn run_after(&self, result: &TransactionResult) -> Vec<HookFailure> {
         let hooks = Arc::clone(&self.0.lock().after);
         if hooks.is_empty() {
@@ -254,7 +254,7 @@ impl BeforeHooks {
         self.0.is_none()
     }
 
-    /// The operations that are to be carried out in the place of these.
+    /// Returns the operations that run instead of these.
     pub(super) fn run(
         &self,
         transaction: &Transaction,
@@ -296,12 +296,12 @@ impl Registered {
 }
 
 std::thread_local! {
-    /// How many after-hooks this thread is in, those of all stores: they could call each other in a
-    /// circle.
+    /// How many after-hooks are running in this thread, over all stores: hooks of two stores could
+    /// call each other in a cycle.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One more after-hook that the thread is in, as long as it lives.
+/// Counts one running after-hook of the thread while it lives.
 struct Level;
 
 impl Level {
@@ -323,19 +323,19 @@ impl Drop for Level {
 }
 
 impl<'a> BeforeHook<'a> {
-    /// For whom the transaction runs.
+    /// Returns the owner of the transaction.
     pub fn owner(&self) -> &'a OwnerId {
         self.transaction.owner()
     }
 
-    /// The open transaction, to be read: nothing has been done in it yet.
+    /// Returns the open transaction, for reading: it has no changes yet.
     pub fn transaction(&self) -> &'a Transaction {
         self.transaction
     }
 }
 
 impl Refusal {
-    /// A refusal for a reason.
+    /// Creates a refusal with a reason.
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
@@ -360,7 +360,7 @@ impl<F: ?Sized> Clone for Hook<F> {
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Copied: what is written to may be code of a user.
+        // Copied: the formatter may run code of a user.
         let (before, after) = {
             let registered = self.0.lock();
             (

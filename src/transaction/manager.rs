@@ -1,4 +1,4 @@
-//! Runs lists of operations, each as one transaction.
+//! Runs operation batches, each as one transaction.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
 
-/// Runs lists of operations on a store.
+/// Runs operation batches on a store.
 ///
 /// ```
 /// use doclock::{DataStore, TransactionManager, dsl::*};
@@ -39,43 +39,42 @@ use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transacti
 #[derive(Clone, Debug)]
 pub struct TransactionManager(Arc<CachePadded<Manager>>);
 
-/// Behind a pointer of its own, so that a list on its way takes no more along than that; and apart
-/// from the count of references, which each list on its way changes while others read.
+/// Behind a pointer of its own, so a queued batch is small. The padding separates it from the
+/// reference count, which each batch changes while other threads read.
 #[derive(Clone, Debug)]
 struct Manager {
     store: DataStore,
     owner: OwnerId,
-    /// None unless some were given, so that who has none does not pay for any.
+    /// `None` if no hooks were given: managers without hooks pay nothing.
     hooks: Option<Hooks>,
-    /// How often a list is tried that locks nodes only; `None` if lists lock the whole document.
+    /// How often a batch is tried in all if it locks only nodes; `None` if it locks the document.
     attempts_on_nodes: Option<u32>,
     limits: Option<Limits>,
 }
 
-/// A list of operations on its way to the store, and what is to become of it.
+/// A submitted batch and how to record it.
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
     operations: List,
-    /// The code among the operations, once they run: it is dropped with the submission, when the
-    /// lock is released.
+    /// The code of the operations once they run. It is dropped with the submission, after the lock
+    /// is released.
     code: Vec<Callback>,
     before: BeforeHooks,
     once: Option<Box<Once>>,
     in_history: HistoryMode,
 }
 
-/// What the submitter is told.
+/// What the submitter gets.
 type Outcome = Result<TransactionResult, TransactionError>;
 
-/// A list of operations that waits for the lock. If it is data, the holder of the lock carries it
-/// out when it is its turn.
+/// A batch that waits for the lock. If it is data, the combiner runs it at the head of the queue.
 struct Job {
     manager: TransactionManager,
     seat: Option<Seat>,
     submission: Submission,
     /// Whether another thread may run its code.
     any_thread: bool,
-    /// For what was carried out: the submitter frees it, so it allocates it as well.
+    /// For the executed operations: the submitter frees it, so the submitter allocates it.
     room: Vec<ExecutedOperation>,
 }
 
@@ -87,8 +86,8 @@ impl Errand for Job {
     }
 
     fn is_brief(&self) -> bool {
-        /// So many take some two hundred microseconds, if they are not about large parts of the
-        /// document.
+        /// So many operations take about two hundred microseconds, unless they touch large parts of
+        /// the document.
         const BRIEF: usize = 512;
         if !self.submission.before.is_empty() {
             return false;
@@ -112,8 +111,8 @@ impl Errand for Job {
     }
 }
 
-/// A grant in the hands of the thread that asked for it. When it is dropped, the thread goes on
-/// with the lists of others, or hands the lock over.
+/// A grant of the calling thread. Its drop runs queued batches of other threads, or releases the
+/// lock.
 struct Turn<'a> {
     lock: &'a FifoLock,
     grant: Grant,
@@ -122,7 +121,7 @@ struct Turn<'a> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // A thread that unwinds has other things to do than the work of others.
+        // A thread that unwinds does not combine.
         match self.without_combining || std::thread::panicking() {
             true => self.lock.part_from_grant(self.grant.id()),
             false => self.lock.part_and_serve(self.grant),
@@ -131,12 +130,12 @@ impl Drop for Turn<'_> {
 }
 
 impl TransactionManager {
-    /// Runs transactions for the owner `transaction-execution`.
+    /// Creates a manager with the owner `transaction-execution`.
     pub fn new(store: DataStore) -> Self {
         Self::for_owner(store, "transaction-execution")
     }
 
-    /// Runs transactions for an owner.
+    /// Creates a manager with the given owner.
     pub fn for_owner(store: DataStore, owner: impl Into<OwnerId>) -> Self {
         Self(Arc::new(CachePadded::new(Manager {
             store,
@@ -147,19 +146,19 @@ impl TransactionManager {
         })))
     }
 
-    /// The same with these hooks in the place of those that it has.
+    /// Replaces the hooks of the manager.
     #[must_use]
     pub fn with_hooks(mut self, hooks: Hooks) -> Self {
         Arc::make_mut(&mut self.0).hooks = Some(hooks);
         self
     }
 
-    /// The same with limits for what each list makes large, for operations of clients that are not
-    /// trusted.
+    /// Sets limits for the resources that each batch may use. Use it for operations of untrusted
+    /// clients.
     ///
-    /// What a list holds itself is checked before the lock is requested. What it makes of the
-    /// document, which it may copy, is checked by each change before it is made. Code of hooks and
-    /// of [`op`](crate::dsl::op) is bounded as well, in what it does to the document.
+    /// The size of a batch is checked before the lock is requested. The size of its effects on the
+    /// document, including copies, is checked before each change. The limits also apply to the
+    /// changes that hooks and the code of [`op`](crate::dsl::op) make.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, document::Limits, dsl::*};
@@ -179,16 +178,16 @@ impl TransactionManager {
         self
     }
 
-    /// The same, on nodes: each list locks the nodes that it touches instead of the whole document,
-    /// so lists that touch different nodes are carried out at the same time.
+    /// Makes the manager lock nodes: each batch locks the nodes that it touches instead of the
+    /// whole document, so batches that touch different nodes run at the same time.
     ///
-    /// What a list touches is told from its operations before any is carried out, and locked in one
-    /// step, so lists cannot block each other. What cannot be told, as what code does, is locked
-    /// when it is done, and what is only read is looked at again by the commit: see
-    /// [`Transaction`], "On nodes". A list that fails by an
-    /// [unlucky meeting](crate::transaction::Transient) with others is tried again from its start,
-    /// `attempts` times in all; its code and before-hooks run again then. Lists are carried out by
-    /// the thread that submits them.
+    /// The nodes are derived from the operations before any of them runs, and are locked in one
+    /// step, so batches cannot deadlock on them. Nodes that cannot be derived, such as those that
+    /// code changes, are locked when they are changed. Nodes that are only read are validated by
+    /// the commit: see [`Transaction`], "On nodes". A batch that fails with a
+    /// [transient](crate::transaction::Transient) error is retried from its start, `attempts` times
+    /// in all; its code and before-hooks run again each time. The thread that submits a batch runs
+    /// it.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*};
@@ -205,36 +204,36 @@ impl TransactionManager {
         self
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &DataStore {
         &self.0.store
     }
 
-    /// For whom the transactions run.
+    /// Returns the owner of the transactions.
     pub fn owner(&self) -> &OwnerId {
         &self.0.owner
     }
 
     /// Waits for the lock, runs the operations in the order given, and commits.
     ///
-    /// All of them or none: at the first that fails, and if one panics, everything is rolled back,
-    /// the lock goes to the next in line, and the error says which it was. A list without
+    /// A batch has all of its effects or none. If an operation fails or panics, everything is
+    /// rolled back, the lock is released, and the error names the operation. A batch without
     /// operations succeeds without waiting and makes no version.
     ///
-    /// # Who does the work
+    /// # Which thread runs a batch
     ///
-    /// If the lock is free, the calling thread carries the list out. Otherwise the list joins the
-    /// line. When its turn comes, a thread that is in `execute` already and done with its own list
-    /// may carry it out, in a transaction of its own. The calling thread waits meanwhile and gets
-    /// the result: at once, or, if it has fallen asleep, within half a millisecond and the list
-    /// that is carried out then, but for what the scheduler takes. In turn the calling thread may
-    /// carry out a [limited number](crate::StoreOptions::batch_limit) of lists of other threads
-    /// before it returns, unless it [hands over](AcquireOptions::without_combining).
+    /// If the lock is free, the calling thread runs the batch. Otherwise the batch joins the queue.
+    /// At the head of the queue, it may be run by the combiner: a thread inside `execute` that has
+    /// finished its own batch. It runs each batch in a separate transaction. Meanwhile the calling
+    /// thread waits for the result. A thread that is awake gets it at once; a sleeping thread
+    /// gets it within half a millisecond plus the batch that runs at that time, apart from
+    /// scheduling delays. In turn the calling thread may run a [limited
+    /// number](crate::StoreOptions::batch_limit) of batches of other threads before it returns.
+    /// [`without_combining`](AcquireOptions::without_combining) disables this for a call.
     ///
-    /// Only lists that are pure data are carried out by other threads. One with an
-    /// [`op`](crate::dsl::op), or of a manager with before-hooks, runs in the calling thread,
-    /// unless it is for [any thread](AcquireOptions::any_thread). After-hooks always run in the
-    /// calling thread.
+    /// Other threads run only batches that are pure data. A batch with an [`op`](crate::dsl::op),
+    /// or of a manager with before-hooks, runs in the calling thread, unless its options allow [any
+    /// thread](AcquireOptions::any_thread). After-hooks always run in the calling thread.
     ///
     /// # Errors
     ///
@@ -248,8 +247,8 @@ impl TransactionManager {
         self.execute_with(operations, AcquireOptions::new())
     }
 
-    /// As [`execute`](Self::execute), with options for the wait. Unless they bring a label of their
-    /// own, the lock is labelled with the name of the first operation.
+    /// Runs a batch as [`execute`](Self::execute) does, with options for the lock request. Without
+    /// a label in the options, the label of the lock is the name of the first operation.
     ///
     /// # Errors
     ///
@@ -265,21 +264,23 @@ impl TransactionManager {
         self.run(submission, &options, Location::caller(), None)
     }
 
-    /// As [`execute_with`](Self::execute_with), once for a key: if it comes again, the result of
-    /// the first time is returned, [marked as repeated](field@TransactionResult::repeated), and
-    /// nothing is done. No operation and no hook runs, and there is no version and no event.
+    /// Runs a batch once for a key, otherwise as [`execute_with`](Self::execute_with) does. A
+    /// repeated submission returns the result of the first, [marked as
+    /// repeated](field@TransactionResult::repeated), and changes nothing: no operation and no hook
+    /// runs, and there is no version and no event.
     ///
-    /// So who does not know whether a transaction was committed can submit it again. The result is
-    /// kept from the moment in which the changes are published, also if there are none; a
-    /// transaction that failed leaves nothing behind and can be tried again. Of several at the same
-    /// time with one key, one is carried out and the others wait for their turn and get its result.
+    /// So a caller can submit a transaction again if it cannot determine whether it was committed.
+    /// The store keeps the result from the moment at which it publishes the changes, even if there
+    /// are none. A transaction that failed is not recorded and can be retried. Of several
+    /// concurrent transactions with one key, one runs; the others wait in the queue and get its
+    /// result.
     ///
-    /// A key belongs to the store, whichever manager or editor uses it, and stands for the
-    /// operations of its first transaction: with others it is refused, unless it
-    /// [accepts them](IdempotencyKey::accept_other_operations). The operations are compared as they
-    /// are submitted, before hooks rewrite them; those that run code count by their name alone. A
-    /// key is forgotten when [as many others](crate::StoreOptions::remembered_keys) have come after
-    /// it. A list without operations is no use of a key.
+    /// A key belongs to the store, and all managers and editors share it. It stands for the
+    /// operations of its first transaction. Other operations under the key are an error, unless it
+    /// [accepts them](IdempotencyKey::accept_other_operations). The operations are compared as
+    /// submitted, before hooks rewrite them; operations that run code are compared by name only. A
+    /// key expires after [as many newer keys](crate::StoreOptions::remembered_keys). A batch
+    /// without operations does not use up its key.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, lock::AcquireOptions};
@@ -296,9 +297,9 @@ impl TransactionManager {
     ///
     /// # Errors
     ///
-    /// [`TransactionError`]; nothing is changed then. Among them
-    /// [`IdempotencyMismatch`](TransactionError::IdempotencyMismatch): the key came first with
-    /// other operations.
+    /// [`TransactionError`]; nothing is changed then. One of them is
+    /// [`IdempotencyMismatch`](TransactionError::IdempotencyMismatch): the first transaction with
+    /// the key had other operations.
     #[track_caller]
     pub fn execute_once(
         &self,
@@ -310,8 +311,8 @@ impl TransactionManager {
         self.run(submission, &options, Location::caller(), None)
     }
 
-    /// As [`execute`](Self::execute), under a lock that is held by id and stays held. After-hooks
-    /// run when the transaction is over, but the lock is not released yet.
+    /// Runs a batch as [`execute`](Self::execute) does, under a lock that is held by id and stays
+    /// held. After-hooks run at the end of the transaction, while the lock is still held.
     ///
     /// # Errors
     ///
@@ -341,7 +342,7 @@ impl TransactionManager {
         outcome
     }
 
-    /// Has a list carried out, on behalf of whoever sits in the seat.
+    /// Runs a batch for the session.
     pub(super) fn run(
         &self,
         mut submission: Submission,
@@ -351,7 +352,7 @@ impl TransactionManager {
     ) -> Result<TransactionResult, TransactionError> {
         let Manager { store, owner, .. } = &**self.0;
         self.admit(submission.once.as_deref(), &submission.operations)?;
-        // What is done already need not wait.
+        // A completed batch need not wait.
         if let Some(outcome) = self.repeated(submission.once.as_deref()) {
             return outcome;
         }
@@ -383,8 +384,8 @@ impl TransactionManager {
             return self.take_turn(turn(grant), seat, &mut submission);
         }
         if submission.operations.len() == 1 {
-            // It comes along in the request: whoever carries it out has no other place to fetch it
-            // from.
+            // The operations travel in the request: the thread that runs them cannot fetch them
+            // elsewhere.
             submission.operations.shrink_to_fit();
         }
         let job = Job {
@@ -400,13 +401,13 @@ impl TransactionManager {
                 outcome
             }
             Answer::Granted(grant, job) => {
-                let mut job = job.expect("no thread ran the job, so it is still here");
+                let mut job = job.expect("a job that no combiner ran is still here");
                 self.take_turn(turn(grant), seat, &mut job.submission)
             }
         }
     }
 
-    /// Checks what came from a client against the limits, with no lock held.
+    /// Checks the input of a client against the limits, with no lock held.
     fn admit(&self, once: Option<&Once>, operations: &[Operation]) -> Result<(), TransactionError> {
         let Some(limits) = &self.0.limits else {
             return Ok(());
@@ -417,7 +418,7 @@ impl TransactionManager {
         admit(limits, operations)
     }
 
-    /// Has a list carried out by the thread that submitted it.
+    /// Runs a batch in the thread that submitted it.
     fn take_turn(
         &self,
         turn: Turn<'_>,
@@ -425,7 +426,7 @@ impl TransactionManager {
         submission: &mut Submission,
     ) -> Outcome {
         if self.0.hooks.is_none() {
-            // Nobody looks at the outcome, so it is made where it goes.
+            // No frame in between reads the outcome, so it is built in its final place.
             return self.carry_out(turn.grant, seat, submission, Vec::new());
         }
         let mut outcome = self.carry_out(turn.grant, seat, submission, Vec::new());
@@ -434,7 +435,7 @@ impl TransactionManager {
         outcome
     }
 
-    /// Has a list carried out in the calling thread, with the nodes that it touches locked.
+    /// Runs a batch in the calling thread, with the nodes that it touches locked.
     fn run_on_nodes(
         &self,
         attempts: u32,
@@ -473,7 +474,7 @@ impl TransactionManager {
                 Ok(result)
             }
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
-                // If there is none it is forgotten already, so many others came after it.
+                // If there is none, so many newer keys followed that it has expired already.
                 let repeated = self.repeated(once.as_deref());
                 repeated.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
             }
@@ -485,7 +486,7 @@ impl TransactionManager {
         }
     }
 
-    /// Carries a list out under a grant that the caller ends.
+    /// Runs a batch under a grant that the caller ends.
     fn carry_out(
         &self,
         grant: Grant,
@@ -495,7 +496,8 @@ impl TransactionManager {
     ) -> Outcome {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
-        // From here on nobody else can use the key; while this one waited, somebody may have.
+        // From here on no other thread can use the key; during the wait another thread may have
+        // used it.
         if let Some(outcome) = self.repeated(submission.once.as_deref()) {
             return outcome;
         }
@@ -547,7 +549,7 @@ impl TransactionManager {
         }
     }
 
-    /// The outcome of a batch whose key has come before.
+    /// Returns the outcome of an earlier batch with the same key.
     #[inline]
     fn repeated(&self, once: Option<&Once>) -> Option<Outcome> {
         let once = once?;
@@ -555,7 +557,7 @@ impl TransactionManager {
         Some(once.repeat(&receipt))
     }
 
-    /// Lets the after-hooks see a result.
+    /// Runs the after-hooks on a result.
     pub(super) fn follow(&self, result: &mut TransactionResult) {
         if let Some(hooks) = &self.0.hooks {
             result.hook_failures = hooks.run_after(result);
@@ -608,7 +610,7 @@ impl Submission {
     }
 }
 
-/// The first operation that does anything.
+/// The first operation that has an effect.
 fn first(operations: &[Operation]) -> Option<&Operation> {
     operations.iter().find(|operation| !is_empty(operation))
 }

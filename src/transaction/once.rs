@@ -1,5 +1,4 @@
-//! Keys under which a batch of operations is carried out once, and what tells one batch from
-//! another.
+//! Idempotency keys, and the digest that distinguishes batches.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,18 +9,18 @@ use smol_str::SmolStr;
 use super::{Operation, TransactionError, TransactionResult};
 use crate::store::{BatchDigest, Receipt};
 
-/// The key of a transaction that is carried out once, however often it is submitted:
-/// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). Any string is
-/// one.
+/// The key of a transaction that runs once, however often it is submitted:
+/// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). Any string is a
+/// valid key.
 ///
 /// The key stands for its batch of operations. A submission with the same key and other operations
-/// is refused with [`TransactionError::IdempotencyMismatch`], unless its key
-/// [accepts other operations](Self::accept_other_operations).
+/// returns [`TransactionError::IdempotencyMismatch`], unless its key [accepts other
+/// operations](Self::accept_other_operations).
 ///
-/// Batches are compared by a digest of 128 bits, in the order of their flattened operations. Of
-/// operations that are data it covers the JSON form. Operations that run code count by their
-/// position and name (`op`) alone: two closures cannot be compared. `ifUnchanged` and
-/// `requireLease` do not count, so a batch may return for another version or under another lease.
+/// Batches are compared by a digest of 128 bits, in the order of their flattened operations. For
+/// operations that are data it covers the JSON form. Operations that run code are compared only by
+/// position and name (`op`), because closures cannot be compared. `ifUnchanged` and `requireLease`
+/// are ignored, so a batch may be repeated for another version or under another lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct IdempotencyKey {
@@ -30,7 +29,7 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// The key of this name, which stands for one batch.
+    /// Creates a key that stands for one batch.
     pub fn new(key: impl Into<SmolStr>) -> Self {
         Self {
             key: key.into(),
@@ -38,9 +37,9 @@ impl IdempotencyKey {
         }
     }
 
-    /// The same key, under which a submission gets the first result also when its operations are
-    /// others. For batches that are not built alike each time, because they contain a date or a new
-    /// id.
+    /// Makes the key accept other operations: a submission then gets the first result even if its
+    /// operations differ. This is for batches that differ each time, because they contain a date or
+    /// a new id.
     ///
     /// ```
     /// use doclock::{
@@ -62,7 +61,7 @@ impl IdempotencyKey {
         self
     }
 
-    /// The key as it was given.
+    /// Returns the key as a string.
     pub fn as_str(&self) -> &str {
         &self.key
     }
@@ -88,18 +87,17 @@ key_from!(
     Cow<'_, str>
 );
 
-/// A batch that is carried out once.
+/// A batch that runs once.
 #[derive(Clone, Debug)]
 pub(super) struct Once {
     pub(super) key: SmolStr,
     pub(super) digest: BatchDigest,
-    /// Whether a receipt is accepted whatever batch it is of.
+    /// Whether the receipt of any batch is accepted.
     any: bool,
 }
 
 impl Once {
-    /// A batch without operations is no use of the key: it looks for the receipt, whatever that is
-    /// of.
+    /// A batch without operations does not use up the key: it looks up the receipt of any batch.
     pub(super) fn new(key: IdempotencyKey, operations: &[Operation], does_nothing: bool) -> Self {
         Self {
             key: key.key,
@@ -108,7 +106,7 @@ impl Once {
         }
     }
 
-    /// The result of the transaction that came first with the key.
+    /// Returns the result of the first transaction with the key.
     pub(super) fn repeat(&self, receipt: &Receipt) -> Result<TransactionResult, TransactionError> {
         match self.any || receipt.digest == self.digest {
             true => Ok(TransactionResult::repeated(receipt)),
@@ -121,7 +119,7 @@ impl Once {
     }
 }
 
-/// Equal for equal batches, whatever was nested in what.
+/// Computes a digest that is equal for equal flattened batches.
 fn digest(operations: &[Operation]) -> BatchDigest {
     let mut digest = Digest::new();
     for operation in operations {
@@ -130,8 +128,8 @@ fn digest(operations: &[Operation]) -> BatchDigest {
     BatchDigest(digest.0)
 }
 
-/// FNV-1a of 128 bits (Fowler, Noll, Vo): the same in every process and on every machine. It tells
-/// batches apart that differ by accident, which is what a wrong key is.
+/// FNV-1a of 128 bits (Fowler, Noll, Vo): the same in every process and on every machine. It
+/// distinguishes batches that differ by accident, as with a wrong key.
 struct Digest(u128);
 
 impl Digest {
@@ -148,8 +146,7 @@ impl Digest {
         }
     }
 
-    /// A tag and a text, with its length in front, so that no two sequences of these are one
-    /// sequence of bytes.
+    /// A tag and a text, prefixed with its length, so different sequences have different bytes.
     fn text(&mut self, tag: u8, text: &str) {
         self.bytes(&[tag]);
         self.bytes(&(text.len() as u64).to_le_bytes());
@@ -166,18 +163,19 @@ impl Digest {
             operation = named;
         }
         match operation {
-            // When the batch may run is no part of what it does: it may return under another lease.
+            // When a batch may run is not part of what it does: it may be repeated under another
+            // lease.
             Operation::IfUnchanged { .. } | Operation::RequireLease { .. } => {}
             Operation::Call(_) => self.text(b'c', operation.name()),
             data => match serde_json::to_value(data) {
                 Ok(value) => self.value(&value),
-                // What cannot be written counts like code.
+                // An operation that cannot be serialized counts like code.
                 Err(_) => self.text(b'c', operation.name()),
             },
         }
     }
 
-    /// The members of an object count in the order of their names, whatever order the map has.
+    /// Members of an object count in the order of their names, in any order of the map.
     fn value(&mut self, value: &Value) {
         match value {
             Value::Null => self.bytes(b"0"),

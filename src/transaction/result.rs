@@ -1,4 +1,4 @@
-//! What became of a list of operations.
+//! Results of operation batches.
 
 use std::ops::Not;
 
@@ -9,37 +9,36 @@ use crate::document::Selection;
 use crate::id::TransactionId;
 use crate::store::{ExecutedOperation, Publication, Receipt, Transaction};
 
-/// What became of a list of operations.
+/// The result of an operation batch.
 ///
-/// Serializes in camelCase, without hook failures where there are none and without `repeated` where
-/// it is not.
+/// Serializes in camelCase. Empty hook failures are omitted, and so is `repeated` if it is false.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TransactionResult {
-    /// The transaction.
+    /// The id of the transaction.
     pub transaction_id: TransactionId,
-    /// The document's version after it; that before it, if it changed nothing.
+    /// The document's version after the transaction; the version before it, if nothing changed.
     pub version: u64,
-    /// Whether it changed anything, and so made that version.
+    /// Whether the transaction changed anything, and so made that version.
     pub changed: bool,
-    /// What was carried out, in order, those within a `control` one by one.
+    /// The executed operations, in order; those within a `control` are listed separately.
     pub operations: Vec<ExecutedOperation>,
-    /// The editor's selection before.
+    /// The editor's selection before the transaction.
     pub selection_before: Option<Selection>,
-    /// The editor's selection after: moved along with the text, gone with the node.
+    /// The editor's selection after it: moved along with the text, or removed with its node.
     pub selection_after: Option<Selection>,
-    /// Whether this is the result of an earlier transaction with the same idempotency key, and
-    /// nothing was done now.
+    /// Whether this is the result of an earlier transaction with the same idempotency key; nothing
+    /// was done now.
     #[serde(skip_serializing_if = "Not::not")]
     pub repeated: bool,
-    /// The after-hooks of this transaction that did not do their work. A repetition runs none.
+    /// The after-hooks of this transaction that failed. A repetition runs none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hook_failures: Vec<HookFailure>,
 }
 
 impl TransactionResult {
-    /// What became of a transaction that is over.
+    /// The result of a completed transaction.
     #[inline]
     pub(super) fn new(
         transaction: &mut Transaction,

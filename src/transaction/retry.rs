@@ -1,4 +1,4 @@
-//! Trying again what failed by an unlucky meeting with others.
+//! Retries after transient errors.
 
 use std::error::Error;
 use std::hash::BuildHasher;
@@ -20,15 +20,17 @@ use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvi
 use crate::store::lease::{LeaseError, LeaseLost};
 use crate::store::{AliasError, CommitError, InboxInUse, SavepointError, TakenOut};
 
-/// Runs code, again from its start as long as it fails by an [unlucky meeting](Transient) with
-/// others, at most `attempts` times in all and at least once. Returns what came of the last time.
+/// Runs code, and retries it from its start after each [transient](Transient) error. It runs at
+/// most `attempts` times in all and at least once. Returns the result of the last attempt.
 ///
-/// A transaction on nodes that fails in this way was rolled back whole, so it is safe to run it
-/// again. The code has to begin it anew, and should drop it before it returns, as it does with `?`.
+/// A transaction on nodes that fails with such an error is rolled back completely, so a retry is
+/// safe. The code has to begin a new transaction each time, and should drop it before it returns,
+/// as `?` does.
 ///
-/// The first repetition comes at once; before each further one the calling thread sleeps, for 50
-/// microseconds at first and twice as long each time, up to 12.8 milliseconds; of that a random
-/// part, at least half. Otherwise many who lock as they go could refuse each other for ever.
+/// The first retry runs at once. Before each further one the calling thread sleeps, 50 microseconds
+/// at first and twice as long each time, up to 12.8 milliseconds. Each sleep lasts a random part of
+/// this time, at least half. Otherwise threads that lock nodes step by step could fail each other
+/// forever.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope, transaction::retry};
@@ -51,7 +53,7 @@ use crate::store::{AliasError, CommitError, InboxInUse, SavepointError, TakenOut
 ///
 /// # Errors
 ///
-/// That of the last attempt.
+/// The error of the last attempt.
 pub fn retry<T, E: Transient>(
     attempts: u32,
     mut code: impl FnMut() -> Result<T, E>,
@@ -65,7 +67,7 @@ pub fn retry<T, E: Transient>(
     code()
 }
 
-/// Lets those pass with whom an attempt has met, so that it does not meet them again.
+/// Pauses so that the conflicting transactions finish before the next attempt.
 fn pause_after(attempt: u32) {
     thread::sleep(pause(
         attempt,
@@ -84,13 +86,13 @@ fn pause(attempt: u32, random: u64) -> Duration {
     half + Duration::from_nanos(random % (half.as_nanos() as u64 + 1))
 }
 
-/// An error of which it can be told whether the same may well succeed if it is tried again from the
-/// start: a deadlock, or a node that was changed by others between being read and the commit. The
-/// errors of the store implement it; the page `docs/errors.md` has the verdict of each code.
+/// An error that reports whether a retry from the start may succeed. Examples are a deadlock, and a
+/// node that other transactions changed between a read and the commit. The errors of the store
+/// implement it; the page `docs/errors.md` lists the value for each code.
 ///
-/// A boxed error is transient if it is one of this crate's errors that is, or has one in the chain
-/// of its [sources](Error::source), of which the first 64 count. An error of your own keeps that by
-/// naming what it wraps as its source.
+/// A boxed error is transient if it, or one of the first 64 errors in the chain of its
+/// [sources](Error::source), is a transient error of this crate. A custom error stays transient if
+/// it returns the error that it wraps as its source.
 ///
 /// ```
 /// use doclock::{document::EditError, transaction::Transient};
@@ -100,11 +102,11 @@ fn pause(attempt: u32, random: u64) -> Duration {
 /// assert!(wrapped.is_transient());
 /// ```
 pub trait Transient {
-    /// Whether it may.
+    /// Returns whether a retry may succeed.
     fn is_transient(&self) -> bool;
 }
 
-/// Makes errors of this crate [`Transient`], by themselves and in others.
+/// Makes errors of this crate [`Transient`], directly and as sources of others.
 macro_rules! transient {
     ($($error:ty),* $(,)?) => {
         $(impl Transient for $error {
@@ -160,8 +162,7 @@ transient! {
     UndoError,
 }
 
-/// Whether the error, or one in the chain of its sources, is an error of this crate that is
-/// transient.
+/// Whether the error, or one in the chain of its sources, is a transient error of this crate.
 pub(super) fn is_transient(error: &(dyn Error + 'static)) -> bool {
     /// An error may name itself as its source.
     const LONGEST_CHAIN: usize = 64;
@@ -170,8 +171,8 @@ pub(super) fn is_transient(error: &(dyn Error + 'static)) -> bool {
         .any(is_one)
 }
 
-/// The error in another. [`io::Error`] names as its source not the error that it wraps but that
-/// one's source.
+/// The error inside another. [`io::Error`] returns as its source the source of the error that it
+/// wraps, not that error.
 fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error
         .downcast_ref::<io::Error>()

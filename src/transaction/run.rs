@@ -1,4 +1,4 @@
-//! Carrying operations out.
+//! Execution of operations.
 
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -15,10 +15,10 @@ use crate::store::{AliasError, ExecutedOperation, Transaction};
 /// # Operations
 impl Transaction {
     /// Runs operations as part of this transaction, in the order given. An operation that fails
-    /// changes nothing. The error says which it was; what those before it did stays, unless it is
-    /// undone with [`attempt`](Self::attempt).
+    /// changes nothing, and the error names it. The changes of the operations before it are kept,
+    /// unless [`attempt`](Self::attempt) undoes them.
     ///
-    /// So operations of one's own are functions that run others:
+    /// So a custom operation is a function that runs others:
     ///
     /// ```
     /// use doclock::{DataStore, Editor, Transaction, View, dsl::*, transaction::TransactionError};
@@ -40,7 +40,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`TransactionError::Operation`], with the index in this list.
+    /// [`TransactionError::Operation`], with the index in this batch.
     pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
         let operations = operations.into_operations();
         if let Some(limits) = self.limits() {
@@ -56,8 +56,8 @@ impl Transaction {
         })
     }
 
-    /// Runs the operations of a list whose transaction is dropped if one fails, so that none has to
-    /// be undone by itself. Takes them out of the list, whose memory stays with whoever brought it.
+    /// Runs the operations of a batch whose transaction is dropped on failure, so no single
+    /// operation is undone. Drains the batch; its memory stays with the caller.
     pub(super) fn run_list(&mut self, operations: &mut List) -> Result<(), TransactionError> {
         self.make_room_for(operations);
         let mut runner = Runner {
@@ -75,12 +75,12 @@ impl Transaction {
     }
 }
 
-/// A list of operations on its way. One alone lies where the list does.
+/// An operation batch in execution. A single operation is stored inline.
 pub(super) type List = SmallVec<[Operation; 1]>;
 
 struct Runner<'a> {
     transaction: &'a mut Transaction,
-    /// How many operations have been carried out, those in a `control` counted one by one.
+    /// How many operations have run; each in a `control` counts.
     index: &'a mut usize,
 }
 
@@ -180,7 +180,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Gives the first node that is created a name.
+    /// Names the first node that is created.
     fn name_first(
         &mut self,
         name: &'static str,
@@ -201,7 +201,7 @@ impl Runner<'_> {
             None => Err(AliasError::NothingCreated { alias }),
         };
         if named.is_err() {
-            // It is about the operation that was just carried out.
+            // It concerns the operation that has just run.
             *self.index = begin.max(self.index.saturating_sub(1));
         }
         named.map_err(|error| self.failed(name, None, error.into()))
@@ -225,17 +225,17 @@ impl Runner<'_> {
         }
     }
 
-    /// Counts an operation, and what it looks at, against the limits.
+    /// Counts an operation, and what it reads, against the limits.
     fn count_one(&mut self, steps: impl FnOnce(&Transaction) -> usize) -> Result<(), EditError> {
         self.transaction.spend(Limit::Operations, |_| 1)?;
         self.transaction.spend(Limit::Steps, steps)
     }
 
-    /// Keeps what was done, which are the changes from the given one on.
+    /// Records the operation with its changes, from the given one on.
     fn done(&mut self, name: &'static str, node_id: Option<NodeId>, before: usize) {
         let changes = self.transaction.changes();
         let changes = changes.get(before..).unwrap_or_default();
-        // Most create nothing.
+        // Most operations create nothing.
         let created = match changes.iter().any(creates) {
             true => created(self.transaction, changes),
             false => Vec::new(),
@@ -263,7 +263,7 @@ impl Runner<'_> {
     }
 }
 
-/// The node that is meant.
+/// The node that the reference names.
 pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeId, OperationError> {
     Ok(match node {
         NodeRef::Id(id) => id.clone(),
@@ -271,8 +271,8 @@ pub(super) fn resolve(transaction: &Transaction, node: &NodeRef) -> Result<NodeI
     })
 }
 
-/// Runs code. Its panic is an error: whatever state it leaves behind is the transaction's, which is
-/// rolled back unseen.
+/// Runs code. A panic becomes an error: any state that it leaves is in the transaction, which is
+/// rolled back.
 pub(super) fn call(code: &Callback, transaction: &mut Transaction) -> Result<(), OperationError> {
     match catch(|| transaction.lend(|transaction| code.call(transaction))) {
         Ok((_, Err(taken_out))) => Err(taken_out.into()),
@@ -288,8 +288,8 @@ fn creates(change: &Change) -> bool {
     )
 }
 
-/// What was inserted, in document order, then the right halves of what was cut, the outermost
-/// first: cuts go from the inside outwards. What was made on the way need not be there in the end.
+/// The inserted nodes in document order, then the right halves of splits, the outermost first:
+/// splits proceed from the inside outwards. Temporary nodes may no longer exist at the end.
 fn created(transaction: &Transaction, changes: &[Change]) -> Vec<NodeId> {
     let inserted = changes.iter().flat_map(|change| match change {
         Change::InsertSubtree { nodes, .. } => nodes.as_slice(),

@@ -1,4 +1,4 @@
-//! Operations from JSON text, with errors that say where.
+//! Reads operations from JSON text, with errors that name the position.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ use super::operation::{Batch, Malformed};
 use crate::codes::codes;
 use crate::json::{line_and_column, offset, reason};
 
-/// Why a text is not a list of operations.
+/// Why a text is not an operation batch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub struct ScriptError {
-    /// Which operation it is about, counted from zero in the flattened list; `None` where the text
-    /// as a whole is not JSON.
+    /// The index of the operation in the flattened batch, from zero; `None` if the text is not
+    /// JSON.
     pub index: Option<usize>,
     /// The line, counted from one.
     pub line: usize,
     /// The character in the line, counted from one.
     pub column: usize,
-    /// What is wrong there.
+    /// The error at this position.
     pub message: String,
 }
 
@@ -48,16 +48,16 @@ impl fmt::Display for ScriptError {
     }
 }
 
-/// How deep lists may nest. More is a mistake, or an attempt to use up the stack.
+/// The most levels of nested lists. The limit protects the stack.
 const DEEPEST: usize = 64;
 
-/// Reads operations: one `{"type": …, "payload": {…}}`, or a list of them, in which lists nest and
-/// are flattened.
+/// Reads operations from JSON. The text is one `{"type": …, "payload": {…}}`, or a list of
+/// them; nested lists are flattened.
 ///
-/// Offsets and ranges of text count scalar values. A `"unit": "utf16"` beside `type` and `payload`
-/// has those of an operation count UTF-16 units. `{"unit": "utf16", "operations": […]}`, which
-/// stands where a list does, sets the unit of all operations in it that have none of their own. See
-/// [`Operation::in_unit`].
+/// Offsets and ranges of text count scalar values. With `"unit": "utf16"` next to `type` and
+/// `payload`, those of the operation count UTF-16 units. `{"unit": "utf16", "operations": […]}`
+/// can stand in the place of a list; it sets the unit of all operations in it that have no unit of
+/// their own. See [`Operation::in_unit`].
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ fn too_deep() -> serde_json::Error {
     ))
 }
 
-/// The error in terms of the whole text, of which `part` is the piece that was read.
+/// Converts the error to a position in the whole text, of which `part` was read.
 fn locate(
     script: &str,
     part: &str,
@@ -141,9 +141,9 @@ fn locate(
 }
 
 impl ScriptError {
-    /// An error where `at`, a piece of the script, begins.
+    /// Makes an error at the beginning of `at`, a part of the script.
     fn at(script: &str, at: &str, index: Option<usize>, message: String) -> Self {
-        // The piece borrows from the script, so the distance of the two is its place.
+        // The part borrows from the script, so the distance of the pointers is its offset.
         let start = at.as_ptr() as usize - script.as_ptr() as usize;
         let (line, column) = line_and_column(script, start);
         Self {

@@ -1,9 +1,9 @@
-//! Code of a user, as operations and hooks keep it.
+//! Code of a user, as operations and hooks store it.
 
 use crate::sync::assert_unlocked;
 
-/// Code of a user. It may do anything when it is called and when it is dropped, so neither happens
-/// under an internal mutex. Debug builds assert that.
+/// Code of a user. A call or a drop of it may run anything, so neither happens under an internal
+/// mutex. Debug builds assert that.
 pub(super) struct UserCode<F: ?Sized>(F);
 
 impl<F> UserCode<F> {
@@ -13,7 +13,7 @@ impl<F> UserCode<F> {
 }
 
 impl<F: ?Sized> UserCode<F> {
-    /// The code, to be called.
+    /// Returns the code for a call.
     pub(super) fn get(&self) -> &F {
         assert_unlocked("code of a user is called");
         &self.0

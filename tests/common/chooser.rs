@@ -1,4 +1,4 @@
-//! Random edits that fit a document, or do not.
+//! Random edits, possible or impossible, for a document.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Action, Dice, RefDoc, RefMark, RefNode, Refused, Spec, is_unknown};
 
-/// The kinds of [`Action`], to be drawn from.
+/// The kinds of [`Action`] to draw from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Create,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All of them; what makes nodes comes more often than what deletes them.
+    /// All kinds; creation is more frequent than deletion.
     const DRAWN: [Self; 18] = [
         Self::Create,
         Self::AddNew,
@@ -51,7 +51,7 @@ impl Kind {
     ];
 }
 
-/// An edit that is not yet tied to a document.
+/// An edit before its document is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) kind: Kind,
@@ -69,13 +69,12 @@ pub(crate) fn steps(
     prop::collection::vec(step(), count)
 }
 
-/// The edits that these steps come to, one after the other, on a document like `on`. All of them
-/// are possible.
+/// The edits of these steps, in sequence, on a document like `on`. All of them are possible.
 pub(crate) fn possible(steps: &[Step], on: &RefDoc) -> Vec<Action> {
     aimed(steps, on, Aim::Named)
 }
 
-/// The edits that these steps come to. What is impossible is left out, unless they are to be wild.
+/// The edits of these steps. Impossible edits are omitted, unless the aim is wild.
 pub(crate) fn aimed(steps: &[Step], on: &RefDoc, aim: Aim) -> Vec<Action> {
     let mut on = on.clone();
     let choose = |step: &Step| {
@@ -91,18 +90,18 @@ pub(crate) fn aimed(steps: &[Step], on: &RefDoc, aim: Aim) -> Vec<Action> {
     steps.iter().filter_map(choose).collect()
 }
 
-/// How an edit is aimed.
+/// The targets of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// At what there is; every node that it creates has a name.
+    /// Existing nodes; every new node gets a custom id.
     Named,
-    /// At what there is; the store generates some of the ids.
+    /// Existing nodes; the store generates some ids.
     Unnamed,
-    /// Now and then at what there is not.
+    /// Sometimes missing nodes.
     Wild,
 }
 
-/// Draws the particulars of an edit.
+/// Draws the fields of an edit.
 pub(crate) struct Chooser<'a> {
     on: &'a RefDoc,
     dice: Dice,
@@ -185,7 +184,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Something that can stand in a `control` of this node.
+    /// An operation for a `control` of this node.
     fn on(&mut self, id: &str) -> Action {
         let id = id.to_owned();
         match self.dice.below(4) {
@@ -204,7 +203,7 @@ impl<'a> Chooser<'a> {
         let known: Vec<&String> = self.on.nodes.keys().filter(|id| !is_unknown(id)).collect();
         let strays = self.strays();
         if strays || known.is_empty() {
-            // Behind the last name there is the empty one.
+            // After the last name comes the empty one.
             let name = self.dice.below(NAMES.len() + usize::from(strays));
             return (*NAMES.get(name).unwrap_or(&"")).to_owned();
         }
@@ -247,7 +246,7 @@ impl<'a> Chooser<'a> {
 
     fn text(&mut self) -> String {
         const CHARS: [char; 8] = ['a', 'b', ' ', 'ß', '漢', '\n', '\r', '🦀'];
-        // Now and then long enough for the text to be kept otherwise than short text is.
+        // Sometimes long enough for a rope.
         let len = if self.dice.one_in(12) {
             150 + self.dice.below(300)
         } else {
@@ -311,7 +310,7 @@ impl<'a> Chooser<'a> {
         } else if self.aim == Aim::Unnamed {
             None
         } else {
-            // Names have run out; this one is as good and not in use yet.
+            // All names are used; this one is unused.
             Some(format!("n{}", self.dice.next()))
         };
         let text = if self.dice.one_in(2) {

@@ -1,8 +1,8 @@
-//! Numbers that follow from a seed, and what can be done with them to JSON.
+//! Pseudo-random numbers from a seed, and random changes of JSON.
 
 use serde_json::{Value, json};
 
-/// Numbers that follow from a seed (SplitMix64).
+/// Pseudo-random numbers from a seed (SplitMix64).
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -23,7 +23,7 @@ impl Dice {
     }
 }
 
-/// Changes one thing somewhere in a JSON value.
+/// Changes one random part of a JSON value.
 pub(crate) fn spoil(value: &mut Value, dice: &mut Dice) {
     match value {
         Value::Array(items) if !items.is_empty() && !dice.one_in(8) => {

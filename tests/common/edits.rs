@@ -1,4 +1,4 @@
-//! Edits that the reference and the library both understand.
+//! Edits for both the reference and the library.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::{Style, id};
 
-/// A node to be created, as the reference and the library both understand it.
+/// A new node for both the reference and the library.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub(crate) id: Option<String>,
@@ -67,19 +67,19 @@ impl Spec {
     }
 }
 
-/// Whatever can be done to a document: the operations of the DSL and, through code, what only a
+/// All possible edits of a document: the operations of the DSL and, as code, those that only a
 /// transaction has.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Create(Spec),
-    /// Under this parent, at this index.
+    /// This node, this parent, this index.
     AddNew(Spec, String, Option<usize>),
-    /// This child, under this parent, at this index.
+    /// This child, this parent, this index.
     AddExisting(String, String, Option<usize>),
     Delete(String),
-    /// This child, from this parent.
+    /// This parent's child.
     RemoveChild(String, String),
-    /// This node, under this parent, at this index.
+    /// This node, this parent, this index.
     Move(String, String, Option<usize>),
     SetText(String, String),
     InsertText(String, usize, String),
@@ -112,7 +112,7 @@ impl Action {
         }
     }
 
-    /// The edit as something done to a node, if it is.
+    /// The edit as an operation on a node, if it is one.
     fn on_node(&self) -> Option<(&String, NodeOperation)> {
         Some(match self {
             Self::AddNew(spec, to, index) => (to, dsl::add_child(spec.node(), *index)),
@@ -136,7 +136,7 @@ impl Action {
         })
     }
 
-    /// How many operations a list counts for it.
+    /// How many operations of a batch it counts as.
     pub(crate) fn operations(&self) -> usize {
         match self {
             Self::Control(_, actions) => actions.len(),
@@ -144,7 +144,7 @@ impl Action {
         }
     }
 
-    /// The edit by the methods of a transaction.
+    /// The edit through the methods of a transaction.
     pub(crate) fn perform(&self, on: &mut Transaction) -> Result<(), EditError> {
         match self {
             Self::Create(spec) => on.create(spec.node()).map(drop),

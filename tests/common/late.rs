@@ -1,5 +1,4 @@
-//! A cancellation that stops half way: between collecting the requests of a token and withdrawing
-//! them.
+//! A cancellation that pauses between collecting the requests of a token and withdrawing them.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Barrier};
@@ -10,8 +9,8 @@ use doclock::lock::{
     limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions, Permit},
 };
 
-/// The first request of the token is a call that waits for a limiter. Its key goes with its
-/// withdrawal, and stops the thread that drops it.
+/// The first request of the token waits for a limiter. Its withdrawal drops its key, which pauses
+/// the thread.
 pub(crate) struct LateCancel {
     token: CancelToken,
     gate: Arc<[Barrier; 2]>,
@@ -23,7 +22,7 @@ pub(crate) struct LateCancel {
 struct Key;
 
 thread_local! {
-    /// Where this thread stops: it is seen at the first barrier, and goes on at the second.
+    /// The pause of this thread: it starts at the first barrier and ends at the second.
     static GATE: RefCell<Option<Arc<[Barrier; 2]>>> = const { RefCell::new(None) };
 }
 
@@ -62,13 +61,13 @@ impl LateCancel {
         }
     }
 
-    /// For the request that is to be collected with the first one.
+    /// For the request that is collected with the first one.
     pub(crate) fn token(&self) -> &CancelToken {
         &self.token
     }
 
-    /// Cancels as soon as the token has one request beside the first. Returns when both are
-    /// collected, and only the first one is withdrawn.
+    /// Cancels as soon as the token has a second request. Returns when both are collected, and only
+    /// the first one is withdrawn.
     pub(crate) fn begin(&self) -> JoinHandle<()> {
         until_attached(&self.token, 2);
         let (token, gate) = (self.token.clone(), Arc::clone(&self.gate));

@@ -1,4 +1,4 @@
-//! What the test files share: images of documents, a plain reference for them, and random edits.
+//! Shared code of the test files: document images, a plain reference, and random edits.
 
 #![allow(dead_code, reason = "every test file uses its part of this room")]
 
@@ -18,11 +18,10 @@ use proptest::test_runner::FileFailurePersistence;
 #[allow(unused_imports, reason = "every test file uses its part of this room")]
 pub(crate) use self::{chooser::*, dice::*, edits::*, late::*, reference::*, utf16::*};
 
-/// The session of every store here, so that a test can write down ids that look like the store's
-/// own.
+/// The session of every store here, so tests can predict generated ids.
 pub(crate) const SESSION: u32 = 7;
 
-/// How long to wait for what comes at once unless it never comes.
+/// The timeout for events that come at once or never.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn store() -> DataStore {
@@ -33,7 +32,7 @@ pub(crate) fn id(text: &str) -> NodeId {
     NodeId::from(text)
 }
 
-/// Commits what `edit` does.
+/// Commits the changes of `edit`.
 pub(crate) fn commit(
     store: &DataStore,
     edit: impl FnOnce(&mut Transaction),
@@ -43,7 +42,7 @@ pub(crate) fn commit(
     transaction.commit().unwrap()
 }
 
-/// A document down to the last bit: the root and all nodes, sorted by id, as JSON.
+/// An exact image of a document: the root and all nodes, sorted by id, as JSON.
 pub(crate) fn image(view: &impl View) -> String {
     let mut nodes: Vec<&Node> = view.nodes().collect();
     nodes.sort_by_key(|node| node.id().to_string());
@@ -71,7 +70,7 @@ pub(crate) fn marks(view: &impl View, of: &str) -> Vec<(usize, usize, String)> {
         .collect()
 }
 
-/// So many cases; where one fails, its seed is printed and kept beside the test file.
+/// The number of cases; the seed of a failure is printed and stored next to the test file.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
@@ -80,8 +79,8 @@ pub(crate) fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Runs code that must not let a panic out. One that it lets out fails the test with a message,
-/// because the payload may be a [`Bomb`], which the test's own thread could not drop either.
+/// Runs code that must not panic. A panic fails the test with a message, because its payload may be
+/// a [`Bomb`], which the test's own thread could not drop either.
 #[track_caller]
 pub(crate) fn contained<T>(code: impl FnOnce() -> T) -> T {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(code)) {
@@ -93,7 +92,7 @@ pub(crate) fn contained<T>(code: impl FnOnce() -> T) -> T {
     }
 }
 
-/// The payload of a panic whose own `Drop` panics with another one.
+/// A panic payload whose `Drop` panics with another one.
 pub(crate) struct Bomb;
 
 impl Drop for Bomb {

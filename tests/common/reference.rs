@@ -1,6 +1,5 @@
-//! A plain reference for documents: it does with maps, vectors and strings what the library does
-//! with overlays, ropes and changes. It keeps marks character by character, so that their normal
-//! form follows from nothing but what is marked.
+//! A plain reference for documents, with maps, vectors and strings instead of overlays, ropes and
+//! changes. It stores marks per character, so their normal form follows from the marked characters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use super::{Action, RefMark, Spec, children};
 
-/// What a mark says: its kind, and its attributes as JSON.
+/// The style of a mark: its kind, and its attributes as JSON.
 pub(crate) type Style = (String, String);
 
 #[derive(Clone, Debug, PartialEq)]
@@ -21,23 +20,22 @@ pub(crate) struct RefNode {
     pub(crate) kind: String,
     pub(crate) attributes: BTreeMap<String, Value>,
     pub(crate) text: String,
-    /// What marks say of each character.
+    /// The styles of each character.
     pub(crate) styles: Vec<BTreeSet<Style>>,
     pub(crate) children: Vec<String>,
     pub(crate) parent: Option<String>,
 }
 
-/// A document, plainly.
+/// A plain document.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RefDoc {
     pub(crate) nodes: BTreeMap<String, RefNode>,
     pub(crate) root: Option<String>,
-    /// The ids of all nodes that were ever created here, in order; one that the store is to
-    /// generate is `?n`.
+    /// The ids of all nodes created here, in order; an id that the store generates is `?n`.
     pub(crate) created: Vec<String>,
 }
 
-/// The edit is not allowed. The reference may be half changed.
+/// The edit is impossible. The reference may be partly changed.
 #[derive(Debug)]
 pub(crate) struct Refused;
 
@@ -58,8 +56,7 @@ impl RefNode {
         if chars[range.clone()].iter().copied().eq(inserted.chars()) {
             return Ok(());
         }
-        // New characters get what goes on from the one before them, through those they replace, to
-        // the one behind them.
+        // New characters get the marks that cover both the previous and the next character.
         let around = match range.start.checked_sub(1) {
             Some(before) if range.end < self.len() => self.styles[before..=range.end]
                 .iter()
@@ -98,7 +95,7 @@ impl RefNode {
         }
     }
 
-    /// Start, end and style of every stretch of characters that one style goes through.
+    /// Start, end and style of every run of characters with one style.
     fn marks(&self) -> Vec<(usize, usize, Style)> {
         let all: BTreeSet<&Style> = self.styles.iter().flatten().collect();
         let mut marks = Vec::new();
@@ -121,7 +118,7 @@ impl RefNode {
     }
 }
 
-/// Whether the id stands for one that the store will generate.
+/// Whether the id stands for a generated one.
 pub(super) fn is_unknown(id: &str) -> bool {
     id.starts_with('?')
 }
@@ -177,7 +174,7 @@ impl RefDoc {
         self.nodes.get_mut(id).ok_or(Refused)
     }
 
-    /// The node and all below it, the parents before their children.
+    /// The subtree of the node, parents before their children.
     pub(crate) fn subtree(&self, id: &str) -> Vec<String> {
         let mut ids = vec![id.to_owned()];
         let mut next = 0;
@@ -245,12 +242,12 @@ impl RefDoc {
         }
     }
 
-    /// Whether there are nodes whose ids are not known yet.
+    /// Whether there are nodes with unknown ids.
     pub(crate) fn has_unknown(&self) -> bool {
         self.nodes.keys().any(|id| is_unknown(id))
     }
 
-    /// Puts the ids that the store gave in the place of the unknown ones.
+    /// Replaces the unknown ids with the generated ones.
     pub(crate) fn learn(&mut self, given: &[String]) -> Result<(), String> {
         if self.created.len() != given.len() {
             return Err(format!("{given:?} were created, not {:?}", self.created));
@@ -282,7 +279,7 @@ impl RefDoc {
         Ok(())
     }
 
-    /// Says where a document differs from this one, or from a sound one.
+    /// Reports the difference of a document from this one, or its invalidity.
     pub(crate) fn compare(&self, view: &impl View) -> Result<(), String> {
         check(view).map_err(|fault| fault.to_string())?;
         let differs = |what: &str, found: String, expected: String| match found == expected {

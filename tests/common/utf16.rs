@@ -7,7 +7,7 @@ use doclock::{
 };
 use serde_json::{Value, json};
 
-/// The UTF-16 offset of a place in a text. What lies behind the end lies as far behind it then.
+/// The UTF-16 offset of a position. Positions after the end keep their distance to it.
 pub(crate) fn utf16_offset(text: &str, offset: usize) -> usize {
     let before: String = text.chars().take(offset).collect();
     let behind = offset - before.chars().count();
@@ -25,7 +25,7 @@ pub(crate) fn in_utf16(on: &Transaction, operation: &Operation) -> Value {
     value
 }
 
-/// Visits each position of an operation, with the text that it is in.
+/// Visits each position of an operation, with the text that contains it.
 pub(crate) fn each_position(
     on: &Transaction,
     operation: &mut Value,

@@ -1,5 +1,5 @@
-//! Two who edit and undo, whatever it is: an undo changes nothing but what its entry changed, and
-//! leaves nothing of that which nobody else touched.
+//! Two editors edit and undo at random: an undo changes only what its entry changed, and completely
+//! reverts what only its editor touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -16,8 +16,7 @@ use proptest::prelude::*;
 
 use crate::common::{Dice, cases, image, store};
 
-/// Something that can be said of a document. Letters are unique, so they say which they are
-/// wherever they stand.
+/// A fact about a document. Letters are unique, so a letter identifies itself at any position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fact {
     Letter(char),
@@ -29,7 +28,7 @@ enum Fact {
 }
 
 type Facts = BTreeMap<Fact, String>;
-/// What a fact was and what it came to be; nothing where it did not hold.
+/// The value of a fact before and after; `None` if it did not hold.
 type Effect = BTreeMap<Fact, [Option<String>; 2]>;
 
 fn facts(view: &Snapshot) -> Facts {
@@ -83,14 +82,14 @@ fn orders(view: &Snapshot) -> BTreeMap<String, Vec<String>> {
     orders
 }
 
-struct Somebody {
+struct Editing {
     editor: Editor,
-    /// What the entries did, and which children they moved about.
+    /// The effects of the entries, and the children that they moved.
     done: Vec<(Effect, BTreeSet<NodeId>)>,
     undone: Vec<(Effect, BTreeSet<NodeId>)>,
 }
 
-/// Writes what never was before.
+/// Writes unique letters.
 struct Pen {
     dice: Dice,
     letters: u32,
@@ -98,12 +97,12 @@ struct Pen {
 }
 
 struct World {
-    people: Vec<Somebody>,
+    people: Vec<Editing>,
     pen: Arc<Mutex<Pen>>,
-    /// Who has touched a fact: it is expected to be led back if that is one alone.
+    /// The editors that touched a fact: an undo must restore it if there is only one.
     touched: BTreeMap<Fact, BTreeSet<usize>>,
-    /// Who has taken a letter away. If they bring it back later it is theirs, and whose mark it had
-    /// does not matter any more.
+    /// The editors that removed a letter. If they restore it later it is theirs, and the owner of
+    /// its mark no longer matters.
     taken: BTreeMap<char, BTreeSet<usize>>,
     acted: BTreeSet<usize>,
 }
@@ -116,7 +115,7 @@ impl Pen {
         (first..first + count).filter_map(char::from_u32).collect()
     }
 
-    /// One edit somewhere, and the child that it moves about.
+    /// One random edit, and the child that it moves.
     fn edit(
         &mut self,
         on: &mut Transaction,
@@ -178,7 +177,7 @@ impl Pen {
                 let value = self.dice.below(1000);
                 on.set_attrs(&id, [(key, value.into())])?;
             }
-            // One that is made and taken back in one entry cannot be told from another's.
+            // A mark that one entry makes and removes cannot be distinguished from another.
             6 if std::mem::replace(marked, true) => {}
             6 => on.set_marks(&id, [Mark::new(["bold", "em"][self.dice.below(2)], range)])?,
             7 | 8 => on.delete_text(&id, range)?,
@@ -214,7 +213,7 @@ impl World {
             .commit()
             .unwrap();
         let options = HistoryOptions::new().group_interval(Duration::ZERO);
-        let person = |nth: usize| Somebody {
+        let person = |nth: usize| Editing {
             editor: Editor::new(store.clone(), nth.to_string()).with_history(options.clone()),
             done: Vec::new(),
             undone: Vec::new(),
@@ -258,7 +257,7 @@ impl World {
         }
     }
 
-    /// Whether nobody else ever touched it, nor took the letter away that has the mark.
+    /// Whether only this editor touched it, and removed the letter with the mark.
     fn is_touched_by(&self, fact: &Fact, who: usize) -> bool {
         let alone = |by: &BTreeSet<usize>| by.iter().eq([&who]);
         let stayed = match fact {
@@ -303,7 +302,7 @@ impl World {
             }
             Err(UndoError::Conflict { .. }) => {
                 prop_assert_eq!(image(&view), was);
-                // Alone there is no conflict.
+                // A single editor has no conflicts.
                 let (effect, _) = stack.last().unwrap();
                 let others = self.acted.iter().any(|other| *other != who);
                 prop_assert!(others, "{:?}", effect);
@@ -321,7 +320,7 @@ impl World {
                         person.editor.discard_undo()
                     };
                     prop_assert!(gone);
-                    // From now on somebody else did it.
+                    // From now on it counts as an edit of another editor.
                     self.acted.insert(usize::MAX);
                     for touched in self.touched.values_mut() {
                         touched.insert(usize::MAX);

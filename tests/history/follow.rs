@@ -1,4 +1,4 @@
-//! Undo where what others did is hard to follow.
+//! Undo after changes by others that are hard to follow.
 
 use doclock::{
     Editor, NodeId, Transaction, View,
@@ -28,7 +28,7 @@ fn conflict(editor: &Editor) -> Conflict {
     }
 }
 
-/// Code that undoes more than was done.
+/// Code that undoes more than the operation did.
 #[test]
 fn undo_03_what_the_inverse_of_another_wrote_stays() {
     let [ann, bob, _] = three("");
@@ -118,8 +118,8 @@ fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
     assert_eq!(ann.undo_depth(), 3);
 }
 
-/// A caret that came back stood before what another had typed right behind it, and a live one
-/// behind that.
+/// A restored caret was placed before a letter that another editor had typed right after it; a live
+/// one moves behind that letter.
 #[test]
 fn undo_04_a_caret_comes_back_to_where_a_live_one_would_be() {
     let [ann, bob, _] = three("abc");
@@ -133,10 +133,10 @@ fn undo_04_a_caret_comes_back_to_where_a_live_one_would_be() {
     assert_eq!(ann.selection(), Some(Selection::caret("t", 5)));
 }
 
-/// Wherever others type: the same as if the entry had never been.
+/// For typing at any position, the caret is where it would be without the entry.
 #[test]
 fn undo_04_a_caret_that_is_undone_is_where_it_would_be_without_the_entry() {
-    // Where a place of a text is in the text without the entry.
+    // The position in the text without the entry.
     let without = |text: &str, place: usize| {
         let before = text.chars().take(place);
         before.filter(|letter| !"DE".contains(*letter)).count()
@@ -170,7 +170,7 @@ fn undo_04_a_caret_that_is_undone_is_where_it_would_be_without_the_entry() {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Whatever others do, as long as the nodes are there that are selected.
+    /// For any edits by others, as long as the selected nodes exist.
     #[test]
     fn undo_04_what_is_selected_after_undo_and_redo_is_what_would_be_without(seed in any::<u64>()) {
         let dice = &mut Dice(seed);
@@ -233,7 +233,7 @@ fn undo_03_a_node_that_another_put_elsewhere_in_the_list_stays_there() {
     assert_eq!(conflict(&ann), Conflict::Moved { id: "d".into() });
 }
 
-/// Whether it is text that came or a mark.
+/// Whether the entry inserted text or a mark.
 #[test]
 fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
     let cut = |on: &mut Transaction| {

@@ -1,4 +1,4 @@
-//! What is undone in one go.
+//! Groups of edits that one undo reverts.
 
 use std::time::Duration;
 
@@ -122,7 +122,7 @@ fn undo_03_what_is_skipped_stays() {
     assert_eq!(text(&ann), "Hello world!");
 }
 
-/// An image is put in while it is still being uploaded; two edits later the upload ends.
+/// An image is inserted while its upload runs; the upload ends two edits later.
 #[test]
 fn undo_03_what_finishes_late_is_undone_with_the_entry_that_began_it() {
     let store = store();
@@ -194,8 +194,7 @@ fn undo_03_a_named_group_can_be_merged_into() {
     assert_eq!(text(&ann), "");
 }
 
-/// Two insertions that together are longer than a string which takes no memory were put into one
-/// that cannot grow.
+/// Two joined insertions longer than an inline string were put into one that cannot grow.
 #[test]
 fn undo_03_insertions_that_join_may_be_of_any_length() {
     for (first, second) in [(15, 10), (12, 10), (11, 10), (22, 1), (1, 22), (30, 30)] {

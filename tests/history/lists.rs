@@ -1,4 +1,4 @@
-//! Undo among children that others put into the same lists.
+//! Undo in lists of children that others change, too.
 
 use doclock::{Editor, Transaction, document::Cut, dsl::*};
 

@@ -1,5 +1,4 @@
-//! What happens to the history while an undo is under way: from the code of an inverse, or from
-//! another thread.
+//! Changes of the history during an undo: by the code of an inverse, or by another thread.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak, mpsc};
 use std::thread;
@@ -22,8 +21,8 @@ fn undone_by(code: impl Fn() + Send + Sync + 'static) -> Operation {
     )
 }
 
-/// An editor with an entry `upload`, of which a part was merged late and whose inverse runs this,
-/// and an entry below it.
+/// An editor with two entries. The upper one is `upload`, with a late part whose inverse runs this
+/// code.
 fn with_late_part(meanwhile: fn(&Editor)) -> Arc<Editor> {
     let editor = Arc::new(editor_of(&DataStore::new(), "Hello"));
     let own: Arc<OnceLock<Weak<Editor>>> = Arc::default();
@@ -69,7 +68,7 @@ fn undo_02_an_entry_that_its_inverse_discards_is_undone_and_not_redone() {
     editor.undo().unwrap();
     assert_eq!(text(&editor), "below Hello");
     assert_eq!(editor.undo_depth(), 1);
-    // The entry below has learned of both.
+    // The lower entry has observed both.
     editor.undo().unwrap();
     assert_eq!(text(&editor), "Hello");
     editor.redo().unwrap();

@@ -1,4 +1,4 @@
-//! Undo beside other editors: what they did stays, or the undo says why it cannot be.
+//! Undo with other editors: their changes are kept, or the undo returns a conflict.
 
 use doclock::{
     Editor,
@@ -10,7 +10,7 @@ use doclock::{
 use super::{editor_of, exists, image, run, text, type_in};
 use crate::common::{children, marks, store};
 
-/// Ann, whose text node others can change, and Bob.
+/// Ann, with a text node that others can change, and Bob.
 fn two(text: &str) -> (Editor, Editor) {
     let ann = editor_of(&store(), text);
     let bob = Editor::new(ann.store().clone(), "bob");
@@ -141,7 +141,7 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
         "it can no longer be undone: node p was changed, or something below it"
     );
     assert!(exists(&ann, "x"));
-    // Until that is undone.
+    // Until Bob undoes that.
     bob.undo().unwrap();
     ann.undo().unwrap();
     assert!(!exists(&ann, "p"));
@@ -200,7 +200,7 @@ fn undo_03_marks_go_back_without_those_of_others() {
     );
     ann.undo().unwrap();
     let left = marks(&ann.store().snapshot(), "t");
-    // The two letters were typed into the mark, by Bob.
+    // Bob typed the two letters into the mark.
     assert_eq!(left, [(0, 4, "em".to_owned()), (5, 7, "bold".to_owned())]);
     ann.redo().unwrap();
     let left = marks(&ann.store().snapshot(), "t");
@@ -237,8 +237,8 @@ fn undo_03_a_split_is_joined_again_with_what_was_typed_in_both_halves() {
     assert_eq!(crate::common::text(&ann.store().snapshot(), "l"), "one!");
 }
 
-/// The join of the halves took the left one to be as long as lengths tell, so that Ann's marks went
-/// back to Bob's letters.
+/// The join of the halves computed the length of the left one, so Ann's marks moved to Bob's
+/// letters.
 #[test]
 fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() {
     let (ann, bob) = two("");
@@ -297,7 +297,7 @@ fn undo_04_a_selection_moves_along_with_what_others_do() {
     assert_eq!(ann.selection(), None);
 }
 
-/// Bob selects all, deletes it, sees what he has done and takes it back.
+/// Bob deletes everything and then undoes the deletion.
 #[test]
 fn undo_03_what_others_did_and_undid_at_once_is_as_if_it_had_never_been() {
     let (ann, bob) = two("<>");
@@ -318,8 +318,8 @@ fn undo_03_what_others_did_and_undid_at_once_is_as_if_it_had_never_been() {
     assert_eq!(text(&ann), "<>");
 }
 
-/// A conflict that is an error of an edit had no node, so neither the undo nor its JSON named the
-/// node or its last editor.
+/// A conflict from an edit error had no node, so neither the undo nor its JSON named the node or
+/// its last editor.
 #[test]
 fn undo_02_an_undo_that_the_document_forbids_names_its_node_and_who_changed_it() {
     let (ann, bob) = two("");

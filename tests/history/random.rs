@@ -1,4 +1,4 @@
-//! Undo beside others, compared with a text that forgets nothing.
+//! Undo with others, compared with a model that keeps every letter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,13 +14,13 @@ use proptest::prelude::*;
 use super::{editor_of, run, text};
 use crate::common::{cases, store};
 
-/// Every letter that ever was, no two the same, and which edits hold at present.
+/// Every letter ever typed, all distinct, and which edits are in effect.
 #[derive(Debug, Default)]
 struct Letters {
-    /// Which edit put the letter there, and which took it away.
+    /// The edit that inserted the letter, and those that deleted it.
     known: BTreeMap<char, (usize, Vec<usize>)>,
     undone: Vec<bool>,
-    /// Letters that were to be seen together, in this order.
+    /// Letters that were visible together, in this order.
     ordered: BTreeSet<(char, char)>,
 }
 
@@ -54,7 +54,7 @@ impl Letters {
         edit
     }
 
-    /// What is shown is what holds, and in no other order than before.
+    /// The visible letters are those in effect, in the old order.
     fn compare(&mut self, text: &[char]) -> Result<(), TestCaseError> {
         prop_assert_eq!(
             text.iter().copied().collect::<BTreeSet<char>>(),
@@ -97,9 +97,9 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(cases(1_000))]
 
-    /// What Ann undid is as if it had never been, whatever Bob did meanwhile: a letter is shown if
-    /// the edit that put it there holds and none that took it away does. Letters that were to be
-    /// seen together keep their order.
+    /// An undone edit of Ann is as if it had never been, for any edits of Bob: a letter is visible
+    /// if its insertion is in effect and no deletion of it is. Letters that were visible together
+    /// keep their order.
     #[test]
     fn undo_03_an_undone_edit_is_as_if_it_had_never_been(
         steps in prop::collection::vec(step(), 1..40),
@@ -144,8 +144,7 @@ proptest! {
     }
 }
 
-/// Does to the letters what was done to the text. What is a conflict would have changed nothing
-/// that is shown.
+/// Applies an edit of the text to the letters. A conflict changes nothing visible.
 fn turn(
     result: Result<TransactionResult, UndoError>,
     letters: &mut Letters,

@@ -215,8 +215,7 @@ fn undo_01_history_can_be_forgotten() {
     assert_eq!((ann.can_undo(), ann.can_redo()), (false, false));
 }
 
-/// Asks its editor something when it is dropped, which would wait for ever under the editor's own
-/// mutex.
+/// Calls its editor when it is dropped, which would deadlock under the editor's own mutex.
 struct Nosy(
     std::sync::Weak<Editor>,
     std::sync::Arc<std::sync::atomic::AtomicUsize>,

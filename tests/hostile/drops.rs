@@ -15,7 +15,7 @@ use doclock::{
 
 use crate::{OnDrop, ends, message};
 
-/// An operation with an inverse, both of which do nothing but to own a value.
+/// An operation with an inverse; both only own a value.
 fn owning(value: impl Send + Sync + 'static) -> Operation {
     let value = Arc::new(value);
     let inverse = Arc::clone(&value);
@@ -31,8 +31,8 @@ fn owning(value: impl Send + Sync + 'static) -> Operation {
     )
 }
 
-/// Calls whatever an editor and its store can be asked without waiting for the lock, and asks for
-/// the lock without waiting.
+/// Calls every method of an editor and its store that does not wait for the lock, and tries the
+/// lock.
 fn ask_everything(editor: &Editor) {
     let store = editor.store();
     let _ = (
@@ -74,7 +74,7 @@ fn ask_everything(editor: &Editor) {
     let _ = editor.execute(create(element("x", [])));
 }
 
-/// An editor, with a value whose `Drop` asks it everything, and the number of drops.
+/// An editor, a value whose `Drop` calls all its methods, and the number of drops.
 fn editor_with(options: HistoryOptions) -> (Arc<Editor>, Operation, Arc<AtomicUsize>) {
     let editor = Editor::new(DataStore::new(), "ann").with_history(options);
     let editor = Arc::new(editor);
@@ -89,7 +89,7 @@ fn editor_with(options: HistoryOptions) -> (Arc<Editor>, Operation, Arc<AtomicUs
     (editor, owning(hostile), drops)
 }
 
-/// An operation that changed nothing hung when what it captured asked its editor on being dropped.
+/// An operation without changes hung when its captured value called the editor on drop.
 #[test]
 fn undo_03_code_that_is_not_recorded_may_ask_its_editor_when_it_is_dropped() {
     let change = || create(element("x", []));
@@ -143,7 +143,7 @@ fn undo_03_code_of_the_history_may_ask_its_editor_when_it_is_dropped() {
     }
 }
 
-/// An operation is dropped when the lock is released, however its batch ended.
+/// An operation is dropped after the release of the lock, for any end of its batch.
 #[test]
 fn lock_11_code_of_a_batch_is_dropped_when_the_lock_is_released() {
     let failing: fn() -> Operation = || delete_text_range(0, 9).on("nowhere");
@@ -166,9 +166,8 @@ fn lock_11_code_of_a_batch_is_dropped_when_the_lock_is_released() {
     }
 }
 
-/// A commit that found an editor on its way out dropped its history under the lock of the store.
-/// What the history owned could hang there, or panic and take the commit's event from the
-/// subscribers.
+/// A commit dropped the history of a dropped editor under the lock of the store. Values of the
+/// history could deadlock there, or panic and lose the event of the commit.
 #[test]
 fn undo_03_an_editor_that_goes_while_others_commit_drops_its_history_in_its_own_thread() {
     const ROUNDS: usize = 300;
@@ -203,7 +202,7 @@ fn undo_03_an_editor_that_goes_while_others_commit_drops_its_history_in_its_own_
             editor
                 .execute([create(element("x", [])), owning(hostile)])
                 .unwrap();
-            // The committer is in the midst of commits from here on.
+            // The committer is committing from here on.
             let version = store.version();
             while store.version() < version + 2 {
                 std::hint::spin_loop();
@@ -227,7 +226,7 @@ fn undo_03_an_editor_that_goes_while_others_commit_drops_its_history_in_its_own_
     });
 }
 
-/// The removed hook was once dropped by the transaction that ran it, under the lock of the store.
+/// The transaction that ran the removed hook dropped it, under the lock of the store.
 #[test]
 fn transaction_05_a_hook_that_is_removed_while_it_runs_is_dropped_when_the_lock_is_released() {
     let was_locked = ends(|| {

@@ -17,7 +17,7 @@ use crate::{OnDrop, ends, message};
 
 type Act = Arc<dyn Fn() + Send + Sync>;
 
-/// A message whose code acts.
+/// A message whose code runs an act.
 #[derive(Clone)]
 struct Letter {
     id: &'static str,
@@ -51,7 +51,7 @@ impl Drop for Letter {
     }
 }
 
-/// An error whose code acts.
+/// An error whose code runs an act.
 struct Hostile(&'static str, Act);
 
 impl fmt::Display for Hostile {
@@ -79,7 +79,7 @@ impl Drop for Hostile {
     }
 }
 
-/// Calls all of the inbox and its store. The thread may hold the lock of the store.
+/// Calls all methods of the inbox and its store. The thread may hold the lock of the store.
 fn use_all(inbox: &Inbox) {
     let store = inbox.store();
     let _ = inbox.process(&("nested", 1), |_, _| Ok(()));
@@ -105,7 +105,7 @@ const CODE: [&str; 7] = [
     "error drop",
 ];
 
-/// Takes in one message, whose code acts in that place. Returns how often the handler ended well.
+/// Handles one message with an act at this point. Returns how often the handler succeeded.
 fn deliver(inbox: &Inbox, code: &'static str, act: &Act) -> usize {
     let done = AtomicUsize::new(0);
     let handler = |transaction: &mut Transaction, _: &Letter| -> Handled {
@@ -159,7 +159,7 @@ fn inbox_01_code_of_messages_and_handlers_may_use_the_inbox() {
     }
 }
 
-/// Nothing is done twice and nothing stays claimed, wherever code of a user panics.
+/// No effect is repeated and no claim remains, at any point where user code panics.
 #[test]
 fn inbox_02_code_of_messages_and_handlers_that_panics_costs_no_event() {
     for code in CODE {
@@ -185,7 +185,7 @@ fn inbox_02_code_of_messages_and_handlers_that_panics_costs_no_event() {
     }
 }
 
-/// The lock that the worker holds is refused, and not waited for.
+/// A request for the lock that the worker holds fails at once.
 #[test]
 fn inbox_01_a_handler_that_delivers_to_its_own_inbox_is_refused() {
     ends(|| {

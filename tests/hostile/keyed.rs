@@ -19,7 +19,7 @@ fn at_once() -> AcquireOptions {
     AcquireOptions::new().no_wait()
 }
 
-/// Every public method. None waits for another one's end.
+/// Every public method. None waits for the end of another.
 const STEPS: &[Step] = &[
     |lock, key| drop(lock.execute_exclusive_with(key, "ann", at_once(), || 1)),
     |lock, key| {
@@ -58,13 +58,13 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// All steps, of a key that is held and of one that is idle, each as if there were no other.
+/// All steps, for a held and for an idle key, each independent of the others.
 fn go_through(lock: &Lock, script: &Script, ends: &Ends) {
     for id in [1, 2] {
         for step in STEPS {
             let key = Key::new(id, script);
             ends.note(|| step(lock, &key));
-            // Its own `Drop` is not the lock's.
+            // The test, not the lock, drops it.
             ends.note(move || drop(key));
         }
     }
@@ -80,7 +80,7 @@ fn is_at_rest(lock: &Lock) {
     );
 }
 
-/// A key whose `Eq` or `Clone` used its lock waited for itself, for ever.
+/// A key whose `Eq` or `Clone` used its lock deadlocked.
 #[test]
 fn keyed_01_code_of_keys_that_uses_its_lock_does_not_hang() {
     for code in CODE {
@@ -106,7 +106,7 @@ fn keyed_01_code_of_keys_that_uses_its_lock_does_not_hang() {
             // Never formatted.
             _ => [false; 3],
         };
-        // Dropping a key uses no lock, so it ends well also where the step before was refused.
+        // Dropping a key uses no lock, so it succeeds even after a failed step.
         let inside = [inside[0] && code != "eq", inside[1], inside[2]];
         assert_eq!(inside, expected, "{code}");
     }
@@ -119,7 +119,7 @@ fn keyed_01_code_of_keys_that_panics_leaves_nothing_behind() {
             let lock = Lock::new();
             let script = Script::default();
             let held = lock.reserve(&Key::new(1, &script)).unwrap();
-            // A second panic of what the test owns itself would abort it.
+            // A second panic, of a value of the test, would abort the test.
             script.when(code, || assert!(thread::panicking(), "torn"));
             let outside = Ends::default();
             go_through(&lock, &script, &outside);
@@ -132,8 +132,8 @@ fn keyed_01_code_of_keys_that_panics_leaves_nothing_behind() {
     }
 }
 
-/// All that has to happen in the end although the mutex of the keys is held: turns and joins that
-/// are dropped, and a token.
+/// Everything that must complete although the mutex of the keys is held: drops of turns and joins,
+/// and a cancellation.
 #[test]
 fn keyed_04_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() {
     ends(|| {
@@ -172,7 +172,7 @@ fn keyed_04_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() {
     });
 }
 
-/// A result that panics when it is dropped, as each of its clones does. Cloning it drops joins.
+/// A result that panics on drop, as do its clones. Cloning it drops joins.
 struct Torn {
     leave: Arc<Mutex<Vec<Execution<u8, Torn>>>>,
     drops: Arc<AtomicU32>,
@@ -196,7 +196,7 @@ impl Drop for Torn {
     }
 }
 
-/// The second of two clones that panicked when they were dropped aborted the program.
+/// The second of two clones that panicked on drop aborted the program.
 #[test]
 fn keyed_03_all_results_that_panic_when_they_are_dropped_are_dropped() {
     ends(|| {
@@ -213,14 +213,14 @@ fn keyed_03_all_results_that_panic_when_they_are_dropped_are_dropped() {
             std::mem::forget(turn.execute(|| result));
         }));
         assert_eq!(message(&*executed.unwrap_err()), "torn");
-        // Three clones whose joins were dropped, and the result that its caller never got.
+        // Three clones with dropped joins, and the result without a receiver.
         assert_eq!(drops.load(Ordering::Relaxed), 4);
         std::mem::forget(last.join().map(std::mem::ManuallyDrop::new));
         assert_eq!(lock.active_keys_count(), 0);
     });
 }
 
-/// A task that panics while its key panics when it is dropped aborted the program.
+/// A task that panics while its key panics on drop aborted the program.
 #[test]
 fn keyed_01_a_turn_that_ends_by_a_panic_survives_a_key_that_panics_when_it_is_dropped() {
     ends(|| {
@@ -239,7 +239,7 @@ fn keyed_01_a_turn_that_ends_by_a_panic_survives_a_key_that_panics_when_it_is_dr
     });
 }
 
-/// Tasks, and what they own, may use the lock.
+/// Tasks, and the values that they own, may use the lock.
 #[test]
 fn keyed_01_tasks_and_what_they_own_may_use_the_lock() {
     ends(|| {

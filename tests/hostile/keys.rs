@@ -1,5 +1,4 @@
-//! Keys whose `Hash`, `Eq`, `Clone`, `Drop` and `Debug` call back into the object that they are a
-//! key of, or panic.
+//! Keys whose `Hash`, `Eq`, `Clone`, `Drop` and `Debug` panic, or call the object with the key.
 
 use std::cell::Cell;
 use std::fmt;
@@ -15,22 +14,22 @@ pub(crate) const CODE: [&str; 5] = ["hash", "eq", "clone", "drop", "debug"];
 
 type Act = Arc<dyn Fn() + Send + Sync>;
 
-/// What keys do in their code.
+/// The acts of keys.
 #[derive(Clone, Default)]
 pub(crate) struct Script(Arc<Mutex<Option<(&'static str, Act)>>>);
 
 thread_local! {
-    /// Whether the thread is in an act. An act does not interrupt itself.
+    /// Whether the thread runs an act. Acts do not nest.
     static ACTS: Cell<bool> = const { Cell::new(false) };
 }
 
 impl Script {
-    /// Has the keys act whenever that code of them runs.
+    /// Runs the act whenever this code of a key runs.
     pub(crate) fn when(&self, code: &'static str, act: impl Fn() + Send + Sync + 'static) {
         *self.0.lock().unwrap() = Some((code, Arc::new(act)));
     }
 
-    /// Has the keys act once.
+    /// Runs the act once.
     pub(crate) fn once(&self, code: &'static str, act: impl FnOnce() + Send + 'static) {
         let act = Mutex::new(Some(act));
         self.when(code, move || {
@@ -61,7 +60,7 @@ impl Script {
     }
 }
 
-/// A key that acts as its script says.
+/// A key with scripted code.
 pub(crate) struct Key {
     pub(crate) id: u32,
     pub(crate) script: Script,
@@ -110,8 +109,8 @@ impl fmt::Debug for Key {
     }
 }
 
-/// How often a step ended well, was refused because a mutex is held, and panicked because a key
-/// did.
+/// How many steps succeeded, how many failed because a mutex is held, and how many panicked in a
+/// key.
 #[derive(Default)]
 pub(crate) struct Ends {
     pub(crate) well: AtomicUsize,
@@ -134,7 +133,7 @@ impl Ends {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether there was any of well, refused, torn.
+    /// Whether there were successes, failures, panics.
     pub(crate) fn any(&self) -> [bool; 3] {
         [&self.well, &self.refused, &self.torn].map(|count| count.load(Ordering::Relaxed) > 0)
     }

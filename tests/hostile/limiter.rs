@@ -19,7 +19,7 @@ fn at_once(key: Key) -> Call<Key> {
     Call::to(key).timeout(Duration::ZERO)
 }
 
-/// Every public method. None waits for another one's end.
+/// Every public method. None waits for the end of another.
 const STEPS: &[Step] = &[
     |limiter, key| drop(limiter.run(at_once(key), |_| ())),
     |limiter, key| drop(limiter.try_run(key, |_| ())),
@@ -45,7 +45,7 @@ const STEPS: &[Step] = &[
     |_, key| drop(format!("{:?}", Call::to(key).clone())),
 ];
 
-/// All steps, of a key that is at its limit, one that was configured by name, and one that is idle.
+/// All steps, for a key at its limit, a configured key, and an idle one.
 fn go_through(limiter: &Limiter, script: &Script, ends: &Ends) {
     for id in [1, 2, 3] {
         for step in STEPS {
@@ -68,7 +68,7 @@ fn is_at_rest(limiter: &Limiter) {
     assert!(limiter.try_acquire(key).is_ok());
 }
 
-/// A key whose `Eq` or `Clone` used its limiter waited for itself, for ever.
+/// A key whose `Eq` or `Clone` used its limiter deadlocked.
 #[test]
 fn limiter_02_code_of_keys_that_uses_its_limiter_does_not_hang() {
     for code in CODE {
@@ -86,7 +86,7 @@ fn limiter_02_code_of_keys_that_uses_its_limiter_does_not_hang() {
             [outside.any(), inside.any()]
         });
         assert_eq!(outside, [true, false, false], "{code}");
-        // A call that is only formatted uses no limiter, so it ends well everywhere.
+        // Formatting a call uses no limiter, so it always succeeds.
         let refused = matches!(code, "eq" | "clone");
         assert_eq!(inside, [true, refused, false], "{code}");
     }
@@ -99,7 +99,7 @@ fn limiter_02_code_of_keys_that_panics_leaves_nothing_behind() {
             let limiter = limiter();
             let script = Script::default();
             let held = limiter.acquire(Key::new(1, &script)).unwrap();
-            // A second panic of what the test owns itself would abort it.
+            // A second panic, of a value of the test, would abort the test.
             script.when(code, || assert!(thread::panicking(), "torn"));
             let outside = Ends::default();
             go_through(&limiter, &script, &outside);
@@ -146,8 +146,7 @@ fn limiter_03_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() 
     });
 }
 
-/// The copies that a snapshot had made when one panicked were dropped while the limiter was locked,
-/// and waited for it.
+/// The copies of an incomplete snapshot were dropped while the limiter was locked, and deadlocked.
 #[test]
 fn limiter_10_copies_of_a_snapshot_that_is_not_made_may_use_the_limiter() {
     ends(|| {
@@ -173,7 +172,7 @@ fn limiter_10_copies_of_a_snapshot_that_is_not_made_may_use_the_limiter() {
     });
 }
 
-/// A call that panics while its key panics when it is dropped aborted the program.
+/// A call that panics while its key panics on drop aborted the program.
 #[test]
 fn limiter_03_a_call_that_panics_survives_a_key_that_panics_when_it_is_dropped() {
     ends(|| {

@@ -1,6 +1,5 @@
-//! Hostile code of users: values whose `Drop`, `Clone`, `Eq`, `Hash` and `Debug` call back into the
-//! store or panic, and code that moves the transaction away that it was lent. Nothing hangs, gets
-//! lost, or is reported twice.
+//! Hostile code of users: values whose `Drop`, `Clone`, `Eq`, `Hash` and `Debug` call the store or
+//! panic, and code that moves its transaction away. Nothing hangs, is lost, or is reported twice.
 
 mod drops;
 mod inbox;
@@ -16,10 +15,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long to wait for an end that comes at once unless it never comes.
+/// The timeout for events that come at once or never.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs code in a thread of its own and fails if it does not end. A panic of the code goes on here.
+/// Runs code in a separate thread and fails if it does not end. A panic of the code resumes here.
 fn ends<T: Send + 'static>(code: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, ended) = mpsc::channel();
     thread::spawn(move || tell.send(catch_unwind(AssertUnwindSafe(code))));
@@ -29,7 +28,7 @@ fn ends<T: Send + 'static>(code: impl FnOnce() -> T + Send + 'static) -> T {
     }
 }
 
-/// Calls code when it is dropped.
+/// Runs code on drop.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {

@@ -1,4 +1,4 @@
-//! Code that puts another transaction in the place of the one that it runs in.
+//! Code that replaces the transaction that it runs in.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,12 +12,12 @@ use doclock::{
     transaction::{OperationError, TransactionError},
 };
 
-/// Where code leaves the transaction that it took out.
+/// Holds the transaction that the code took out.
 #[derive(Clone, Default)]
 struct Loot(Arc<Mutex<Option<Transaction>>>);
 
 impl Loot {
-    /// Code that edits the transaction, takes it out, and leaves one of another store in its place.
+    /// Code that edits the transaction, takes it out, and leaves one of another store.
     fn robber(&self) -> impl Fn(&mut Transaction) -> Result<(), EditError> + Send + Sync + 'static {
         let loot = self.clone();
         move |transaction| {
@@ -39,8 +39,7 @@ fn is_taken_out(error: &CommitError) -> bool {
     matches!(error, CommitError::TakenOut(TakenOut { .. }))
 }
 
-/// It once committed after the lock had gone to another holder, and two versions had the same
-/// insertion.
+/// It was committed after another holder had the lock, and two versions had the same insertion.
 #[test]
 fn lock_10_a_transaction_that_an_operation_takes_out_is_not_published() {
     let store = DataStore::new();
@@ -80,7 +79,7 @@ fn lock_10_a_transaction_is_not_committed_by_the_operation_that_it_is_lent_to() 
     assert_eq!((store.version(), store.is_locked()), (0, false));
 }
 
-/// The other transaction was once committed as if it were the one that was lent.
+/// The other transaction was committed instead of the borrowed one.
 #[test]
 fn lock_10_a_transaction_that_is_put_in_the_place_of_another_is_rolled_back() {
     let (store, other) = (DataStore::new(), DataStore::new());
@@ -99,7 +98,7 @@ fn lock_10_a_transaction_that_is_put_in_the_place_of_another_is_rolled_back() {
     }
 }
 
-/// Two stores can be made so that their transactions have the same ids.
+/// Transactions of two stores can have the same ids.
 #[test]
 fn lock_10_a_transaction_of_another_store_is_told_from_one_with_the_same_id() {
     let [one, two] = [(), ()].map(|()| DataStore::with_options(StoreOptions::new().session(7)));
@@ -178,7 +177,7 @@ fn inbox_02_a_handler_that_takes_its_transaction_out_has_no_effect() {
     assert_eq!((store.version(), store.is_locked()), (0, false));
 }
 
-/// The flag that a transaction is lent ends with the code, also with code that panics.
+/// The borrow of a transaction ends with the code, even if the code panics.
 #[test]
 fn overlay_10_a_transaction_can_be_committed_after_code_that_panicked_in_it() {
     let store = DataStore::new();

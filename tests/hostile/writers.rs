@@ -1,4 +1,4 @@
-//! Writers that call back or panic while something is formatted into them.
+//! Writers that call the store or panic during formatting.
 
 use std::fmt::{self, Debug, Display, Write};
 use std::io;
@@ -19,7 +19,7 @@ use doclock::{
 
 use crate::{ends, message};
 
-/// Acts with each piece that is written.
+/// Runs an act for each piece of text.
 struct Writer<'a>(&'a dyn Fn());
 
 impl Write for Writer<'_> {
@@ -43,7 +43,7 @@ impl io::Write for Writer<'_> {
 /// Serializes a value into a writer.
 type Serialize<'a> = &'a dyn Fn(&mut Writer<'_>) -> serde_json::Result<()>;
 
-/// What there is to be formatted, all of it in use.
+/// All values that can be formatted, in use.
 struct Things {
     store: DataStore,
     editor: Editor,
@@ -79,7 +79,7 @@ impl Things {
         }
     }
 
-    /// Locks each mutex that there is.
+    /// Locks each mutex.
     fn use_all(&self) {
         let store = &self.store;
         let _ = (store.snapshot(), store.version(), store.lock_stats());

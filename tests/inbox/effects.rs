@@ -93,7 +93,7 @@ fn inbox_02_nobody_sees_an_effect_without_its_mark() {
             }
         });
         while !worker.is_finished() {
-            // What is in the ledger was marked at the same moment, so it is marked now.
+            // An effect in the ledger was marked in the same commit, so its mark is visible.
             if let Some(last) = bank.ledger().last() {
                 assert!(matches!(
                     bank.inbox.event(last),
@@ -173,7 +173,7 @@ fn inbox_02_a_handler_that_changes_nothing_is_marked_as_well() {
 fn inbox_02_a_claim_commits_to_its_own_store_alone() {
     let bank = Bank::new(InboxOptions::new());
     let other = store();
-    // So that there is an inbox of the same number, with the same event and the same token.
+    // For an inbox of the same number, with the same event and token.
     let there = Inbox::new(&other, "payments");
     let twin = there.claim(&("evt-1", ())).unwrap();
     let claim = bank.inbox.claim(&("evt-1", ())).unwrap();

@@ -91,7 +91,7 @@ fn inbox_03_poison_is_a_dead_letter_at_once() {
     assert_eq!(bank.process(&("evt-1", ()), credit), Outcome::Buried);
 }
 
-/// A message without an id was `Dead` and in no list, so nothing showed that it had been lost.
+/// A message without an id was `Dead` and in no list, so its loss was invisible.
 #[test]
 fn inbox_03_each_message_without_an_id_is_poison_and_a_dead_letter() {
     let bank = Bank::new(InboxOptions::new());
@@ -217,7 +217,7 @@ fn inbox_03_a_dead_event_that_is_revived_has_all_its_attempts_again() {
     assert!(bank.inbox.revive("evt-1"));
     assert!(!bank.inbox.revive("evt-1"), "it is alive");
     assert!(!bank.inbox.revive("evt-2"), "it never was");
-    // Newer ones are forgotten meanwhile, so that without its record it would be too old.
+    // Newer records are forgotten, so without its record it would count as too old.
     bank.process(&("evt-9", at(9), ()), credit);
     assert_eq!(bank.inbox.prune(at(10)), 1);
     assert!(matches!(
@@ -254,7 +254,7 @@ fn inbox_03_limits_of_zero_are_no_trap() {
     assert!(done(&inbox.process(&("evt-2", ()), |_, _| Ok(())).unwrap()));
 }
 
-/// A worker waited for ever for a retry whose deadline was beyond what its clock could count.
+/// A worker waited forever for a retry with a deadline beyond the range of its clock.
 #[test]
 fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
     let bank = Bank::new(InboxOptions::new().attempts(3).backoff(CLAIM, CLAIM));
@@ -277,7 +277,7 @@ fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
     assert_eq!(bank.inbox.dead_letters()[0].cause, Cause::Exhausted);
 }
 
-/// The panic of a payload's own `Drop` ended the worker, and the claim was left behind.
+/// A panic from the drop of a payload ended the worker, and its claim remained.
 #[test]
 fn inbox_03_a_panic_whose_payload_panics_in_drop_is_a_failed_attempt() {
     let bank = Bank::new(

@@ -1,4 +1,4 @@
-//! What is counted (INBOX 6).
+//! Metrics (INBOX 6).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Forgetting records does not let anything happen again (INBOX 5).
+//! Forgotten records cause no repetition (INBOX 5).
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn inbox_05_what_was_forgotten_is_too_old_and_not_new() {
         let again = bank.process(&(second.to_string(), at(second), ()), credit);
         assert_eq!(again, outcome);
     }
-    // Newer than all that was forgotten, though not newer than the moment that was asked for.
+    // Newer than all forgotten records, though not newer than the requested time.
     assert_eq!(bank.inbox.prune(at(5)), 1);
     assert!(done(&bank.process(&("4", at(4), ()), credit)));
     assert_eq!(bank.process(&("new", at(3), ()), credit), Outcome::TooOld);
@@ -58,7 +58,7 @@ fn inbox_05_only_what_is_done_or_dead_is_forgotten() {
 fn inbox_05_a_claim_that_became_too_old_meanwhile_is_not_lost() {
     let bank = Bank::new(InboxOptions::new());
     let old = ("old", at(1), ());
-    // Between the claim and its withdrawal newer records are forgotten.
+    // Newer records are forgotten between the claim and its withdrawal.
     let claim = bank.inbox.claim(&old).unwrap();
     bank.process(&("newer", at(2), ()), credit);
     assert_eq!(bank.inbox.prune(at(3)), 1);
@@ -80,8 +80,7 @@ fn inbox_05_a_record_that_died_twice_is_forgotten_once() {
     assert_eq!(bank.process(&message, credit), Outcome::TooOld);
 }
 
-/// Once dead events whose messages have no time could not be forgotten, nor could those that are
-/// done.
+/// Dead events without a time could not be forgotten, nor could completed ones.
 #[test]
 fn inbox_05_events_without_a_time_are_forgotten_by_how_long_they_are_settled() {
     let bank = Bank::new(InboxOptions::new());
@@ -141,7 +140,7 @@ fn inbox_05_a_dead_event_that_was_forgotten_is_attempted_as_a_new_one() {
     assert_eq!(bank.ledger(), ["evt-1", "evt-2"]);
 }
 
-/// The record of a dead event is the only thing that says when its message was sent.
+/// The record of a dead event is the only source of its time.
 #[test]
 fn inbox_05_a_message_that_changes_its_time_is_forgotten_by_that_under_which_it_was_done() {
     let bank = Bank::new(InboxOptions::new());

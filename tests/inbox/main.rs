@@ -1,4 +1,4 @@
-//! The promises of the inbox, by number.
+//! The guarantees of the inbox, by number.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -26,7 +26,7 @@ use common::{SESSION, commit, id, text};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How long claims last in these tests.
+/// The duration of claims in these tests.
 const CLAIM: Duration = Duration::from_secs(30);
 
 /// A ledger on a clock that the test moves, and the inbox that feeds it.
@@ -57,7 +57,7 @@ impl Bank {
         }
     }
 
-    /// All that was credited, in that order.
+    /// All credits, in order.
     fn ledger(&self) -> Vec<String> {
         let ledger = text(&self.store.snapshot(), "ledger");
         ledger.split_terminator(' ').map(str::to_owned).collect()
@@ -79,7 +79,7 @@ impl Bank {
         claim.commit(transaction)
     }
 
-    /// Claims an event and is never heard of again.
+    /// Claims an event and never finishes it.
     fn die_with(&self, message: &impl Message) {
         std::mem::forget(self.inbox.claim(message).unwrap());
     }

@@ -10,7 +10,7 @@ use crate::common::cases;
 use crate::{Bank, CLAIM, MS, at, credit};
 
 const EVENTS: u64 = 9;
-/// The messages of those from here on do not say when they were sent.
+/// Messages from this number on have no time.
 const UNTIMED: u64 = 6;
 const ATTEMPTS: u32 = 3;
 const BACKOFF: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ enum Step {
     Deliver(u64, Handler),
     /// Claims an event and keeps the claim.
     Claim(u64),
-    /// Ends one of the claims that are kept.
+    /// Ends one of the kept claims.
     End(usize, Ending),
     Advance(u64),
     Prune(u64),
@@ -44,7 +44,7 @@ enum Ending {
     Fail,
     Poison,
     Drop,
-    /// Its worker is never heard of again.
+    /// The worker dies.
     Die,
 }
 
@@ -75,7 +75,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an event is, to the reference.
+/// The state of an event in the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum State {
     Claimed { number: u64, until: Duration },
@@ -110,12 +110,12 @@ struct Reference {
     claims: u64,
     watermark: Option<u64>,
     ledger: Vec<String>,
-    /// Events that were done and of which nothing is known any more.
+    /// Completed and forgotten events.
     repeatable: Vec<u64>,
 }
 
 impl Reference {
-    /// The number of the claim, or what comes of the delivery instead.
+    /// The number of the claim, or the outcome if there is none.
     fn claim(&mut self, event: u64) -> Result<u64, Outcome> {
         let attempts = match self.events.get(&event) {
             None if event < UNTIMED && self.watermark.is_some_and(|mark| event <= mark) => {
@@ -135,7 +135,7 @@ impl Reference {
         if attempts >= ATTEMPTS {
             let at = self.now;
             self.events.insert(event, (State::Dead { at }, attempts));
-            // Which letter it is does not matter.
+            // Any letter is fine.
             return Err(Outcome::Superseded);
         }
         self.claims += 1;
@@ -145,7 +145,7 @@ impl Reference {
         Ok(number)
     }
 
-    /// Ends a claim; false if it does not hold.
+    /// Ends a claim; false if it is no longer valid.
     fn end(&mut self, event: u64, claim: u64, state: State) -> bool {
         let Some((found, _)) = self.events.get_mut(&event) else {
             return false;
@@ -202,7 +202,7 @@ impl Reference {
         before - self.events.len()
     }
 
-    /// Removes all, unless a claim holds. Returns how many do.
+    /// Removes all records, unless a claim is valid. Returns the number of valid claims.
     fn remove(&mut self) -> usize {
         let holds =
             |state: &State| matches!(state, State::Claimed { until, .. } if *until > self.now);
@@ -232,7 +232,7 @@ impl Reference {
     }
 }
 
-/// What they have in common.
+/// The common part of a state.
 fn kind(state: Option<EventState>) -> Option<(&'static str, u32)> {
     Some(match state? {
         EventState::Claimed { attempt, .. } => ("claimed", attempt),
@@ -314,7 +314,7 @@ fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept<'_>,
     }
 }
 
-/// A claim that is kept, with its event and its number in the reference.
+/// A kept claim, with its event and its number in the reference.
 type Kept<'a> = (u64, u64, Claim<'a>);
 
 fn check(steps: &[Step]) {

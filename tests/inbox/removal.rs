@@ -1,4 +1,4 @@
-//! Inboxes that are not needed any more.
+//! Removal of inboxes.
 
 use doclock::{
     CommitError,
@@ -7,7 +7,7 @@ use doclock::{
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
 
-/// Once the records of an inbox stayed as long as their store.
+/// The records of an inbox lived as long as their store.
 #[test]
 fn inbox_05_a_removed_inbox_is_as_a_new_one() {
     let bank = Bank::new(InboxOptions::new());
@@ -34,7 +34,7 @@ fn inbox_05_a_removed_inbox_is_as_a_new_one() {
         Some(EventState::Done { .. })
     ));
 
-    // Neither a record nor the time of the newest event that was pruned is left.
+    // Neither records nor the time of the newest pruned event remain.
     for id in ["evt-1", "evt-2", "evt-3"] {
         assert!(done(&bank.process(&(id, at(1), ()), credit)));
     }
@@ -62,7 +62,7 @@ fn inbox_05_an_inbox_with_a_claim_that_holds_is_not_removed() {
     bank.inbox.remove().unwrap();
 }
 
-/// Tokens that began at one again would let the old worker finish what the new one works on.
+/// Tokens that restarted at one would let the old worker finish the new one's work.
 #[test]
 fn inbox_04_a_stale_claim_cannot_finish_after_a_removal() {
     let bank = Bank::new(InboxOptions::new());

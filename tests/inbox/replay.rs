@@ -1,4 +1,4 @@
-//! What comes again changes nothing (INBOX 5).
+//! Repeated deliveries change nothing (INBOX 5).
 
 use crossbeam_channel::unbounded;
 use doclock::{View, document::NodeSpec, inbox::InboxOptions};
@@ -9,7 +9,7 @@ use crate::{Bank, at};
 const EVENTS: usize = 10_000;
 const ACCOUNTS: usize = 100;
 
-/// One of the day's events: which account it is for, and how much.
+/// One event of the day: its account and amount.
 fn day() -> impl Iterator<Item = (String, std::time::SystemTime, usize)> {
     (0..EVENTS).map(|event| (format!("evt-{event}"), at(event as u64), event * 7_919))
 }
@@ -60,7 +60,7 @@ fn inbox_05_replaying_a_whole_day_changes_nothing() {
         (EVENTS as u64, EVENTS as u64)
     );
 
-    // The same after half of the day was forgotten.
+    // The same after half of the day is forgotten.
     assert_eq!(bank.inbox.prune(at(EVENTS as u64 / 2)), EVENTS / 2);
     assert!(feed() == once);
     let stats = bank.inbox.stats();

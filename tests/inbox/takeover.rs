@@ -1,4 +1,4 @@
-//! Claims that go stale (INBOX 4).
+//! Stale claims (INBOX 4).
 
 use std::sync::Barrier;
 use std::thread;
@@ -23,7 +23,7 @@ fn inbox_04_a_stale_claim_is_taken_over_with_a_larger_token() {
     assert!(new.token() > old.token());
     assert_eq!((old.attempt(), new.attempt()), (1, 2));
 
-    // The old worker cannot finish: not while the new one is at it, nor afterwards.
+    // The old worker cannot finish, neither during the new one's work nor afterwards.
     let refused = bank.finish(old).unwrap_err();
     let CommitError::Superseded { event, .. } = &refused else {
         panic!("{refused:?}");
@@ -75,7 +75,7 @@ fn inbox_04_a_stale_claim_that_nobody_took_over_may_finish() {
 
 #[test]
 fn inbox_04_a_handler_whose_claim_is_taken_over_is_refused_at_its_commit() {
-    // While the old worker is at it the lock is revoked, so that the new one can begin.
+    // During the old worker's work the lock is revoked, so the new one can begin.
     let settings = StoreOptions::new().hold_limit(CLAIM);
     let bank = Bank::with_store(settings, InboxOptions::new());
     let message = ("evt-1", ());

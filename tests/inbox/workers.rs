@@ -1,4 +1,5 @@
-//! Workers at a channel: they settle all that they take, wait for nothing else, and stop when told.
+//! Workers on a channel: they settle every event that they take, wait for nothing else, and can be
+//! stopped.
 
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -18,7 +19,7 @@ use crate::{Bank, CLAIM, MS, credit};
 
 type Event = (&'static str, ());
 
-/// A channel with these messages, to which nobody sends any more.
+/// A closed channel with these messages.
 fn closed(events: &[&'static str]) -> Receiver<Event> {
     let (sender, receiver) = unbounded();
     events
@@ -61,7 +62,7 @@ fn inbox_03_a_retry_that_is_due_later_does_not_hold_up_others() {
         });
         sender.send(("slow", ())).unwrap();
         until_waiting(&bank, 1);
-        // The clock stands still, so the slow one is not due.
+        // The clock is stopped, so the slow one is not due.
         for event in ["a", "b"] {
             sender.send((event, ())).unwrap();
             while bank
@@ -72,7 +73,7 @@ fn inbox_03_a_retry_that_is_due_later_does_not_hold_up_others() {
                 thread::yield_now();
             }
         }
-        // When nobody sends any more, what waits is finished before the worker returns.
+        // After the channel closes, the worker finishes all waiting events before it returns.
         drop(sender);
         while !worker.is_finished() {
             if bank.inbox.stats().waiting == 1 {
@@ -90,7 +91,7 @@ fn inbox_03_what_is_due_again_at_once_does_not_hold_up_others_either() {
     let options = InboxOptions::new().backoff(Duration::ZERO, Duration::ZERO);
     let bank = Bank::new(options.attempts(u32::MAX));
     let messages = closed(&["early", "order", "other"]);
-    // It comes before what it builds on.
+    // It comes before the event that it depends on.
     bank.inbox
         .run(&messages, |transaction, message| {
             let is_there = bank.inbox.event("order").is_some();
@@ -132,7 +133,7 @@ fn inbox_03_dead_letters_are_sent_with_their_messages() {
     assert_eq!(found, expected);
     assert_eq!(bank.ledger(), ["good"]);
 
-    // Nobody there: the records stay.
+    // Without a receiver, the records stay.
     drop(dead);
     let messages = closed(&["poison"]);
     bank.inbox.revive("poison");
@@ -271,11 +272,7 @@ fn a_worker_is_cancelled_also_while_it_waits_for_the_lock_and_no_attempt_counts(
         let [entry] = &bank.store.queue_info()[..] else {
             panic!("one waits");
         };
-        assert_eq!(
-            entry.label.as_deref(),
-            Some("a"),
-            "whoever looks sees the event"
-        );
+        assert_eq!(entry.label.as_deref(), Some("a"), "the event is visible");
         token.cancel();
         let interrupted = worker.join().unwrap().unwrap_err();
         assert_eq!(interrupted.messages, [("a", ())]);

@@ -1,4 +1,4 @@
-//! KEYED 1 and 3: keys and results whose own code panics, or uses the lock.
+//! KEYED 1 and 3: keys and results whose code panics or uses the lock.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use crate::*;
 
 type Acts = Arc<Mutex<Option<(&'static str, Box<dyn Fn() + Send>)>>>;
 
-/// A key of which one of its own functions does something, once.
+/// A key one of whose functions runs an act, once.
 #[derive(Default)]
 struct Key {
     id: u8,
@@ -18,7 +18,7 @@ struct Key {
 }
 
 impl Key {
-    /// The same key, as it is handed in.
+    /// An equal key for another call.
     fn again(&self) -> Self {
         let acts = Arc::clone(&self.acts);
         Self { id: self.id, acts }
@@ -131,7 +131,7 @@ fn keyed_01_a_key_that_panics_when_it_is_dropped_is_idle_all_the_same() {
     };
     key.when("drop", panic_of_users);
     assert!(panics(|| turn.execute(|| 1)));
-    // Everybody was told before.
+    // All joins were notified before.
     assert_eq!(joined.join(), Ok(1));
     assert_eq!(all.join().unwrap(), Ok(()));
     assert_eq!(lock.active_keys_count(), 0);
@@ -163,10 +163,10 @@ fn keyed_01_a_key_may_use_the_lock_when_it_is_dropped_or_hashed() {
     assert_eq!(lock.active_keys_count(), 0);
 }
 
-/// A result of which each clone does something when it is made, and when it is dropped.
+/// A result whose clones run acts when they are made and dropped.
 struct Shared {
     plan: Arc<Plan>,
-    /// Which clone; the original is none.
+    /// The number of the clone; the original is zero.
     nth: u32,
 }
 
@@ -181,7 +181,7 @@ impl Shared {
 struct Plan {
     clones: AtomicU32,
     leaves: Mutex<Option<Execution<u8, Shared>>>,
-    /// The clone that panics when it is dropped.
+    /// The clone that panics on drop.
     torn: u32,
     uses: Option<KeyedLock<u8, Shared>>,
 }
@@ -212,8 +212,8 @@ fn keyed_03_a_clone_for_somebody_who_has_left_does_not_keep_it_from_the_others()
     let lock: KeyedLock<u8, Shared> = KeyedLock::new();
     let turn = lock.reserve(&1).unwrap();
     let [first, second, third] = [0; 3].map(|_| lock.current_execution(&1).unwrap());
-    // While the first clone is made, the second one's joiner leaves: so that clone is dropped at
-    // once, which panics.
+    // While the first clone is made, the second join is dropped: its clone is dropped at once and
+    // panics.
     let plan = Plan {
         leaves: Mutex::new(Some(second)),
         torn: 2,
@@ -243,8 +243,8 @@ fn keyed_03_a_result_may_use_the_lock_while_it_is_cloned() {
     assert_eq!(lock.stats().total_acquisitions, 2);
 }
 
-/// A clone for a joiner that left panicked with a payload that panics in `Drop`, and the panic came
-/// out of the executing call.
+/// The clone for a dropped join panicked with a payload that panics on drop, and the panic escaped
+/// from the executing call.
 #[test]
 fn keyed_03_a_clone_may_panic_with_a_payload_that_panics_in_drop() {
     struct Torn;
@@ -260,7 +260,7 @@ fn keyed_03_a_clone_may_panic_with_a_payload_that_panics_in_drop() {
         lock.execute_exclusive(&1, || {
             drop(lock.current_execution(&1));
             let joined = lock.current_execution(&1).unwrap();
-            // It is let go of by another thread as soon as the result is there.
+            // Another thread drops it as soon as the result exists.
             drop(joined);
             Torn
         })

@@ -1,4 +1,4 @@
-//! KEYED 1: nothing is left of idle keys.
+//! KEYED 1: idle keys leave no trace.
 
 use crate::*;
 
@@ -14,7 +14,7 @@ fn keyed_01_a_million_keys_touched_leave_nothing() {
         (1_000_000, 1_000_000)
     );
     assert_eq!((stats.active_keys, stats.queue_length), (0, 0));
-    // The smallest table there is, for each shard.
+    // The smallest possible table, for each shard.
     assert!(stats.capacity <= 64 * 3, "{}", stats.capacity);
 }
 
@@ -36,7 +36,7 @@ fn keyed_01_a_million_keys_active_at_once_leave_nothing() {
             _ => turn.execute(|| ()).unwrap(),
         }
         if nth % 10_000 == 0 {
-            // It shrinks on the way, not at the end.
+            // It shrinks gradually, not at the end.
             let stats = lock.stats();
             let kept = stats.active_keys.max(64 * 14) * 10;
             assert!(

@@ -1,4 +1,4 @@
-//! KEYED 3: sharing the result of a task that somebody else executes.
+//! KEYED 3: sharing the result of a task that another thread executes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -29,14 +29,14 @@ fn keyed_03_all_who_join_share_the_result_of_the_running_task() {
             thread::spawn(move || execution.join())
         })
         .collect();
-    // Whoever joins stands in no line.
+    // A join has no queue position.
     assert_eq!(lock.queue_length("ann"), 1);
     assert_eq!(task.end(1), Ok(1));
     assert_eq!(next.join().unwrap(), Ok(2));
     for other in others {
         assert_eq!(other.join().unwrap(), Ok(1));
     }
-    // However late.
+    // At any later time.
     assert_eq!(joined.join(), Ok(1));
     assert!(lock.current_execution("ann").is_none());
     assert_eq!(lock.stats().total_joins, 4);
@@ -120,7 +120,7 @@ fn keyed_03_joining_the_own_task_is_refused_at_once() {
     assert_eq!(result, Ok(1));
     at_rest(&lock);
 
-    // What was executed elsewhere may be asked for from within a task for the same key.
+    // A task may join another task of the same key.
     let first = running(&lock, "ann", "first");
     let joined = current(&lock, "ann");
     assert_eq!(first.end(7), Ok(7));

@@ -90,7 +90,7 @@ fn keyed_02_ids_are_never_given_twice() {
         })
         .collect();
     for key in 0..100 {
-        // The later of one key has the greater, although the key was idle in between.
+        // Of two ids of one key the later is greater, although the key was idle in between.
         assert!(ids.iter().skip(key).step_by(100).is_sorted_by(|a, b| a < b));
     }
     ids.sort_unstable();

@@ -1,11 +1,11 @@
-//! The promises of the lock for each key, by number.
+//! The guarantees of the keyed lock, by number.
 
 #[path = "../common/mod.rs"]
 mod common;
 
+mod all_tasks;
 mod code;
 mod ends;
-mod everybody;
 mod joins;
 mod keys;
 mod turns;
@@ -37,13 +37,13 @@ fn timed() -> (Lock, ManualClock) {
     (KeyedLock::with_options(options), clock)
 }
 
-/// A task that is being executed until it is told what to return.
+/// A running task that returns a value on command.
 struct Running {
     end: Sender<u32>,
     thread: JoinHandle<Result<u32, LockError>>,
 }
 
-/// Returns when the task is being executed.
+/// Returns when the task runs.
 fn running(lock: &Lock, key: &str, owner: &str) -> Running {
     let (begun, has_begun) = channel();
     let (end, ending) = channel();
@@ -66,7 +66,7 @@ fn recv<T>(from: &Receiver<T>) -> T {
     from.recv_timeout(PATIENCE).expect("it comes at once")
 }
 
-/// Asks in a thread of its own.
+/// Requests in a separate thread.
 fn spawn(
     lock: &Lock,
     key: &str,
@@ -78,7 +78,7 @@ fn spawn(
     thread::spawn(move || lock.execute_exclusive_with(key.as_str(), owner, options, task))
 }
 
-/// As [`spawn`]; returns when the request stands in line.
+/// Like [`spawn`]; returns when the request is in the queue.
 fn queued(
     lock: &Lock,
     key: &str,
@@ -115,7 +115,7 @@ fn timeout_of<T: std::fmt::Debug>(result: Result<T, LockError>) -> TimeoutEviden
     }
 }
 
-/// Nobody is there, and nothing is kept of those who were.
+/// There are no requests, and no memory is kept for earlier ones.
 fn at_rest(lock: &Lock) {
     let stats = lock.stats();
     assert_eq!((stats.active_keys, stats.queue_length), (0, 0));
@@ -124,7 +124,7 @@ fn at_rest(lock: &Lock) {
     assert_eq!(stats.hold.count, stats.total_releases);
 }
 
-/// What happened, in order.
+/// Recorded notes, in order.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<u32>>>);
 

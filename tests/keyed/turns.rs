@@ -1,4 +1,4 @@
-//! KEYED 1: who has a key when, and what comes back.
+//! KEYED 1: exclusion, order and results of turns.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,7 +41,7 @@ fn keyed_01_tasks_of_different_keys_do_not_wait_for_each_other() {
     thread::scope(|threads| {
         for key in 0..8 {
             let (lock, meeting) = (&lock, &meeting);
-            // Each goes on when all are being executed.
+            // Each continues when all are running.
             threads.spawn(move || {
                 lock.execute_exclusive(&key.to_string(), || {
                     meeting.wait();
@@ -53,7 +53,7 @@ fn keyed_01_tasks_of_different_keys_do_not_wait_for_each_other() {
     at_rest(&lock);
 }
 
-/// Eight threads at few keys: at each key one at a time, in the order of asking.
+/// Eight threads and few keys: one holder at a time for each key, in the order of requests.
 #[test]
 fn keyed_01_order_and_exclusion_hold_under_8_threads() {
     const KEYS: usize = 5;
@@ -89,7 +89,7 @@ fn keyed_01_order_and_exclusion_hold_under_8_threads() {
         .sum();
     assert_eq!(done, 8 * tasks);
     for (_, order) in &keys {
-        // Numbers are given in the order of asking.
+        // Numbers follow the order of requests.
         assert!(order.lock().unwrap().is_sorted());
     }
     let stats = lock.stats();
@@ -109,7 +109,7 @@ fn keyed_01_a_panic_goes_on_in_the_caller_and_the_key_goes_to_the_next() {
     assert_eq!(payload.downcast_ref(), Some(&"torn"));
     assert_eq!(next.join().unwrap(), Ok(2));
 
-    // Where nobody waits, too, and with any payload.
+    // Also without waiters, and with any payload.
     let torn = || lock.execute_exclusive("bob", || std::panic::panic_any(7_u8));
     let payload = catch_unwind(AssertUnwindSafe(torn)).unwrap_err();
     assert_eq!(payload.downcast_ref(), Some(&7_u8));
@@ -134,7 +134,7 @@ fn keyed_01_tasks_may_borrow_and_keys_may_be_looked_up_by_what_they_borrow_as() 
     assert_eq!(sum, 2);
 }
 
-// --- Turns that are reserved ---
+// --- Reservations ---
 
 #[test]
 fn keyed_01_reserved_turns_come_in_the_order_of_reserving_whoever_executes_them() {
@@ -181,13 +181,13 @@ fn keyed_01_a_turn_that_is_dropped_is_given_up() {
         let notes = notes.clone();
         queued(&lock, "ann", "waiter", plain(), move || notes.note(3))
     };
-    // In mid-line: nobody's turn comes.
+    // In the middle of the queue: nothing is granted.
     drop(behind);
     assert_eq!((lock.queue_length("ann"), notes.all().len()), (1, 0));
     drop(held);
     assert_eq!(waiter.join().unwrap(), Ok(3));
 
-    // Granted while it waits for its use.
+    // Granted before its use.
     let held = lock.reserve("ann").unwrap();
     let behind = lock.reserve("ann").unwrap();
     drop(held);
@@ -226,7 +226,7 @@ fn keyed_01_a_turn_is_tied_to_the_thread_that_executes_it() {
         other => panic!("{other:?}"),
     });
     assert_eq!(nested, Ok(1));
-    // Reserving did not tie this thread.
+    // The reservation is not bound to this thread.
     let turn = lock.reserve("ann").unwrap();
     let executing = thread::spawn(move || turn.execute(|| 2));
     assert_eq!(lock.execute_exclusive("ann", || 3), Ok(3));

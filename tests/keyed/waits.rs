@@ -1,4 +1,4 @@
-//! KEYED 1: waits that end without a turn.
+//! KEYED 1: waits that end without a grant.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -41,7 +41,7 @@ fn keyed_01_a_wait_limit_passes_never_early_and_says_who_was_before() {
             .contains("place 2 in line behind lock-")
     );
 
-    // Nobody else is disturbed.
+    // Other requests are not affected.
     assert_eq!(lock.queue_length("ann"), 2);
     assert_eq!(holder.end(0), Ok(0));
     assert_eq!(ahead.join().unwrap(), Ok(1));
@@ -68,7 +68,7 @@ fn keyed_01_the_limit_of_the_lock_counts_unless_a_request_has_its_own() {
     at_rest(&lock);
 }
 
-/// Limits that pass about when the turn comes: a grant counts, and nothing leaks either way.
+/// Timeouts that race with the grant: a grant counts, and nothing leaks either way.
 #[test]
 fn keyed_01_a_grant_that_races_the_limit_wins() {
     let rounds = if cfg!(debug_assertions) {
@@ -148,7 +148,7 @@ fn keyed_01_cancelling_in_mid_line_disturbs_nobody() {
     until_waiting_with(&token, 0);
     at_rest(&lock);
 
-    // A token that was cancelled before refuses at once.
+    // A cancelled token fails a request at once.
     let options = plain().cancel_token(&token);
     let refused = lock.execute_exclusive_with("bob", "late", options, || 1);
     assert!(matches!(refused, Err(LockError::Cancelled(evidence)) if evidence.stood.is_none()));
@@ -205,7 +205,7 @@ fn keyed_01_a_full_line_rejects_at_once() {
             other => panic!("{other:?}"),
         }
     }
-    // Each key has a line of its own.
+    // Each key has its own queue.
     assert_eq!(lock.execute_exclusive("bob", || 1), Ok(1));
     assert_eq!(holder.end(0), Ok(0));
     for (nth, thread) in (0..).zip(waiting) {
@@ -219,7 +219,7 @@ fn keyed_01_a_full_line_rejects_at_once() {
 fn keyed_01_asking_again_for_the_own_key_is_refused_at_once() {
     let lock = Lock::new();
     let outer = lock.execute_exclusive_with("ann", "outer", plain().label("transfer"), || {
-        // Even without a limit, and even if it claims not to be tied to its thread.
+        // Even without a timeout, and even if it claims to be unbound.
         let inner = plain().no_timeout().unbound();
         match lock.execute_exclusive_with("ann", "inner", inner, || 0) {
             Err(LockError::Reentrant { owner, holder }) => {
@@ -232,7 +232,7 @@ fn keyed_01_asking_again_for_the_own_key_is_refused_at_once() {
             }
             other => panic!("{other:?}"),
         }
-        // Another key is another line.
+        // Another key has another queue.
         lock.execute_exclusive("bob", || 2).unwrap()
     });
     assert_eq!(outer, Ok(2));
@@ -248,10 +248,10 @@ fn keyed_01_a_reserved_turn_has_its_limit_from_the_reservation() {
     let late = lock.reserve_with("ann", "late", limited()).unwrap();
     let in_time = lock.reserve_with("ann", "in time", limited()).unwrap();
     clock.advance(10 * MS);
-    // Its time is over before it begins to wait.
+    // Its timeout passes before it begins to wait.
     let evidence = timeout_of(late.execute(|| 1));
     assert_eq!((evidence.place, evidence.waited), (1, 10 * MS));
-    // A turn that has come stays one.
+    // A granted turn stays granted.
     assert_eq!(holder.end(0), Ok(0));
     clock.advance(10 * MS);
     assert_eq!(in_time.execute(|| 2), Ok(2));
@@ -328,7 +328,7 @@ fn keyed_01_dropping_the_lock_strands_nobody() {
     assert_eq!(turn.execute(|| 9), Ok(9));
 }
 
-/// A cancellation that comes late finds the same key, in use again, and another wait for it.
+/// A late cancellation finds the same key in use again, with another wait.
 #[test]
 fn keyed_01_a_cancellation_that_comes_late_ends_no_other_wait() {
     let lock = Lock::new();

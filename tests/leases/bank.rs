@@ -1,4 +1,4 @@
-//! LEASE 4: transfers between two accounts keep the sum; the loser is told that they are locked.
+//! LEASE 4: transfers between two accounts keep the sum; the loser gets an error about the lease.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -51,8 +51,8 @@ fn sum(store: &DataStore) -> i64 {
     balances.sum()
 }
 
-/// Reads both balances, before any transaction, and writes what follows from them. Right only if
-/// nobody else does meanwhile.
+/// Reads both balances outside a transaction, and writes the new ones. Correct only without
+/// concurrent changes.
 fn transfer(
     store: &DataStore,
     lease: &Lease,
@@ -69,12 +69,12 @@ fn transfer(
         set_attrs([("balance", (creditor + amount).into())]).on(to),
     );
     let manager = TransactionManager::for_owner(store.clone(), lease.owner());
-    // The balances are others when the request comes again.
+    // In a repetition the balances differ.
     let key = doclock::transaction::IdempotencyKey::new(key).accept_other_operations();
     manager.execute_once(key, list, AcquireOptions::new().no_timeout())
 }
 
-/// Two accounts that differ.
+/// Two different accounts.
 fn pair(dice: &mut Dice) -> [String; 2] {
     let from = dice.below(ACCOUNTS);
     let to = (from + 1 + dice.below(ACCOUNTS - 1)) % ACCOUNTS;
@@ -137,7 +137,7 @@ fn lease_04_a_thousand_concurrent_transfers_between_ten_accounts_keep_the_sum() 
                         thread::yield_now();
                     };
                     let key = format!("{teller}/{nth}");
-                    // So that others come in between, if they can.
+                    // So other threads can run in between.
                     transfer(store, &lease, pair, amount, &key, thread::yield_now).unwrap();
                     lease.release().unwrap();
                 }
@@ -153,7 +153,7 @@ fn lease_04_a_thousand_concurrent_transfers_between_ten_accounts_keep_the_sum() 
     assert_eq!(store.version(), 1 + 1000);
     assert_eq!(sum(&store), ACCOUNTS as i64 * OPENING);
     assert!(store.snapshot().leases().is_empty());
-    assert!(locked.into_inner() > 0, "nobody ever met anybody");
+    assert!(locked.into_inner() > 0, "no transfer met another one");
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn lease_04_owners_that_die_in_the_middle_are_taken_over_and_keep_the_sum() {
         };
         let amount = 1 + dice.below(99) as i64;
         if dice.one_in(5) {
-            // It has read, and is not heard of for a while.
+            // It has read, and pauses for long.
             let read = pair.map(|account| (account.to_owned(), balance(&store, account)));
             ghosts.push((lease, read, amount));
             deaths += 1;
@@ -186,7 +186,7 @@ fn lease_04_owners_that_die_in_the_middle_are_taken_over_and_keep_the_sum() {
         }
         transfer(&store, &lease, pair, amount, &nth.to_string(), || ()).unwrap();
         lease.release().unwrap();
-        // Now and then one comes back after all.
+        // Sometimes one resumes.
         if dice.one_in(4) && !ghosts.is_empty() {
             let (lease, [from, to], amount) = ghosts.swap_remove(dice.below(ghosts.len()));
             let lasts = !lease.remaining().is_zero();
@@ -215,7 +215,7 @@ fn lease_04_a_repeated_request_gets_its_first_answer() {
     let lease = store.lease(pair, "teller-1", 60 * SECOND).unwrap();
     let first = transfer(&store, &lease, pair, 5, "request", || ()).unwrap();
     lease.release().unwrap();
-    // The answer was lost on its way, so the request comes again, many times at once.
+    // The answer was lost, so the request is repeated, many times at once.
     let start = Barrier::new(8);
     thread::scope(|scope| {
         for _ in 0..8 {
@@ -252,7 +252,7 @@ fn lease_04_an_owner_that_is_overtaken_between_its_reading_and_its_writing_is_re
         transfer(&store, &fast, pair, 7, "fast", || ()).unwrap();
     };
     let error = transfer(&store, &slow, pair, 9, "slow", overtake).unwrap_err();
-    // It is told before anything is done; a commit under way is told by the commit.
+    // The error comes before anything is done; for a commit in progress, from the commit.
     assert!(
         matches!(error, TransactionError::Operation { index: 0, .. })
             || matches!(error, TransactionError::Commit(CommitError::LeaseLost(_))),

@@ -95,7 +95,7 @@ fn lease_03_a_lease_is_on_an_id_and_on_nothing_below() {
     transaction.commit().unwrap();
     let _list = store.lease(&list, "ann", SECOND).unwrap();
     let _item = store.lease(&item, "bob", SECOND).unwrap();
-    // What is not there yet can be leased too.
+    // A missing node can be leased, too.
     let _none = store.lease("nowhere", "cem", SECOND).unwrap();
     assert_eq!(
         conflict(store.lease("nowhere", "dan", SECOND))

@@ -1,4 +1,4 @@
-//! LEASE 1: something is leased for a duration, without a thread; renewed, released, expired.
+//! LEASE 1: a lease has a duration and needs no thread; renewal, release, expiry.
 
 use std::time::{Duration, SystemTime};
 
@@ -33,7 +33,7 @@ fn lease_01_a_renewed_lease_lasts_from_the_renewal_on() {
     lease.renew(5 * SECOND).unwrap();
     clock.advance(4 * SECOND);
     assert_eq!((lease.remaining(), lease.fencing_token()), (SECOND, token));
-    // Sooner than before is a renewal as well.
+    // An earlier end is a renewal as well.
     lease.renew(SECOND / 2).unwrap();
     assert_eq!(lease.remaining(), SECOND / 2);
     clock.advance(SECOND / 2);
@@ -130,7 +130,7 @@ fn lease_01_no_duration_and_too_long_a_one_are_errors_and_change_nothing() {
     );
     assert_eq!(lease.remaining(), SECOND);
     assert_eq!(store.leases().len(), 1);
-    // The longest that there is.
+    // The longest possible one.
     drop(
         store
             .lease("bob", "teller", Duration::from_nanos(u64::MAX))
@@ -217,7 +217,7 @@ fn lease_01_a_lease_outlasts_commits_small_and_large() {
                 .create(doclock::document::NodeSpec::new("item"))
                 .unwrap();
         }
-        // Also what is taken while the transaction is open.
+        // Also leases granted while the transaction is open.
         let meanwhile = store.lease("bob", "other", SECOND).unwrap();
         transaction.commit().unwrap();
         assert_eq!(owners(&store), ["teller", "other"]);
@@ -249,7 +249,7 @@ fn lease_01_a_million_expired_leases_keep_nothing() {
         "everything went at once"
     );
 
-    // Beside one that lasts, a part goes with each that is taken, so that none takes long.
+    // With a valid lease present, each new lease removes a part, so none takes long.
     for nth in 0..MANY {
         drop(store.lease(format!("n{nth}"), "gone", SECOND / 2).unwrap());
     }

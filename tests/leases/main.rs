@@ -1,4 +1,4 @@
-//! The promises of leases, by number.
+//! The guarantees of leases, by number.
 
 #[path = "../common/mod.rs"]
 mod common;

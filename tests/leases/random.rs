@@ -14,8 +14,7 @@ use proptest::sample::Index;
 use crate::common::cases;
 use crate::timed;
 
-/// What the store is compared with: everything that was ever leased, looked through from end to
-/// end.
+/// The reference: a list of all leases ever granted, with linear search.
 #[derive(Default)]
 struct Plain {
     now: u64,
@@ -30,7 +29,7 @@ struct PlainLease {
 }
 
 impl Plain {
-    /// Token and lease.
+    /// Tokens and leases.
     fn live(&self) -> impl DoubleEndedIterator<Item = (u64, &PlainLease)> {
         let numbered = (1..).zip(&self.leases).collect::<Vec<_>>().into_iter();
         numbered.filter(|(_, lease)| lease.ends > self.now)
@@ -50,8 +49,8 @@ impl Plain {
         &self.leases[token as usize - 1]
     }
 
-    /// That the lease which is said to be in the way is, and the one that is longest in the way of
-    /// the document.
+    /// Checks that the reported conflicting lease conflicts, and that it is the longest one for the
+    /// document.
     fn confirm(&self, holder: &LeaseHolder, wanted: &[LeaseTarget]) {
         let token = holder.lease.fencing_token.get();
         let lease = self.lease(token);
@@ -205,7 +204,7 @@ impl Pair {
         }
     }
 
-    /// Does something with one of the last twenty tokens, of which many last still.
+    /// Acts on one of the last twenty tokens, many of them valid.
     fn pick(&mut self, which: Index, then: impl FnOnce(&mut Self, u64)) {
         let count = self.plain.leases.len();
         if count > 0 {
@@ -255,7 +254,7 @@ proptest! {
         let mut snapshots = Vec::new();
         for (nth, step) in steps.into_iter().enumerate() {
             pair.step(step);
-            // Snapshots that are alive have the tables copied, and do not change.
+            // Live snapshots make commits copy the tables, and do not change.
             if nth % 7 == 0 {
                 let snapshot = pair.store.snapshot();
                 let leases = snapshot.leases();

@@ -1,4 +1,4 @@
-//! LEASE 2: what a transaction requires, whichever way it comes about.
+//! LEASE 2: required leases, for all kinds of transactions.
 
 use doclock::dsl::*;
 use doclock::{
@@ -179,7 +179,7 @@ fn lease_02_lists_require_leases_as_operations_and_as_json() {
     let more = (list(), insert_text(0, "1").on("ann"));
     transaction(&editor, more).commit().unwrap();
 
-    // Ended before the list is run, and while it is.
+    // Ended before and during the run of the batch.
     let passes = {
         let clock = clock.clone();
         op(move |_: &mut Transaction| -> Result<(), LeaseError> {
@@ -218,7 +218,7 @@ fn lease_02_lists_require_leases_as_operations_and_as_json() {
         (version, "19")
     );
 
-    // What was done can be undone without a lease.
+    // An undo needs no lease.
     editor.undo().unwrap();
 }
 

@@ -1,4 +1,4 @@
-//! LEASE 2: takeover after expiry, with a higher token; the old owner's writes are refused.
+//! LEASE 2: takeover after expiry, with a higher token; later writes of the old owner fail.
 
 use doclock::dsl::*;
 use doclock::{CommitError, View, document::NodeSpec, lease::LeaseTarget};
@@ -24,7 +24,7 @@ fn lease_02_after_expiry_somebody_else_has_it_under_a_higher_token() {
          now node ann is leased by teller-2 for another 5.0s (fencing token 2)"
     );
     lost(old.release());
-    assert_eq!(new.remaining(), 5 * SECOND, "nobody else can end it");
+    assert_eq!(new.remaining(), 5 * SECOND, "no other owner can end it");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn lease_02_the_writes_of_the_old_owner_are_refused() {
 fn lease_02_a_part_can_be_taken_over_of_what_has_expired_and_it_is_all_gone() {
     let (store, clock) = timed();
     let mut old = store.lease(["ann", "bob"], "teller-1", SECOND).unwrap();
-    // Something that lasts, so that the expired one is not simply cleared away with everything.
+    // A valid lease, so the expired one is not removed with all others.
     let _other = store.lease("cem", "other", 9 * SECOND).unwrap();
     clock.advance(SECOND);
     let new = store.lease("bob", "teller-2", SECOND).unwrap();

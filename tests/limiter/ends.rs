@@ -1,4 +1,4 @@
-//! How a wait ends, and a call (LIMITER 3-5).
+//! The ends of waits and calls (LIMITER 3-5).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -56,7 +56,7 @@ fn limiter_03_cancelled_while_waiting_it_leaves_the_line_and_never_runs() {
         };
         let evidence = cancelled(b.clone());
         assert_eq!((evidence.place, evidence.waited), (Some(2), 30 * MS));
-        // Which of the two leaves first is the token's affair.
+        // Which of the two leaves first is unspecified.
         assert!([Some(3), Some(4)].contains(&cancelled(d.clone()).place));
         let queued = evidence.load.queued;
         assert!([4, 5].contains(&queued));
@@ -140,9 +140,9 @@ fn limiter_03_the_signal_carries_the_token_on_to_calls_made_within() {
     );
 }
 
-/// One thread returns the slot as soon as another waits for it, whose token a third cancels then.
-/// In one round of sixteen the holder waits for the cancellation, and in another there is none, so
-/// that neither side can win them all.
+/// One thread returns the slot as soon as another waits for it, while a third cancels that wait. In
+/// one of sixteen rounds the holder waits for the cancellation, and in another there is none, so
+/// neither side always wins.
 #[test]
 fn limiter_03_races_of_return_and_cancel_leak_nothing() {
     let rounds: u64 = if cfg!(debug_assertions) {
@@ -151,8 +151,7 @@ fn limiter_03_races_of_return_and_cancel_leak_nothing() {
         50_000
     };
     let limiter: Limiter = InFlightLimiter::with_options(LimiterOptions::new(1).global_limit(1));
-    // The number of the round, from 1, from when the slot is held until the call has ended; else
-    // zero.
+    // The number of the round, from 1, while the slot is held and the call runs; otherwise zero.
     let turn = AtomicU64::new(0);
     let until = |reached: &dyn Fn() -> bool| {
         while !reached() {
@@ -264,7 +263,7 @@ fn limiter_04_a_grant_that_races_the_expiry_wins() {
         let waiter = scope.spawn(|| limiter.run("payments", |_| "granted"));
         until_queued(&limiter, "payments", 1);
         drop(held);
-        // Granted now, so a limit that passes before the waiter wakes changes nothing.
+        // Granted now, so a timeout before the waiter wakes changes nothing.
         clock.advance(Duration::from_secs(60));
         assert_eq!(waiter.join().unwrap(), Ok("granted"));
     });
@@ -292,7 +291,7 @@ fn limiter_05_a_full_line_turns_away_at_once() {
                 other => panic!("{other:?}"),
             }
         }
-        // The line of another key is another line.
+        // Another key has another queue.
         limiter
             .run(Call::to("shipping").queue_bound(0), |_| ())
             .unwrap();

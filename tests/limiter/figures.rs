@@ -1,4 +1,4 @@
-//! Limits that follow the latency, and what is counted (LIMITER 9, 10).
+//! Adaptive limits and metrics (LIMITER 9, 10).
 
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn limiter_09_the_limit_falls_while_calls_are_slow_and_rises_when_they_are_fast(
     let rules = Aimd::new(20 * MS).between(1, 8).start(8).backoff(50);
     let (limiter, clock) = timed(LimiterOptions::new(1).adaptive("search", rules));
     let limit = || limiter.load(&"search").limit;
-    // All that are allowed, at a time: as long as `latency`.
+    // As many calls as allowed at a time, each as long as `latency`.
     let wave = |latency| {
         let permits: Vec<_> = (0..limit())
             .map(|_| limiter.try_acquire("search").unwrap())
@@ -79,7 +79,7 @@ fn limiter_09_a_limit_that_rises_lets_those_in_who_wait() {
             caller
         });
         drop(last);
-        // One slot came back, and two were granted.
+        // One slot was returned, and two were granted.
         let permits = callers.map(|caller| caller.join().unwrap());
         let load = limiter.load(&"search");
         assert_eq!((load.in_flight, load.limit), (2, 2));

@@ -1,4 +1,4 @@
-//! Who is granted, and when (LIMITER 1, 2, 7, 8).
+//! The order of grants (LIMITER 1, 2, 7, 8).
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -8,7 +8,7 @@ use doclock::lock::limiter::{Call, InFlightLimiter, LimiterOptions};
 
 use crate::{Limiter, Started, at_rest, busy, patient, timed, until_queued};
 
-/// Counts what is in flight, and the most that ever was.
+/// Counts calls in flight, and their maximum.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,
@@ -61,7 +61,7 @@ fn limiter_01_never_more_than_the_limits_of_the_key_and_of_all_in_flight() {
 #[test]
 fn limiter_01_as_many_run_as_there_are_slots() {
     let limiter: Limiter = InFlightLimiter::new(4);
-    // Passed only when four tasks run at a time.
+    // Passed only if four tasks run at a time.
     let barrier = Barrier::new(4);
     thread::scope(|scope| {
         for _ in 0..8 {
@@ -91,7 +91,7 @@ fn limiter_02_calls_to_one_key_start_in_the_order_of_asking() {
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
         for (nth, name) in NAMES.into_iter().enumerate() {
-            // Whether a call has a limit, a bound or neither is all the same.
+            // A limit, a bound or neither makes no difference.
             let call = match nth % 3 {
                 0 => patient("payments"),
                 1 => Call::to("payments").queue_bound(100),
@@ -112,7 +112,7 @@ fn limiter_07_keys_take_turns_under_the_global_limit() {
     let first = limiter.acquire("payments").unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
-        // Payments come in a flood, the others one by one behind it.
+        // A flood of payments, with single other calls behind it.
         for (key, name) in [
             ("payments", "p1"),
             ("payments", "p2"),
@@ -178,7 +178,7 @@ fn limiter_08_a_try_never_overtakes_those_who_wait() {
     thread::scope(|scope| {
         let heavy = scope.spawn(|| limiter.acquire(Call::to("payments").weight(2)).map(drop));
         until_queued(&limiter, "payments", 1);
-        // One slot is free, and would do.
+        // One slot is free, and would be enough.
         let evidence = busy(limiter.try_acquire("payments"));
         assert_eq!((evidence.load.in_flight, evidence.load.queued), (2, 1));
         clock.advance(std::time::Duration::from_secs(5));

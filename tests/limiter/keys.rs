@@ -1,4 +1,4 @@
-//! Keys whose own code fails.
+//! Keys whose code fails.
 
 use std::cell::Cell;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use doclock::lock::limiter::{Call, InFlightLimiter, LimiterOptions};
 
 thread_local! {
-    /// How many more calls of a key's code succeed in this thread; `None` is all.
+    /// How many more calls of a key's code succeed in this thread; `None` for all.
     static FUSE: Cell<Option<usize>> = const { Cell::new(None) };
     static DROPS_FAIL: Cell<bool> = const { Cell::new(false) };
 }
@@ -65,7 +65,7 @@ impl Drop for Frail {
     }
 }
 
-/// Whether the code ends in a panic when the `nth` call of a key's code does.
+/// Whether a panic of the `nth` call of a key's code escapes.
 fn fails(nth: usize, code: impl FnOnce()) -> bool {
     FUSE.set(Some(nth));
     let end = catch_unwind(AssertUnwindSafe(code));
@@ -89,7 +89,7 @@ fn a_key_that_fails_at_whichever_call_leaves_nothing_behind() {
     }
     assert!(failed > 0);
     drop(limiter.try_acquire(Frail(0)).unwrap());
-    // Turned away at once, with the key in the error.
+    // Rejected at once, with the key in the error.
     let held = limiter.acquire(Frail(0)).unwrap();
     for call in [0, 1].map(|key| move || Call::to(Frail(key)).timeout(Duration::ZERO)) {
         failed = 0;
@@ -140,10 +140,10 @@ fn a_key_that_fails_when_it_is_returned_does_not_cost_others_their_slots() {
             fail();
             drop(held);
         });
-        // Whether it fails is its own affair.
+        // It may fail or not.
         let _ = returning.join();
         let told = ran.recv_timeout(Duration::from_secs(20));
-        assert_eq!(told, Ok(()), "the slot was granted and nobody was told");
+        assert_eq!(told, Ok(()), "the slot was granted without a wakeup");
         at_rest(&limiter);
     }
 }

@@ -1,4 +1,4 @@
-//! The promises of the limiter, by number.
+//! The guarantees of the limiter, by number.
 
 mod ends;
 mod figures;
@@ -37,7 +37,7 @@ fn patient(key: &'static str) -> Call<&'static str> {
     Call::to(key).no_timeout()
 }
 
-/// What ran, in that order.
+/// The names of calls in the order of their runs.
 #[derive(Default)]
 struct Started(Mutex<Vec<&'static str>>);
 
@@ -50,7 +50,7 @@ impl Started {
         self.0.lock().unwrap().clone()
     }
 
-    /// Runs a call in a thread of its own, and returns once it waits.
+    /// Runs a call in a separate thread, and returns once it waits.
     fn line_up<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -73,7 +73,7 @@ fn busy(result: Result<Permit<&'static str>, LimiterError>) -> CallEvidence {
     }
 }
 
-/// Nothing is in flight and nobody waits; idle keys without a name of their own are not kept.
+/// No call is in flight or waits; idle keys without a configuration are not kept.
 fn at_rest(limiter: &Limiter, configured: usize) {
     let snapshot = limiter.snapshot();
     assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));

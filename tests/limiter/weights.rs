@@ -1,4 +1,4 @@
-//! Calls that take several slots (LIMITER 6).
+//! Calls with several slots (LIMITER 6).
 
 use std::thread;
 
@@ -22,7 +22,7 @@ fn limiter_06_a_heavy_call_waits_for_those_before_it_and_for_no_other() {
         let late: Vec<_> = ["late 1", "late 2", "late 3"]
             .map(|name| started.line_up(scope, limiter, "batch", name, patient("batch")))
             .into();
-        // Every slot but one comes back: the light ones would fit many times over.
+        // Every slot but one is returned: the light calls would fit many times.
         let [a, b, c, last] = held;
         drop([a, b, c]);
         early.join().unwrap().unwrap();
@@ -48,7 +48,7 @@ fn limiter_06_a_heavy_call_holds_as_many_slots_as_it_weighs() {
     drop(heavy);
     assert_eq!(limiter.load(&"batch").in_flight, 2);
     drop(two);
-    // Zero is no way around a limit.
+    // A weight of zero does not bypass a limit.
     assert_eq!(
         limiter
             .try_acquire(Call::to("batch").weight(0))
@@ -72,7 +72,7 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
         ("other", 5, 4),
         ("closed", 1, 0),
         ("wide", 11, 10),
-        // What it may fall to counts, or the call could wait for ever.
+        // The lower bound of the limit counts; otherwise the call could wait forever.
         ("search", 3, 2),
         ("other", usize::MAX, 4),
     ] {
@@ -111,7 +111,7 @@ fn limiter_06_light_calls_go_on_together_when_the_heavy_one_ahead_gives_up() {
             .map(|name| started.line_up(scope, limiter, "batch", name, patient("batch")));
         assert!(started.names().is_empty());
         token.cancel();
-        // Nobody returned a slot, and both run.
+        // No slot was returned, and both run.
         for light in lights {
             light.join().unwrap().unwrap();
         }

@@ -1,4 +1,5 @@
-//! How holds end, and who may end them: panic, re-entry, drop, threads (LOCK 11, 12, 17, 18).
+//! The end of a hold, and which thread may end it: panic, re-entry, drop, threads (LOCK 11, 12, 17,
+//! 18).
 
 use std::sync::Barrier;
 use std::thread;
@@ -29,7 +30,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
                 .unwrap();
             barrier.wait();
             until_waiting(&store, 1);
-            panic!("in the midst of it");
+            panic!("a planned panic");
         });
         barrier.wait();
         let next = scope.spawn(|| {
@@ -44,7 +45,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
         next.join().unwrap();
         payload.downcast_ref::<&str>().copied()
     });
-    assert_eq!(went_on, Some("in the midst of it"));
+    assert_eq!(went_on, Some("a planned panic"));
     let snapshot = store.snapshot();
     assert_eq!((snapshot.version(), snapshot.len()), (1, 1));
     assert!(!store.is_locked());
@@ -55,7 +56,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
 fn lock_12_asking_again_on_the_holding_thread_is_refused_at_once() {
     let (store, _clock) = timed_store();
     let guard = store.lock("ann").unwrap();
-    // The clock stands still: a wait would never end.
+    // The clock is stopped: a wait would never end.
     for options in [
         AcquireOptions::new(),
         patient(),
@@ -88,7 +89,7 @@ fn lock_12_asking_again_on_the_holding_thread_is_refused_at_once() {
     assert!(!store.is_locked());
 }
 
-/// A thread of a pool that ran the next command of a front end was refused the lock.
+/// A pool thread that ran the next command of a front end was refused the lock.
 #[test]
 fn lock_12_a_grant_by_id_is_bound_to_no_thread() {
     let store = DataStore::new();
@@ -106,7 +107,7 @@ fn lock_12_a_grant_by_id_is_bound_to_no_thread() {
             });
             drop(store.lock_with("front end", patient()).unwrap());
         });
-        // A grant that had to be waited for is bound to no thread either.
+        // A grant after a wait is unbound, too.
         let guard = store.lock_with("other", AcquireOptions::new()).unwrap();
         let id = thread::scope(|scope| {
             let waiter = scope.spawn(|| {
@@ -262,9 +263,8 @@ fn lock_17_a_lock_has_one_open_transaction_at_a_time() {
     store.release_lock(id).unwrap();
 }
 
-/// Its id can be read by anybody. Once it could be released, or joined, under the transaction that
-/// owns it: two transactions then ran at once, one update was lost, and the document was no tree
-/// any more.
+/// The id of its lock is public. It could be released or joined under the transaction that owns it:
+/// two transactions then ran at once, one update was lost, and the document was no longer a tree.
 #[test]
 fn lock_03_the_lock_of_an_open_transaction_is_nobody_elses() {
     let store = DataStore::new();

@@ -1,4 +1,4 @@
-//! What can be read: the line, the statistics, bounds (LOCK 8, 9, 14).
+//! The queue, the statistics and bounds (LOCK 8, 9, 14).
 
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -77,7 +77,7 @@ fn lock_09_the_figures_are_true() {
     let stats = store.lock_stats();
     assert_eq!((stats.total_acquisitions, stats.total_releases), (200, 200));
     assert_eq!((stats.wait.count, stats.hold.count), (200, 200));
-    // 5,050 ms over 200 requests, half of which did not wait, or hardly held.
+    // 5,050 ms over 200 requests, half of which waited or held for almost no time.
     for summary in [stats.wait, stats.hold] {
         assert_eq!(summary.mean, Duration::from_micros(25_250));
         assert_eq!(summary.max, Duration::from_millis(100));
@@ -200,7 +200,7 @@ fn lock_14_a_bound_rejects_the_excess_at_once() {
     assert_eq!(store.lock_stats().total_rejections, 2);
 }
 
-/// However fast the lock is taken, and however few of the holds are measured for that.
+/// At any rate of grants, and for any sampling of the holds.
 #[test]
 fn lock_09_every_grant_is_counted_in_a_hurry() {
     const GRANTS: u64 = 20_000;

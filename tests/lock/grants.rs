@@ -1,4 +1,4 @@
-//! Who is granted: ids, release, order, tries (LOCK 1-4, 13).
+//! The order of grants: ids, release, FIFO, tries (LOCK 1-4, 13).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -70,7 +70,7 @@ fn lock_02_a_wrong_id_names_both_and_releases_nothing() {
     );
     assert_eq!(store.current_lock().unwrap().lock_id, held);
 
-    // The same number, given by another store.
+    // The same number, issued by another store.
     let elsewhere = DataStore::new();
     let _ = elsewhere
         .acquire_lock("c")
@@ -81,7 +81,7 @@ fn lock_02_a_wrong_id_names_both_and_releases_nothing() {
     assert!(store.is_locked());
 }
 
-/// A second release of an id was an error while another grant was held, and none while the lock was
+/// A second release of an id was an error while another grant was held, but not while the lock was
 /// free.
 #[test]
 fn lock_02_a_stale_id_is_an_error_in_every_state() {
@@ -106,7 +106,7 @@ fn lock_02_a_stale_id_is_an_error_in_every_state() {
     });
     until_waiting(&store, 1);
     assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
-    // The waiter holds the lock already, even if its thread has not gone on yet.
+    // The waiter holds the lock already, even if its thread has not continued yet.
     let error = store.release_lock(held).unwrap_err();
     let next = waiter.join().unwrap();
     let (expected, got) = (next, held);
@@ -120,7 +120,7 @@ fn lock_03_no_release_can_free_a_lock_of_somebody_else() {
     let store = DataStore::new();
     let first = store.lock("a").unwrap();
     let first_id = first.id();
-    // The guard's lock is released by id behind its back, and somebody else acquires.
+    // The guard's lock is released by id without the guard, and another request is granted.
     store.release_lock(first_id).unwrap();
     let second = store.acquire_lock("b").unwrap();
 
@@ -130,8 +130,8 @@ fn lock_03_no_release_can_free_a_lock_of_somebody_else() {
     assert_eq!(store.current_lock().unwrap().lock_id, second);
 }
 
-/// Starts waiters one after the other, each when the one before stands in the line, and returns the
-/// order of their grants.
+/// Starts waiters one by one, each when the previous one is in the queue, and returns the order of
+/// their grants.
 fn grant_order(kinds: impl Iterator<Item = Kind>) -> (Vec<usize>, usize) {
     let store = DataStore::new();
     store.set_lock_timeout(None);
@@ -257,7 +257,7 @@ fn lock_13_a_try_fails_whenever_somebody_holds_or_waits() {
             }
             other => panic!("{other:?}"),
         }
-        // A try in every gap of a line that is being served: it never gets in between.
+        // A try at every handover of a busy queue: it never gets the lock.
         let waiters: Vec<_> = (0..50)
             .map(|nth| {
                 let (store, served, in_hand) = (&store, &served, &in_hand);
@@ -275,11 +275,7 @@ fn lock_13_a_try_fails_whenever_somebody_holds_or_waits() {
         let eager = scope.spawn(|| {
             while served.lock().unwrap().len() < 50 {
                 if let Ok(guard) = store.try_lock("eager") {
-                    assert_eq!(
-                        store.queue_length(),
-                        0,
-                        "it took the lock from those who wait"
-                    );
+                    assert_eq!(store.queue_length(), 0, "it overtook the waiters");
                     assert_eq!(served.lock().unwrap().len(), 50);
                     drop(guard);
                 }

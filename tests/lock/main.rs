@@ -1,4 +1,4 @@
-//! The promises of the global lock, by number.
+//! The guarantees of the document lock, by number.
 
 mod ends;
 mod figures;

@@ -1,4 +1,4 @@
-//! The limit on holding for whoever holds the lock itself (LOCK 10).
+//! The hold limit for holders of the lock itself (LOCK 10).
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -23,8 +23,8 @@ fn limited() -> (DataStore, ManualClock) {
     (store, clock)
 }
 
-/// Lets the limit pass while somebody waits: that one's transaction, and what is left of the line
-/// is nothing.
+/// Passes the hold limit while a request waits. Returns the transaction of that request; the queue
+/// is then empty.
 fn overtaken(store: &DataStore, clock: &ManualClock) -> Transaction {
     let theirs = store.clone();
     let waiter: JoinHandle<Transaction> = thread::spawn(move || theirs.begin("next").unwrap());
@@ -42,7 +42,7 @@ fn writes(transaction: &mut Transaction, id: &str) {
     transaction.create(node).unwrap();
 }
 
-/// The next holder, whose base is what it was, commits, and then the lock is free.
+/// The next holder commits on its unchanged base, and then the lock is free.
 fn unharmed(store: &DataStore, mut next: Transaction) {
     assert_eq!(store.current_lock().unwrap().lock_id, next.lock_id());
     assert!(!next.contains(&"lost".into()));
@@ -53,7 +53,7 @@ fn unharmed(store: &DataStore, mut next: Transaction) {
     assert!(!store.snapshot().contains(&"lost".into()));
 }
 
-/// Its release says once that it was revoked, and after that what the release of any old id says.
+/// The first release after the revocation reports it; later ones return the error of any old id.
 fn released_in_vain(store: &DataStore, id: LockId, next: &Transaction) {
     let revoked = ReleaseError::Revoked { id };
     assert_eq!(store.release_lock(id), Err(revoked));
@@ -85,7 +85,7 @@ fn lock_10_a_guard_is_revoked_and_may_be_dropped() {
     let guard = store.lock("ann").unwrap();
     let next = overtaken(&store, &clock);
     drop(guard);
-    // The thread whose guard it was may ask again: it holds nothing.
+    // The thread of the guard may request the lock again: it holds nothing.
     let theirs = store.clone();
     unharmed(&store, next);
     drop(theirs.lock("ann").unwrap());
@@ -103,7 +103,7 @@ fn lock_10_a_revoked_transaction_cannot_commit() {
     let id = transaction.lock_id();
     writes(&mut transaction, "lost");
     let next = overtaken(&store, &clock);
-    // It may still be written to; nobody will see it.
+    // It can still be written to, but its changes are never visible.
     writes(&mut transaction, "lost too");
     let holder = store.current_lock().unwrap();
     let error = transaction.commit().unwrap_err();
@@ -140,7 +140,7 @@ fn lock_10_the_error_names_nobody_where_nobody_holds() {
     assert_eq!(transaction.commit().unwrap_err(), revoked);
 }
 
-/// Once the end of the transaction, which nobody is told of, was taken for the release.
+/// The unobserved end of the transaction was counted as the release.
 #[test]
 fn lock_10_a_grant_is_revoked_with_the_transaction_that_was_begun_under_it() {
     let (store, clock) = limited();
@@ -179,7 +179,7 @@ fn lock_10_a_guard_is_revoked_with_the_list_that_runs_under_it() {
     unharmed(&store, next);
 }
 
-/// A guard that is gone leaves the release to the transaction that is open under it.
+/// A dropped guard leaves the release to the open transaction under it.
 #[test]
 fn lock_10_a_transaction_that_outlives_its_guard_is_revoked() {
     let (store, clock) = limited();
@@ -201,7 +201,7 @@ fn lock_10_where_nobody_waits_nobody_is_revoked() {
     assert_eq!(store.current_lock().unwrap().held_for, 10 * LIMIT);
     assert_eq!(transaction.commit().unwrap().version, 1);
 
-    // Who comes late enough need not wait at all.
+    // A late enough request does not wait at all.
     let id = store.acquire_lock("ann").unwrap();
     clock.advance(LIMIT);
     let theirs = store.clone();
@@ -242,7 +242,7 @@ fn lock_10_each_of_a_line_has_the_whole_limit() {
 }
 
 /// Only grants that are released by id are remembered, so that others do not displace them. The
-/// transaction learns of its revocation by its commit.
+/// transaction gets its revocation from its commit.
 fn is_not_remembered(store: &DataStore, clock: &ManualClock, mut revoked: Transaction) {
     let got = revoked.lock_id();
     writes(&mut revoked, "lost");
@@ -261,7 +261,7 @@ fn lock_10_the_revocation_of_a_transaction_is_not_remembered_for_its_id() {
     is_not_remembered(&store, &clock, revoked);
 }
 
-/// A guard that is dropped before the transaction under it leaves the release to that transaction.
+/// A guard dropped before the transaction under it leaves the release to that transaction.
 #[test]
 fn lock_10_the_revocation_of_a_guard_that_is_gone_is_not_remembered_for_its_id() {
     let (store, clock) = limited();
@@ -272,7 +272,7 @@ fn lock_10_the_revocation_of_a_guard_that_is_gone_is_not_remembered_for_its_id()
     is_not_remembered(&store, &clock, revoked);
 }
 
-/// Waits for the lock in a thread of its own, in this place, and keeps it.
+/// Waits for the lock in a separate thread, at this position, and keeps it.
 fn waits(
     store: &DataStore,
     place: usize,
@@ -284,7 +284,7 @@ fn waits(
     thread
 }
 
-/// The requests that came first, and are on watch, leave in some way; the last in line is granted
+/// The first requests, which are on watch, leave in some way; the last one in the queue is granted
 /// the lock when the limit passes.
 fn watched_by_the_last(
     options: impl Fn() -> AcquireOptions,
@@ -350,7 +350,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_granted_the_lock() {
     });
 }
 
-/// The requests on watch are lists that the thread of another list executes.
+/// The requests on watch are batches that the combiner runs.
 #[test]
 fn lock_10_the_watch_passes_on_when_those_on_watch_are_executed_by_another_thread() {
     let (store, clock) = limited();
@@ -380,7 +380,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_executed_by_another_threa
     assert_eq!(store.release_lock(last), Ok(ReleaseOutcome::Freed));
 }
 
-/// A long line of holders that stay almost as long as they may, and of which none is revoked.
+/// A long queue of holders that stay just within the limit, and none is revoked.
 #[test]
 fn lock_10_of_many_that_keep_the_limit_none_is_revoked() {
     let (store, clock) = limited();

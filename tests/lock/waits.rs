@@ -1,4 +1,4 @@
-//! How long a wait lasts and how it ends (LOCK 5-7, 16).
+//! The duration and the end of waits (LOCK 5-7, 16).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, mpsc};
@@ -163,28 +163,27 @@ fn lock_06_released_in_time_the_waiter_gets_it() {
         until_waiting(&store, 1);
         clock.advance(Duration::from_millis(4_999));
         assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::HandedOver));
-        // Granted now, so a limit that passes before the waiter wakes changes nothing.
+        // Granted now, so a timeout before the waiter wakes changes nothing.
         clock.advance(Duration::from_secs(60));
         waiter.join().unwrap().unwrap();
     });
     assert_eq!(store.lock_stats().total_timeouts, 0);
 }
 
-/// One thread holds and releases as soon as the other stands in the line, whose limit passes at
-/// about the same moment. Whichever wins, there is one outcome, and the figures agree with the
-/// outcomes. In one round of sixteen the holder waits for the expiry, and in another the limit is
-/// long, so that neither side can win them all.
+/// One thread holds, and releases as soon as the other is in the queue, whose timeout passes at
+/// about the same moment. Either may win: there is one outcome, and the statistics agree with the
+/// outcomes. In one of sixteen rounds the holder waits for the expiry, and in another the timeout
+/// is long, so neither side always wins.
 #[test]
 fn lock_06_a_million_races_of_grant_and_expiry_leak_nothing() {
-    // A debug build runs a share of them; `.ci/run races` runs them all.
+    // A debug build runs a part of them; `.ci/run races` runs them all.
     let rounds: u64 = if cfg!(debug_assertions) {
         50_000
     } else {
         1_000_000
     };
     let store = DataStore::new();
-    // Odd while the waiter's turn lasts: 2n + 1 when round n is held, 2n + 2 when its request has
-    // ended.
+    // Odd during the waiter's turn: 2n + 1 when round n is held, 2n + 2 when its request has ended.
     let turn = AtomicU64::new(0);
     let until = |reached: &dyn Fn() -> bool| {
         while !reached() {
@@ -385,7 +384,7 @@ fn lock_16_no_limit_outlasts_a_century() {
         store.release_lock(held).unwrap();
         patient.join().unwrap().unwrap();
     });
-    // A limit beyond what a clock can count is no limit, not a panic.
+    // A timeout beyond the range of the clock is no timeout, not a panic.
     let options = AcquireOptions::new().timeout(Duration::MAX);
     drop(store.lock_with("x", options).unwrap());
 }

@@ -1,4 +1,4 @@
-//! Bad input of the example `edit_session`: exit code 2 and one line that says why.
+//! Invalid input of the example `edit_session`: exit code 2 and one line with the reason.
 
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{MARKDOWN, file, gzipped, history, program, run, stderr, stdout};
 
-/// Exit code 2, one line that says this, and nothing on standard output.
+/// Asserts exit code 2, one line with this reason, and nothing on standard output.
 pub(super) fn assert_refused(arguments: &[&str], reason: &str) {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
@@ -91,7 +91,7 @@ fn bad_files_are_refused() {
     assert_refused(&[&beneath], "beneath.md");
 }
 
-/// The reason could not be printed, so the program panicked and ended with 101.
+/// The reason could not be printed, so the program panicked and exited with 101.
 #[cfg(target_os = "linux")]
 #[test]
 fn bad_input_ends_with_2_also_where_nothing_can_be_printed() {
@@ -106,7 +106,7 @@ fn bad_input_ends_with_2_also_where_nothing_can_be_printed() {
     assert_eq!(status(&["--help"]), Some(1));
 }
 
-/// As [`assert_refused`], of a program that would not end otherwise.
+/// Like [`assert_refused`], for a program that would otherwise not end.
 #[cfg(unix)]
 fn assert_refused_soon(arguments: &[&str], reason: &str) {
     let mut command = Command::new(program());
@@ -131,7 +131,7 @@ fn assert_refused_soon(arguments: &[&str], reason: &str) {
     );
 }
 
-/// A pipe without a writer was waited for, and a device was read until the memory ended.
+/// The program waited for a pipe without a writer, and read a device until memory was exhausted.
 #[cfg(unix)]
 #[test]
 fn what_is_no_regular_file_is_refused_and_not_opened() {
@@ -146,7 +146,7 @@ fn what_is_no_regular_file_is_refused_and_not_opened() {
     fs::remove_file(&pipe).unwrap();
 }
 
-/// A small file that unpacks to a large one was unpacked whole.
+/// A small file was decompressed completely to a large one.
 #[test]
 fn files_are_read_up_to_a_limit_packed_and_unpacked() {
     let large = |name: &str, mebibytes: u64| {

@@ -1,5 +1,5 @@
-//! The main job, as a user runs it: the example `edit_session`, a process with arguments, output
-//! and an exit code.
+//! The main job for a user: the example `edit_session` as a process with arguments, output and an
+//! exit code.
 
 mod bad_input;
 
@@ -52,7 +52,7 @@ fn stderr(output: &Output) -> &str {
     std::str::from_utf8(&output.stderr).unwrap()
 }
 
-/// The report of a run in which everything held.
+/// The report of a run in which all checks passed.
 fn report_of(arguments: &[&str]) -> Value {
     let output = run(arguments.iter().chain(&["--json"]));
     assert!(output.status.success(), "{arguments:?}: {output:?}");

@@ -1,4 +1,4 @@
-//! Circles (NODE LOCKS 1, 4).
+//! Cycles of waits (NODE LOCKS 1, 4).
 
 use std::thread;
 
@@ -84,14 +84,14 @@ fn node_locks_04_a_request_that_would_close_a_circle_fails_at_once_and_names_it(
     assert_eq!(ann.id(), ann_id);
 }
 
-/// Through three owners, one of whom only stands in line before another.
+/// Through three owners, one of which only waits in the queue behind another.
 #[test]
 fn node_locks_04_a_circle_through_a_line_is_found() {
     let store = document();
     let locks = store.node_locks();
     let mut ann = take(&store, "ann", Scope::new().write("a1"));
     let bob = take(&store, "bob", Scope::new().read("b1"));
-    // Carl holds a2 and waits for Bob's b1; Ann wants to read b1, and stands behind Carl.
+    // Carl holds a2 and waits for Bob's b1; Ann requests a read of b1, and waits behind Carl.
     let mut carl = take(&store, "carl", Scope::new().write("a2"));
     let carl = thread::spawn(move || {
         carl.lock("b1", LockMode::NodeExclusive).unwrap();
@@ -119,7 +119,7 @@ fn node_locks_04_a_circle_through_a_line_is_found() {
     drop(ann.join().unwrap());
 }
 
-/// What a circle's loser does not have any more frees the others, and the same again succeeds.
+/// The rollback of the failed request frees the others, and a retry succeeds.
 #[test]
 fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_be_tried_again() {
     let store = document();
@@ -152,7 +152,7 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
         (attempts, outcome.map(drop))
     });
     told.recv().unwrap();
-    // Ann waits for Bob's node, and then he asks for hers.
+    // Ann waits for Bob's node, and then Bob requests hers.
     let locks = store.node_locks();
     let ann = thread::spawn(move || {
         ann.set_text(&node("b1"), "Ann").unwrap();
@@ -168,7 +168,7 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
     assert_eq!(locks.stats().total_deadlocks, 1);
 }
 
-/// Whoever waits in a circle that is not closed is served.
+/// Requests in a chain without a cycle are granted.
 #[test]
 fn node_locks_04_a_chain_is_no_circle() {
     let store = document();

@@ -1,5 +1,5 @@
-//! How locks on nodes end: by guards, ids, panics, and handles that go (NODE LOCKS 1; LOCK 2, 3,
-//! 11, 17, 18).
+//! The ends of node locks: guards, ids, panics, and dropped handles (NODE LOCKS 1; LOCK 2, 3, 11,
+//! 17, 18).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;

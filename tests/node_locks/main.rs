@@ -1,4 +1,4 @@
-//! The promises of the locks on nodes, by number.
+//! The guarantees of node locks, by number.
 
 mod deadlocks;
 mod ends;
@@ -72,7 +72,7 @@ fn patient() -> AcquireOptions {
     AcquireOptions::new().no_timeout()
 }
 
-/// Asks in a thread of its own, and returns once the request waits for nodes.
+/// Requests in a separate thread, and returns once the request waits for nodes.
 fn ask(
     store: &DataStore,
     owner: &'static str,
@@ -97,7 +97,7 @@ fn ask_with(
     asking
 }
 
-/// Takes nodes as a thread that is over would have, so that one test can stand for several owners.
+/// Acquires nodes in a thread that then ends, so one test can represent several owners.
 fn take(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> NodeGuard {
     let locks = store.node_locks();
     locks

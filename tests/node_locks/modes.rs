@@ -1,4 +1,4 @@
-//! What excludes what (NODE LOCKS 1, 2, 5).
+//! Conflicts between modes (NODE LOCKS 1, 2, 5).
 
 use doclock::{
     DataStore,
@@ -8,7 +8,7 @@ use doclock::{
 
 use super::{ask, blocked, document, node, take};
 
-/// Against every mode on the section: a lock inside it, and one beside it.
+/// Against every mode on the section: a lock inside it, and one outside it.
 #[test]
 fn node_locks_01_a_subtree_excludes_locks_below_it_and_above() {
     let store = document();
@@ -121,7 +121,7 @@ fn node_locks_02_disjoint_nodes_do_not_wait_for_each_other() {
     assert_eq!(store.node_locks().stats().total_releases, 4);
 }
 
-/// Whoever is alone is as much as a holder of the whole; the second makes the difference.
+/// A lone holder has the whole document until a second one comes.
 #[test]
 fn node_locks_02_one_alone_is_narrowed_when_a_second_comes() {
     let store = document();
@@ -149,7 +149,7 @@ fn node_locks_02_one_alone_is_narrowed_when_a_second_comes() {
 #[test]
 fn node_locks_05_a_million_nodes_touched_leave_no_entry() {
     let store = DataStore::new();
-    // So that nobody is alone, and every lock has its entries.
+    // So no request is alone, and every lock has its entries.
     let _other = take(&store, "other", Scope::new().write("elsewhere"));
     drop(take(&store, "ann", Scope::new()));
     let entries = store.node_locks().stats().entries;
@@ -174,7 +174,7 @@ fn node_locks_05_a_million_nodes_touched_leave_no_entry() {
     assert_eq!(store.node_locks().stats().entries, entries);
 }
 
-/// A node that was moved while somebody waited for it is locked where it stands then.
+/// A node moved during a wait for it is locked at its new position.
 #[test]
 fn node_locks_01_who_waits_for_a_node_follows_it_to_where_it_was_moved() {
     let store = document();

@@ -1,4 +1,4 @@
-//! Who goes first, among those who want nodes and with those who want the whole (NODE LOCKS 2, 3).
+//! The order between requests for nodes and requests for the whole document (NODE LOCKS 2, 3).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,7 +74,7 @@ fn nodes(
     asking
 }
 
-/// Neither side starves: each waits for who asked before, and nobody comes in between.
+/// Neither side starves: each request waits only for earlier ones.
 #[test]
 fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_line() {
     let store = document();
@@ -86,7 +86,7 @@ fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_li
     let fifth = nodes(&store, "fifth on a node", "a1");
     assert!(
         blocked(&store, Scope::new().write("a2")),
-        "nobody overtakes those who wait"
+        "no request overtakes the waiters"
     );
     let info = store.current_lock().unwrap();
     assert_eq!(info.owner_id.as_str(), "holder");
@@ -100,8 +100,8 @@ fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_li
     assert!(!store.is_locked());
 }
 
-/// When one who wants the whole gives up, those behind it who only want nodes go in beside the
-/// holders.
+/// After a request for the whole document times out, later requests for nodes are granted beside
+/// the holders.
 #[test]
 fn node_locks_02_those_behind_one_that_gave_up_go_on() {
     let store = document();
@@ -150,8 +150,8 @@ fn node_locks_03_a_set_is_granted_whole_or_not_at_all() {
     );
 }
 
-/// Random sets of 16 nodes by many threads, none in order: no deadlock, no timeout, nobody beside
-/// anybody.
+/// Random sets of 16 nodes by many threads, in no order: no deadlock, no timeout, no two holders of
+/// one node.
 #[test]
 fn node_locks_03_sets_in_any_order_never_block_each_other() {
     const THREADS: u64 = 8;

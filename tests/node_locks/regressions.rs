@@ -1,4 +1,4 @@
-//! Bugs that were found, one test each.
+//! Fixed bugs, one test each.
 
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ fn ends<T>(thread: &JoinHandle<T>) -> bool {
     thread.is_finished()
 }
 
-/// A guard's nodes are released by id while the guard waits for more: the waiter has to be told.
+/// A guard's nodes are released by id while the guard waits for more: the wait must end.
 #[test]
 fn releasing_by_id_ends_the_wait_for_more_nodes() {
     let store = document();
@@ -31,12 +31,11 @@ fn releasing_by_id_ends_the_wait_for_more_nodes() {
     until_waiting(&locks, 1);
     store.release_lock(id).unwrap();
     drop(bob);
-    assert!(ends(&waits), "told by nobody; {:?}", locks.stats());
+    assert!(ends(&waits), "not notified; {:?}", locks.stats());
     assert_eq!(locks.stats().waiting, 0);
 }
 
-/// An id of the form that stores generate can be given to a node by two, so it has to be locked as
-/// any other.
+/// Two owners can give a node the same generated id, so it has to be locked like any other.
 #[test]
 fn of_two_who_make_a_node_with_a_generated_id_one_has_to_wait() {
     let store = document();
@@ -59,7 +58,8 @@ fn of_two_who_make_a_node_with_a_generated_id_one_has_to_wait() {
     assert_eq!(check(&store.snapshot()), Ok(()));
 }
 
-/// Who goes before one that wants the whole, and fits beside the holders, is granted at once.
+/// A request that precedes one for the whole document, and fits beside the holders, is granted at
+/// once.
 #[test]
 fn a_request_for_nodes_that_goes_before_the_whole_is_granted_beside_the_holders() {
     let store = document();
@@ -88,7 +88,7 @@ fn a_request_for_nodes_that_goes_before_the_whole_is_granted_beside_the_holders(
     assert!(ended, "the head of the line fits, and waits");
 }
 
-/// The one in the way had not got all that it asked for when the wait for it began.
+/// The conflicting request was not completely granted when the wait for it began.
 #[test]
 fn a_limit_on_holding_holds_for_who_is_granted_later() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
@@ -101,7 +101,7 @@ fn a_limit_on_holding_holds_for_who_is_granted_later() {
     let ended = ends(&waits);
     drop(bob);
     drop(waits.join().unwrap().unwrap());
-    assert!(ended, "nobody looked at the limit of the one in the way");
+    assert!(ended, "the limit of the conflicting holder was not checked");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn who_would_block_is_the_one_in_the_way() {
     assert_eq!(holder.owner_id.as_str(), "ann");
 }
 
-/// Ann has what Bob wants, and waits for something else herself.
+/// Ann holds Bob's node, and waits for another one herself.
 #[test]
 fn a_timeout_names_the_holder_also_if_that_waits_itself() {
     let (store, clock) = timed();
@@ -169,8 +169,8 @@ fn the_figures_of_nodes_count_rejections_refusals_and_cancellations() {
     );
 }
 
-/// Who was granted a node that has been moved meanwhile needs more, behind somebody who waits for
-/// it.
+/// A request granted a node that has moved needs more locks, behind a request that waits for the
+/// node.
 #[test]
 fn a_set_asked_for_while_its_node_moves_deadlocks_with_nobody() {
     let store = document();
@@ -205,8 +205,7 @@ fn an_id_of_the_store_s_own_form_can_be_kept_for_oneself() {
     assert!(bob.create(NodeSpec::new("p").with_id(id)).is_err());
 }
 
-/// What was computed from an outdated read fails before the commit can say so, and `retry` gives
-/// up.
+/// An edit computed from an outdated read fails before the commit reports it, and `retry` stops.
 #[test]
 fn an_edit_computed_from_an_outdated_read_can_be_tried_again() {
     let store = document();
@@ -246,7 +245,7 @@ fn fencing_tokens_rise_on_each_node() {
     assert!(ann.fencing_token() > before);
 }
 
-/// Who was revoked finds what others have written since; that is not why it fails.
+/// A revoked holder sees later writes; the cause of its failure is the revocation.
 #[test]
 fn the_commit_of_who_was_revoked_says_so_and_not_that_it_conflicts() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
@@ -274,7 +273,7 @@ fn the_commit_of_who_was_revoked_says_so_and_not_that_it_conflicts() {
     );
 }
 
-/// A second look at the root counted as one at another state of the document.
+/// A second read of the root counted as one of another document state.
 #[test]
 fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
     type Read = fn(&doclock::Transaction);

@@ -1,4 +1,4 @@
-//! What `retry` and managers on nodes try again, however deep the error lies that says so.
+//! Retries of `retry` and of managers on nodes, at any depth of the transient error.
 
 use std::error::Error;
 use std::fmt;
@@ -22,9 +22,9 @@ use super::{document, node, patient, take, until_waiting};
 type Boxed = Box<dyn Error>;
 type Shared = Box<dyn Error + Send + Sync>;
 
-// --- Meetings that happen ---
+// --- Conflicts ---
 
-/// Has another owner write `a1` in the first attempt, after it was read and before it is written.
+/// Makes another owner write `a1` in the first attempt, between its read and its write.
 #[derive(Clone)]
 struct Meeting {
     store: DataStore,
@@ -57,7 +57,7 @@ impl Meeting {
         TransactionManager::for_owner(self.store.clone(), "ann").with_node_locks(5)
     }
 
-    /// The second attempt saw what the other owner wrote.
+    /// The second attempt saw the write of the other owner.
     fn was_solved(&self) {
         let text = self.store.snapshot().text_of(&node("a1")).unwrap();
         assert_eq!(text, "Bob and Ann");
@@ -69,7 +69,7 @@ fn write(to: String) -> Operation {
     set_text(format!("{to} and Ann")).on("a1")
 }
 
-/// Code that reads, and writes by operations of its own.
+/// Code that reads, and writes through nested operations.
 fn nested(meeting: &Meeting) -> Operation {
     let meeting = meeting.clone();
     op(move |transaction| -> Result<(), TransactionError> {
@@ -78,7 +78,7 @@ fn nested(meeting: &Meeting) -> Operation {
     })
 }
 
-/// The manager gave up after one attempt: it did not ask errors that code had returned.
+/// The manager stopped after one attempt: it did not check errors from code.
 #[test]
 fn node_locks_06_an_outdated_read_inside_nested_operations_is_tried_again() {
     let meeting = Meeting::new();
@@ -115,7 +115,7 @@ fn node_locks_06_an_outdated_read_of_a_before_hook_is_tried_again() {
     meeting.was_solved();
 }
 
-/// Runs a transaction by hand, whose nested operations meet another owner.
+/// Runs a transaction by hand whose nested operations conflict with another owner.
 fn by_hand<E: Transient + From<TransactionError> + From<LockError> + From<CommitError>>() {
     let meeting = Meeting::new();
     retry(5, || -> Result<(), E> {
@@ -138,7 +138,7 @@ fn node_locks_06_a_retry_by_hand_sees_through_nested_operations_and_boxes() {
     by_hand::<Report>();
 }
 
-/// An error of a program that says what it comes from.
+/// An error of a program with a source.
 #[derive(Debug)]
 struct Report(Shared);
 
@@ -172,7 +172,7 @@ macro_rules! reports {
 
 reports!(TransactionError, LockError, CommitError);
 
-// --- Every error that says so ---
+// --- Every transient error ---
 
 fn attempts_of<E: Transient>(error: impl Fn() -> E) -> u32 {
     let mut attempts = 0;
@@ -184,7 +184,7 @@ fn attempts_of<E: Transient>(error: impl Fn() -> E) -> u32 {
     attempts
 }
 
-/// How often `retry` makes an attempt, whatever the error is wrapped in.
+/// The number of attempts that `retry` makes, for any wrapping of the error.
 fn attempts<E>(error: impl Fn() -> E) -> u32
 where
     E: Transient + Error + Send + Sync + 'static,
@@ -213,7 +213,7 @@ where
     bare
 }
 
-/// Two readers of one node that both want to write it.
+/// Two readers of one node that both try to write it.
 fn upgrade_conflict() -> LockError {
     let store = document();
     let mut ann = take(&store, "ann", Scope::new().read("a1"));
@@ -305,7 +305,7 @@ fn node_locks_04_every_other_error_is_final_bare_and_wrapped() {
     assert_eq!(attempts_of(|| Boxed::from("a text")), 1);
 }
 
-/// An error that names itself as its source has a chain without an end.
+/// An error that is its own source has an endless chain.
 #[test]
 fn node_locks_04_a_chain_of_sources_without_an_end_is_final() {
     #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! A withdrawal that comes late ends no other wait of the same guard (NODE LOCKS 1; LOCK 7).
+//! A late withdrawal ends no other wait of the same guard (NODE LOCKS 1; LOCK 7).
 
 use std::hash::{BuildHasher, RandomState};
 use std::hint::spin_loop;
@@ -10,8 +10,7 @@ use doclock::lock::{CancelToken, LockError, node::Scope};
 use super::common::{Dice, LateCancel};
 use super::{document, patient, take, until_waiting};
 
-/// A cancellation was collected for the first wait of a guard, and ended its second one, which
-/// carried no token.
+/// A cancellation collected for the first wait of a guard ended its second one, which had no token.
 #[test]
 fn node_locks_01_a_cancellation_that_comes_late_ends_no_other_wait() {
     let store = document();
@@ -42,7 +41,7 @@ fn node_locks_01_a_cancellation_that_comes_late_ends_no_other_wait() {
     assert_eq!((stats.total_cancellations, stats.entries), (0, 0));
 }
 
-/// As a race: the more a token has to withdraw before it, the later a cancellation comes.
+/// As a race: the more requests a token withdraws first, the later a cancellation comes.
 #[test]
 fn node_locks_01_a_cancellation_against_a_grant_and_another_wait() {
     let given = std::env::var("SEED")
@@ -90,7 +89,7 @@ fn node_locks_01_a_cancellation_against_a_grant_and_another_wait() {
         (0..spins).for_each(|_| spin_loop());
         drop(a1);
         canceller.join().unwrap();
-        // Whichever of its waits it was in, it is told before the second can end.
+        // In either wait, it is notified before the second can end.
         drop((b1, b2));
         match ann.join().unwrap() {
             Ok(extended) => {

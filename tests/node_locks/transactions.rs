@@ -1,5 +1,4 @@
-//! Transactions on nodes: what they see, what they lock, and when they may not commit (NODE LOCKS
-//! 3, 6).
+//! Transactions on nodes: their reads, their locks, and their failing commits (NODE LOCKS 3, 6).
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -56,7 +55,7 @@ fn node_locks_06_two_transactions_on_two_nodes_commit_side_by_side() {
     assert_eq!(told, [2, 3]);
 }
 
-/// What a change needs beyond the scope it locks by itself.
+/// The locks that a change acquires beyond the scope.
 #[test]
 fn node_locks_03_a_change_locks_what_it_needs() {
     type Edit = fn(&mut Transaction) -> Result<(), EditError>;
@@ -132,7 +131,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
     ];
     for (name, edit, locked, free) in edits {
         let store = document();
-        // So that it is not alone, and locks by node.
+        // So the transaction is not alone, and locks single nodes.
         let other = take(&store, "other", Scope::new().write("elsewhere"));
         let mut transaction = on(&store, "ann", Scope::new());
         edit(&mut transaction).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -201,7 +200,7 @@ fn node_locks_06_what_was_read_without_a_lock_is_looked_at_again_by_the_commit()
     assert!(!store.is_locked());
 }
 
-/// The same, with a lock: then the writer has to wait.
+/// The same with a lock: then the writer has to wait.
 #[test]
 fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
     let store = document();
@@ -213,8 +212,8 @@ fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
     assert_eq!(text(&store, "a1"), "b1");
 }
 
-/// Neither a node that is not there, nor the root, nor all nodes, nor the version may change under
-/// who has seen them.
+/// A missing node, the root, the set of all nodes and the version must not change after a
+/// transaction has read them.
 #[test]
 fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_again() {
     type Read = fn(&Transaction);
@@ -245,8 +244,8 @@ fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_agai
     }
 }
 
-/// A transaction that reads one thing twice, with a lock taken in between that moves it on, must
-/// not have seen two states.
+/// A transaction that reads one node twice, with a lock in between that advances its base, must not
+/// see two states.
 #[test]
 fn node_locks_06_nothing_is_seen_in_two_states() {
     let store = document();
@@ -264,13 +263,13 @@ fn node_locks_06_nothing_is_seen_in_two_states() {
         "other",
         "it has moved on with its lock"
     );
-    // As it was first seen, by value.
+    // Restored to the first value.
     set("b1");
     assert!(matches!(ann.commit(), Err(CommitError::Conflict { .. })));
 }
 
-/// Two that read what the other writes cannot both commit: one of them would be out of date,
-/// whichever is called first.
+/// Of two transactions that each read what the other writes, only one can commit: the other is
+/// outdated, in either order.
 #[test]
 fn node_locks_06_write_skew_is_refused() {
     let store = document();
@@ -315,7 +314,7 @@ fn node_locks_06_a_savepoint_survives_moving_on() {
     );
 }
 
-/// A failed lock leaves a transaction that can only be rolled back, and the cause says why.
+/// After a failed lock, a transaction can only be rolled back, and the error has the cause.
 #[test]
 fn node_locks_04_after_a_failed_lock_a_transaction_cannot_be_committed() {
     let store = document();
@@ -335,7 +334,7 @@ fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
     let store = document();
     let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
     let _other = take(&store, "other", Scope::new().write_subtree("b"));
-    // While a whole section is locked by somebody else.
+    // While another owner has locked a whole section.
     let done = manager
         .execute([
             insert_text(0, ">").on("a1"),
@@ -352,7 +351,7 @@ fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
         matches!(error, TransactionError::Lock(LockError::WouldBlock { .. })),
         "{error}"
     );
-    // What code wants shows when it runs.
+    // The locks of code are known only when it runs.
     let code = op(|transaction: &mut Transaction| transaction.set_text(&"b2".into(), "x"));
     let error = manager
         .execute_with([set_text("x").on("a1"), code], options)
@@ -364,9 +363,9 @@ fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
     assert_eq!(text(&store, "a1"), ">a1", "rolled back whole");
 }
 
-/// Lists that name the same nodes in different orders, beside lists with code that locks as it goes
-/// and global ones: nobody is refused, because lists are tried again, and every increment is there
-/// in the end.
+/// Batches that name the same nodes in different orders, with code that locks step by step, and
+/// transactions on the whole document. None fails, because batches are retried, and no increment is
+/// lost.
 #[test]
 fn node_locks_06_nothing_is_lost_between_lists_code_and_global_transactions() {
     const THREADS: usize = 6;
@@ -426,7 +425,7 @@ fn node_locks_06_of_several_with_one_key_one_is_carried_out() {
         let (store, start) = (store.clone(), start.clone());
         thread::spawn(move || {
             let manager = TransactionManager::for_owner(store, "payer").with_node_locks(3);
-            // On different nodes, so that nothing else keeps them apart.
+            // On different nodes, so nothing else serializes them.
             let list = [insert_text(0, "!").on(["a1", "a2", "b1", "b2"][nth])];
             let key =
                 doclock::transaction::IdempotencyKey::new("invoice 7").accept_other_operations();
@@ -446,7 +445,7 @@ fn node_locks_06_of_several_with_one_key_one_is_carried_out() {
     assert!(results.iter().all(|result| result.version == 2));
 }
 
-/// Each by itself would leave a pair that the schema knows; both would not.
+/// Each change alone leaves a pair that the schema allows; both would not.
 #[test]
 fn node_locks_06_a_schema_holds_for_what_two_commits_come_to() {
     let pair = NodeType::new().content("one two | two one | one one");

@@ -1,5 +1,5 @@
-//! How long a request for nodes waits and what it is told: as for the whole lock (NODE LOCKS 1;
-//! LOCK 5-8, 12-14, 16).
+//! Waits and errors of requests for nodes: as for the document lock (NODE LOCKS 1; LOCK 5-8, 12-14,
+//! 16).
 
 use std::thread;
 use std::time::Duration;
@@ -84,7 +84,7 @@ fn node_locks_01_a_cancelled_request_leaves_nothing_and_frees_those_behind_it() 
     assert!(matches!(refused, Err(LockError::Cancelled(_))));
 }
 
-/// Many that wait for a node leave from the middle, in no order, and the rest keep theirs.
+/// Many waiters of a node leave from the middle, in no order, and the others keep their order.
 #[test]
 fn node_locks_01_leaving_the_middle_of_a_node_s_line_disturbs_nobody() {
     let store = document();
@@ -138,7 +138,7 @@ fn node_locks_01_a_bound_on_those_who_wait_rejects_the_excess() {
     drop(first.join().unwrap().unwrap());
 }
 
-/// In every combination of the whole and of nodes.
+/// In every combination of the whole document and nodes.
 #[test]
 fn node_locks_01_asking_again_on_the_holding_thread_is_refused_at_once() {
     let store = document();
@@ -153,7 +153,7 @@ fn node_locks_01_asking_again_on_the_holding_thread_is_refused_at_once() {
         "ann"
     );
     drop(global);
-    // Alone, and beside another.
+    // Alone, and beside another holder.
     for other in [None, Some(take(&store, "other", Scope::new().write("b1")))] {
         let guard = locks.lock("bob", Scope::new().write("a1")).unwrap();
         assert_eq!(reentrant(store.lock("bob").map(drop)).as_str(), "bob");
@@ -190,7 +190,7 @@ fn node_locks_01_a_limit_on_holding_frees_what_others_wait_for() {
     assert_eq!(
         owners,
         ["beside".into(), "ann".into()],
-        "nobody waited for what is beside"
+        "no request waited for the other nodes"
     );
     let mut slow = slow;
     assert!(matches!(
@@ -203,7 +203,7 @@ fn node_locks_01_a_limit_on_holding_frees_what_others_wait_for() {
     assert_eq!(locks.stats().total_revocations, 1);
 }
 
-/// Whoever wants the whole document has everybody revoked who had nodes for too long.
+/// A request for the whole document revokes all holders of nodes that exceed the limit.
 #[test]
 fn node_locks_01_a_limit_on_holding_frees_the_whole_as_well() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
@@ -255,7 +255,7 @@ fn node_locks_01_figures_count_requests_and_their_times() {
     );
 }
 
-/// As many as there are, whatever a page takes, each once and in the order of asking.
+/// For any page size, each once and in the order of requests.
 #[test]
 fn node_locks_01_all_holders_and_waiters_are_listed() {
     let store = document();
@@ -296,8 +296,7 @@ fn node_locks_01_all_holders_and_waiters_are_listed() {
         .for_each(|it| drop(it.join().unwrap().unwrap()));
 }
 
-/// Refusals of every kind count where the request was for nodes, and not where it was for the
-/// whole.
+/// Failed requests for nodes count in the node statistics, and those for the whole document do not.
 #[test]
 fn node_locks_01_refusals_count_on_their_own() {
     let (store, _) = timed_with(StoreOptions::new().queue_bound(0));

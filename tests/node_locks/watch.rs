@@ -1,4 +1,4 @@
-//! Which waiters look at the limit on holding, where each waits for other holders (LOCK 10).
+//! Which waiters watch the hold limit when they wait for different holders (LOCK 10).
 
 use std::time::Duration;
 
@@ -57,8 +57,7 @@ fn lock_10_the_watch_over_a_node_passes_on_when_those_on_watch_leave() {
     }
 }
 
-/// Those on watch look in time for what others wait for, though they wait for something else
-/// themselves.
+/// The waiters on watch also check the holders of other waiters in time.
 #[test]
 fn lock_10_whoever_waits_for_an_older_holder_is_not_kept_waiting_by_a_later_watch() {
     let (store, clock) = limited();
@@ -75,7 +74,7 @@ fn lock_10_whoever_waits_for_an_older_holder_is_not_kept_waiting_by_a_later_watc
         patient().cancel_token(&token),
     );
     let first = ask(&store, "first", writes("a1"));
-    // The one that watches the older holder leaves, and those that are left look too late.
+    // The one that watches the older holder leaves, and the remaining ones check too late.
     token.cancel();
     assert!(leaving.join().unwrap().is_err());
     clock.advance(SECOND / 2 - NANO);
@@ -93,7 +92,7 @@ fn lock_10_whoever_waits_for_an_older_holder_is_not_kept_waiting_by_a_later_watc
     assert_eq!(store.node_locks().stats().total_revocations, 2);
 }
 
-/// What nobody waits for is not revoked, however many look and for however long.
+/// A holder without waiters is not revoked, for any number of watchers and any time.
 #[test]
 fn lock_10_a_watch_leaves_holders_alone_for_whom_nobody_waits() {
     let (store, clock) = limited();

@@ -1,4 +1,4 @@
-//! Attributes, types, the root, what is selected, conditions and names.
+//! Attributes, types, the root, the selection, preconditions and names.
 
 use doclock::{
     AliasError, DataStore, Editor, Transaction, View,
@@ -43,8 +43,8 @@ fn remove_attrs_removes_those_that_are_there() {
     idle(&editor, remove_attrs(["size", "colour"]).on("t"));
     done(&editor, remove_attrs(["lang", "lang"]).on("t"));
     assert_eq!(attributes(&editor, "t"), []);
-    let why = refused(&editor, remove_attrs(["lang"]).on("nobody"));
-    assert_eq!(why.to_string(), "node nobody does not exist");
+    let why = refused(&editor, remove_attrs(["lang"]).on("missing"));
+    assert_eq!(why.to_string(), "node missing does not exist");
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn update_is_refused_as_a_whole() {
     );
     let why = refused(
         &editor,
-        update_node(no_attributes(), None, None).on("nobody"),
+        update_node(no_attributes(), None, None).on("missing"),
     );
-    assert_eq!(why.to_string(), "node nobody does not exist");
+    assert_eq!(why.to_string(), "node missing does not exist");
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn tree_05_transform_node_changes_the_type_and_attributes_along_with_it() {
     );
     let why = refused(
         &editor,
-        transform_node("heading", no_attributes()).on("nobody"),
+        transform_node("heading", no_attributes()).on("missing"),
     );
-    assert_eq!(why.to_string(), "node nobody does not exist");
+    assert_eq!(why.to_string(), "node missing does not exist");
 }
 
 // --- The root ---
@@ -179,7 +179,7 @@ fn set_root_makes_a_node_without_a_parent_the_root() {
 
 // --- The selection ---
 
-/// What is selected when these operations have run, after something else was.
+/// The selection after these operations, which started from another one.
 fn selected(editor: &Editor, operations: impl Into<Vec<Operation>>) -> Option<Selection> {
     let mut transaction = editor.store().begin("ann").unwrap();
     transaction
@@ -228,17 +228,17 @@ fn what_is_not_there_cannot_be_selected() {
     let editor = hello();
     let why = |operation: Operation| refused(&editor, operation).to_string();
     assert_eq!(
-        why(select_node().on("nobody")),
-        "node nobody does not exist"
+        why(select_node().on("missing")),
+        "node missing does not exist"
     );
-    let nobody = set_selection(Selection::node("nobody"));
-    assert_eq!(why(nobody), "node nobody does not exist");
+    let nobody = set_selection(Selection::node("missing"));
+    assert_eq!(why(nobody), "node missing does not exist");
     let far = set_selection(Selection::caret("t", 6));
     let expected = "characters 6..6 are out of range: the text of node t has 5";
     assert_eq!(why(far), expected);
 }
 
-// --- Conditions and names ---
+// --- Preconditions and names ---
 
 #[test]
 fn overlay_11_if_unchanged_refuses_another_version_than_that_it_starts_from() {

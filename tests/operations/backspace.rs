@@ -1,5 +1,5 @@
-//! What `docs/operations.md` says of backspace at the beginning of a block, and of marks of
-//! replaced text.
+//! Backspace at the beginning of a block, and marks of replaced text, as `docs/operations.md`
+//! documents them.
 
 use doclock::dsl::*;
 use doclock::{

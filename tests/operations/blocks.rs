@@ -81,7 +81,7 @@ fn split_text_node_refuses_a_place_that_is_not_there() {
     let why = |offset, on: &str| refused(&editor, split_text_node(offset).on(on)).to_string();
     let far = "characters 8..8 are out of range: the text of node a has 7";
     assert_eq!(why(8, "a"), far);
-    assert_eq!(why(0, "nobody"), "node nobody does not exist");
+    assert_eq!(why(0, "missing"), "node missing does not exist");
     let alone = "node page has no parent, so nothing can be put beside it";
     assert_eq!(why(0, "page"), alone);
 }
@@ -152,11 +152,11 @@ fn only_next_siblings_merge_and_text_nodes_only_of_one_type() {
             ));
         }
     }
-    for (left, right) in [("a", "nobody"), ("nobody", "a")] {
+    for (left, right) in [("a", "missing"), ("missing", "a")] {
         for operation in [merge_text_nodes(right), merge_block_nodes(right)] {
             assert_eq!(
                 why(operation.on(left)).to_string(),
-                "node nobody does not exist"
+                "node missing does not exist"
             );
         }
     }
@@ -187,7 +187,7 @@ fn split_block_node_refuses_a_place_that_is_not_there() {
     let why = |index, on: &str| refused(&editor, split_block_node(index).on(on)).to_string();
     let far = "index 3 is out of range: node p has 2 children";
     assert_eq!(why(3, "p"), far);
-    assert_eq!(why(0, "nobody"), "node nobody does not exist");
+    assert_eq!(why(0, "missing"), "node missing does not exist");
     let alone = "node page has no parent, so nothing can be put beside it";
     assert_eq!(why(1, "page"), alone);
 }
@@ -237,8 +237,8 @@ fn auto_merge_text_nodes_joins_runs_that_are_alike() {
     );
     idle(&editor, auto_merge_text_nodes().on("p"));
     idle(&editor, auto_merge_text_nodes().on("l"));
-    let why = refused(&editor, auto_merge_text_nodes().on("nobody"));
-    assert_eq!(why.to_string(), "node nobody does not exist");
+    let why = refused(&editor, auto_merge_text_nodes().on("missing"));
+    assert_eq!(why.to_string(), "node missing does not exist");
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn the_caret_at_the_end_of_a_text_stays_where_only_children_are_cut_off() {
     assert_eq!(result.selection_after, Some(Selection::caret("i", 2)));
 }
 
-// --- The enter key ---
+// --- The Enter key ---
 
 #[test]
 fn insert_paragraph_cuts_the_block_at_the_caret() {
@@ -320,7 +320,7 @@ fn insert_paragraph_needs_a_block_with_a_parent_and_a_place_in_the_text() {
     let expected = "node p has no grandparent, so nothing can be put beside its parent";
     assert_eq!(why(0, "p"), expected);
     assert!(why(0, "page").starts_with("node page has no grandparent"));
-    assert_eq!(why(0, "nobody"), "node nobody does not exist");
+    assert_eq!(why(0, "missing"), "node missing does not exist");
     let far = "characters 8..8 are out of range: the text of node a has 7";
     assert_eq!(why(8, "a"), far);
 }
@@ -378,7 +378,7 @@ fn split_list_item_needs_an_item_with_a_parent() {
     let why = |offset, kind: &str, on: &str| {
         refused(&editor, split_list_item(offset, kind).on(on)).to_string()
     };
-    assert_eq!(why(0, "item", "nobody"), "node nobody does not exist");
+    assert_eq!(why(0, "item", "missing"), "node missing does not exist");
     let far = "characters 8..8 are out of range: the text of node a has 7";
     assert_eq!(why(8, "block", "a"), far);
 
@@ -465,8 +465,14 @@ fn wrap_in_list_is_refused_for_the_root_for_taken_ids_and_without_a_last_sibling
         error,
         "node c is not a sibling of node a that comes after it"
     );
-    assert_eq!(why("nobody", "a").to_string(), "node nobody does not exist");
-    assert_eq!(why("a", "nobody").to_string(), "node nobody does not exist");
+    assert_eq!(
+        why("missing", "a").to_string(),
+        "node missing does not exist"
+    );
+    assert_eq!(
+        why("a", "missing").to_string(),
+        "node missing does not exist"
+    );
     assert!(matches!(why("p", "page"), OperationError::NotBehind { .. }));
 
     let error = refused(&editor, up_to("q", item("i", [])).on("p")).to_string();

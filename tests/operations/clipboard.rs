@@ -15,7 +15,8 @@ use super::range::{
     script,
 };
 
-/// `page[p[text"one two" link"!"] p[text"three"] list[item[p[text"four"]] item[p[text"five" link"?"]]]]`
+/// A page: `page[p[text"one two" link"!"] p[text"three"] list[…]]`, where the list is
+/// `list[item[p[text"four"]] item[p[text"five" link"?"]]]`.
 pub(super) fn page() -> Editor {
     let p = |name, nodes: Vec<NodeSpec>| element("p", nodes).with_id(name);
     let t = |name: &str, kind: &str, text: &str| text_node(kind, text).with_id(name);
@@ -39,7 +40,7 @@ pub(super) fn page() -> Editor {
     .with_id("page")])
 }
 
-/// What lies on the clipboard after operations.
+/// The clipboard after an operation.
 fn clipboard(editor: &Editor, operation: Operation) -> Option<Fragment> {
     let mut transaction = editor.store().begin("trial").unwrap();
     transaction.run(operation).unwrap();
@@ -461,7 +462,7 @@ fn operations_on_the_clipboard_read_from_json() {
     assert_eq!(committed(&editor, "page"), expected);
 }
 
-/// Runs operations, or says that they need a place beside a node without a parent.
+/// Runs operations, or reports that they need a sibling position and the node has no parent.
 fn run_unless_beside_the_top(
     transaction: &mut Transaction,
     operation: Operation,
@@ -543,7 +544,7 @@ fn what_a_paste_created_is_what_is_left_of_it() {
     }
 }
 
-/// Copying nothing emptied the clipboard, and the next paste failed its transaction.
+/// A copy of no characters emptied the clipboard, and the next paste failed its transaction.
 #[test]
 fn copying_or_cutting_no_characters_leaves_the_clipboard_as_it_is() {
     for nothing in [
@@ -563,7 +564,7 @@ fn copying_or_cutting_no_characters_leaves_the_clipboard_as_it_is() {
     }
 }
 
-/// A position that did not exist was taken, and dropped without a word by the next transaction.
+/// A position that did not exist was accepted, and silently dropped by the next transaction.
 #[test]
 fn an_editor_selects_only_what_there_is() {
     let editor = page();

@@ -1,4 +1,4 @@
-//! Operations: what becomes of the halves between which something is pasted.
+//! Operations: the halves of a block after a paste between them.
 
 use doclock::dsl::*;
 use doclock::{
@@ -10,7 +10,7 @@ use doclock::{
 use super::clipboard::page;
 use super::range::{committed, editor, run};
 
-/// Pasting two paragraphs into an empty one left the empty one behind them.
+/// A paste of two paragraphs into an empty one left the empty one behind them.
 #[test]
 fn blocks_that_are_pasted_into_an_empty_block_take_its_place() {
     let two = || fragment(vec![block(&["A"]), block(&["B"])], false, false);
@@ -119,7 +119,7 @@ fn a_caret_in_an_empty_block_ends_behind_the_blocks_that_took_its_place() {
     }
 }
 
-/// The paragraph in which they had been cut stayed behind, empty.
+/// The paragraph that was cut remained, empty.
 #[test]
 fn two_whole_paragraphs_that_are_cut_and_pasted_leave_no_empty_one() {
     let editor = page();
@@ -142,8 +142,8 @@ fn fragment(nodes: Vec<NodeSpec>, open_start: bool, open_end: bool) -> Fragment 
     }
 }
 
-/// Both sides of a seam between what was there and what is pasted, each empty or not, alike or not.
-/// Two that are alike become one if there is text in either; two without any may as well be images.
+/// Both sides of a seam, each empty or not, alike or not. Two alike ones are joined if either has
+/// text; two without text may be images.
 #[test]
 fn what_meets_at_a_seam_becomes_one_if_it_is_text_and_alike() {
     let expected = |left: &str, right: &str, alike: bool| match (alike, left, right) {
@@ -168,7 +168,7 @@ fn what_meets_at_a_seam_becomes_one_if_it_is_text_and_alike() {
                 let (head, mid) = (text_node("head", "h"), text_node("mid", "m"));
                 let tail = text_node("tail", "t").with_id("tail");
 
-                // Before what is pasted.
+                // Before the pasted content.
                 let document = paragraph([head.clone(), text_node("text", left), tail.clone()]);
                 let pasted = element("p", [text_node(other, right), mid.clone()]);
                 let pasted = paste_fragment(0, fragment(vec![pasted], true, false));
@@ -177,7 +177,7 @@ fn what_meets_at_a_seam_becomes_one_if_it_is_text_and_alike() {
                 let whole = format!(r#"page[p[head"h" {expected} mid"m"] p[tail"t"]]"#);
                 assert_eq!(found, whole, "{left:?} {right:?} {alike}");
 
-                // Behind it.
+                // After it.
                 let here = text_node(other, right).with_id("here");
                 let document = paragraph([head, here, tail]);
                 let pasted = element("p", [mid, text_node("text", left)]);

@@ -1,4 +1,4 @@
-//! Every operation by its effect, its errors and what becomes of the selection.
+//! Every operation by its effect, its errors and its change of the selection.
 
 #[path = "../common/mod.rs"]
 mod common;

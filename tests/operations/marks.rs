@@ -17,7 +17,7 @@ use super::range::{
     run, script,
 };
 
-/// Three texts beside each other, the second empty, with a link over the first and the third.
+/// Three adjacent texts, the second empty, with a link over the first and the third.
 fn paragraph() -> Editor {
     let link = |range| Mark::new("link", range).with_attributes([("href", "x".into())]);
     editor([element(
@@ -253,7 +253,7 @@ fn operations_on_marks_read_from_json() {
     assert_eq!(marks(&editor, "b"), r#"bold 0..1, link 0..3 {"href":"x"}"#);
 }
 
-/// What an operation on marks does, character by character.
+/// The effect of an operation on marks, character by character.
 fn plainly(kind: usize, mark: &str, attrs: &BTreeMap<String, Value>, over: &mut [(char, Styles)]) {
     let has = |styles: &Styles| styles.iter().any(|(kind, _)| kind == mark);
     let json = |attrs: &BTreeMap<String, Value>| serde_json::to_string(attrs).unwrap();

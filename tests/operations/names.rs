@@ -1,10 +1,10 @@
-//! The words of the DSL beside a program's own.
+//! The functions of the DSL beside those of a program.
 
 use doclock::dsl::*;
 
 use self::program::*;
 
-/// What many programs have.
+/// Names that many programs have.
 mod program {
     pub(super) fn copy(text: &str) -> String {
         text.to_owned()
@@ -31,7 +31,7 @@ mod program {
     }
 }
 
-/// `dsl::*` had functions of these names, so a program that had them too did not compile.
+/// `dsl::*` had functions with these names, so programs that defined them did not compile.
 #[test]
 fn the_words_of_the_dsl_do_not_collide_with_common_names() {
     let mut text = copy(unwrap(&wrap(cut("one two"))));

@@ -1,5 +1,4 @@
-//! Operations: ranges that span nodes, and deleting them. What the files about ranges share is
-//! here, too.
+//! Operations: ranges that span nodes, and their deletion. Also helpers for the files about ranges.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::common::{Dice, cases, commit, id, image, marks, store, text};
 
-/// An editor of a document of these trees, the first of which is the root's.
+/// An editor of a document with these trees, the first of which has the root.
 pub(super) fn editor(trees: impl IntoIterator<Item = NodeSpec>) -> Editor {
     let store = store();
     commit(&store, |transaction| {
@@ -31,8 +30,7 @@ pub(super) fn editor(trees: impl IntoIterator<Item = NodeSpec>) -> Editor {
     Editor::new(store, "ann")
 }
 
-/// Runs operations; they leave a sound document, and the inverses of their changes lead back to the
-/// last bit.
+/// Runs operations and checks that the document is valid, and that the inverses restore it exactly.
 pub(super) fn run(editor: &Editor, operations: impl IntoOperations) -> TransactionResult {
     let operations = operations.into_operations();
     let before = image(&editor.store().snapshot());
@@ -47,7 +45,7 @@ pub(super) fn run(editor: &Editor, operations: impl IntoOperations) -> Transacti
     editor.execute(operations).unwrap()
 }
 
-/// Why operations are not carried out; the document stays as it was.
+/// The error of operations; the document is unchanged.
 pub(super) fn refused(editor: &Editor, operations: impl IntoOperations) -> OperationError {
     let before = image(&editor.store().snapshot());
     let error = editor.execute(operations).unwrap_err();
@@ -58,8 +56,7 @@ pub(super) fn refused(editor: &Editor, operations: impl IntoOperations) -> Opera
     }
 }
 
-/// What is selected after operations of the transaction in which `selection` was selected. Commits
-/// nothing.
+/// The selection after operations of a transaction that starts with `selection`. Commits nothing.
 pub(super) fn selected(
     editor: &Editor,
     selection: Selection,
@@ -71,7 +68,7 @@ pub(super) fn selected(
     transaction.selection().cloned()
 }
 
-/// As [`selected`], for a text selected between two places.
+/// Like [`selected`], for a text selection between two positions.
 pub(super) fn follow(
     editor: &Editor,
     anchor: (&str, usize),
@@ -110,12 +107,12 @@ pub(super) fn outline(view: &impl View, of: &str) -> String {
     format!("{}{text}{children}", node.kind())
 }
 
-/// The outline of what is committed.
+/// The outline of the committed document.
 pub(super) fn committed(editor: &Editor, of: &str) -> String {
     outline(&editor.store().snapshot(), of)
 }
 
-/// What a character is marked with.
+/// The marks of a character.
 pub(super) type Styles = BTreeSet<(String, String)>;
 
 /// The characters of a tree in document order with their marks.
@@ -142,7 +139,7 @@ pub(super) fn attributes(mark: &Mark) -> String {
     serde_json::to_string(&mark.attributes).unwrap()
 }
 
-/// A random tree of nodes `n0` (the root), `n1`, …, with text and children mixed freely, and random
+/// A random tree of nodes `n0` (the root), `n1`, …, with text and children mixed, and with random
 /// marks.
 pub(super) fn random_editor(dice: &mut Dice) -> Editor {
     let store = store();
@@ -182,8 +179,8 @@ fn random_mark(dice: &mut Dice, len: usize) -> Mark {
     }
 }
 
-/// Two places in the tree below the root, the first not behind the second, with how many characters
-/// of the tree lie before each.
+/// Two positions in the tree of the root, the first not after the second, with the number of
+/// characters before each.
 pub(super) fn random_range(view: &impl View, dice: &mut Dice) -> [(Position, usize); 2] {
     let mut count = 0;
     let mut places = Vec::new();
@@ -232,7 +229,7 @@ fn page() -> Editor {
     .with_id("page")])
 }
 
-// --- Which characters are meant ---
+// --- The characters of a range ---
 
 #[test]
 fn a_range_without_an_end_reaches_to_the_end_of_the_node_where_it_ends() {
@@ -300,7 +297,7 @@ fn a_range_that_ends_before_it_starts_is_refused() {
     );
     #[expect(clippy::reversed_empty_ranges, reason = "that is the point")]
     reversed(delete_range(3..2).on("a"));
-    // A node comes before those below it.
+    // A node comes before its descendants.
     reversed(delete_range(TextSpan::to(0, "p3", 0)).on("b"));
     reversed(delete_range(TextSpan::to(0, "page", 0)).on("p1"));
 }
@@ -447,7 +444,7 @@ fn blocks_go_on_their_own_where_their_texts_do_not_become_one() {
     );
 }
 
-/// Items that have text and children at once.
+/// Items with both text and children.
 fn items() -> Editor {
     editor([element(
         "page",
@@ -592,7 +589,7 @@ proptest! {
         prop_assert_eq!(after.root(), Some(&id("n0")));
         prop_assert_eq!(characters(&after, &id("n0")), expected);
         prop_assert!(after.nodes().all(|node| *node.id() == id("n0") || node.parent().is_some()));
-        // Nodes before and behind the range stay.
+        // Nodes before and after the range stay.
         let all: Vec<&Node> = before.descendants(&id("n0")).collect();
         let position = |of: &NodeId| all.iter().position(|node| node.id() == of).unwrap();
         let (first, last) = (position(&start.node_id), position(&end.node_id));

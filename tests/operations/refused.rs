@@ -1,4 +1,4 @@
-//! What is left of an operation that fails: nothing.
+//! A failing operation leaves no trace.
 
 use doclock::dsl::*;
 use doclock::{
@@ -10,7 +10,7 @@ use doclock::{
 use super::common::{id, image};
 use super::range::editor;
 
-/// `page[list[item[t"one two" u"!"] item[v"three"]]]`; the second list is attached nowhere.
+/// A page `page[list[item[t"one two" u"!"] item[v"three"]]]` and a detached second list.
 fn lists() -> Editor {
     let text = |name: &str, text: &str| text_node("text", text).with_id(name);
     let items = [
@@ -24,7 +24,7 @@ fn lists() -> Editor {
     ])
 }
 
-/// All that can be seen of an open transaction.
+/// The observable state of an open transaction.
 #[derive(Debug, PartialEq)]
 struct Seen {
     image: String,
@@ -44,8 +44,8 @@ fn seen(transaction: &Transaction) -> Seen {
     }
 }
 
-/// Runs operations of which the last fails, in a transaction in which something was done, selected,
-/// named and copied. It is as if the last had never been tried, also in what the commit tells.
+/// Runs operations of which the last fails, in a transaction with changes, a selection, a name and
+/// a copy. The last one leaves no trace, not even in the commit.
 fn fails(operation: impl IntoOperations) -> OperationError {
     let editor = lists();
     let mut transaction = editor.store().begin("ann").unwrap();
@@ -141,7 +141,7 @@ fn overlay_10_a_control_that_fails_in_the_middle_changes_nothing() {
     assert!(error.to_string().contains("characters 99..99"), "{error}");
 }
 
-/// Does a bit of everything.
+/// Makes changes of every kind.
 fn busy(on: &mut Transaction) {
     on.run([
         create(text_node("text", "x")).named("m"),
@@ -177,7 +177,7 @@ fn overlay_10_code_that_panics_leaves_nothing_of_what_it_did() {
     assert_eq!(error.to_string(), "panicked: torn");
 }
 
-/// Code that returns to a moment before itself could not be taken back any more.
+/// Code that returned to a savepoint from before it could not be rolled back.
 #[test]
 fn overlay_10_code_cannot_return_to_a_savepoint_from_before_it() {
     let editor = lists();
@@ -236,7 +236,7 @@ fn overlay_10_what_came_before_the_operation_that_fails_stays() {
     assert_eq!(transaction.commit().unwrap().changes.len(), 1);
 }
 
-/// What was made and taken back is not there, and does not count as deleted.
+/// A node that was created and rolled back does not exist, and does not count as deleted.
 #[test]
 fn overlay_10_what_an_operation_took_back_was_never_there() {
     let editor = lists();

@@ -114,7 +114,7 @@ fn a_pattern_that_is_none_is_refused() {
     refused(&editor, replace_pattern("a", "").on("nowhere"));
 }
 
-/// The error of a pattern that is refused when it replaces matches in a text.
+/// The error of a pattern that fails in a replacement.
 fn refused_pattern(text: &str, pattern: &str, replacement: &str) -> PatternError {
     let editor = note(text);
     match refused(&editor, replace_pattern(pattern, replacement).on("note")) {
@@ -123,7 +123,7 @@ fn refused_pattern(text: &str, pattern: &str, replacement: &str) -> PatternError
     }
 }
 
-/// A pattern of 12 characters took 330 ms to compile, with the lock held.
+/// A pattern of 12 characters took 330 ms to compile, while the lock was held.
 #[test]
 fn a_pattern_that_is_too_long_or_too_large_is_refused_when_it_is_made() {
     let large = Pattern::new(r"\w{1000}{1000}");
@@ -152,8 +152,8 @@ fn a_pattern_that_is_too_long_or_too_large_is_refused_when_it_is_made() {
     );
 }
 
-/// To find that there is no `c`, the whole text is looked at for each of its 25,000 matches: two
-/// seconds for 50 KB.
+/// The search for a missing `c` reads the whole text for each of its 25,000 matches: two seconds
+/// for 50 KB.
 #[test]
 fn a_search_that_looks_at_the_text_again_and_again_is_refused() {
     let limit = Pattern::MAX_SEARCH;
@@ -164,8 +164,7 @@ fn a_search_that_looks_at_the_text_again_and_again_is_refused() {
     }
 }
 
-/// Each of its states depends on the last 200 characters, so no two places of a random text have
-/// the same.
+/// Each state depends on the last 200 characters, so no two positions of a random text share one.
 #[test]
 fn a_search_with_too_many_states_is_refused() {
     let mut seed = 1u64;

@@ -1,5 +1,5 @@
-//! Removing, moving, copying, wrapping, lifting and indenting. The helpers here serve the
-//! neighbours, too.
+//! Removing, moving, copying, wrapping, lifting and indenting. Also helpers for the neighbouring
+//! files.
 
 use doclock::{
     Editor, View,
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::common::{cases, children, id, image, marks, store, text};
 
-// --- What the tests of operations share ---
+// --- Helpers ---
 
 /// An editor of a document with this root.
 pub(super) fn editor(root: NodeSpec) -> Editor {
@@ -25,8 +25,8 @@ pub(super) fn editor(root: NodeSpec) -> Editor {
     editor
 }
 
-/// A node and all below it, as `list[item"text" <item>]`: by id, or by type in angle brackets if it
-/// was generated.
+/// The outline of a subtree, as `list[item"text" <item>]`: by id, or by type in angle brackets for
+/// a generated id.
 pub(super) fn outline(view: &impl View, of: &str) -> String {
     let node = view.node(&id(of)).unwrap();
     let mut outline = match of.contains(':') {
@@ -51,8 +51,8 @@ pub(super) fn page(editor: &Editor) -> String {
     outline(&editor.store().snapshot(), "page")
 }
 
-/// Carries operations out. Whatever they are, the document is sound then, the inverses of the
-/// changes lead back, and what was created is there.
+/// Runs operations and checks that the document is valid, that the inverses restore it, and that
+/// the created nodes exist.
 pub(super) fn done(editor: &Editor, operations: impl IntoOperations) -> TransactionResult {
     let store = editor.store();
     let before = image(&store.snapshot());
@@ -79,14 +79,14 @@ pub(super) fn done(editor: &Editor, operations: impl IntoOperations) -> Transact
     result
 }
 
-/// Operations that change nothing, and make no change.
+/// Runs operations that make no change.
 pub(super) fn idle(editor: &Editor, operations: impl IntoOperations) {
     let mut transaction = editor.store().begin("idle").unwrap();
     transaction.run(operations).unwrap();
     assert_eq!(transaction.changes(), []);
 }
 
-/// Why an operation is refused. Nothing is changed then.
+/// The error of an operation. Nothing is changed then.
 pub(super) fn refused(editor: &Editor, operations: impl IntoOperations) -> OperationError {
     let before = image(&editor.store().snapshot());
     let (version, selection) = (editor.store().version(), editor.selection());
@@ -100,7 +100,7 @@ pub(super) fn refused(editor: &Editor, operations: impl IntoOperations) -> Opera
     }
 }
 
-/// The one node that the last operation created.
+/// The only node that the last operation created.
 pub(super) fn created(result: &TransactionResult) -> String {
     match result.operations.last().unwrap().created.as_slice() {
         [one] => one.to_string(),
@@ -108,7 +108,7 @@ pub(super) fn created(result: &TransactionResult) -> String {
     }
 }
 
-/// What is selected after operations, if this was before.
+/// The selection after operations that start with this one.
 pub(super) fn selected_after(
     editor: &Editor,
     before: Selection,
@@ -137,7 +137,7 @@ pub(super) fn list(id: &str, children: impl IntoIterator<Item = NodeSpec>) -> No
     element("list", children).with_id(id)
 }
 
-/// `page[x[a b c d] y[e]]`
+/// A document `page[x[a b c d] y[e]]`.
 fn two_blocks() -> Editor {
     let first = block("x", ["a", "b", "c", "d"].map(|id| block(id, [])));
     editor(block("page", [first, block("y", [block("e", [])])]))
@@ -174,9 +174,9 @@ fn tree_03_remove_children_names_the_id_that_is_foreign_missing_or_twice_there()
     };
     assert_eq!(why(&["a", "e"], "x"), "node e is not a child of x");
     assert_eq!(why(&["a", "x"], "x"), "node x is not a child of x");
-    assert_eq!(why(&["a", "nobody"], "x"), "node nobody does not exist");
+    assert_eq!(why(&["a", "missing"], "x"), "node missing does not exist");
     assert_eq!(why(&["a", "b", "a"], "x"), "node a is named twice");
-    assert_eq!(why(&[], "nobody"), "node nobody does not exist");
+    assert_eq!(why(&[], "missing"), "node missing does not exist");
     idle(&editor, remove_children::<&str>([]).on("x"));
 }
 
@@ -451,14 +451,14 @@ fn a_copy_of_nothing_or_to_nowhere_is_refused() {
     let editor = rich();
     let copies = [copy_node(), clone_node_with_children()];
     for operation in copies {
-        let why = refused(&editor, operation.on("nobody")).to_string();
-        assert_eq!(why, "node nobody does not exist");
+        let why = refused(&editor, operation.on("missing")).to_string();
+        assert_eq!(why, "node missing does not exist");
     }
     let copies = [
-        (copy_node_to("nobody", None), "node nobody does not exist"),
+        (copy_node_to("missing", None), "node missing does not exist"),
         (
-            clone_node_with_children_to("nobody", None),
-            "node nobody does not exist",
+            clone_node_with_children_to("missing", None),
+            "node missing does not exist",
         ),
         (
             copy_node_to("q", 1),
@@ -520,8 +520,8 @@ fn wrap_node_is_refused_for_the_root_and_for_taken_ids() {
     assert_eq!(why(block("c", [])), "node c exists already");
     assert_eq!(why(block("b", [])), "node b exists already");
     assert_eq!(why(block("n", [block("n", [])])), "node n exists already");
-    let why = refused(&editor, wrap_node(block("quote", [])).on("nobody"));
-    assert_eq!(why.to_string(), "node nobody does not exist");
+    let why = refused(&editor, wrap_node(block("quote", [])).on("missing"));
+    assert_eq!(why.to_string(), "node missing does not exist");
 }
 
 // --- Lifting ---
@@ -570,8 +570,8 @@ fn lift_node_needs_a_grandparent() {
     let why = refused(&editor, lift_node().on("x")).to_string();
     let expected = "node x has no grandparent, so nothing can be put beside its parent";
     assert_eq!(why, expected);
-    let why = refused(&editor, lift_node().on("nobody")).to_string();
-    assert_eq!(why, "node nobody does not exist");
+    let why = refused(&editor, lift_node().on("missing")).to_string();
+    assert_eq!(why, "node missing does not exist");
 }
 
 #[test]
@@ -639,8 +639,8 @@ fn indent_node_is_refused_where_nothing_is_beside_it() {
     let alone = "node page has no parent, so nothing can be put beside it";
     assert_eq!(why(indent_node().on("page")), alone);
     assert_eq!(
-        why(indent_node().on("nobody")),
-        "node nobody does not exist"
+        why(indent_node().on("missing")),
+        "node missing does not exist"
     );
     let taken = indent_node_in(list("c", []));
     assert_eq!(why(taken.on("b")), "node c exists already");
@@ -713,8 +713,8 @@ fn outdent_node_is_refused_where_nothing_is_around() {
     let editor = two_blocks();
     let why = refused(&editor, outdent_node().on("x"));
     assert!(matches!(why, OperationError::NoGrandparent { .. }));
-    let why = refused(&editor, outdent_node().on("nobody")).to_string();
-    assert_eq!(why, "node nobody does not exist");
+    let why = refused(&editor, outdent_node().on("missing")).to_string();
+    assert_eq!(why, "node missing does not exist");
 
     let editor = self::editor(item("page", [list("l", [item("a", [])])]));
     let why = refused(&editor, outdent_node().on("a"));

@@ -1,4 +1,4 @@
-//! Positions in UTF-16 units, in every operation that has positions in texts.
+//! Positions in UTF-16 units, in every operation with text positions.
 
 use std::collections::BTreeSet;
 
@@ -37,13 +37,13 @@ fn crabs() -> Editor {
     editor([element("page", [element("list", items).with_id("list")]).with_id("page")])
 }
 
-/// A new node with a mark behind a surrogate pair, in a child as well.
+/// A new node with a mark after a surrogate pair, in a child as well.
 fn marked() -> NodeSpec {
     let text = |len| text_node("text", "🦀b🦀").with_marks([Mark::new("em", 1..len)]);
     text(3).with_children([text(2)])
 }
 
-/// Each operation that has positions, with each of its fields that is one.
+/// Every operation with positions, with all its position fields.
 fn with_positions() -> Vec<Operation> {
     let over = || TextSpan::to(1, "v", 800);
     let marks = || {
@@ -115,7 +115,7 @@ fn with_positions() -> Vec<Operation> {
     all
 }
 
-/// The other operations, of which `addChild` and `paste` have others that are above.
+/// The other operations. `addChild` and `paste` also have variants above.
 const WITHOUT: [&str; 26] = [
     "clearSelection",
     "ifUnchanged",
@@ -158,7 +158,7 @@ fn read(operation: &Value) -> Operation {
     operations.pop().unwrap()
 }
 
-/// All that an operation makes of an open transaction.
+/// The effects of an operation on an open transaction.
 fn made(on: &mut Transaction, operation: Operation) -> impl PartialEq + std::fmt::Debug + use<> {
     on.run(operation).unwrap();
     let selection = on.selection().cloned();
@@ -184,8 +184,7 @@ fn text_01_each_operation_in_utf16_does_what_it_does_in_scalar_values() {
     }
 }
 
-/// Runs each operation in UTF-16 with one of its positions replaced, which has to be refused for
-/// that.
+/// Runs each operation in UTF-16 with one position replaced, which has to be an error.
 fn refuses(replacement: impl Fn(&str) -> usize, is_cause: impl Fn(usize, usize) -> OffsetError) {
     let mut tried = 0;
     for operation in with_positions() {
@@ -282,7 +281,7 @@ fn text_01_positions_count_in_the_text_as_it_is_when_the_operation_runs() {
     assert_eq!(text_after(utf16(batch)), "🦀🦀-b");
     let batch = [set_text("🦀"), insert_text(2, "🦀b"), insert_text(4, "-")];
     assert_eq!(text_after(utf16([control("t", batch)])), "🦀🦀-b");
-    // A text that is new to the transaction, by its alias.
+    // A text that is new in the transaction, by its alias.
     let batch = [
         create(text_node("text", "🦀").with_id("n")).named("x"),
         insert_text(2, "!").on(alias("x")),

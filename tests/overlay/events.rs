@@ -18,12 +18,12 @@ use proptest::prelude::*;
 use crate::common::{Action, PATIENCE, RefDoc, cases, commit, id, image, possible, steps, store};
 use crate::paragraph;
 
-/// Runs a test that would never end if what it tests were broken.
+/// Runs a test that would never end if the tested code were broken.
 fn within_patience(test: impl FnOnce() + Send + 'static) {
     let (done, end) = crossbeam_channel::bounded(1);
     let thread = thread::spawn(move || {
         test();
-        // Nobody listens any more if this took too long, and then that is the error.
+        // The receiver is gone if this took too long, which is then the error.
         let _ = done.send(());
     });
     if let Err(RecvTimeoutError::Timeout) = end.recv_timeout(PATIENCE) {
@@ -117,7 +117,7 @@ fn overlay_12_an_event_tells_version_owner_transaction_operations_and_changes() 
 proptest! {
     #![proptest_config(cases(60))]
 
-    /// As if each commit were written to a log and the log were read somewhere else.
+    /// As if a log of the commits were replayed elsewhere.
     #[test]
     fn overlay_12_events_replayed_from_json_give_the_same_document(
         transactions in prop::collection::vec(steps(1..12), 1..6),
@@ -300,8 +300,7 @@ fn overlay_12_every_commit_is_received_or_counted_whatever_the_threads_do() {
     assert_eq!(received + missed, WRITERS * COMMITS);
 }
 
-/// One commit at a time, so whatever is missed before an event is in that event and nothing is
-/// missed after it.
+/// One commit at a time, so a gap before an event is in that event, and no gap follows.
 #[test]
 fn overlay_12_what_an_event_has_told_is_not_told_again() {
     within_patience(|| {
@@ -331,7 +330,7 @@ fn overlay_12_what_an_event_has_told_is_not_told_again() {
                 assert_eq!(events.receiver().try_recv().unwrap().missed, 0);
                 assert_eq!(events.missed(), 1);
                 asked.store(round, Ordering::Release);
-                // Not `recv`: waking up takes longer than what is to be caught.
+                // Not `recv`: its wakeup takes longer than the gap that this test looks for.
                 let mut tries = 0;
                 let event = loop {
                     match events.receiver().try_recv() {

@@ -107,7 +107,7 @@ fn overlay_13_an_id_that_was_given_is_not_generated_later() {
             "one was reused after its rollback"
         );
     });
-    // The same holds for what comes in as a change.
+    // The same holds for ids in changes.
     let other = crate::common::store();
     let made = commit(&other, |transaction| {
         transaction

@@ -1,4 +1,4 @@
-//! The promises of begin, commit and rollback, by number.
+//! The guarantees of begin, commit and rollback, by number.
 
 #[path = "../common/mod.rs"]
 mod common;

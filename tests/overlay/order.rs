@@ -1,4 +1,4 @@
-//! 3 and 4: operations apply in the order given, also where they create, delete and create again.
+//! 3 and 4: operations apply in the given order, even if they create, delete and create again.
 
 use doclock::dsl::*;
 use doclock::{
@@ -26,7 +26,7 @@ fn overlay_03_operations_apply_in_the_order_given() {
         .unwrap();
     assert_eq!(crate::common::text(&store.snapshot(), "first"), "ca");
 
-    // A sorter would put what creates before what needs it, and what deletes at an end.
+    // Sorting would put creations before their uses, and deletions at the end.
     let too_early = [add_child("new", None).on("root"), create(paragraph("new"))];
     let error = manager.execute(too_early).unwrap_err();
     assert!(

@@ -1,4 +1,5 @@
-//! 5 and 6: parents that come and go within one transaction; scans, children and parents.
+//! 5 and 6: parents that are created and deleted within one transaction; scans, children and
+//! parents.
 
 use std::collections::BTreeSet;
 
@@ -65,9 +66,9 @@ fn overlay_05_a_parent_deleted_in_the_same_transaction_is_a_named_error() {
         [deleted(), add_child(paragraph("new"), None).on("second")],
         "second",
     );
-    // What was below it is deleted with it.
+    // Its descendants are deleted with it.
     gone([deleted(), move_node("below", None).on("first")], "below");
-    // And so is one that was created and deleted.
+    // The same for a node that was created and deleted.
     let mut transaction = store.begin("ann").unwrap();
     let new = transaction.create(NodeSpec::new("paragraph")).unwrap();
     transaction.delete(&new).unwrap();
@@ -124,14 +125,14 @@ fn overlay_06_scans_children_and_parents_include_what_is_new_and_exclude_what_is
     assert_eq!(transaction.children(&id("second")).count(), 0);
     assert_eq!(check(&transaction), Ok(()));
 
-    // The deleted node comes back as a new one.
+    // The deleted node is created again.
     transaction.create(paragraph("second")).unwrap();
     assert_eq!(transaction.nodes().count(), 6);
     assert_eq!(transaction.parent(&id("second")), None);
     assert_eq!(children(&transaction, "root"), ["first", "new"]);
 }
 
-/// Past a few nodes the overlay finds them otherwise.
+/// With more than a few nodes the overlay uses its index.
 #[test]
 fn overlay_06_scans_stay_exact_however_much_was_touched() {
     let store = store();

@@ -51,7 +51,7 @@ fn overlay_07_deleting_the_root_is_an_error() {
     let refused = Err(EditError::RootDeleted { id: id("root") });
     let mut transaction = store.begin("ann").unwrap();
     assert_eq!(transaction.delete(&id("root")), refused);
-    // One that became the root in this transaction is protected, one that no longer is can go.
+    // A root of this transaction is protected; a former root can be deleted.
     transaction.remove_child(&id("root"), &id("first")).unwrap();
     transaction.set_root(&id("first")).unwrap();
     let refused = Err(EditError::RootDeleted { id: id("first") });

@@ -1,4 +1,4 @@
-//! Savepoints within each other.
+//! Nested savepoints.
 
 use doclock::{
     DataStore, Savepoint, Transaction, View,
@@ -126,8 +126,7 @@ fn overlay_10_savepoints_of_other_transactions_are_strangers() {
     one.rollback_to(first).unwrap();
 }
 
-/// More nodes than are looked for one by one, so that those which were touched last leave the
-/// index, too.
+/// More nodes than a linear search allows, so the last touched ones leave the index, too.
 #[test]
 fn overlay_10_what_was_first_touched_behind_a_savepoint_is_untouched_again() {
     for before in [0, 3, 8, 9, 20] {

@@ -1,4 +1,4 @@
-//! 2: what is not committed leaves no trace.
+//! 2: an uncommitted transaction leaves no trace.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::common::{Action, RefDoc, cases, id, image, possible, steps, store};
 use crate::paragraph;
 
-/// All that a transaction which is not committed must leave as it was.
+/// The state that an uncommitted transaction must not change.
 pub(crate) struct Before {
     snapshot: Snapshot,
     image: String,
@@ -26,8 +26,7 @@ impl Before {
         Self::like(store, store.snapshot())
     }
 
-    /// With the snapshot of a store that was built in the same way: one of the store's own would
-    /// keep it from changing nodes in place.
+    /// With the snapshot of an equal store: one of the store's own would prevent changes in place.
     fn like(store: &DataStore, snapshot: Snapshot) -> Self {
         Self {
             image: image(&store.snapshot()),
@@ -50,7 +49,7 @@ impl Before {
     }
 }
 
-/// Performs the edits in a transaction that holds the store's lock itself.
+/// Runs the edits in a transaction that holds the store's lock itself.
 fn begun(store: &DataStore, actions: &[Action]) -> Transaction {
     perform(store.begin("ann").unwrap(), actions)
 }
@@ -62,7 +61,7 @@ fn perform(mut transaction: Transaction, actions: &[Action]) -> Transaction {
     transaction
 }
 
-/// The edits as a list with one operation more, and what the list fails with.
+/// The edits as a batch with one more operation, and the error of that batch.
 fn failing(store: &DataStore, actions: &[Action], last: Operation) -> OperationError {
     let mut operations: Vec<Operation> = actions.iter().map(Action::operation).collect();
     operations.push(last);
@@ -77,7 +76,7 @@ fn failing(store: &DataStore, actions: &[Action], last: Operation) -> OperationE
     }
 }
 
-/// Every way for a transaction to end other than with a commit.
+/// Every end of a transaction other than a commit.
 pub(crate) type Ending = fn(&DataStore, &[Action]);
 
 pub(crate) const ENDINGS: [(&str, Ending); 9] = [
@@ -134,7 +133,7 @@ pub(crate) const ENDINGS: [(&str, Ending); 9] = [
     }),
 ];
 
-/// A store with the document that these steps come to on an empty one.
+/// A store with the document that these steps make on an empty one.
 fn built(steps: &[crate::common::Step]) -> (DataStore, RefDoc) {
     let store = store();
     let mut model = RefDoc::default();
@@ -166,7 +165,7 @@ proptest! {
             let compared = before.compare(&store);
             prop_assert!(compared.is_ok(), "after {}: {:?}", ending, compared);
         }
-        // The same edits do something once they are committed, so there was something to be undone.
+        // The same edits have an effect when committed, so there was something to roll back.
         let committed = begun(&store, &actions).commit().unwrap();
         let mut after = model.clone();
         actions.iter().for_each(|action| after.apply(action).unwrap());

@@ -12,7 +12,7 @@ fn overlay_09_versions_rise_by_one_per_commit() {
     let store = store();
     assert_eq!((store.version(), store.snapshot().version()), (0, 0));
     for version in 1..=100 {
-        // Small ones and large ones are published by different means.
+        // Small and large commits are published in different ways.
         let nodes = if version % 10 == 0 { 200 } else { 1 };
         let committed = commit(&store, |transaction| {
             for _ in 0..nodes {
@@ -49,7 +49,7 @@ fn overlay_09_a_rolled_back_or_empty_transaction_changes_no_version_and_emits_no
         .unwrap();
     store.release_lock(lock).unwrap();
     unchanged(result.version);
-    // So does one that only reads, and one whose writes change nothing.
+    // The same for a transaction that only reads, and for one whose writes change nothing.
     let committed = commit(&store, |transaction| {
         assert_eq!(transaction.nodes().count(), 3);
         transaction.set_text(&id("first"), "Hello").unwrap();

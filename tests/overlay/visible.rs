@@ -62,7 +62,7 @@ fn overlay_01_own_writes_are_visible_inside_and_nowhere_else() {
     assert_eq!(image(&before), before_image, "a snapshot never changes");
 }
 
-/// Writes one number into `nodes` nodes at once; readers must find it in all of them or in none.
+/// Writes one number into `nodes` nodes at once; readers must see it in all of them or in none.
 fn written_as_a_whole(nodes: usize) {
     const WRITERS: u64 = 3;
     const COMMITS: u64 = 60;
@@ -152,7 +152,7 @@ fn overlay_01_readers_never_see_half_of_a_large_transaction() {
 proptest! {
     #![proptest_config(cases(200))]
 
-    /// The reference sees every step, those that fail included.
+    /// The reference runs every step, including those that fail.
     #[test]
     fn overlay_01_a_transaction_sees_exactly_its_own_steps(
         document in steps(0..20),
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// Whether an edit is a list itself, of which the first may stand when the second fails.
+/// Whether an edit is a batch itself, whose first part may stay when the second fails.
 fn is_list(action: &Action) -> bool {
     matches!(action, Action::Control(..) | Action::Call(_))
 }

@@ -1,4 +1,4 @@
-//! That the generator leaves nothing out, and that what it draws mostly fits.
+//! The generator covers everything, and most of its operations are possible.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use strum::VariantArray;
 use crate::furnished;
 use crate::generator::{Kind, Step};
 
-/// The variants of an enum, read from its source, because code outside of the crate cannot match it
-/// in full.
+/// The variants of an enum, read from its source, because code outside the crate cannot match it
+/// exhaustively.
 fn variants(source: &str, head: &str) -> BTreeSet<String> {
     let (_, body) = source.split_once(head).expect(head);
     let (body, _) = body.split_once("\n}").expect(head);
@@ -25,7 +25,7 @@ fn variants(source: &str, head: &str) -> BTreeSet<String> {
     body.lines().filter_map(name).collect()
 }
 
-/// The names between backticks that serde lists for a tag which it does not know.
+/// The names between backticks that serde lists for an unknown tag.
 fn expected_tags(error: &serde_json::Error) -> BTreeSet<String> {
     let message = error.to_string();
     let (_, listed) = message.split_once("expected one of").expect(&message);
@@ -37,14 +37,14 @@ fn expected_tags(error: &serde_json::Error) -> BTreeSet<String> {
         .collect()
 }
 
-/// How often an operation was carried out, and how often it was refused.
+/// How often an operation succeeded, and how often it failed.
 #[derive(Debug, Default)]
 struct Outcomes {
     done: u32,
     refused: u32,
 }
 
-/// Fails as soon as the library can do something that the generator does not draw.
+/// Fails as soon as the library has an operation that the generator does not draw.
 #[test]
 fn overlay_02_the_operations_drawn_are_all_that_there_are() {
     let source = include_str!("../../src/transaction/operation/mod.rs");
@@ -58,7 +58,7 @@ fn overlay_02_the_operations_drawn_are_all_that_there_are() {
     let store = furnished();
     for round in 0..150 {
         let mut transaction = store.begin("test").unwrap();
-        // Each has every other before it now and then.
+        // Each sometimes has each other one before it.
         for at in 0..Kind::VARIANTS.len() {
             let kind = Kind::VARIANTS[(at * 23 + round) % Kind::VARIANTS.len()];
             let seed = (round * 1000 + at) as u64;

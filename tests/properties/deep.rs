@@ -20,11 +20,10 @@ use crate::{redo, undo};
 
 const LEVELS: usize = 100_000;
 
-/// What a thread has unless it asks for more.
+/// The default stack of a thread.
 const STACK: usize = 2 << 20;
 
-/// Longer than any operation takes that looks at each node a few times, shorter than one that looks
-/// at all of them for each.
+/// Longer than any operation that visits each node a few times, shorter than a quadratic one.
 const LONG: Duration = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 6 });
 
 fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
@@ -37,10 +36,10 @@ fn on_a_small_stack(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// The places in the chain that have names.
+/// The named positions in the chain.
 const AIMS: [(&str, usize); 3] = [("bottom", 1), ("middle", LEVELS / 2), ("top", LEVELS)];
 
-/// A chain of lists in items in lists. The named ones have siblings on both sides.
+/// A chain of lists in items in lists. The named nodes have siblings on both sides.
 fn chain() -> NodeSpec {
     let mut chain: Option<NodeSpec> = None;
     for level in 1..=LEVELS {
@@ -115,7 +114,7 @@ fn tree_04_a_chain_of_a_hundred_thousand_levels_is_made_compared_deleted_brought
 /// How often each kind is tried on each node.
 const ROUNDS: u64 = if cfg!(debug_assertions) { 1 } else { 4 };
 
-/// Whether it fits or not, it comes to an end, and so does undoing it. Returns whether it fitted.
+/// Runs operations, which must end, as must their undo. Returns whether they succeeded.
 fn comes_to_an_end(store: &DataStore, operations: impl IntoOperations) -> bool {
     let operations = operations.into_operations();
     let shown = format!("{operations:?}");

@@ -1,4 +1,4 @@
-//! What a commit did can be undone, redone and repeated elsewhere from its changes alone.
+//! A commit can be undone, redone and repeated elsewhere from its changes alone.
 
 use doclock::{
     DataStore, Snapshot, StoreOptions, Transaction,
@@ -15,7 +15,7 @@ fn transactions() -> impl Strategy<Value = Vec<Vec<Step>>> {
     prop::collection::vec(steps(1..16), 1..5)
 }
 
-/// Commits what the steps come to; what fails of it is undone or left half done.
+/// Commits the steps; a failing one is undone or left half done.
 fn committed(store: &DataStore, steps: &[Step]) -> Committed {
     commit(store, |transaction| {
         for step in steps {
@@ -24,7 +24,7 @@ fn committed(store: &DataStore, steps: &[Step]) -> Committed {
     })
 }
 
-/// Whether a transaction that starts from one version comes to another by these means, bit for bit.
+/// Whether a transaction leads from one version to another by these means, exactly.
 fn leads(
     store: &DataStore,
     changes: &[Change],
@@ -66,7 +66,7 @@ proptest! {
         }
     }
 
-    /// The copy has a numbering of its own, and reads the commits from JSON.
+    /// The copy has its own numbering, and reads the commits from JSON.
     #[test]
     fn overlay_12_the_changes_of_any_commit_repeat_it_on_a_copy(transactions in transactions()) {
         let store = store();

@@ -1,7 +1,6 @@
-//! What holds of every operation that there is, whatever it is aimed at.
+//! Properties of every operation on any target.
 //!
-//! [`generator`] draws operations for a document; the other files each hold one property against
-//! them.
+//! [`generator`] draws operations for a document; each other file checks one property.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -27,8 +26,8 @@ use doclock::{
 };
 use serde_json::json;
 
-/// A page of headings, paragraphs and nested lists, and something that is attached nowhere. Some
-/// nodes have names, the others ids of the store's.
+/// A page of headings, paragraphs and nested lists, and detached nodes. Some nodes have custom ids,
+/// the others generated ones.
 fn furnished() -> DataStore {
     let store = store();
     furnish(&store);

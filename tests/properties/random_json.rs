@@ -1,4 +1,4 @@
-//! Scripts that were spoilt, and JSON that never was one.
+//! Mutated scripts, and arbitrary JSON.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -18,18 +18,18 @@ use crate::common::{Dice, image, spoil};
 use crate::furnished;
 use crate::generator::{Generator, Kind};
 
-/// A debug build takes a sample.
+/// A debug build runs a sample.
 const CASES: u64 = if cfg!(debug_assertions) {
     5_000
 } else {
     1_000_000
 };
 
-/// How many cases one document sees, unless it grows too large.
+/// The cases for one document, unless it grows too large.
 const PER_DOCUMENT: u64 = 500;
 const LARGE: usize = 120;
 
-/// Operations that were drawn for the document, as JSON.
+/// Operations drawn for the document, as JSON.
 fn valid(store: &DataStore, dice: &mut Dice) -> Value {
     let snapshot = store.snapshot();
     let mut generator = Generator::new(&snapshot, dice.next());
@@ -46,7 +46,7 @@ fn valid(store: &DataStore, dice: &mut Dice) -> Value {
     }
 }
 
-/// Whatever JSON can be, often in the words of scripts.
+/// Arbitrary JSON, often with the words of scripts.
 fn any_json(dice: &mut Dice, levels: usize) -> Value {
     const WORDS: [&str; 14] = [
         "type",
@@ -82,7 +82,7 @@ fn any_json(dice: &mut Dice, levels: usize) -> Value {
     }
 }
 
-/// A piece of a value, from anywhere in it.
+/// A random part of a value.
 fn piece(of: &Value, dice: &mut Dice) -> Value {
     let inner: Vec<&Value> = match of {
         Value::Array(items) => items.iter().collect(),
@@ -95,7 +95,7 @@ fn piece(of: &Value, dice: &mut Dice) -> Value {
     }
 }
 
-/// Puts something in the place of a piece.
+/// Replaces a random part.
 fn graft(value: &mut Value, dice: &mut Dice, graft_in: Value) {
     let inner: Vec<&mut Value> = match value {
         Value::Array(items) => items.iter_mut().collect(),
@@ -133,7 +133,7 @@ fn script(store: &DataStore, dice: &mut Dice) -> String {
     }
     let mut script = value.to_string();
     if dice.one_in(16) {
-        // Cut off, or with a character gone.
+        // Truncated, or without a character.
         let at = script.floor_char_boundary(dice.below(script.len() + 1));
         match script[at..].chars().next() {
             Some(_) if dice.one_in(2) => drop(script.remove(at)),
@@ -143,7 +143,7 @@ fn script(store: &DataStore, dice: &mut Dice) -> String {
     script
 }
 
-/// Whether it is well formed, whatever the operations in it are.
+/// Whether the batch is well-formed, with any operations.
 fn is_batch(fields: &Map<String, Value>) -> bool {
     let is_unit = |unit: &Value| unit == "utf16" || unit == "scalar";
     fields.len() == 2
@@ -151,7 +151,7 @@ fn is_batch(fields: &Map<String, Value>) -> bool {
         && fields.contains_key("operations")
 }
 
-/// The operation that an error is about, counted as scripts are flattened.
+/// The operation of an error, counted in the flattened script.
 fn nth(script: &Value, index: &mut usize) -> Option<Value> {
     match script {
         Value::Array(items) => items.iter().find_map(|item| nth(item, index)),
@@ -164,7 +164,7 @@ fn nth(script: &Value, index: &mut usize) -> Option<Value> {
     }
 }
 
-/// The error says where it is, and of an operation that there is it says the name.
+/// Checks that the error has a position, and the name of its operation if that exists.
 fn explained(script: &str, error: &ScriptError, names: &HashSet<&str>) {
     let is_json = serde_json::from_str::<IgnoredAny>(script).is_ok();
     assert_eq!(error.index.is_some(), is_json, "{error}");
@@ -177,7 +177,7 @@ fn explained(script: &str, error: &ScriptError, names: &HashSet<&str>) {
         "{error}"
     );
     assert!(!error.message.is_empty());
-    // Numbers out of the range of JSON readers are JSON all the same.
+    // Numbers beyond the range of JSON readers are still JSON.
     let (Some(mut index), Ok(value)) = (error.index, serde_json::from_str::<Value>(script)) else {
         return;
     };

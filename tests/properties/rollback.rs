@@ -1,4 +1,4 @@
-//! What is not committed leaves no trace.
+//! An uncommitted transaction leaves no trace.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,19 +17,19 @@ use crate::generator::{Kind, Step, steps};
 
 fn run(on: &mut Transaction, steps: &[Step]) {
     for step in steps {
-        // What fails is part of it.
+        // Failing steps are part of the test.
         let _ = step.run(on);
     }
 }
 
-/// A transaction in which all of these were tried.
+/// A transaction that tried all of these.
 fn begun(store: &DataStore, steps: &[Step]) -> Transaction {
     let mut transaction = store.begin("ann").unwrap();
     run(&mut transaction, steps);
     transaction
 }
 
-/// Every way for a transaction to end other than with a commit.
+/// Every end of a transaction other than a commit.
 type Ending = fn(&DataStore, &[Step]);
 
 const ENDINGS: [(&str, Ending); 6] = [
@@ -71,7 +71,7 @@ const ENDINGS: [(&str, Ending); 6] = [
     }),
 ];
 
-/// All that a savepoint has to bring back.
+/// The state that a savepoint restores.
 #[derive(Debug, PartialEq)]
 struct Moment {
     image: String,
@@ -79,7 +79,7 @@ struct Moment {
     selection: Option<Selection>,
     clipboard: Option<Fragment>,
     aliases: Vec<Option<String>>,
-    /// What is said of these ids where no node has them: never there, or deleted.
+    /// The errors for these missing ids: never created, or deleted.
     missing: [EditError; 3],
 }
 
@@ -97,7 +97,7 @@ impl Moment {
     }
 }
 
-/// What fails half way, as cutting may, has not copied anything either.
+/// An operation that fails midway, such as a cut, leaves the clipboard unchanged.
 #[test]
 fn overlay_10_a_savepoint_brings_back_the_clipboard() {
     let store = furnished();
@@ -132,7 +132,7 @@ proptest! {
         }
     }
 
-    /// Savepoints within each other, some of them returned to.
+    /// Nested savepoints, some of them returned to.
     #[test]
     fn overlay_10_a_savepoint_brings_back_what_was_there_whatever_was_done_since(
         steps in steps(1..40),
@@ -169,7 +169,7 @@ proptest! {
         }
     }
 
-    /// Attempts within each other, each of which fails in the end.
+    /// Nested attempts, each of which fails in the end.
     #[test]
     fn overlay_10_an_attempt_that_fails_leaves_nothing(
         before in steps(0..8),
@@ -194,7 +194,7 @@ proptest! {
         transaction.rollback();
     }
 
-    /// A `splitListItem` that was refused left the text cut and two new nodes behind.
+    /// A failing `splitListItem` left the text split and two new nodes.
     #[test]
     fn overlay_10_an_operation_that_fails_changes_nothing(
         selected in any::<prop::sample::Index>(),
@@ -205,7 +205,7 @@ proptest! {
         let carets = carets(&store);
         for step in steps {
             if transaction.selection().is_none() {
-                // Its node may be gone since.
+                // Its node may no longer exist.
                 let _ = transaction.select(selected.get(&carets).clone());
             }
             let before = Moment::of(&transaction);
@@ -227,8 +227,7 @@ fn carets(store: &DataStore) -> Vec<Selection> {
         .collect()
 }
 
-/// Until every kind of operation was refused in some way, with something selected, named and
-/// copied.
+/// Until every kind of operation has failed, with a selection, a name and a clipboard.
 #[test]
 fn overlay_10_every_operation_that_can_fail_changes_nothing_when_it_does() {
     let mut refused: BTreeSet<&str> = BTreeSet::new();
@@ -246,7 +245,7 @@ fn overlay_10_every_operation_that_can_fail_changes_nothing_when_it_does() {
         for at in 0..Kind::VARIANTS.len() {
             let kind = Kind::VARIANTS[(at * 23 + round) % Kind::VARIANTS.len()];
             let seed = (round * 1000 + at) as u64;
-            // A name that is taken is refused when all else is done.
+            // A duplicate name is found only after all other work.
             let operation = Step { kind, seed }.draw(&transaction);
             let operation = match seed % 3 {
                 0 => operation.named("x"),

@@ -1,4 +1,4 @@
-//! Operations are data: each reads back from JSON as it was written, and says what does not fit.
+//! Operations are data: each reads back from JSON unchanged, and errors name the invalid field.
 
 use doclock::{
     Transaction,
@@ -13,7 +13,7 @@ use crate::common::{Dice, cases, image};
 use crate::furnished;
 use crate::generator::{Kind, Step, steps};
 
-/// What becomes of an operation, down to the text of its error.
+/// The result of an operation, with the text of its error.
 fn outcome(on: &mut Transaction, operation: Operation) -> Result<(), String> {
     let outcome = on.attempt(|on| on.run(operation));
     outcome.map_err(|error| format!("{error}: {error:?}"))
@@ -22,8 +22,7 @@ fn outcome(on: &mut Transaction, operation: Operation) -> Result<(), String> {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Two stores with the same numbering, so that the same operations create nodes with the same
-    /// ids.
+    /// Two stores with the same numbering, so the same operations create nodes with the same ids.
     #[test]
     fn transaction_04_any_operation_read_back_from_json_does_the_same(
         transactions in prop::collection::vec(steps(1..16), 1..4),
@@ -52,7 +51,7 @@ proptest! {
     }
 }
 
-/// What hardly any field takes.
+/// Values that hardly any field accepts.
 fn misfits() -> [Value; 8] {
     [
         json!(null),
@@ -66,8 +65,8 @@ fn misfits() -> [Value; 8] {
     ]
 }
 
-/// Reads one operation after a change of its payload. If that is an error, it has to begin with the
-/// name of the operation and to name the field.
+/// Reads one operation with a changed payload. An error has to begin with the name of the operation
+/// and to name the field.
 fn misread(operation: &Value, field: &str, change: impl FnOnce(&mut Value)) -> bool {
     let mut spoilt = operation.clone();
     change(&mut spoilt["payload"]);

@@ -1,4 +1,4 @@
-//! What is left of any operation is a sound document, with a selection that is in it.
+//! After any operation the document is valid, and the selection is in it.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ proptest! {
         for steps in transactions {
             let committed = commit(&store, |transaction| {
                 for step in steps {
-                    // One that fails is part of it.
+                    // Failing steps are part of the test.
                     let _ = step.run(transaction);
                     assert_eq!(check(transaction), Ok(()), "{step:?}");
                 }
@@ -53,7 +53,7 @@ proptest! {
         for step in steps {
             let before = kinds(&transaction);
             let _ = step.run(&mut transaction);
-            // Those that run others may run that one.
+            // Operations that run others may run that one.
             if matches!(step.kind, Kind::TransformNode | Kind::Control | Kind::Op) {
                 continue;
             }
@@ -78,7 +78,7 @@ proptest! {
             .collect();
         for step in steps {
             if transaction.selection().is_none() {
-                // It may be gone since.
+                // It may no longer exist.
                 let _ = transaction.select(selected.get(&texts).clone());
             }
             let _ = step.run(&mut transaction);

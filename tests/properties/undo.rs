@@ -1,4 +1,4 @@
-//! Undo and redo of an editor, whatever it did, alone and beside another.
+//! Undo and redo of any edits, alone and with another editor.
 
 use doclock::dsl::{op, transaction};
 use doclock::{
@@ -22,8 +22,7 @@ fn editor(store: &doclock::DataStore, name: &str) -> Editor {
     editor.with_history(HistoryOptions::new().group_interval(std::time::Duration::ZERO))
 }
 
-/// Commits what the steps come to; what fails of it is undone or left half done. Tells whether
-/// anything changed.
+/// Commits the steps; a failing one is undone or left half done. Returns whether anything changed.
 fn edit(editor: &Editor, steps: Vec<Step>) -> bool {
     let run = op(move |on| -> Result<(), TransactionError> {
         for step in &steps {
@@ -48,7 +47,7 @@ proptest! {
             if edit(&ann, steps) {
                 states.push(seen(&ann));
             } else {
-                // What was only selected is no entry.
+                // A mere selection is no entry.
                 *states.last_mut().unwrap() = seen(&ann);
             }
         }
@@ -66,8 +65,8 @@ proptest! {
         prop_assert_eq!(check(&store.snapshot()), Ok(()));
     }
 
-    /// Two editors edit, undo and redo as they like. Whatever they do the document is sound, and an
-    /// undo that fails changes neither the document nor the history.
+    /// Two editors edit, undo and redo at random. The document stays valid, and a failing undo
+    /// changes neither the document nor the history.
     #[test]
     fn undo_02_beside_others_it_works_or_changes_nothing(
         turns in prop::collection::vec((any::<bool>(), 0..4u8, steps(1..6)), 1..20),

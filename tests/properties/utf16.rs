@@ -1,4 +1,4 @@
-//! Any operation in UTF-16 units does what it does in scalar values.
+//! Any operation in UTF-16 units has the same effect as in scalar values.
 
 use doclock::{
     document::check,
@@ -10,8 +10,8 @@ use crate::common::{cases, image, in_utf16};
 use crate::furnished;
 use crate::generator::{Kind, steps};
 
-/// The operation in scalar values, whatever unit was drawn for it. Of a `control` only what comes
-/// first stays: the other operations count in texts that are different by then.
+/// The operation in scalar values, for any drawn unit. Of a `control` only the first operation
+/// stays: the others count in changed texts.
 fn in_scalar_values(operation: Operation) -> Operation {
     match operation {
         Operation::Named { alias, operation } => in_scalar_values(*operation).named(alias),
@@ -35,9 +35,8 @@ fn in_scalar_values(operation: Operation) -> Operation {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Two stores with the same numbering, so that the same operations create nodes with the same
-    /// ids. An operation that is refused may have taken an id or not, so what follows it starts
-    /// again.
+    /// Two stores with the same numbering, so the same operations create nodes with the same ids. A
+    /// failing operation may have used up an id, so the next one starts anew.
     #[test]
     fn text_01_any_operation_in_utf16_does_the_same(steps in steps(1..40)) {
         let (mut one, mut other) = (furnished(), furnished());
@@ -48,7 +47,7 @@ proptest! {
             let converted = in_utf16(&utf16, &operation);
             let shown = converted.to_string();
             if shown.contains("\"container\"") {
-                // In scalar values its marks are not looked at where it is not needed.
+                // In scalar values its unused marks are not checked.
                 continue;
             }
             let converted = parse_operations(&shown).unwrap().remove(0);

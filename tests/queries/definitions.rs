@@ -1,5 +1,5 @@
-//! Markdown around links, code, definitions and footnotes, whose characters mean one thing in one
-//! order and another in the next.
+//! Markdown with links, code, definitions and footnotes, whose characters have a meaning that
+//! depends on their order.
 
 use doclock::{
     View,
@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::common::{cases, store};
 use crate::markdown::{leads_back, paragraph, written};
 
-/// Links over code, beginnings of definitions, footnotes with and without anything in them, and
-/// what stands around them.
+/// Links over code, beginnings of definitions, footnotes with and without contents, and their
+/// surroundings.
 const TOKENS: &[&str] = &[
     "[",
     "]",
@@ -85,7 +85,7 @@ const TOKENS: &[&str] = &[
     "&#0;",
 ];
 
-/// Lists, and footnotes with nothing in them.
+/// Lists, and empty footnotes.
 const NOTES: &[&str] = &[
     "- ",
     "- a\n",
@@ -108,7 +108,7 @@ const NOTES: &[&str] = &[
     "  [^1]:\n",
 ];
 
-/// A link over code with `]:` in it was written as the definition of a link, and the paragraph was
+/// A link over code with `]:` in it was written as a link definition, and the paragraph was lost.
 /// lost.
 #[test]
 fn a_link_over_code_that_looks_like_a_definition_leads_back() {
@@ -141,14 +141,14 @@ fn a_link_over_code_that_looks_like_a_definition_leads_back() {
         }
     }
     leads_back("[` ]:x `](u)").unwrap();
-    // Where there is no such danger, nothing is written with such care.
+    // Without that danger, the ordinary spelling is used.
     assert_eq!(
         written(from_markdown("[`]:` a](u) \"b\"\n")),
         "[`]:` a](u) \"b\"\n"
     );
 }
 
-/// What shows nowhere cannot be left out where the line without it means something else.
+/// Invisible parts must be kept if the line has another meaning without them.
 #[test]
 fn odd_corners_of_lists_and_footnotes_lead_back() {
     for markdown in [
@@ -159,7 +159,7 @@ fn odd_corners_of_lists_and_footnotes_lead_back() {
         "- a\n  - [r]: /u\n",
         "- a\n  1. [r]: /u\n",
         "> a\n> - [r]: /u\n",
-        // A bracket behind a footnote was taken for a part of it.
+        // A bracket after a footnote was read as a part of it.
         "[^1]: n\n[^1]\\[]:`]:x`",
         "a\0b `c\0d` [e\0](f\0 'g\0')\n\n    \0\n\n<p>\0",
     ] {
@@ -173,7 +173,7 @@ fn the_null_character_is_replaced_when_it_is_read() {
     let replaced = from_markdown("a\u{FFFD}b `c\u{FFFD}`\n\n    \u{FFFD}\n");
     assert_eq!(from_markdown("a\0b `c\0`\n\n    \0\n"), replaced);
     assert_eq!(from_markdown("a&#0;b `c\0`\n\n    \0\n"), replaced);
-    // A document that has it from elsewhere.
+    // A document that has it from another source.
     assert_eq!(written(paragraph("a\0", [])), "a\u{FFFD}\n");
 }
 
@@ -194,7 +194,7 @@ proptest! {
         leads_back(&tokens.concat())?;
     }
 
-    /// Whatever an editor puts under links and code, no character of it is lost.
+    /// For any links and code of an editor, no character is lost.
     #[test]
     fn a_paragraph_that_begins_with_a_link_over_code_keeps_its_text(
         code in "[]:<>\"'()x `\\[!&]{1,7}",

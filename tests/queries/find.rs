@@ -1,4 +1,4 @@
-//! Looking for nodes by what they are.
+//! Finding nodes by their properties.
 
 use doclock::{View, document::NodeSpec};
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn inside_a_transaction_what_it_wrote_is_found() {
     );
 }
 
-/// A long text is kept in pieces. What lies across the border of two is found all the same.
+/// A long text is stored in chunks. A match across the border of two is found.
 #[test]
 fn text_across_pieces_of_a_long_text_is_found() {
     let store = store();

@@ -62,7 +62,7 @@ fn specs() -> impl Strategy<Value = NodeSpec> {
     })
 }
 
-/// What one slip of the keyboard does to a text: something goes, comes, or comes twice.
+/// A text after one typing error: a deletion, an insertion or a duplication.
 fn mutated(json: &str, at: prop::sample::Index, len: usize, inserted: &str) -> String {
     let mut chars: Vec<char> = json.chars().collect();
     let start = at.index(chars.len());
@@ -110,7 +110,7 @@ proptest! {
     fn a_subtree_and_its_spec_are_the_same(spec in specs()) {
         let store = store();
         let mut transaction = store.begin("test").unwrap();
-        // Marks may reach out of their texts and ids be taken; then there is nothing to compare.
+        // Marks may exceed their texts and ids may be taken; then there is nothing to compare.
         if let Ok(id) = transaction.create(spec.clone().without_ids()) {
             let taken = transaction.to_spec(&id).unwrap();
             prop_assert_eq!(taken.len(), spec.len());
@@ -140,8 +140,8 @@ fn a_hundred_thousand_levels_are_written_and_read() {
     );
 }
 
-/// A child before and behind the next level, at every level: each node is to be taken up once, not
-/// once a level.
+/// A child before and after the next level, at every level: each node is to be moved once, not once
+/// a level.
 #[test]
 fn a_hundred_thousand_levels_of_three_children_are_read_in_one_go() {
     let json = [
@@ -192,7 +192,7 @@ fn attributes_nest_a_hundred_levels() {
     for json in nested(101) {
         let error = NodeSpec::from_json(&json).unwrap_err();
         assert_eq!(error.reason, "a value is nested deeper than 100 levels");
-        // Where the level begins that is one too many.
+        // The start of the first level beyond the limit.
         let brackets: Vec<_> = json.match_indices('[').map(|(at, _)| at).collect();
         let marks = usize::from(json.contains("marks"));
         assert_eq!((error.line, error.column), (1, brackets[100 + marks] + 1));

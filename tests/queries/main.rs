@@ -1,5 +1,4 @@
-//! Queries, the same to a snapshot and to an open transaction; nested JSON and Markdown, there and
-//! back.
+//! Queries, the same for a snapshot and an open transaction; nested JSON and Markdown, both ways.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -17,18 +16,18 @@ use doclock::{DataStore, Transaction, View, document::NodeSpec};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// How deep a document is where depth must not matter.
+/// The depth of documents for which depth must not matter.
 const DEEP: usize = 100_000;
 
 /// A tree as its nodes, each after its parent. Node `n` is called `n<n>`.
 #[derive(Clone, Debug)]
 struct Tree {
-    /// The parent of each node but the first, and a place among the children that it has by then.
+    /// The parent of each node but the first, and an index among its current children.
     attached: Vec<(Index, Index)>,
     texts: Vec<String>,
 }
 
-/// A tree without a store: who is below whom, in order.
+/// A tree without a store: the children of each node.
 struct Plain {
     children: Vec<Vec<usize>>,
     parent: Vec<Option<usize>>,
@@ -97,7 +96,7 @@ impl Plain {
     }
 }
 
-/// A chain of nodes, `top` above all and `bottom` below all, each with a text of one character.
+/// A chain of nodes from `top` down to `bottom`, each with a text of one character.
 fn deep_chain() -> (DataStore, doclock::NodeId, doclock::NodeId) {
     let bottom = NodeSpec::new("box").with_id("bottom").with_text("b");
     let chain = (2..DEEP).fold(bottom, |inner, _| {

@@ -1,4 +1,4 @@
-//! Markdown into nodes and back.
+//! Conversion from Markdown to nodes and back.
 
 use doclock::{
     View,
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::common::{cases, id, store};
 
-/// What a document that is put into a store is written as.
+/// The Markdown of a document in a store.
 pub(crate) fn written(document: NodeSpec) -> String {
     let store = store();
     let mut transaction = store.begin("test").unwrap();
@@ -41,7 +41,7 @@ fn blocks(markdown: &str) -> Value {
     document["children"].clone()
 }
 
-/// The one text of a document and its marks.
+/// The only text of a document and its marks.
 fn text(markdown: &str) -> (String, Value) {
     let document = blocks(markdown);
     let text = &document[0]["children"][0];
@@ -61,7 +61,7 @@ pub(crate) fn paragraph(text: &str, marks: impl IntoIterator<Item = Mark>) -> No
     NodeSpec::new("document").with_children([paragraph])
 }
 
-/// What Markdown is made of, and what is mistaken for it.
+/// Tokens of Markdown, and similar text.
 const TOKENS: &[&str] = &[
     "*",
     "**",
@@ -148,7 +148,7 @@ const TOKENS: &[&str] = &[
     ".",
 ];
 
-/// Documents as people write them, block by block.
+/// Typical documents, block by block.
 fn pages() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "some words",
@@ -228,7 +228,7 @@ proptest! {
         leads_back(&page)?;
     }
 
-    /// Whatever an editor does to text and marks, the characters are the same after Markdown.
+    /// For any text with any marks, the characters survive Markdown.
     #[test]
     fn any_text_with_any_marks_leads_back(
         text in "[a*_`~<>&#!|\\\\\\[\\](). \n\té🦀-]{1,16}",
@@ -273,7 +273,7 @@ proptest! {
     }
 }
 
-/// Where Markdown has its exceptions.
+/// Exceptions of the Markdown syntax.
 #[test]
 fn odd_corners_lead_back() {
     for markdown in [
@@ -355,7 +355,7 @@ ___
 
 [^1]: A note.
 ";
-    // Where nothing else is said, markers are `-`.
+    // By default, markers are `-`.
     assert_eq!(written(from_markdown(page)), page.replace("\n* ", "\n- "));
 }
 
@@ -466,7 +466,7 @@ fn what_needs_no_escape_has_none() {
     assert_eq!(written(from_markdown(plain)), plain);
 }
 
-/// Marks that overlap do not nest, as Markdown wants it; marks begin and end in words and at
+/// Overlapping marks do not nest, which Markdown requires; marks begin and end in words and at
 /// spaces.
 #[test]
 fn marks_that_markdown_cannot_say_at_once_are_said_in_pieces() {

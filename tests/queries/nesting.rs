@@ -1,5 +1,5 @@
-//! One bound on the nesting of attribute values: what is accepted is written and read back,
-//! wherever it enters.
+//! One limit on the nesting of attribute values: an accepted value can be written and read back,
+//! from any entry point.
 
 use doclock::dsl::*;
 use doclock::{
@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 
 use crate::common::{cases, id, store};
 
-/// The documented bound.
+/// The documented limit.
 const LIMIT: usize = 100;
 
-/// Around every limit there is: the bound itself, serde_json's 128, and far beyond both.
+/// Around every limit: 100, serde_json's 128, and far beyond both.
 const LEVELS: [usize; 9] = [0, 1, 99, 100, 101, 102, 122, 129, 1000];
 
-/// A value of so many arrays and objects, by turns, one in the other.
+/// A value of this many nested arrays and objects, in turns.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, level| match level % 2 {
         0 => Value::Array(vec![inner]),
@@ -44,7 +44,7 @@ fn reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(val
     assert_eq!(&serde_json::from_slice::<T>(&pretty).unwrap(), value);
 }
 
-/// Whether an edit was accepted. If it was, all that tells of it is written and read back.
+/// Whether an edit was accepted. If it was, all its records are written and read back.
 fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), String>) -> bool {
     let store = store();
     let events = store.subscribe(64);
@@ -78,8 +78,8 @@ fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), Str
     done.is_ok()
 }
 
-/// Scripts accepted values of 124 levels and the Rust API any; from 122 levels a commit's own JSON
-/// could not be parsed.
+/// Scripts accepted values of 124 levels and the Rust API any depth; from 122 levels on, the JSON
+/// of the commit could not be parsed.
 #[test]
 fn a_value_is_accepted_up_to_the_bound_wherever_it_enters() {
     type Edit = fn(&mut Transaction, usize) -> Result<(), String>;
@@ -193,14 +193,13 @@ fn fragment<const N: usize>(nodes: [NodeSpec; N]) -> Fragment {
     }
 }
 
-/// Carried out on its own, so that what it did goes if it is refused.
+/// Runs separately, so a failure is rolled back.
 fn run(on: &mut Transaction, operation: Operation) -> Result<(), String> {
     on.attempt(|on| on.run([operation]))
         .map_err(|error| error.to_string())
 }
 
-/// A document is not the only way out of a script: an operation that was read is written and read
-/// again.
+/// Scripts also leave through JSON: a parsed operation is written and parsed again.
 #[test]
 fn a_script_is_accepted_up_to_the_bound_and_reads_back() {
     let paths = [
@@ -252,7 +251,8 @@ fn every_type_with_values_is_read_up_to_the_bound() {
             Err(error) => {
                 assert!(levels > LIMIT, "{levels} levels: {error}");
                 let says = format!("nested deeper than {LIMIT} levels");
-                // serde keeps a whole change before it knows its type, as far as the reader goes.
+                // serde buffers a whole change before it knows its type, down to the limit of the
+                // reader.
                 let buffered = json.contains("patchAttrs") && levels > 118;
                 let kept = buffered && error.to_string().contains("recursion limit");
                 assert!(error.to_string().contains(&says) || kept, "{error}");
@@ -283,7 +283,7 @@ fn every_type_with_values_is_read_up_to_the_bound() {
     }
 }
 
-/// A default enters every node of its type without passing any other check.
+/// A default enters every node of its type without another check.
 #[test]
 fn a_schema_with_a_deeper_value_is_refused() {
     let schema = |spec: AttributeSpec| {
@@ -335,8 +335,7 @@ fn the_error_names_attribute_mark_node_depth_and_bound() {
     assert_eq!(Attributes::MAX_LEVELS, LIMIT);
 }
 
-/// Nodes nest in nested JSON as values do, so what serde writes of both together has to be bounded
-/// together.
+/// Nodes nest in nested JSON as values do, so serde's form of both needs a common limit.
 #[test]
 fn what_serde_writes_of_nested_nodes_it_reads_within_everything_that_holds_them() {
     for nodes in [1, 8, 9, 10, 20, 58, 59, 60, 61, 2000] {
@@ -361,7 +360,7 @@ fn what_serde_writes_of_nested_nodes_it_reads_within_everything_that_holds_them(
                     control("a", [paste_fragment(0, pasted.clone())]),
                 ];
                 let Ok(json) = serde_json::to_string(&operations) else {
-                    // 60 levels of nodes, or as deep a JSON, can be written anyhow.
+                    // 60 levels of nodes, or JSON of that depth, are always writable.
                     let depth = 2 * nodes - 1 + levels + 1 + 2 * usize::from(marked);
                     assert!(depth > 119, "{nodes} nodes, {levels} levels");
                     let error = serde_json::to_string(&spec).unwrap_err().to_string();
@@ -378,7 +377,8 @@ fn what_serde_writes_of_nested_nodes_it_reads_within_everything_that_holds_them(
     }
 }
 
-/// A clipboard takes any fragment, so the fragment's own form has to refuse what could not be read.
+/// A clipboard accepts any fragment, so the fragment's own form has to reject what could not be
+/// read.
 #[test]
 fn a_fragment_with_a_deeper_value_is_not_written() {
     for levels in LEVELS {
@@ -396,7 +396,7 @@ fn a_fragment_with_a_deeper_value_is_not_written() {
     }
 }
 
-/// Nothing is asked of a selection that was there before, and it is written all the same.
+/// The old selection is not checked, but it is written all the same.
 #[test]
 fn a_selection_before_a_change_has_readable_ids() {
     let mut transaction = store().begin("test").unwrap();
@@ -409,7 +409,7 @@ fn a_selection_before_a_change_has_readable_ids() {
     assert_eq!(transaction.apply(select("")), Err(EditError::IdEmpty));
 }
 
-/// What JSON could be read but not written again is refused as well.
+/// JSON that could be read but not written again is rejected as well.
 #[test]
 fn what_is_read_as_nested_nodes_can_be_written() {
     for nodes in [1, 8, 9, 10, 13, 14, 30, 50, 60, 63] {
@@ -431,7 +431,7 @@ fn what_is_read_as_nested_nodes_can_be_written() {
     }
 }
 
-/// A tree of thousands of levels, each with the deepest attributes: its commits are flat.
+/// A tree of thousands of levels with attributes of the greatest depth: its commits are flat.
 #[test]
 fn a_deep_tree_with_deep_values_is_written_and_read_back() {
     let leaf = NodeSpec::new("leaf").with_attributes([("b", nested(LIMIT))]);
@@ -474,7 +474,7 @@ fn pairs() -> BoxedStrategy<Vec<(String, Value)>> {
     prop::collection::vec(("[a-c$é\"]{0,2}", values()), 0..3).boxed()
 }
 
-/// Something that brings values in, each kind of way.
+/// All kinds of operations that add values.
 fn operations() -> impl Strategy<Value = Operation> {
     let spec = (pairs(), pairs()).prop_map(|(node, mark)| {
         let mark = Mark::whole("m").with_attributes(Attributes::from_iter(mark));
@@ -526,7 +526,7 @@ proptest! {
         transaction(&editor, [create(begin)]).commit().unwrap();
         for operation in operations {
             let done = transaction(&editor, [operation.clone()]).commit();
-            // What a script can say, it says; what it cannot say is not accepted either.
+            // A value that a script cannot express is not accepted either.
             let json = serde_json::to_string(&operation);
             let read = json.map(|json| parse_operations(&json));
             match (read, &done) {

@@ -19,7 +19,7 @@ proptest! {
         let store = store();
         commit(&store, |transaction| tree.grow(transaction));
         let view = store.snapshot();
-        // Every position of the tree in order, with how many characters lie before it.
+        // Every position of the tree in order, with the number of characters before it.
         let mut positions = Vec::new();
         let mut whole: Vec<char> = Vec::new();
         for node in tree.plain().order {

@@ -52,7 +52,7 @@ fn untrusted() -> MarkdownOptions {
     MarkdownOptions::untrusted()
 }
 
-/// Targets that run code passed, and nothing said so.
+/// Targets that run code were silently kept.
 #[test]
 fn targets_that_run_code_are_left_out_of_untrusted_text() {
     for hostile in [
@@ -82,7 +82,7 @@ fn targets_that_run_code_are_left_out_of_untrusted_text() {
             format!("[r]\n\n[r]: <{}> 'words'", hostile.replace(['<', '>'], "")),
         ] {
             let (kept, text) = targets(from_markdown_with(&markdown, &untrusted()));
-            // A backslash ends what can be a scheme.
+            // A backslash ends a possible scheme.
             if !hostile.contains("java\\") {
                 assert_eq!(kept, [""; 0], "{markdown}");
             }
@@ -166,7 +166,7 @@ fn a_document_is_written_without_the_targets_that_are_refused() {
 proptest! {
     #![proptest_config(cases(1000))]
 
-    /// However a scheme is disguised, a browser finds none but the allowed ones in what is left.
+    /// For any disguise, a browser finds only allowed schemes in the result.
     #[test]
     fn no_disguise_brings_a_scheme_through(
         scheme in prop::sample::select(vec!["javascript", "data", "vbscript", "https", "x"]),
@@ -196,7 +196,7 @@ proptest! {
             let safe = scheme.is_none_or(|scheme| ["http", "https", "mailto"].contains(&scheme.as_str()));
             prop_assert!(safe, "{:?} in {:?}", kept, markdown);
         }
-        // Nor does it come through when it is written and read again, or when only writing filters.
+        // The same after writing and reading again, or if only writing filters.
         let written = to_markdown(&transaction, &root).unwrap();
         let (trusting, all) = created(from_markdown(&markdown));
         let filtered = to_markdown_with(&trusting, &all, &untrusted()).unwrap();

@@ -1,4 +1,4 @@
-//! From one node to those around it.
+//! From one node to its neighbours.
 
 use doclock::{
     View,

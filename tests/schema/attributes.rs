@@ -193,7 +193,7 @@ fn tree_06_defaults_are_filled_in_where_nodes_are_created() {
     assert_eq!(level("below"), Some(json!(1)));
     assert_eq!(level("inserted"), Some(json!(1)));
     assert_eq!(level("given"), Some(json!(2)));
-    // Afterwards nothing comes back by itself.
+    // Later changes restore nothing by themselves.
     assert_eq!(
         refused(&store, |on| on
             .set_attrs(&id("below"), [("level", Value::Null)])

@@ -1,5 +1,5 @@
-//! Every write path is checked: what is refused at once, what at the commit, and that nothing is
-//! left of it.
+//! Every write path is checked: which changes fail at once, which at the commit, and that a failure
+//! leaves no trace.
 
 use doclock::{
     CommitError, DataStore, Editor, NodeId, Transaction, View,
@@ -326,7 +326,7 @@ fn tree_06_another_type_is_checked_for_itself_and_for_its_parent() {
         on.set_type(&id("h"), "paragraph").unwrap();
         on.set_attrs(&id("h"), [("level", json!(null))]).unwrap();
     });
-    // To and fro is no change of type.
+    // A type changed and changed back is no change.
     commit(&store, |on| {
         on.set_type(&id("h"), "list").unwrap();
         on.set_type(&id("h"), "paragraph").unwrap();
@@ -532,7 +532,7 @@ fn tree_06_detached_nodes_are_whole_in_themselves_and_nobodys_content() {
     );
 }
 
-// --- Around it ---
+// --- Surroundings ---
 
 #[test]
 fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
@@ -548,7 +548,7 @@ fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
     );
     assert_eq!(
         refused(&store, |on| {
-            // The split makes no difference to what is found.
+            // The split makes no difference to the result.
             on.split_node(
                 &id("p"),
                 Cut {

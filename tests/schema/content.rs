@@ -1,4 +1,4 @@
-//! Checking an edit finds what checking everything finds, and looks at no more than it has to.
+//! The check of an edit has the result of a complete check, and visits only the necessary nodes.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ use crate::common::{Dice, cases, commit, id};
 use crate::expressions::written;
 use crate::{letters, parent_of};
 
-/// The changes that an edit makes, from a version and to a version. There is no schema yet.
+/// The changes of an edit, with the versions before and after. There is no schema yet.
 fn edited(
     store: &DataStore,
     edit: impl FnOnce(&mut Transaction),
@@ -25,13 +25,13 @@ fn edited(
 
 const TYPES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// One of the children of `p`, or the one further along if there are too few.
+/// One of the children of `p`, or a later one if there are too few.
 fn child(on: &impl View, dice: &mut Dice) -> Option<NodeId> {
     let children = on.node(&id("p"))?.children();
     children.get(dice.below(children.len().max(1))).cloned()
 }
 
-/// Changes something about the children of `p`, in one of all the ways.
+/// Changes the children of `p`, in one of all possible ways.
 fn edit(on: &mut Transaction, dice: &mut Dice) -> Option<()> {
     let p = id("p");
     let len = on.node(&p)?.children().len();
@@ -64,14 +64,14 @@ fn edit(on: &mut Transaction, dice: &mut Dice) -> Option<()> {
                 .ok()?;
         }
         9 => {
-            // The same id in the same place, and maybe not the same type.
+            // The same id at the same position, possibly with another type.
             let (child, at) = (child(on, dice)?, on.node(&p)?.children().clone());
             let at = at.position(&child)?;
             on.delete(&child).ok()?;
             on.insert(NodeSpec::new(kind).with_id(child), &p, at).ok()?;
         }
         10 => {
-            // All behind the cut goes to another node, and maybe comes back.
+            // Everything after the split point moves to another node, and may move back.
             let cut = Cut {
                 text: 0,
                 children: dice.below(len + 1),
@@ -82,7 +82,7 @@ fn edit(on: &mut Transaction, dice: &mut Dice) -> Option<()> {
             }
         }
         _ => {
-            // A child that stands elsewhere for a while.
+            // A child with another parent for a while.
             let (child, under) = (child(on, dice)?, child(on, dice)?);
             on.move_node(&child, &under, None).ok()?;
             on.move_node(&child, &p, dice.below(len.max(1))).ok()?;
@@ -91,7 +91,7 @@ fn edit(on: &mut Transaction, dice: &mut Dice) -> Option<()> {
     Some(())
 }
 
-/// A store with the children of `p` below a top, so that `p` can be split.
+/// A store with the children of `p`, which has a parent so that it can be split.
 fn store_of(word: &str) -> DataStore {
     let store = DataStore::new();
     commit(&store, |on| {
@@ -123,7 +123,7 @@ proptest! {
             let whole = schema.check_all(&after);
             let part = schema.check(&base, &after, &changes);
             prop_assert_eq!(part.is_ok(), whole.is_ok(), "{:?} against {:?}", part, whole);
-            // Where only one list can be wrong, what is said about it is the same.
+            // If only one list can be invalid, both errors are the same.
             if let (Err(part), Err(whole)) = (&part, &whole) && kinds(&after, "p") < 2 {
                 prop_assert_eq!(part, whole);
             }
@@ -138,9 +138,9 @@ fn kinds(view: &impl View, kind: &str) -> usize {
     view.nodes().filter(|node| node.kind() == kind).count()
 }
 
-// --- What is looked at ---
+// --- Visited nodes ---
 
-/// Counts how many nodes are asked for.
+/// Counts node lookups.
 struct Counted<'a, V> {
     view: &'a V,
     looks: Cell<usize>,
@@ -180,7 +180,7 @@ fn so_many(count: usize, first: &str, over_and_over: &str, last: &str) -> DataSt
     store_of(&format!("{first}{middle}{last}"))
 }
 
-/// The verdict on an edit of `p`, and how many nodes were looked at to find it.
+/// The result of the check of an edit of `p`, and the number of visited nodes.
 fn judged(
     schema: &Schema,
     store: &DataStore,
@@ -218,7 +218,7 @@ fn tree_06_of_a_hundred_thousand_siblings_one_edit_looks_at_a_few() {
         ("c{2} (a b)* d{1,3}", ["cc", "ab", "d"]),
         ("(b a*) | (c a*)", ["c", "a", ""]),
     ];
-    // At the smaller size the verdict is compared with that on the whole document.
+    // At the smaller size the result is compared with a check of the whole document.
     for (count, (content, [first, over_and_over, last])) in [300, MANY]
         .into_iter()
         .flat_map(|count| shapes.map(|shape| (count, shape)))
@@ -293,7 +293,7 @@ fn tree_06_many_edits_of_one_list_look_at_what_lies_between_them_once() {
 
 #[test]
 fn tree_06_where_every_child_counts_all_of_them_are_looked_at() {
-    // Whether there is an even number of them shows only at the first.
+    // Whether their number is even is known only at the first.
     let schema = letters("(a a)*").unwrap();
     let store = many("", "a", "");
     let (fits, looks) = judged(&schema, &store, |on, _| insert(on, "a", MANY / 2));

@@ -1,4 +1,4 @@
-//! Content expressions: what they mean, which are none, and that no text takes long to be refused.
+//! Content expressions: their meaning, invalid ones, and that every text is rejected quickly.
 
 use doclock::{
     DataStore,
@@ -247,7 +247,7 @@ fn tree_06_what_an_expression_can_take_is_bounded() {
         "(a{1000}){1000}",
         "((((a{0}){1000}){1000}){1000}){1000}",
         "(((((a?){1000})?){1000})?){1000}",
-        // Whoever reads this has to remember twenty letters.
+        // A matching automaton has to remember twenty letters.
         "(a|b)* a (a|b){20}",
         "(a* b* c*){0,1000} (a|b)* a (a|b){11}",
     ];

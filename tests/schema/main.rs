@@ -1,5 +1,5 @@
-//! A store with a schema: what a schema says, that every write path keeps to it, and what checking
-//! costs.
+//! A store with a schema: the definition of a schema, enforcement on every write path, and the cost
+//! of checks.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -21,8 +21,8 @@ fn schema(json: &str) -> Schema {
     serde_json::from_str(json).unwrap()
 }
 
-/// Types `a` to `d` with any children, of which `a` and `b` are the group `ab` and `b` and `c` the
-/// group `bc`, and `p`, whose content this is.
+/// Types `a` to `d` with any children. Group `ab` has `a` and `b`, and group `bc` has `b` and `c`.
+/// Type `p` has this content.
 fn letters(content: &str) -> Result<Schema, SchemaError> {
     let letter = |groups: &str| NodeType::new().group(groups).content("(p|any)*");
     Schema::builder()
@@ -44,7 +44,7 @@ fn store_with(schema: Schema) -> DataStore {
     DataStore::with_options(StoreOptions::new().session(SESSION).schema(schema))
 }
 
-/// The rule that a commit of this edit breaks. Nothing but the refusal may come of it.
+/// The violation of a commit with this edit. The failure must be the only effect.
 fn refused(store: &DataStore, edit: impl FnOnce(&mut Transaction)) -> String {
     let (before, version) = (image(&store.snapshot()), store.version());
     let events = store.subscribe(8);

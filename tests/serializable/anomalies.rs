@@ -1,4 +1,4 @@
-//! Every anomaly, in a history that a person can follow, is found and named.
+//! Every anomaly is found and named, in histories small enough to follow.
 
 use crate::anomaly::{Anomaly, Class, Cycle, Reader};
 use crate::checker::{Level, check};
@@ -18,7 +18,7 @@ fn cycle(anomalies: &[Anomaly]) -> &Cycle {
     }
 }
 
-/// The class of the only cycle that is found, and the transactions in it.
+/// The class of the only cycle, and its transactions.
 fn class(history: &History, level: Level) -> (Class, bool, Vec<usize>) {
     let found = check(history, level);
     let Cycle {
@@ -192,7 +192,7 @@ fn a_lost_view_is_a_g_single() {
     let skewed = history(["x: y:2", "x+1 y+2"], "x:1 y:2");
     let expected = (Class::GSingle, false, vec![0, 1]);
     assert_eq!(class(&skewed, Level::Serializable), expected);
-    // Lost update: both saw the same and wrote behind each other.
+    // Lost update: both saw the same and appended.
     let updates = history(["x: x+1", "x: x+2"], "x:1,2");
     assert_eq!(class(&updates, Level::Serializable), expected);
 }
@@ -235,7 +235,7 @@ fn an_order_against_time_is_not_strict() {
     assert_eq!(check(&beside, Level::Strict), []);
 }
 
-/// The order in time of what is not next to each other counts too.
+/// The order in time also counts between transactions that are not adjacent.
 #[test]
 fn an_order_against_time_is_found_across_others() {
     let across = history(
@@ -271,8 +271,8 @@ fn overlaps_are_counted() {
     assert_eq!(history(times, "").overlapped(), 5);
 }
 
-/// Each transaction sees what the one before it wrote. One that walks the graph by recursion runs
-/// out of stack here.
+/// Each transaction sees the writes of the previous one. A recursive walk of the graph would
+/// overflow the stack.
 #[test]
 fn a_hundred_thousand_transactions_in_a_row_are_no_problem() {
     const LONG: u32 = 100_000;
@@ -296,7 +296,7 @@ fn a_hundred_thousand_transactions_in_a_row_are_no_problem() {
         finals: (1..=LONG).map(|key| (key, vec![u64::from(key)])).collect(),
     };
     assert_eq!(found(&row), []);
-    // The first saw what the last wrote.
+    // The first saw the writes of the last.
     row.transactions[0].ops[0] = Op::Read {
         key: LONG,
         observed: vec![u64::from(LONG)],

@@ -1,14 +1,13 @@
-//! What can be wrong with a history.
+//! Anomalies of a history.
 
 use std::fmt;
 
 use crate::history::{Key, Value};
 
-/// Evidence that a history is not that of transactions one after another. Transactions are named by
-/// their place in the history.
+/// Evidence that a history is not serial. Transactions are named by their index in the history.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Anomaly {
-    #[error("{reader} saw {value} in list {key}, which nobody appended to it")]
+    #[error("{reader} saw {value} in list {key}, which no transaction appended to it")]
     Unwritten {
         reader: Reader,
         key: Key,
@@ -43,7 +42,7 @@ pub(crate) enum Anomaly {
         reader: Reader,
         longest: Reader,
         key: Key,
-        /// The first place, counted from zero, where they differ.
+        /// The first index at which they differ.
         place: usize,
         found: Value,
         expected: Value,
@@ -63,7 +62,7 @@ pub(crate) enum Anomaly {
         value: Value,
         next: Value,
     },
-    /// A read that contradicts what the transaction itself read and appended.
+    /// A read that contradicts the transaction's own reads and appends.
     #[error(
         "operation {operation} of transaction {transaction} read of list {key} what does not follow from its own \
          operations before"
@@ -77,7 +76,7 @@ pub(crate) enum Anomaly {
     Cycle(#[from] Cycle),
 }
 
-/// Who saw a list.
+/// The reader of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     Transaction(usize),
@@ -94,12 +93,11 @@ impl fmt::Display for Reader {
     }
 }
 
-/// Transactions of which each must come before the next, and the last before the first.
+/// Transactions each of which must come before the next, and the last before the first.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) struct Cycle {
     pub(crate) class: Class,
-    /// Whether it takes the order in time to close it: then it speaks against strict
-    /// serializability alone.
+    /// Whether it needs the order in time: then it contradicts only strict serializability.
     pub(crate) real_time: bool,
     pub(crate) edges: Vec<Edge>,
 }
@@ -107,13 +105,13 @@ pub(crate) struct Cycle {
 /// The phenomena of Adya: the least that contain the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Class {
-    /// Writes alone.
+    /// Only writes.
     G0,
-    /// Writes, and reads of what was written.
+    /// Writes, and reads of written values.
     G1c,
-    /// Exactly one read of what was then overwritten.
+    /// Exactly one read of a value that was overwritten later.
     GSingle,
-    /// Several of these.
+    /// Several of these reads.
     G2,
 }
 
@@ -129,11 +127,11 @@ pub(crate) struct Edge {
 pub(crate) enum Dependency {
     /// `to` appended the value behind one of `from`.
     WriteWrite { key: Key, value: Value },
-    /// `to` saw the list up to the value, which is of `from`.
+    /// `to` saw the list up to the value, which `from` appended.
     WriteRead { key: Key, value: Value },
-    /// `to` appended the value right behind what `from` saw.
+    /// `to` appended the value right after the version that `from` saw.
     ReadWrite { key: Key, value: Value },
-    /// `to` was begun after `from` was over.
+    /// `to` began after `from` had ended.
     RealTime,
 }
 

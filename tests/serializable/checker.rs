@@ -1,11 +1,10 @@
-//! Elle for lists (Kingsbury and Alvaro, VLDB 2020): whether the transactions of a history can have
-//! run one after another, from nothing but what they appended and saw.
+//! Elle for lists (Kingsbury and Alvaro, VLDB 2020): decides from appends and reads alone whether
+//! the transactions of a history are serializable.
 //!
-//! A list shows all of its versions: the longest read has the others as its beginnings. So it says
-//! which transaction wrote before which, whose version a read saw, and whose write that read
-//! missed. Histories in which nothing is [lost](Anomaly::LostAppend) have no version that nobody
-//! saw; then no cycle of these dependencies means that there is an order of the transactions which
-//! explains every read.
+//! A list contains all of its versions: all other reads are prefixes of the longest one. So it
+//! gives the order of its writers, the version that each read saw, and the write that each read
+//! missed. In histories without [lost appends](Anomaly::LostAppend), every version was read. If
+//! their dependencies have no cycle, some order of the transactions explains every read.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +17,14 @@ use crate::history::{History, Key, Op, Transaction, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Serializable,
-    /// And what was over before another began comes before it.
+    /// A transaction that ended before another began comes before it.
     Strict,
 }
 
-/// All that is wrong with the history but the cycles, of which there is one, the shortest of the
-/// worst class. Takes time linear in the size of the history where nothing is wrong.
+/// All anomalies of the history, with at most one cycle, the shortest of the worst class. Takes
+/// linear time if there are none.
 ///
-/// Reads of transactions that were rolled back are not looked at.
+/// Reads of rolled-back transactions are ignored.
 pub(crate) fn check(history: &History, level: Level) -> Vec<Anomaly> {
     let mut checker = Checker::new(history);
     for (number, transaction) in committed(history) {
@@ -72,12 +71,12 @@ fn reads(history: &History) -> BTreeMap<Key, Reads<'_>> {
 struct Append {
     key: Key,
     writer: usize,
-    /// Which operation of its transaction it is.
+    /// The index of the operation in its transaction.
     operation: usize,
     committed: bool,
-    /// Whether its transaction appends nothing to the list afterwards.
+    /// Whether its transaction appends nothing to the list later.
     last: bool,
-    /// The last of the lists looked through that has it.
+    /// The last scanned list with the value.
     seen: usize,
     /// Whether the last read has it.
     kept: bool,
@@ -88,7 +87,7 @@ struct Checker<'h> {
     appends: HashMap<Value, Append>,
     anomalies: Vec<Anomaly>,
     edges: Vec<Edge>,
-    /// How many lists were looked through.
+    /// The number of scanned lists.
     looked_through: usize,
 }
 
@@ -150,15 +149,15 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Whether the read follows from what the transaction itself knew and did.
+    /// Whether the read follows from the transaction's own reads and appends.
     fn follows(&self, number: usize, own: &Own<'_>, observed: &[Value]) -> bool {
         let Some(before) = observed.strip_suffix(&own.appended[..]) else {
             return false;
         };
         match own.known {
             Some(known) => before == known,
-            // Of its own it cannot have seen what it appends only later. Such a value with others
-            // behind it makes a cycle.
+            // It cannot have seen its own later appends. Such a value followed by others makes a
+            // cycle.
             None => before.last().is_none_or(|value| {
                 let append = self.appends.get(value);
                 append.is_none_or(|append| append.writer != number)
@@ -189,14 +188,14 @@ impl<'h> Checker<'h> {
                 }
             }
         }
-        // Without one order of its versions a list says nothing about that of the transactions.
+        // Without one order of its versions a list gives no order of the transactions.
         if ordered {
             self.order_writers(key, order);
             self.place_readers(key, order, reads);
         }
     }
 
-    /// Looks at every value that was seen.
+    /// Scans every value of a read.
     fn look_through(&mut self, key: Key, reader: Reader, observed: &[Value]) {
         self.looked_through += 1;
         for &value in observed {
@@ -222,7 +221,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Looks for a read that ends in the middle of another transaction.
+    /// Finds a read that ends in the middle of another transaction.
     fn check_end(&mut self, key: Key, reader: Reader, observed: &[Value]) {
         let Some((value, append)) = self.last_append(key, observed) else {
             return;
@@ -259,7 +258,7 @@ impl<'h> Checker<'h> {
 
     // --- Dependencies ---
 
-    /// Neighbours suffice: what is further apart follows.
+    /// Neighbours suffice: the rest follows by transitivity.
     fn order_writers(&mut self, key: Key, order: &[Value]) {
         for pair in order.windows(2) {
             let &[one, value] = pair else { continue };
@@ -277,8 +276,8 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// A reader comes behind whoever wrote the version that it saw, and before whoever wrote the
-    /// next.
+    /// A reader comes after the writer of the version that it saw, and before the writer of the
+    /// next one.
     fn place_readers(&mut self, key: Key, order: &[Value], reads: &[(Reader, &[Value])]) {
         for &(reader, observed) in reads {
             let Reader::Transaction(reader) = reader else {
@@ -302,12 +301,12 @@ impl<'h> Checker<'h> {
     }
 }
 
-/// What a transaction knows of a list.
+/// The knowledge of a transaction about a list.
 struct Own<'h> {
     key: Key,
-    /// What it read last.
+    /// Its last read.
     known: Option<&'h [Value]>,
-    /// What it has appended since.
+    /// Its appends since then.
     appended: Vec<Value>,
 }
 
@@ -338,7 +337,7 @@ fn longest<'h>(reads: &[(Reader, &'h [Value])]) -> (Reader, &'h [Value]) {
     })
 }
 
-/// Where a read differs from one that is at least as long.
+/// The position where a read differs from one that is at least as long.
 fn incompatible(
     key: Key,
     (reader, observed): (Reader, &[Value]),

@@ -11,12 +11,11 @@ use crate::history::History;
 
 type Graph = DiGraph<(), Dependency>;
 
-/// So many nodes and edges are visited in search of a shorter cycle than the first. That is enough
-/// for 1,000 transactions; in a history that is much larger there may be a shorter one than is
-/// given.
+/// The most nodes and edges visited in a search for a shorter cycle than the first. That is enough
+/// for 1,000 transactions; a much larger history may have a shorter cycle than the result.
 const EFFORT: usize = 10_000_000;
 
-/// A shortest cycle of the least class that has one, those without real time before those with it.
+/// A shortest cycle of the least class that has one; cycles without real time first.
 pub(crate) fn shortest_cycle(edges: &[Edge]) -> Option<Cycle> {
     let ends = |edge: &Edge| (edge.from as u32, edge.to as u32, edge.why);
     let graph = Graph::from_edges(edges.iter().map(ends));
@@ -40,7 +39,7 @@ pub(crate) fn shortest_cycle(edges: &[Edge]) -> Option<Cycle> {
     })
 }
 
-/// The edges of which a cycle may consist.
+/// The edges allowed in a cycle.
 #[derive(Clone, Copy)]
 struct Rules {
     class: Class,
@@ -91,7 +90,7 @@ fn cycle_within(graph: &Graph, rules: Rules) -> Option<Vec<EdgeIndex>> {
     shortest
 }
 
-/// Which strongly connected part each transaction is in: a cycle stays in one.
+/// The strongly connected component of each transaction: a cycle stays in one.
 fn parts(graph: &Graph, rules: Rules) -> Vec<usize> {
     let mut parts = vec![0; graph.node_count()];
     let filtered = EdgeFiltered::from_fn(graph, |edge| rules.any(*edge.weight()));
@@ -112,7 +111,7 @@ struct Search<'g> {
 }
 
 impl Search<'_> {
-    /// The shortest cycle that goes on from an edge, if it has fewer edges than `bound`.
+    /// The shortest cycle through an edge, if it has fewer edges than `bound`.
     fn close(&mut self, start: EdgeIndex, bound: usize) -> Option<Vec<EdgeIndex>> {
         let (goal, from) = self.graph.edge_endpoints(start)?;
         let part = self.parts[goal.index()];
@@ -144,7 +143,7 @@ impl Search<'_> {
         None
     }
 
-    /// The edges by which a search that set out with `start` came to `goal`.
+    /// The edges from `start` to `goal` in a search.
     fn way(&self, came: &[Option<EdgeIndex>], start: EdgeIndex, goal: NodeIndex) -> Vec<EdgeIndex> {
         let mut way = Vec::new();
         let mut node = goal;
@@ -169,8 +168,8 @@ fn edge_of(graph: &Graph, edge: EdgeIndex) -> Edge {
     }
 }
 
-/// What was over before another began. Of these pairs, those that the others do not imply: at most
-/// as many for each transaction as ran beside each other.
+/// Pairs of transactions where one ended before the other began, without implied pairs: at most as
+/// many for each transaction as ran concurrently.
 pub(crate) fn real_time(history: &History) -> Vec<Edge> {
     let mut events = Vec::new();
     for (number, transaction) in history.transactions.iter().enumerate() {
@@ -181,7 +180,7 @@ pub(crate) fn real_time(history: &History) -> Vec<Edge> {
     }
     events.sort_unstable_by_key(|(tick, over, number, _)| (*tick, *over, *number));
     let mut edges = Vec::new();
-    // Over, and not before the beginning of another that is over.
+    // Ended, and not before the beginning of another one that has ended.
     let mut latest: Vec<(usize, u64)> = Vec::new();
     for (_, over, to, time) in events {
         if over {

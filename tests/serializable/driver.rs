@@ -1,5 +1,5 @@
-//! Runs random transactions on lists from several threads and checks what they saw. It knows no
-//! store: whoever calls says how a transaction is run, and how a list is read in the end.
+//! Runs random transactions on lists from several threads and checks their reads. It is independent
+//! of the store: closures run a transaction and read a list at the end.
 
 use std::fmt;
 use std::sync::Barrier;
@@ -11,31 +11,31 @@ use crate::checker::{Level, check};
 use crate::common::Dice;
 use crate::history::{History, Key, Op, Transaction, Value};
 
-/// What is run.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// The transactions follow from it. How they meet does not.
+    /// Determines the transactions, but not their timing.
     pub(crate) seed: u64,
     pub(crate) threads: usize,
     pub(crate) transactions: usize,
     pub(crate) keys: Key,
 }
 
-/// A transaction to be run.
+/// A planned transaction.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The thread that runs it.
     pub(crate) process: usize,
-    /// To be performed in this order, in one transaction. What a read observes goes into it.
+    /// The operations, in order, of one transaction. Results of reads are stored in them.
     pub(crate) ops: Vec<Op>,
-    /// Whether it is to be rolled back in the end, so that there is something that nobody may see.
+    /// Whether it is rolled back at the end, so its changes must never be visible.
     pub(crate) roll_back: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Committed,
-    /// Rolled back, as planned or because it failed. It is not tried again.
+    /// Rolled back, as planned or after a failure. There is no retry.
     Aborted,
 }
 
@@ -121,7 +121,7 @@ fn timed(ticks: &AtomicU64, mut plan: Plan, execute: impl Fn(&mut Plan) -> Outco
     }
 }
 
-/// What was found in one history. It reads as all that a person needs who looks for the fault.
+/// The result for one history. It prints all the evidence for debugging.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) load: Load,
@@ -144,7 +144,7 @@ impl Verdict {
     }
 }
 
-/// So many anomalies are shown; of a fault there can be thousands.
+/// The most anomalies shown; one bug can cause thousands.
 const SHOWN: usize = 5;
 
 impl fmt::Display for Verdict {

@@ -1,4 +1,4 @@
-//! Transactions under the global lock, and clients that go around it.
+//! Transactions under the document lock, and clients that bypass it.
 
 use std::thread;
 
@@ -48,8 +48,8 @@ pub(crate) fn read_all(view: &impl View, ops: &mut [Op]) {
     }
 }
 
-/// A client that reads from a snapshot of before its transaction, and adds what it has appended
-/// since. What it writes goes the right way.
+/// A client that reads from a snapshot before its transaction, and adds its own appends since then.
+/// Its writes use the transaction.
 #[test]
 fn reads_from_before_the_transaction_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {

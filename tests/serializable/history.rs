@@ -1,4 +1,4 @@
-//! What transactions on lists asked for, and what they were told.
+//! Histories: the operations of transactions on lists, and their results.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,8 +6,7 @@ use std::ops::Range;
 /// Names a list.
 pub(crate) type Key = u32;
 
-/// What is appended to a list. No value is appended twice in a history, so that each names its
-/// writer.
+/// A value in a list. No value is appended twice in a history, so each identifies its writer.
 pub(crate) type Value = u64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,20 +17,20 @@ pub(crate) enum Op {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Transaction {
-    /// Which thread ran it.
+    /// The thread that ran it.
     pub(crate) process: usize,
     pub(crate) ops: Vec<Op>,
-    /// What was not committed was rolled back for certain: there is no third outcome.
+    /// An uncommitted transaction was certainly rolled back: there is no third outcome.
     pub(crate) committed: bool,
-    /// From before it asked to begin until after it knew its outcome, in ticks of one counter.
+    /// From before its begin request until after its outcome, in ticks of one counter.
     pub(crate) time: Option<Range<u64>>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    /// In no particular order; a transaction is named by its place here.
+    /// In no particular order; a transaction is named by its index.
     pub(crate) transactions: Vec<Transaction>,
-    /// Every list as it was after all transactions.
+    /// Every list after all transactions.
     pub(crate) finals: BTreeMap<Key, Vec<Value>>,
 }
 
@@ -40,7 +39,7 @@ impl History {
         self.transactions.iter().filter(|t| t.committed).count()
     }
 
-    /// How many transactions were under way while another one was.
+    /// How many transactions overlapped another one.
     pub(crate) fn overlapped(&self) -> usize {
         let times = self.transactions.iter().filter_map(|t| t.time.clone());
         let mut times: Vec<Range<u64>> = times.collect();

@@ -1,4 +1,4 @@
-//! Lists in a document: a node for each, whose text is its values with commas between them.
+//! Lists in a document: a node for each, whose text has the values with commas between them.
 
 use std::hash::{BuildHasher, RandomState};
 use std::thread;
@@ -32,7 +32,7 @@ fn parse(text: &str) -> Vec<Value> {
     values.map(|value| value.parse().unwrap()).collect()
 }
 
-/// The text of a list that was `text`, with a value behind.
+/// The text of a list after an append.
 fn with(mut text: String, value: Value) -> String {
     if !text.is_empty() {
         text.push(',');
@@ -40,18 +40,18 @@ fn with(mut text: String, value: Value) -> String {
     text + &value.to_string()
 }
 
-/// What the list will be if nobody writes to it meanwhile.
+/// The list after an append, without concurrent writes.
 pub(crate) fn appended(view: &impl View, key: Key, value: Value) -> String {
     with(text(view, key), value)
 }
 
-/// Appends by writing the whole list: to a list that was not as it was read, that would show.
+/// Appends by writing the whole list: a concurrent change of the list is visible in the result.
 pub(crate) fn append(transaction: &mut Transaction, key: Key, value: Value) {
     let text = appended(transaction, key, value);
     transaction.set_text(&node(key), text).unwrap();
 }
 
-/// Lets other threads run between the operations, so that they meet it half done.
+/// Lets other threads run between the operations.
 pub(crate) fn perform(transaction: &mut Transaction, ops: &mut [Op]) {
     for op in ops {
         thread::yield_now();
@@ -86,7 +86,7 @@ impl Lists {
     }
 }
 
-/// How many histories a test looks at. `DOCLOCK_HISTORIES` says otherwise.
+/// How many histories a test checks. `DOCLOCK_HISTORIES` sets another number.
 fn histories() -> usize {
     let usual = if cfg!(debug_assertions) { 20 } else { 1000 };
     given("DOCLOCK_HISTORIES").map_or(usual, |histories| histories as usize)
@@ -118,7 +118,7 @@ fn loads() -> impl Iterator<Item = Load> {
     (0..).map(move |nth| Load::of(first.wrapping_add(nth)))
 }
 
-/// Fails with the first history that is not that of transactions one after another.
+/// Fails with the first history that is not serializable.
 pub(crate) fn assert_serializable(
     level: Level,
     execute: impl Fn(&Lists, &mut Plan) -> Outcome + Sync,
@@ -138,11 +138,11 @@ pub(crate) fn assert_serializable(
     );
 }
 
-/// How many histories may pass before a fault is found.
+/// The most histories in which a fault must be found.
 const FEW: usize = 50;
 
-/// Fails if the fault shows in none of a few histories, or already in one of a single thread: then
-/// it would not be found for what threads do to each other.
+/// Fails if no history shows the fault, or if one of a single thread does: then concurrency would
+/// not be its cause.
 pub(crate) fn assert_caught(level: Level, execute: impl Fn(&Lists, &mut Plan) -> Outcome + Sync) {
     let mut passed = Vec::new();
     for load in loads().take(FEW) {

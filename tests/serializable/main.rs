@@ -1,9 +1,9 @@
-//! Whether transactions that run at the same time are serializable, by what they read: Elle for
-//! lists that grow.
+//! Whether concurrent transactions are serializable, judged by their reads: Elle for append-only
+//! lists.
 //!
-//! [`driver`] runs random transactions through a closure, [`lists`] keeps their lists in a store,
-//! [`checker`] judges what they saw. To check another way of running a transaction, write it as in
-//! [`global`] and give it to [`assert_serializable`](lists::assert_serializable).
+//! [`driver`] runs random transactions through a closure, [`lists`] stores their lists, and
+//! [`checker`] checks their reads. To check another way of running a transaction, write it as in
+//! [`global`] and pass it to [`assert_serializable`](lists::assert_serializable).
 
 #[path = "../common/mod.rs"]
 mod common;

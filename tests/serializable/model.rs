@@ -1,5 +1,5 @@
-//! A model of lists in which transactions run one after another, and the question whether a history
-//! can have come from it, answered by trying.
+//! A model of lists with serial transactions. It decides by brute force whether a history is
+//! possible in it.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::history::{History, Key, Op, Transaction, Value};
 
 pub(crate) type Lists = BTreeMap<Key, Vec<Value>>;
 
-/// A transaction before it is known what its values are.
+/// A transaction without its values.
 #[derive(Clone, Debug)]
 pub(crate) struct Sketch {
-    /// Whether it appends, and to or of which list.
+    /// Whether it appends, and the list that it appends to or reads.
     ops: Vec<(bool, Key)>,
     committed: bool,
-    /// By how much it began before and ended after the moment at which it took place.
+    /// How long it began before and ended after its moment of effect.
     around: (u64, u64),
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn sketches(
     prop::collection::vec(sketch, count)
 }
 
-/// The history of these transactions one after another.
+/// The serial history of these transactions.
 pub(crate) fn serial(sketches: &[Sketch]) -> History {
     let mut lists = Lists::new();
     let mut values = 1..;
@@ -91,7 +91,7 @@ pub(crate) fn serial_histories(
     })
 }
 
-/// Whether some order of the committed transactions explains all that was read.
+/// Whether some order of the committed transactions explains all reads.
 pub(crate) fn can_be_serial(history: &History, level: Level) -> bool {
     let committed = history.transactions.iter().filter(|t| t.committed);
     place(
@@ -124,7 +124,7 @@ fn precedes(one: &Transaction, other: &Transaction) -> bool {
     matches!((&one.time, &other.time), (Some(one), Some(other)) if one.end < other.start)
 }
 
-/// The lists after the transaction, if it would see in `lists` what it saw.
+/// The lists after the transaction, if its reads match `lists`.
 fn after(transaction: &Transaction, lists: &Lists) -> Option<Lists> {
     let mut lists = lists.clone();
     for op in &transaction.ops {
@@ -141,7 +141,7 @@ fn after(transaction: &Transaction, lists: &Lists) -> Option<Lists> {
     Some(lists)
 }
 
-/// Changes something that was seen, or how a transaction ended. Not every change is an anomaly.
+/// Changes a read, or the outcome of a transaction. Not every change is an anomaly.
 pub(crate) fn mutate(history: &mut History, dice: &mut Dice) {
     match dice.below(8) {
         0 => {
@@ -154,7 +154,7 @@ pub(crate) fn mutate(history: &mut History, dice: &mut Dice) {
             let values = std::mem::replace(read(history, other), values);
             *read(history, one) = values;
         }
-        // The most telling one: the list as it really was at another time.
+        // The most useful one: the list as it was at another time.
         2..=4 => {
             let at = seen(history, dice);
             let now = at.key;
@@ -201,7 +201,7 @@ fn seen(history: &History, dice: &mut Dice) -> At {
             }
         }
     }
-    // There is always something, at the worst a list of which nothing is known.
+    // There is always one, if necessary an unknown list.
     let nothing = At { key: 0, by: None };
     all.get(dice.below(all.len().max(1)))
         .copied()

@@ -1,5 +1,5 @@
-//! Transactions on nodes, beside each other and beside global ones, and clients that go around the
-//! locks (NODE LOCKS 6).
+//! Transactions on nodes, concurrent with each other and with those on the document, and clients
+//! that bypass the locks (NODE LOCKS 6).
 
 use std::thread;
 
@@ -14,10 +14,10 @@ use crate::global::{globally_locked, only_reads, read_all};
 use crate::history::{Key, Op, Value};
 use crate::lists::{Lists, appended, assert_caught, assert_serializable, finish, node, read};
 
-/// So often a transaction is tried that meets others unluckily.
+/// The most attempts after transient errors.
 const ATTEMPTS: usize = 100;
 
-/// What the operations read is read shared, what they append to is written.
+/// Shared locks for reads, write locks for appends.
 fn declared(plan: &Plan) -> Scope {
     let locks = plan.ops.iter().map(|op| match op {
         Op::Append { key, .. } => (node(*key), LockMode::NodeExclusive),
@@ -26,7 +26,7 @@ fn declared(plan: &Plan) -> Scope {
     locks.collect()
 }
 
-/// Runs the operations, and ends as planned. `None` if it was in vain and can be tried again.
+/// Runs the operations, and ends as planned. `None` after a transient error.
 fn carry_out(
     lists: &Lists,
     plan: &mut Plan,
@@ -69,7 +69,7 @@ fn on_declared_nodes(lists: &Lists, plan: &mut Plan) -> Outcome {
     outcome.expect("with all nodes locked before, nothing can come in between")
 }
 
-/// Locks what it writes when it writes it, and nothing that it reads.
+/// Locks its writes when they happen, and none of its reads.
 fn as_it_goes(lists: &Lists, plan: &mut Plan) -> Outcome {
     until_done(|| carry_out(lists, plan, Scope::new(), read))
 }
@@ -102,12 +102,12 @@ fn node_locks_06_snapshots_beside_them_are_serializable() {
     });
 }
 
-/// A client that reads past its transaction: from the version under it, which nobody looks at
-/// again.
+/// A client that reads from the base version instead of the transaction, so these reads are not
+/// validated.
 #[test]
 fn reads_without_a_lock_that_are_not_looked_at_again_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {
-        // Only what it has not written itself.
+        // Only lists that it has not written itself.
         let written: Vec<Key> = plan.ops.iter().filter_map(appended_to).collect();
         let unlocked = |it: &Transaction, key| match written.contains(&key) {
             true => read(it, key),
@@ -124,7 +124,7 @@ fn appended_to(op: &Op) -> Option<Key> {
     }
 }
 
-/// A client that gives its locks back between reading and writing.
+/// A client that releases its locks between reading and writing.
 #[test]
 fn locks_that_are_given_back_between_reading_and_writing_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {

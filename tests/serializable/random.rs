@@ -1,4 +1,4 @@
-//! The checker against a model that tries all orders: both say the same of every history.
+//! The checker against a brute-force model: both give the same result for every history.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ proptest! {
     }
 }
 
-/// Otherwise the comparison with the model would compare less than it seems to.
+/// Otherwise the comparison with the model would be weaker than it seems.
 #[test]
 fn changed_histories_show_cycles_of_every_class() {
     let mut runner = TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! Histories as a person writes them down.
+//! Histories in a short notation.
 
 use std::ops::Range;
 

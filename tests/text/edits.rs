@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use crate::common::{cases, commit, id, image, text};
 use crate::with_text;
 
-/// One of each width, what combines, and what a reader takes for one character.
+/// One character of each width, combining characters, and grapheme clusters.
 const TEXTS: [&str; 9] = [
     "",
     "a",
@@ -170,14 +170,15 @@ fn text_01_out_of_range_is_an_error_with_the_range_and_the_length() {
     }
 }
 
-/// A text changes its representation where it grows past 1024 bytes, and back where it shrinks
+/// A text changes its representation when it grows beyond 1024 bytes, and back when it shrinks
 /// below 512.
 #[test]
 fn text_01_edits_around_the_sizes_where_the_representation_changes_are_exact() {
     for character in ['a', 'ß', '漢', '🦀'] {
         let width = character.len_utf8();
         for bytes in [508, 511, 512, 513, 516, 1020, 1023, 1024, 1025, 1028, 2048] {
-            // Of just so many bytes, with one of another width in front to shift all that follows.
+            // Of exactly this many bytes, with a character of another width first to shift the
+            // rest.
             let wide = bytes / width;
             let before = "-".repeat(bytes - wide * width) + &character.to_string().repeat(wide);
             assert_eq!(before.len(), bytes);
@@ -216,7 +217,7 @@ fn text_01_edits_around_the_sizes_where_the_representation_changes_are_exact() {
 
 #[test]
 fn text_01_how_a_text_came_about_shows_nowhere() {
-    // 700 bytes: a string when it comes so, a rope when it was longer before.
+    // 700 bytes: a string if created so, a rope if it was longer before.
     let short = "漢a".repeat(175);
     let (one, other) = (with_text(&short, []), with_text(&short.repeat(4), []));
     commit(&other, |transaction| {
@@ -241,7 +242,7 @@ fn text_01_how_a_text_came_about_shows_nowhere() {
 proptest! {
     #![proptest_config(cases(100))]
 
-    /// Some text is long, so that it is kept as a rope; every version stays what it was.
+    /// Some texts are long enough for a rope; every version stays unchanged.
     #[test]
     fn text_01_random_edits_agree_with_a_vector_of_characters(
         start in "[a漢]{0,40}",

@@ -1,4 +1,4 @@
-//! The promises of texts and marks, by number, as far as there are operations for them.
+//! The guarantees of texts and marks, by number, as far as operations cover them.
 
 #[path = "../common/mod.rs"]
 mod common;

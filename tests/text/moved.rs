@@ -7,7 +7,7 @@ use doclock::document::check;
 use crate::common::{Action, RefDoc, RefMark, Spec, commit, id, marks, store};
 use crate::{bold, link, with_text};
 
-/// Ten characters with one mark over `4..8`; where the mark is after the range was replaced.
+/// Ten characters with one mark over `4..8`; the range of the mark after a replacement.
 fn after(range: Range<usize>, inserted: &str) -> Option<(usize, usize)> {
     let store = with_text("0123456789", [bold(4..8)]);
     commit(&store, |transaction| {
@@ -94,7 +94,7 @@ fn text_03_what_comes_to_touch_merges_and_undo_parts_it_again() {
     assert_eq!(store.snapshot(), before);
 }
 
-/// Every mark, every range and a few lengths, against marks that are kept character by character.
+/// Every mark, every range and a few lengths, against a model with marks per character.
 #[test]
 fn text_03_every_edit_moves_every_mark_as_a_mark_of_single_characters_would() {
     const LEN: usize = 6;

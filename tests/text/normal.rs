@@ -14,7 +14,7 @@ fn bolds<const N: usize>(ranges: [(usize, usize); N]) -> Vec<(usize, usize, Stri
         .to_vec()
 }
 
-/// What marks come to on a text of ten characters, whichever way they get there.
+/// The normal form of marks on a text of ten characters, by every way to set them.
 fn normal(given: Vec<Mark>) -> Vec<(usize, usize, String)> {
     let store = with_text("0123456789", []);
     let mut transaction = store.begin("ann").unwrap();

@@ -220,7 +220,7 @@ fn text_05_a_change_that_changes_nothing_emits_nothing() {
     ];
     for change in nothing {
         emits_nothing(&store, |store| {
-            // It may as well be refused.
+            // It may fail as well.
             commit(store, |transaction| drop(transaction.apply(change)));
         });
     }

@@ -68,7 +68,7 @@ fn transaction_03_every_failure_has_index_and_cause_and_changes_nothing() {
     );
     assert!(matches!(cause, OperationError::Panicked(_)));
 
-    // An error that code of the user's has seen and dealt with is none.
+    // An error that user code handles is none.
     manager(&store)
         .execute([op(|transaction| {
             transaction.delete(&id("nowhere")).unwrap_err();
@@ -106,7 +106,7 @@ fn transaction_03_an_unknown_operation_is_an_error_with_its_index() {
     assert!(error.to_string().starts_with("operation 1: "), "{error}");
 }
 
-/// What becomes of a list: the document, or the index of the operation that fails.
+/// The result of a batch: the document, or the index of the failing operation.
 fn outcome(actions: &[Action], on: &RefDoc) -> Result<RefDoc, usize> {
     let mut after = on.clone();
     let mut index: usize = 0;
@@ -123,14 +123,14 @@ fn outcome(actions: &[Action], on: &RefDoc) -> Result<RefDoc, usize> {
     Ok(after)
 }
 
-/// The list with a comparison after each operation, in the transaction itself.
+/// The batch with a comparison after each operation, inside the transaction.
 fn compared(actions: &[Action], on: &RefDoc) -> Vec<Operation> {
     let mut on = on.clone();
     let mut list = Vec::new();
     for action in actions {
         list.push(action.operation());
         if on.apply(action).is_err() {
-            // The list ends here; this must not be reached.
+            // The batch ends here; this must not be reached.
             list.push(op::<String>(|_| Err("went on after an error".to_owned())));
             break;
         }
@@ -173,7 +173,7 @@ proptest! {
                 }
                 (Err(_), Err(error)) => {
                     let (index, _, cause) = failed(error);
-                    // What was put in between does not fail, so what failed is the last but one.
+                    // The inserted operations do not fail, so the failing one is the last but one.
                     let counted = |operation: &Operation| match operation {
                         Operation::Control { operations, .. } => operations.len(),
                         _ => 1,

@@ -1,4 +1,4 @@
-//! 1 and 2: lists, and several operations on one node.
+//! 1 and 2: batches, and several operations on one node.
 
 use doclock::dsl::*;
 use doclock::{
@@ -95,7 +95,7 @@ fn transaction_02_control_gives_every_operation_its_node() {
     let expected = ["insertText", "setAttrs", "addChild", "replaceText"];
     assert_eq!(aimed, expected.map(|name| (name, id("note"))));
 
-    // Every operation that there is does the same in a `control` as by itself.
+    // Every operation does the same in a `control` as by itself.
     let one_by_one = with_note();
     let operations = [
         insert_text(5, " World"),
@@ -120,7 +120,7 @@ fn transaction_02_an_empty_control_succeeds_without_operations_and_without_a_ver
     }
     assert_eq!((store.version(), events.receiver().is_empty()), (1, true));
     assert_eq!(store.snapshot(), before);
-    // Beside others it counts for nothing.
+    // Among others it has no effect.
     let list = [
         control("nowhere", []),
         set_text("x").on("note"),

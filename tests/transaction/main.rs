@@ -1,5 +1,4 @@
-//! The promises of transactions and the DSL, by number, and what the lock promises them when code
-//! panics.
+//! The guarantees of transactions and the DSL, by number, and those of the lock for panics of code.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! LOCK 11 and 12, as they concern transactions.
+//! LOCK 11 and 12 for transactions.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -80,8 +80,7 @@ fn lock_11_a_panic_in_code_is_an_error_with_index_and_message_and_can_go_on() {
     assert_eq!(text(&store.snapshot(), "note"), "not poisoned: Hello");
 }
 
-/// Has `holder` begin and panic while two others wait, and shows that they get their turns in
-/// order.
+/// Runs `holder`, which panics while two others wait, and checks that they are granted in order.
 fn handed_on_after(holder: impl FnOnce(&DataStore) + Send) {
     let store = with_note();
     store.set_lock_timeout(PATIENCE);
@@ -125,7 +124,7 @@ fn lock_11_after_a_panic_in_code_the_lock_goes_to_the_next_in_line() {
     });
 }
 
-/// Panics in the midst of a transaction that was begun by hand.
+/// Panics inside a transaction that was begun by hand.
 fn lose(store: &DataStore) {
     let mut transaction = store.begin("ann").unwrap();
     transaction.set_text(&id("note"), "lost").unwrap();
@@ -217,7 +216,8 @@ fn lock_12_code_that_asks_for_the_lock_of_its_own_transaction_is_told_at_once() 
     assert_eq!((store.snapshot(), store.is_locked()), (before, false));
 }
 
-/// The thread that runs a transaction under a lock holds that lock, whoever acquired it.
+/// The thread that runs a transaction under a lock holds that lock, even if another thread acquired
+/// it.
 #[test]
 fn lock_12_code_under_a_lock_that_another_thread_acquired_is_told_at_once() {
     let store = with_note();

@@ -1,4 +1,4 @@
-//! Payloads: each field once, and errors that stand where the fault is.
+//! Payloads: unique fields, and errors at the exact position.
 
 use doclock::dsl::*;
 use doclock::{
@@ -16,7 +16,7 @@ use crate::common::{Action, RefDoc, possible};
 use crate::common::{Dice, cases, id, steps};
 use crate::{failed, manager, with_note};
 
-/// Where an error is, and what it says.
+/// The position and the message of an error.
 fn fault(script: &str) -> (Option<usize>, usize, usize, String) {
     let ScriptError {
         index,
@@ -28,10 +28,10 @@ fn fault(script: &str) -> (Option<usize>, usize, usize, String) {
     (index, line, column, message)
 }
 
-/// The payload was read into a map first, in which the last of two fields was left.
+/// The payload was read into a map first, which kept only the last of two fields.
 #[test]
 fn a_field_that_is_there_twice_is_refused_wherever_it_is() {
-    // In each, the second of the two names is in a line of its own.
+    // In each, the second of the two names is on a separate line.
     let scripts = [
         (
             r#"{"type": "delete",
@@ -179,7 +179,7 @@ fn a_field_that_is_there_twice_is_refused_wherever_it_is() {
         let (index, line, _, message) = fault(&format!("[[\n{script}]]"));
         assert!(message.contains(&says), "{script}: {message}");
         assert_eq!((index, line), (Some(0), 3), "{script}: {message}");
-        // Read with serde, as a part of something larger.
+        // Read with serde, as a part of a larger value.
         let error = serde_json::from_str::<Vec<Operation>>(&format!("[{script}]")).unwrap_err();
         assert!(error.to_string().contains(&says), "{script}: {error}");
     }
@@ -234,8 +234,8 @@ fn a_field_that_is_there_twice_is_refused_in_every_type() {
     assert!(error.to_string().contains("two types named a"), "{error}");
 }
 
-/// An error in a payload had the place of its operation: with many fields, or a `control`, that is
-/// far from the fault.
+/// An error in a payload had the position of its operation, which is far away with many fields or
+/// in a `control`.
 #[test]
 fn an_error_in_a_payload_stands_where_the_fault_is() {
     let script = r#"[
@@ -255,7 +255,7 @@ fn an_error_in_a_payload_stands_where_the_fault_is() {
         message,
         "insertText: offset: invalid value: integer `-1`, expected usize"
     );
-    // The mistake, in front of which the script is cut to find its place.
+    // The wrong text: the script before it gives its position.
     let cases = [
         (
             r#"{"type": "delete", "payload": {"nodeId": ¦1}}"#,
@@ -372,7 +372,7 @@ fn an_unknown_type_is_answered_with_every_name() {
     assert!(!message.contains("`create`"), "{message}");
 }
 
-/// `apply_mark("b", 2..9)` on five characters was said to be about the characters 9..9.
+/// The error for `apply_mark("b", 2..9)` on five characters named the characters 9..9.
 #[test]
 fn a_range_out_of_range_is_told_as_it_was_given() {
     let store = with_note();
@@ -413,7 +413,7 @@ fn a_range_out_of_range_is_told_as_it_was_given() {
     );
 }
 
-/// After a join the node was said to be deleted, and nothing deletes a node in such a script.
+/// After a join the error said that the node was deleted, although the script deletes nothing.
 #[test]
 fn an_error_about_a_joined_node_names_the_node_that_took_it_in() {
     let store = with_note();
@@ -455,7 +455,7 @@ fn an_error_about_a_joined_node_names_the_node_that_took_it_in() {
         ]),
         deleted
     );
-    // What was joined may come back, and go again.
+    // A joined node may be restored, and joined again.
     let mut transaction = store.begin("test").unwrap();
     transaction.run([page()]).unwrap();
     let undone = transaction.attempt(|on| {
@@ -471,7 +471,7 @@ fn an_error_about_a_joined_node_names_the_node_that_took_it_in() {
     );
 }
 
-/// Puts something that no payload has in the place of one value.
+/// Replaces one value with one that no payload has.
 fn break_one(value: &mut Value, dice: &mut Dice) {
     let inner: Vec<&mut Value> = match value {
         Value::Array(items) => items.iter_mut().collect(),
@@ -491,7 +491,7 @@ fn break_one(value: &mut Value, dice: &mut Dice) {
 proptest! {
     #![proptest_config(cases(200))]
 
-    /// Wherever a field is wrong, the error stands in the line of that field.
+    /// For any invalid field, the error has the line of that field.
     #[test]
     fn an_error_stands_in_the_line_of_its_field(steps in steps(1..6), seed in any::<u64>()) {
         let mut actions = possible(&steps, &RefDoc::default());
@@ -500,15 +500,14 @@ proptest! {
         let mut value = serde_json::to_value(&list).unwrap();
         break_one(&mut value, &mut Dice(seed));
         let script = serde_json::to_string_pretty(&value).unwrap();
-        // In the place of some strings and of values of attributes, a string is no mistake.
+        // In place of some strings and attribute values, a string is valid.
         if let Err(error) = parse_operations(&script) && error.message.contains("invalid type") {
             let line = script.lines().nth(error.line - 1).unwrap();
             prop_assert!(line.contains('¦'), "{}: {}", error, script);
         }
     }
 
-    /// Read as a part of something else, an operation is the same, and so is the reason to refuse
-    /// it.
+    /// As a part of another value, an operation reads the same, and so does its error.
     #[test]
     fn serde_reads_operations_as_scripts_are_read(steps in steps(1..6), seed in any::<u64>()) {
         let mut actions = possible(&steps, &RefDoc::default());
@@ -525,8 +524,7 @@ proptest! {
                 prop_assert_eq!(serde_json::from_value::<Vec<Operation>>(value).unwrap(), read);
             }
             (Err(error), Err(other)) => {
-                // An item that is no operation is told as what it was to be: a list, or an
-                // operation.
+                // The error of an invalid item names what was expected: a list, or an operation.
                 let same = other.to_string().starts_with(&error.message);
                 prop_assert!(
                     same || error.message.contains("expected an operation"),

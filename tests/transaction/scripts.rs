@@ -121,12 +121,12 @@ fn transaction_04_bad_json_is_an_error_with_its_place() {
             "{error}"
         );
     };
-    // What is no JSON at all has no index.
+    // A text that is not JSON has no index.
     bad("[", (None, 1, 1), "EOF");
     bad("nonsense", (None, 1, 2), "expected ident");
     bad("[{}\n {}]", (None, 2, 2), "expected `,` or `]`");
     bad("[] []", (None, 1, 4), "trailing characters");
-    // The rest is told by operation, and by line and column of the whole text.
+    // Other errors have an operation index, and line and column in the whole text.
     let valid = r#"{"type": "delete", "payload": {"nodeId": "a"}}"#;
     bad("7", (Some(0), 1, 1), "invalid type");
     bad("null", (Some(0), 1, 4), "invalid type");
@@ -210,7 +210,7 @@ fn transaction_04_bad_json_is_an_error_with_its_place() {
         ),
     ];
     for (script, says) in payloads {
-        // The place within the operation is that of the field; `payloads` has the tests for it.
+        // The position within the operation is that of the field; `payloads` tests it.
         let (_, line, column) = place(&parse_operations(script).unwrap_err());
         bad(script, (Some(0), line, column), says);
         assert_eq!(line, 1, "{script}");
@@ -224,7 +224,7 @@ fn transaction_04_bad_json_is_an_error_with_its_place() {
 
 #[test]
 fn transaction_04_columns_count_characters_from_one() {
-    // The same mistake behind one character of one byte, and behind one of more.
+    // The same error after a character of one byte, and after a longer one.
     let same = |with: fn(&str) -> String| {
         let [plain, wide] =
             ["x", "漢"].map(|character| parse_operations(&with(character)).unwrap_err());
@@ -254,7 +254,7 @@ fn transaction_04_nesting_is_bounded_and_never_overflows_the_stack() {
     let error = parse_operations(&script).unwrap_err();
     assert_eq!(error.index, Some(0));
 
-    // What can be written can be read back.
+    // Everything that can be written can be read back.
     for levels in [1, 2, 59, 60, 61, 200] {
         let leaf = NodeSpec::new("p");
         let spec = (1..levels).fold(leaf, |below, _| element("p", [below]));
@@ -304,7 +304,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Reads and runs a script, whatever it is.
+/// Reads and runs any script.
 fn survives(script: &str) -> Result<(), TestCaseError> {
     match parse_operations(script) {
         Ok(operations) => {
@@ -356,7 +356,7 @@ proptest! {
             survives(&value.to_string())?;
             survives(&serde_json::to_string_pretty(&value).unwrap())?;
         }
-        // Nor does one that was cut off, or from whose midst a character is gone.
+        // Neither does a truncated one, or one without a character.
         let script: Vec<char> = serde_json::to_string_pretty(&value).unwrap().chars().collect();
         let cut = usize::from(cut) % script.len();
         let head: String = script[..cut].iter().collect();

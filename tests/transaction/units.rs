@@ -1,4 +1,4 @@
-//! The unit of positions in scripts, and what else looks at operations that have one.
+//! The unit of positions in scripts, and other code that reads operations with a unit.
 
 use doclock::dsl::*;
 use doclock::{
@@ -48,7 +48,7 @@ fn transaction_04_a_script_sets_the_unit_of_an_operation_or_of_a_batch() {
     assert_eq!(text_after(plain(1, "-")), "🦀-🦀");
     assert_eq!(text_after(scalar(1, "-")), "🦀-🦀");
     assert_eq!(text_after(utf16(2, "-")), "🦀-🦀");
-    // An operation in a list has no unit but its own.
+    // An operation in a list has only its own unit.
     let list = [utf16(2, "1"), plain(2, "2"), scalar(2, "3")].join(",");
     assert_eq!(text_after(format!("[{list}]")), "🦀132🦀");
 
@@ -57,7 +57,7 @@ fn transaction_04_a_script_sets_the_unit_of_an_operation_or_of_a_batch() {
     let list = [utf16(2, "1"), plain(3, "2"), scalar(2, "3")].join(",");
     let inside = batch("utf16", &format!("[{list}]"));
     assert_eq!(text_after(inside.clone()), "🦀132🦀");
-    // A batch stands where a list does, and ends where it ends; the innermost unit counts.
+    // A batch can stand in the place of a list; the innermost unit counts.
     let list = [&inside, &plain(1, "4")].map(String::as_str).join(",");
     assert_eq!(text_after(format!("[[{list}]]")), "🦀4132🦀");
     let inner = batch("scalar", &plain(1, "5"));
@@ -257,7 +257,7 @@ fn transaction_03_limits_hold_for_operations_in_utf16() {
         control("t", [insert_text(0, "a"), insert_text(0, "b")]),
     );
     refused(Limit::Nodes, 1, create(element("a", [element("b", [])])));
-    // What is converted counts: without it these marks take some 200 steps.
+    // Conversions count: without them these marks take some 200 steps.
     let marks: Vec<Mark> = (0..100).map(|_| Mark::new("em", 0..2)).collect();
     refused(Limit::Steps, 1_000, set_marks(marks.clone()).on("t"));
     refused(

@@ -1,4 +1,4 @@
-//! 4: deleting, and bringing back.
+//! 4: deletion, and restoring.
 
 use doclock::{
     DataStore, Transaction, TransactionManager, View,
@@ -37,7 +37,7 @@ fn tree_04_deleting_a_node_deletes_its_subtree_and_undo_brings_it_back() {
         transaction
             .set_attrs(&id("a2"), [("level", json!(2))])
             .unwrap();
-        // A generated id comes back as it was, too.
+        // A generated id is restored unchanged, too.
         transaction
             .insert(NodeSpec::new("item"), &id("a1"), None)
             .unwrap();
@@ -80,7 +80,7 @@ fn tree_04_deleting_a_node_deletes_its_subtree_and_undo_brings_it_back() {
 proptest! {
     #![proptest_config(cases(250))]
 
-    /// For transactions of every kind of operation, committed one after the other.
+    /// For transactions of every kind of operation, committed in sequence.
     #[test]
     fn tree_04_undo_restores_the_before_image_exactly_and_redo_the_after_image(
         document in steps(0..20),
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// Changes as they might come in from elsewhere: made for other documents, or made up.
+    /// Changes from external sources: for other documents, or made up.
     #[test]
     fn tree_04_whatever_change_is_applied_its_inverse_leads_back(
         document in steps(1..30),
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// That a change is refused, or is undone exactly by its inverse.
+/// Checks that a change fails, or that its inverse undoes it exactly.
 fn has_an_inverse(store: &DataStore, change: &Change) {
     let mut transaction = store.begin("ann").unwrap();
     let before = image(&transaction);

@@ -1,4 +1,4 @@
-//! The promises of the tree, by number.
+//! The guarantees of the tree, by number.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -21,7 +21,7 @@ fn item(id: &str) -> NodeSpec {
     NodeSpec::new("item").with_id(id)
 }
 
-/// A root over `a` (over `a1`, `a2`) and `b` (over `b1`), and `loose`, attached nowhere.
+/// A root with `a` (with `a1`, `a2`) and `b` (with `b1`), and the detached node `loose`.
 fn family() -> DataStore {
     let store = store();
     commit(&store, |transaction| {
@@ -45,13 +45,13 @@ fn place(parent: &str, index: usize) -> Option<Place> {
     })
 }
 
-/// That the operation is refused for this reason, by a list and by a transaction alike, and changes
+/// Checks that the operation fails for this reason, in a batch and in a transaction, and changes
 /// nothing.
 fn refused(store: &DataStore, operation: Operation, reason: &EditError) {
     let before = image(&store.snapshot());
     let version = store.version();
     let manager = TransactionManager::new(store.clone());
-    // A change before it makes sure that there is something to lose.
+    // A change before it ensures that there is something to roll back.
     match manager
         .execute([set_text("lost").on("b"), operation.clone()])
         .unwrap_err()

@@ -50,7 +50,7 @@ fn tree_02_moving_under_itself_or_a_descendant_is_an_error() {
         text,
         "node a cannot move under deep, which is the node itself or below it"
     );
-    // The cycle may only come about within the transaction.
+    // The cycle may also arise within the transaction.
     let mut transaction = store.begin("ann").unwrap();
     transaction.move_node(&id("b"), &id("deep"), None).unwrap();
     assert!(transaction.move_node(&id("a"), &id("b1"), None).is_err());
@@ -108,7 +108,7 @@ fn tree_02_moving_takes_along_all_that_is_below() {
     assert_eq!((snapshot.len(), check(&snapshot)), (7, Ok(())));
 }
 
-/// A document as it should never be: only made by hand.
+/// An invalid document, made only by hand.
 struct Forest {
     root: Option<NodeId>,
     nodes: Vec<Node>,
@@ -128,7 +128,7 @@ impl View for Forest {
     }
 }
 
-/// What the other tests rely on when they ask for a sound document.
+/// The other tests rely on this check.
 #[test]
 fn tree_02_a_check_finds_whatever_is_wrong_with_a_document() {
     let found = |root: Option<&str>, nodes: Value| {

@@ -1,4 +1,4 @@
-//! 3: places and lists of children.
+//! 3: positions and lists of children.
 
 use doclock::dsl::*;
 use doclock::{
@@ -12,7 +12,7 @@ use crate::common::{Dice, cases, children, commit, id, image, store};
 use crate::deletion::undo;
 use crate::{family, item, place, refused};
 
-/// There is no operation that reorders a list of children at once; moving is how it is done.
+/// No primitive reorders a list of children at once; nodes are moved instead.
 #[test]
 fn tree_03_moving_within_a_parent_works_between_every_two_places() {
     const SIBLINGS: usize = 5;
@@ -105,7 +105,7 @@ fn tree_03_no_list_of_children_takes_a_foreign_a_missing_or_a_duplicate_id() {
     };
     refused(&store, remove_child("a1").on("root"), &grandchild);
 
-    // Whole lists come in with a subtree.
+    // Whole lists are inserted with a subtree.
     let node = |node: Value| serde_json::from_value::<Node>(node).unwrap().into();
     let below = |of: &str, child: &str| node(json!({"id": child, "type": "item", "parent": of}));
     let top = |children: Value| node(json!({"id": "new", "type": "item", "children": children}));
@@ -170,7 +170,7 @@ fn tree_03_no_list_of_children_takes_a_foreign_a_missing_or_a_duplicate_id() {
 proptest! {
     #![proptest_config(cases(30))]
 
-    /// Many enough for the list to be a tree of its own, with snapshots that share parts of it.
+    /// Enough siblings for the list to be a tree, with snapshots that share parts of it.
     #[test]
     fn tree_03_random_moves_among_many_siblings_agree_with_a_vector(
         siblings in 1..3000_usize,

@@ -1,4 +1,4 @@
-//! The costs in bytes of the suite `growth`, of which doclock-bench measures the costs in time.
+//! The costs in bytes of the suite `growth`; doclock-bench measures the costs in time.
 
 use std::time::{Duration, SystemTime};
 
@@ -63,7 +63,7 @@ pub fn run(most: Option<usize>, json: bool) -> Result {
         if !json {
             println!("{}", dimension.heading());
         }
-        // What is allocated once for all does not count.
+        // One-time allocations do not count.
         (dimension.measure)(1)?;
         dimension.climb(1, most, |row| {
             match json {
@@ -76,7 +76,7 @@ pub fn run(most: Option<usize>, json: bool) -> Result {
     Ok(())
 }
 
-/// The bytes that stay allocated while what `work` returns is there.
+/// The bytes that stay allocated while the result of `work` exists.
 fn kept<T>(work: impl FnOnce() -> Result<T>) -> Result<Sample> {
     let before = crate::bytes();
     let _kept = work()?;

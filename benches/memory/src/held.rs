@@ -1,4 +1,4 @@
-//! What a lock on a node takes in memory while it is held.
+//! The memory of a lock on a node while it is held.
 
 use doclock::{
     DataStore, NodeGuard, NodeId, StoreOptions,
@@ -40,23 +40,23 @@ pub const CASES: [Case; 2] = [
     },
 ];
 
-/// Of one locked node.
+/// The memory of one locked node.
 #[derive(Serialize, Deserialize)]
 pub struct Row {
     suite: String,
     pub case: String,
     subject: String,
-    /// Bytes that are allocated while the locks are held, with those on what is above the nodes.
+    /// Bytes allocated while the locks are held, including those for ancestors.
     value: f64,
     unit: String,
-    /// Bytes that are left when they are released.
+    /// Bytes still allocated after their release.
     kept: f64,
 }
 
 pub fn heading(nodes: usize) {
     println!("\n== held ==");
     println!(
-        "{nodes} paragraphs, {SECTION} in a section, are locked beside somebody who has another. Bytes that"
+        "{nodes} paragraphs, {SECTION} in a section, are locked beside another holder. Bytes that"
     );
     println!(
         "are allocated for each, with its share of what is locked above; and all that is left afterwards.\n"
@@ -74,12 +74,12 @@ impl Row {
 }
 
 pub fn measured(case: &Case, nodes: usize) -> Result<Row> {
-    // The figures do not grow with what they count, but they do with durations.
+    // The size of the metrics depends on durations, not on counts.
     let clock = ManualClock::new();
     let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
     let ids = document(&store, nodes)?;
     let _beside = take(&store, Scope::new().write("beside"))?;
-    // What is kept from the first use on does not count.
+    // Allocations of the first use do not count.
     drop((case.lock)(&store, &ids[..1])?);
     let before = bytes();
     let guards = (case.lock)(&store, &ids)?;

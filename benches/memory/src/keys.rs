@@ -1,4 +1,4 @@
-//! What a keyed lock keeps of keys that were active and are idle.
+//! The memory of a keyed lock for keys that were active and are idle.
 
 use doclock::{
     lock::{LockError, keyed::KeyedLock},
@@ -15,7 +15,7 @@ type Touch = fn(&Lock, u64, &mut dyn FnMut()) -> std::result::Result<(), LockErr
 pub struct Case {
     pub name: &'static str,
     pub note: &'static str,
-    /// Has so many keys active, calls the last argument when there are most, and has them idle
+    /// Activates so many keys, calls the last argument at the maximum, and makes the keys idle
     /// again.
     touch: Touch,
 }
@@ -43,7 +43,7 @@ pub const CASES: [Case; 2] = [
     },
 ];
 
-/// Of a lock: bytes beyond those that it has when some thousand keys were touched.
+/// The memory of a lock: bytes beyond those after some thousand keys.
 #[derive(Serialize, Deserialize)]
 pub struct Row {
     suite: String,
@@ -52,11 +52,11 @@ pub struct Row {
     /// When all keys are idle.
     value: f64,
     unit: String,
-    /// Bytes of a lock that some thousand keys have touched.
+    /// Bytes of a lock after some thousand keys.
     used: f64,
-    /// When most keys are active, the turns that the caller holds among it.
+    /// When most keys are active, including the turns that the caller holds.
     most: f64,
-    /// For how many keys there is room at the beginning, at the most and in the end.
+    /// The capacity in keys at the beginning, at the maximum and at the end.
     room: [usize; 3],
 }
 
@@ -91,7 +91,7 @@ impl Row {
 pub fn measured(case: &Case, keys: usize) -> Result<Row> {
     let clock = ManualClock::new();
     let start = bytes();
-    // The figures do not grow with what they count, but they do with durations.
+    // The size of the metrics depends on durations, not on counts.
     let lock = Lock::with_options(doclock::lock::keyed::KeyedOptions::new().clock(clock.clock()));
     for key in 0..10_000 {
         lock.execute_exclusive(&key, || ())?;

@@ -1,14 +1,13 @@
-//! What a node takes in memory, beyond its text, what a request takes that waits for the lock, and
-//! what a keyed lock keeps.
+//! The memory of a node beyond its text, of a waiting request, and of a keyed lock.
 //!
 //! ```text
 //! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N] [--keys N]
 //! cargo run --release -p doclock-memory -- growth [--json] [--most SIZE]
 //! ```
 //!
-//! What counts are the bytes that were asked of the allocator and not given back. What the system's
-//! allocator adds to each piece is not among them; so the pieces are counted, and what the process
-//! grew by is shown beside, for which each case has a process of its own.
+//! The results are the bytes that are allocated and not freed. The overhead of the system's
+//! allocator does not count; therefore the table also shows the number of allocations and the
+//! growth of the process. Each case runs in a separate process.
 
 mod growth;
 mod held;
@@ -37,10 +36,10 @@ usage: doclock-memory [--json] [--nodes N] [--waiting N] [--keys N]
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
 
-/// Blocks of one transaction: what it needs on its way is to be small beside the store.
+/// Blocks of one transaction: small, so its temporary memory is small compared with the store.
 const BATCH: usize = 1_000;
 
-/// A block below the root: paragraph or text, by number, named or not.
+/// A child of the root: paragraph or text, by number, with or without a custom id.
 type Block = fn(usize) -> NodeSpec;
 
 struct Case {
@@ -51,7 +50,7 @@ struct Case {
     block: Block,
 }
 
-/// The first is the one that counts; the others tell where its bytes are.
+/// The first is the result; the others show where its bytes are.
 const CASES: [Case; 6] = [
     Case {
         name: "document",
@@ -102,25 +101,25 @@ fn text(number: usize) -> NodeSpec {
     NodeSpec::new("text").with_text(words(number))
 }
 
-/// All lengths from 20 to 100 are as frequent.
+/// All lengths from 20 to 100 are equally frequent.
 fn words(number: usize) -> &'static str {
     &WORDS[..20 + number % 81]
 }
 
-/// Of one node each.
+/// The memory of one node.
 #[derive(Serialize, Deserialize)]
 struct Row {
     suite: String,
     case: String,
     subject: String,
-    /// Bytes without the text's.
+    /// Bytes without those of the text.
     value: f64,
     unit: String,
-    /// How many pieces the allocator was asked for.
+    /// The number of allocations.
     pieces: f64,
     /// Bytes of text.
     text: f64,
-    /// What the process grew by without the text's bytes, where the system tells.
+    /// The growth of the process without the bytes of the text, if the system reports it.
     resident: Option<f64>,
 }
 
@@ -158,7 +157,7 @@ fn run() -> Result {
     }
 }
 
-/// What this process was started for: one case.
+/// Runs one case, for which this process was started.
 fn alone(name: &str, nodes: usize, waiting: usize, keys: usize) -> Result {
     let row = if let Some(case) = CASES.iter().find(|case| case.name == name) {
         serde_json::to_string(&measured(case, nodes)?)?
@@ -257,7 +256,7 @@ fn heading(nodes: usize) {
     );
 }
 
-/// What another process finds, whose memory no other case has used before.
+/// The result of another process, whose memory no other case has used before.
 fn measured_apart<T: DeserializeOwned>(case: &str, size: &str, count: usize) -> Result<T> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command
@@ -309,7 +308,7 @@ fn filled(case: &Case, nodes: usize) -> Result<DataStore> {
     Ok(store)
 }
 
-/// The bytes of the process that are in memory, where the system tells as Linux does.
+/// The resident bytes of the process, if the system reports them as Linux does.
 fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
@@ -317,7 +316,7 @@ fn resident() -> Option<f64> {
     Some(kilobytes * 1024.0)
 }
 
-/// How many are allocated now.
+/// The currently allocated bytes.
 fn bytes() -> f64 {
     let stats = ALLOCATOR.stats();
     stats.bytes_allocated as f64 - stats.bytes_deallocated as f64

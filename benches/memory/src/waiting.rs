@@ -1,4 +1,4 @@
-//! What a request takes in memory while it waits.
+//! The memory of a request while it waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use stats_alloc::Stats;
 
 use crate::{ALLOCATOR, Result};
 
-/// Enough to wait on; the system gives memory for what is used.
+/// Enough for a wait; the system commits only used memory.
 const STACK: usize = 64 * 1024;
 
 pub struct Case {
@@ -44,22 +44,22 @@ pub const CASES: [Case; 2] = [
     },
 ];
 
-/// Of one request each.
+/// The memory of one request.
 #[derive(Serialize, Deserialize)]
 pub struct Row {
     suite: String,
     pub case: String,
     subject: String,
-    /// Bytes that were allocated from asking until all wait, by threads that have waited before.
+    /// Bytes allocated from the requests until all wait, by threads that have waited before.
     value: f64,
     unit: String,
-    /// In how many pieces.
+    /// The number of allocations.
     pieces: f64,
-    /// Bytes of the list of operations, which the caller allocated before.
+    /// Bytes of the operation batch, which the caller allocated before.
     list: f64,
-    /// Bytes that a thread keeps from its first wait, for any lock.
+    /// Bytes that a thread keeps after its first wait, for any lock.
     thread: f64,
-    /// How many threads wait, where the machine refused more.
+    /// How many threads wait, if the machine refused more.
     pub waiting: usize,
 }
 
@@ -92,17 +92,17 @@ impl Row {
     }
 }
 
-/// A thread's request, all of it made before it asks.
+/// A thread's request, completely prepared.
 struct Request {
     store: DataStore,
     owner: OwnerId,
-    /// Runs it, unless it is one for a guard.
+    /// Runs it, unless the request is for a guard.
     manager: TransactionManager,
     list: Option<Vec<Operation>>,
 }
 
 impl Request {
-    /// Asks, waits, and is done.
+    /// Requests, waits, and ends.
     fn make(self) -> std::result::Result<(), TransactionError> {
         let options = AcquireOptions::new().no_timeout();
         match self.list {
@@ -181,8 +181,8 @@ fn per(count: usize, figure: f64) -> f64 {
 
 type Waiter<'scope> = ScopedJoinHandle<'scope, std::result::Result<(), TransactionError>>;
 
-/// A thread for each request, or for as many as the machine gives. They wait for some lock behind
-/// the first gate, and ask behind the second.
+/// A thread for each request, or as many as the machine allows. They wait for some lock behind the
+/// first gate, and make their requests behind the second.
 fn started<'scope, 'env: 'scope>(
     scope: &'scope thread::Scope<'scope, 'env>,
     gates: &'env Gates,
@@ -202,7 +202,7 @@ fn started<'scope, 'env: 'scope>(
         .collect()
 }
 
-/// Waits in vain for a lock of its own, so that the thread has whatever it needs to wait.
+/// Waits for a lock of its own until a timeout, so the thread has all it needs for a wait.
 fn wait_once() {
     let store = DataStore::new();
     let _held = store.lock_with("holder", AcquireOptions::new().unbound());
@@ -216,7 +216,7 @@ struct Gates {
     second: Gate,
 }
 
-/// Holds threads up until all have come.
+/// Blocks threads until all have arrived.
 #[derive(Default)]
 struct Gate {
     arrived: AtomicUsize,

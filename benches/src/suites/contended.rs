@@ -1,8 +1,8 @@
-//! What many threads that edit one document get done, by what they take turns with.
+//! The throughput of many threads that edit one document, by the lock that they use.
 //!
 //! A fair lock is known to be slow under contention: every transaction waits for a sleeping thread
-//! to wake. How much of one thread's rate is left, how the threads share it and how long each
-//! waits, is what this suite tells, for short transactions and for long ones.
+//! to wake. For short and for long transactions, this suite shows how much of one thread's rate
+//! remains, how the threads share it and how long each waits.
 
 mod actor;
 mod bare;
@@ -31,25 +31,25 @@ use work::Length;
 
 const SUITE: &str = "contended";
 
-/// What a transaction takes without a lock, in microseconds.
+/// The durations of a transaction without a lock, in microseconds.
 const LENGTHS: [f64; 3] = [0.5, 5.0, 50.0];
 
 const THREADS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 const ROUNDS: usize = 5;
 
-/// For how long the transactions of one run are counted: in turns of the scheduler, some twenty for
-/// each of eight threads on two processors. In fewer, the shares are the scheduler's doing.
+/// The measured time of one run: some twenty time slices for each of eight threads on two
+/// processors. In fewer, the scheduler determines the shares.
 const MILLIS: u64 = 500;
 
 /// A way for several threads to edit one document.
 trait Subject {
     fn name(&self) -> &'static str;
 
-    /// Who is next, and who carries the operations out.
+    /// How the order is determined, and which thread runs the operations.
     fn note(&self) -> &'static str;
 
-    /// A document with the texts, and for each thread what it edits them with.
+    /// Opens a document with the texts, and a client for each thread.
     fn open(&self, threads: usize) -> Result<Opened>;
 }
 
@@ -58,16 +58,16 @@ struct Opened {
     clients: Vec<Box<dyn Client>>,
 }
 
-/// What one thread edits the document with.
+/// The client of one thread.
 trait Client: Send {
-    /// Carries a list of operations out as one transaction: returns when that is done.
+    /// Runs an operation batch as one transaction, and returns after it.
     fn execute(&mut self, operations: Vec<Operation>) -> std::result::Result<(), TransactionError>;
 
-    /// The document as it is.
+    /// The current document.
     fn document(&mut self) -> Result<Snapshot>;
 }
 
-/// The document without a lock comes first: it is what the others are measured by.
+/// The document without a lock comes first: it is the reference.
 fn subjects() -> Vec<Box<dyn Subject>> {
     vec![
         Box::new(bare::Unlocked),

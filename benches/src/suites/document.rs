@@ -1,9 +1,9 @@
-//! What operations on a structured document cost: beside the steps of an immutable document, and as
-//! the document grows.
+//! The cost of operations on a structured document: compared with the steps of an immutable
+//! document, and by the size of the document.
 //!
-//! The first cases are a comparison: the same edits to equal documents. The others ask about
-//! doclock alone whether a cost depends on what it should not: on the number of siblings, on the
-//! size of the store, on whether one goes forwards or back.
+//! The first cases are a comparison: the same edits of equal documents. The others check, for
+//! doclock alone, that a cost is independent of the number of siblings, of the size of the store,
+//! and of the direction.
 
 mod doclock;
 mod edits;

@@ -1,6 +1,6 @@
-//! What the other faces of the line cost, beside crates that do the same.
+//! The cost of the other lock types, beside crates with the same function.
 //!
-//! Each face has a folder with its subjects, and a section here.
+//! Each lock type has a folder with its subjects, and a section here.
 
 mod inbox;
 mod keyed;

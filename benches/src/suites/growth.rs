@@ -1,8 +1,8 @@
-//! What the size of an input costs, for each input that a client can make large.
+//! The cost by input size, for each input of a client.
 //!
-//! A cost in proportion to its input is a line of slope 1 in a chart with two logarithmic axes, one
-//! that grows with the square of it a line of slope 2. The costs in bytes are measured by the
-//! package doclock-memory, which counts what is allocated; its rows have the same form.
+//! In a chart with two logarithmic axes, a linear cost is a line of slope 1, a quadratic cost a
+//! line of slope 2. The package doclock-memory measures the costs in bytes by counting allocations;
+//! its rows have the same form.
 
 mod batches;
 mod ids;

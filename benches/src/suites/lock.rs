@@ -1,9 +1,9 @@
-//! What taking and giving back an uncontended lock costs.
+//! The cost of acquiring and releasing an uncontended lock.
 //!
-//! A store that takes its global lock for every edit pays this each time, whereas contention is
-//! rare and then dominated by the wait itself.
+//! A store that locks the document for every edit pays this each time. Contention is rare, and then
+//! the wait itself dominates.
 //!
-//! Beside that: how much of a whole edit the lock is, and what the line costs when it is long.
+//! The suite also measures the lock's share of a whole edit, and the cost of a long queue.
 
 pub mod crowd;
 mod doclock;
@@ -20,24 +20,24 @@ use crate::report::{Report, Unit};
 
 const SUITE: &str = "lock";
 
-/// Enough that reading the clock does not count, short enough to take turns often.
+/// Long enough for the clock's cost to be negligible, short enough to alternate often.
 const PAIRS: u32 = 1_000_000;
 
 const ABOUT: &str = "Acquire and release a free lock from one thread, in batches of 1,000,000, \
 incrementing a counter under it.";
 
-/// Some lock.
+/// A lock.
 trait Subject {
     fn name(&self) -> &'static str;
 
-    /// How it hands the lock on: what its price buys.
+    /// The order in which it is granted: the guarantees for its cost.
     fn note(&self) -> &'static str;
 
     /// Acquires and releases so many times, incrementing a counter in between.
     fn run(&mut self, pairs: u32) -> Result;
 }
 
-/// doclock's forms come first, their first being the one that ratios compare.
+/// doclock's forms come first; ratios compare the first of them.
 fn subjects() -> Vec<Box<dyn Subject>> {
     vec![
         Box::new(doclock::Guard::default()),

@@ -1,5 +1,5 @@
-//! The suites. Each defines what a subject has to do as a trait and keeps its peers, one small
-//! file each, in a folder of its name: adding a peer is that file and a line in the suite's list.
+//! The suites. Each suite defines the work as a trait, and has its peers, one small file each, in a
+//! folder of its name. A new peer is one file and one line in the suite's list.
 
 pub mod contended;
 pub mod document;

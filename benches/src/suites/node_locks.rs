@@ -1,4 +1,4 @@
-//! What locks on nodes cost, what they give, and whether they keep what they say.
+//! The cost of node locks, their benefit, and their guarantees.
 
 mod entries;
 mod free;
@@ -36,14 +36,14 @@ pub fn run(rounds: usize, report: &Report) -> Result {
 /// The text every paragraph starts with: forty characters, one byte each.
 const TEXT: &str = "The quick brown fox jumps over lazy dogs";
 
-/// How the nodes of a document are called.
+/// The kind of ids in a document.
 #[derive(Clone, Copy, PartialEq)]
 enum Ids {
     Generated,
     Named,
 }
 
-/// A store with so many sections of so many paragraphs below a root, and the ids of the paragraphs.
+/// A store with sections of paragraphs in a root, and the ids of the paragraphs.
 fn document(sections: usize, paragraphs: usize, ids: Ids) -> Result<(DataStore, Vec<NodeId>)> {
     let store = DataStore::new();
     let mut transaction = store.begin("setup")?;

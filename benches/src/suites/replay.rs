@@ -1,7 +1,7 @@
-//! How fast recorded editing sessions of real documents replay.
+//! The replay speed of recorded editing sessions of real documents.
 //!
-//! Synthetic edits say little about text: real ones cluster, run on and jump back. The traces
-//! are not part of the project; where they are missing the suite says so and measures nothing.
+//! Synthetic edits say little about text: real ones cluster, continue and jump back. The traces are
+//! not part of the project; without them the suite prints a remark and measures nothing.
 
 mod automerge;
 mod doclock;
@@ -21,7 +21,7 @@ const SUITE: &str = "replay";
 
 const TRACES: [&str; 3] = ["sveltecomponent", "friendsforever_flat", "seph-blog1"];
 
-/// Names the folder of the traces, when they are not in `shared/traces` beside the repository.
+/// The variable with the folder of the traces, by default `shared/traces` next to the repository.
 const VARIABLE: &str = "DOCLOCK_TRACES";
 
 const ABOUT: &str = "\
@@ -29,19 +29,19 @@ Recorded keystroke histories, one commit per recorded transaction, into one text
 memory, from one thread; opening and dropping a document and reading its text are not counted.
 Every subject's final text is compared with the recorded one.";
 
-/// Something that can hold one text.
+/// A subject with one text.
 trait Subject {
     fn name(&self) -> &'static str;
 
-    /// What it keeps besides the text, and what a commit publishes.
+    /// What it stores besides the text, and what a commit publishes.
     fn note(&self) -> &'static str;
 
-    /// Rounds after which a slow subject sits out.
+    /// Rounds after which a slow subject stops.
     fn max_rounds(&self) -> usize {
         usize::MAX
     }
 
-    /// Drops what there is and opens an empty document.
+    /// Drops the document and opens an empty one.
     fn reset(&mut self) -> Result;
 
     /// Applies all transactions of the trace to the empty document, a commit each.
@@ -50,7 +50,7 @@ trait Subject {
     fn text(&self) -> Result<String>;
 }
 
-/// doclock's forms come first, their first being the one that ratios compare.
+/// doclock's forms come first; ratios compare the first of them.
 fn subjects() -> Result<Vec<Box<dyn Subject>>> {
     Ok(vec![
         Box::new(doclock::Doclock::open(false)?),

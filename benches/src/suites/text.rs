@@ -1,7 +1,7 @@
-//! What a keystroke costs as the text around it grows.
+//! The cost of a keystroke by the length of the text.
 //!
-//! A store that copied the text of the node it changes would be as slow as its longest text. The
-//! copying string is what that would look like.
+//! A store that copied the text of a changed node would be as slow as its longest text. The copying
+//! string shows this.
 
 mod doclock;
 mod string;
@@ -12,7 +12,7 @@ use crate::report::{Report, Unit};
 
 const SUITE: &str = "text";
 
-/// Characters in the one text, at a byte each.
+/// Characters of the only text, at a byte each.
 const LENGTHS: [usize; 4] = [100, 10_000, 100_000, 1_000_000];
 
 /// Keystrokes per subject and round, half of them inserts and half deletes.
@@ -22,7 +22,7 @@ const ABOUT: &str = "\
 One transaction per keystroke in one text of so many characters: insert a character in the middle,
 commit; delete it again, commit. The version before is kept by a reader all along.";
 
-/// Something that holds one text and publishes its versions.
+/// A subject with one text whose versions it publishes.
 trait Subject {
     fn name(&self) -> &'static str;
 

@@ -1,8 +1,8 @@
-//! What one small committed edit costs, as the store grows and while readers hold snapshots.
+//! The cost of one small committed edit, by the size of the store and while readers hold snapshots.
 //!
-//! Every transaction changes one character of one text. That is the smallest thing an editor
-//! does, so what is measured is the price of the transaction around it: isolation, publication
-//! of a new version, and the copying that a reader's snapshot makes necessary.
+//! Every transaction changes one character of one text, which is the smallest edit. So the result
+//! is the cost of the transaction around it: isolation, publication of a new version, and the
+//! copies that a reader's snapshot makes necessary.
 
 mod concread;
 mod doclock;
@@ -34,7 +34,7 @@ Cases are NODES/SNAPSHOTS: none = no snapshot alive, held = one opened before th
 through it (its release counts), fresh = a new one replaces the held one before every commit.
 The peers look nodes up by u64, doclock by the ids that it generated.";
 
-/// Which snapshots readers hold while the writer commits.
+/// The snapshots that readers hold while the writer commits.
 #[derive(Clone, Copy, PartialEq)]
 enum Snapshots {
     None,
@@ -56,7 +56,7 @@ impl fmt::Display for Snapshots {
     }
 }
 
-/// One transaction's whole work.
+/// The work of one transaction.
 #[derive(Clone, Copy)]
 struct Edit {
     node: usize,
@@ -94,7 +94,7 @@ impl Edit {
     }
 }
 
-/// A store, filled with `nodes` texts when it was opened.
+/// A store that was filled with `nodes` texts when it was opened.
 trait Subject {
     fn name(&self) -> &'static str;
 
@@ -115,7 +115,7 @@ trait Subject {
 /// Opens a store with so many nodes.
 type Open = fn(usize) -> Result<Box<dyn Subject>>;
 
-/// doclock's forms come first, their first being the one that ratios compare.
+/// doclock's forms come first; ratios compare the first of them.
 const SUBJECTS: &[Open] = &[
     doclock::open_raw,
     doclock::open_dsl,
@@ -155,8 +155,8 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     Ok(())
 }
 
-/// A round's work: inserts at pseudo-random places, then the same undone in reverse order, so
-/// that every round starts from the same texts.
+/// The work of a round: inserts at pseudo-random positions, then their inverses in reverse order,
+/// so every round starts from the same texts.
 fn edits(nodes: usize) -> Vec<Edit> {
     let mut random = SplitMix(42);
     let mut edits: Vec<_> = (0..TRANSACTIONS / 2)
@@ -171,7 +171,7 @@ fn edits(nodes: usize) -> Vec<Edit> {
     edits
 }
 
-/// That the subject really does the work, both halves of it. Serves as its warm-up too.
+/// Checks that the subject really does the work, both halves of it. Also serves as warm-up.
 fn check(subject: &mut dyn Subject, edits: &[Edit]) -> Result {
     let mut expected: HashMap<usize, String> = HashMap::new();
     for half in edits.chunks(edits.len() / 2) {

@@ -1,4 +1,4 @@
-//! A list of children does what a vector does, and keeps its form.
+//! A list of children behaves like a vector, and keeps its invariants.
 
 use proptest::prelude::*;
 
@@ -8,11 +8,11 @@ use super::*;
 enum Edit {
     Insert(usize),
     Remove(usize),
-    /// Cut in two and joined again, or the other way round.
+    /// Split and joined again, or the other way round.
     Turn(usize),
-    /// What is behind the place goes.
+    /// The part after the index is removed.
     Cut(usize),
-    /// The list, and others as many as there are behind the place.
+    /// The list, and as many others as there are after the index.
     Append(usize),
 }
 
@@ -78,7 +78,7 @@ proptest! {
                 }
                 Edit::Append(at) if expected.len() < 100 => {
                     let at = place(at);
-                    // No child stands in a list twice.
+                    // No child is in a list twice.
                     let other = |id| NodeId::generated(2 + nth as u32, id);
                     let others: Vec<_> = (at..expected.len()).map(|id| other(id as u64)).collect();
                     children.append(&others.iter().cloned().collect());
@@ -102,7 +102,7 @@ proptest! {
             prop_assert_eq!(&children, &collected);
             versions.push((children.clone(), expected.clone()));
         }
-        // Nothing that was changed later was changed in an earlier version.
+        // Later changes do not affect an earlier version.
         for (children, expected) in versions {
             prop_assert!(children.iter().eq(&expected));
         }

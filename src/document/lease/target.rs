@@ -1,4 +1,4 @@
-//! What a lease can be on.
+//! The targets of leases.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,16 +9,15 @@ use serde::{Deserialize, Serialize};
 use crate::brief::Brief;
 use crate::id::NodeId;
 
-/// Something that can be [leased](crate::DataStore::lease).
+/// A target of a [lease](crate::DataStore::lease).
 ///
 /// Prints as `the document` or `node <id>`; serializes as `"document"` or `{"node": "<id>"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LeaseTarget {
-    /// The whole document. Excludes leases on all nodes.
+    /// The whole document. It excludes leases on all nodes.
     Document,
-    /// A node, by itself: its id, whether there is such a node or not, and nothing that is below
-    /// it.
+    /// A single node without its subtree. The id need not exist.
     Node(NodeId),
 }
 
@@ -37,7 +36,7 @@ impl<I: Into<NodeId>> From<I> for LeaseTarget {
     }
 }
 
-/// What one lease is on: one target or several, each once, the document before the nodes.
+/// The targets of one lease: one or several, each once, the document before the nodes.
 ///
 /// Made from a target, a node id, or an array, vector or slice of either.
 ///
@@ -53,10 +52,10 @@ impl<I: Into<NodeId>> From<I> for LeaseTarget {
 pub struct LeaseTargets(Arc<[LeaseTarget]>);
 
 impl LeaseTargets {
-    /// So many are printed, and how many more there are.
+    /// At most so many are printed, and the number of the others.
     const LISTED: usize = 8;
 
-    /// The targets as a slice.
+    /// Returns the targets as a slice.
     pub fn as_slice(&self) -> &[LeaseTarget] {
         &self.0
     }

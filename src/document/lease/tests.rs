@@ -1,11 +1,11 @@
 use super::*;
 
-/// A moment so long after the beginning.
+/// A moment this long after the beginning.
 fn at(seconds: u64) -> Expiry {
     Expiry::after_start(seconds).unwrap()
 }
 
-/// That the table has each target and each end of its holdings, and nothing else.
+/// Checks that the table has each target and each end of its holdings, and nothing else.
 fn check(leases: &Leases) {
     let Some(table) = &leases.table else {
         return;
@@ -25,8 +25,8 @@ fn check(leases: &Leases) {
     assert_eq!(table.ends.len(), table.holdings.len());
 }
 
-/// Each second one is leased, on three nodes, of which others have been leased before; some are
-/// renewed, some released, and most expire.
+/// Every second one is leased, on three nodes, some of which were leased before; some are renewed,
+/// some released, and most expire.
 #[test]
 fn what_has_ended_leaves_nothing_behind() {
     let mut leases = Leases::default();

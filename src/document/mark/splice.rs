@@ -1,5 +1,4 @@
-//! What becomes of marks when characters of their text are replaced, and what a change has to tell
-//! of it.
+//! Marks of a text whose characters are replaced, and the part of that which a change has to store.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,22 +7,22 @@ use super::{Mark, Marks, some_say_the_same};
 use crate::document::MarksChange;
 use crate::steps::steps;
 
-/// A replacement of characters, without the characters.
+/// A replacement of characters, as lengths.
 ///
-/// A mark before the place, behind it or around it *follows*: it stays, is shifted, grows or
-/// shrinks, and the splice back makes it what it was. So a change tells nothing of it. A mark that
-/// begins or ends among the characters that go is trimmed or goes. What is inserted at an edge of a
-/// mark stays outside of it.
+/// A mark before, after or around the range *follows*: it is unchanged, shifted, grown or shrunk,
+/// and the inverse splice restores it. So a change does not store it. A mark that begins or ends
+/// within the removed characters is trimmed or removed. An insertion at the edge of a mark stays
+/// outside it.
 #[derive(Clone, Debug)]
 pub(in crate::document) struct Splice {
-    /// The characters that go.
+    /// The removed characters.
     pub(in crate::document) range: Range<usize>,
-    /// How many come.
+    /// The number of inserted characters.
     pub(in crate::document) inserted: usize,
 }
 
 impl Splice {
-    /// One that leaves the text as it is.
+    /// A splice that changes no text.
     pub(in crate::document) const NONE: Self = Self {
         range: 0..0,
         inserted: 0,
@@ -48,7 +47,7 @@ impl Splice {
         mark.end <= range.start || mark.start >= range.end || around
     }
 
-    /// Where a mark is that follows.
+    /// The new range of a mark that follows.
     fn follow(&self, mark: &Mark) -> Range<usize> {
         let Range { start, end } = mark.bounds();
         if end <= self.range.start {
@@ -60,7 +59,7 @@ impl Splice {
         }
     }
 
-    /// What is left of a mark that does not follow.
+    /// The rest of a mark that does not follow.
     fn trim(&self, mark: &Mark) -> Option<Mark> {
         let Range { start, end } = mark.bounds();
         if start < self.range.start {
@@ -72,8 +71,7 @@ impl Splice {
         }
     }
 
-    /// Whether a mark ends where the text is closed, or begins there: it may become one with
-    /// another.
+    /// Whether a mark begins or ends at the seam: it may be joined with another.
     fn closes_at(&self, mark: &Mark) -> bool {
         let mark = mark.bounds();
         self.inserted == 0 && (mark.end == self.range.start || mark.start == self.range.end)
@@ -95,10 +93,9 @@ impl Marks {
         self.iter().all(|mark| splice.keeps(mark)) && !meet()
     }
 
-    /// Has all marks follow a splice.
+    /// Makes all marks follow a splice.
     pub(in crate::document) fn follow(&mut self, splice: &Splice) {
-        // Those that end before the place stay, and are not copied for that. Most texts have none
-        // at all.
+        // Marks that end before the range are unchanged and not copied. Most texts have no marks.
         if self
             .iter()
             .all(|mark| mark.bounds().end <= splice.range.start)
@@ -111,7 +108,7 @@ impl Marks {
         }
     }
 
-    /// What a splice makes of these marks beside those that follow.
+    /// The change that a splice makes to the marks that do not follow.
     pub(in crate::document) fn change_by(&self, splice: &Splice) -> Option<MarksChange> {
         if self.is_empty() {
             return None;
@@ -140,7 +137,7 @@ impl Marks {
         })
     }
 
-    /// What these marks and others do not have in common.
+    /// The difference between these marks and others.
     pub(in crate::document) fn change_to(&self, other: &Self) -> MarksChange {
         let (mut removed, mut added) = (Vec::new(), Vec::new());
         let mut theirs = other.iter().peekable();
@@ -159,9 +156,9 @@ impl Marks {
         }
     }
 
-    /// The marks after a splice and a change of marks, for a text that has `len` characters then.
-    /// `None` where what the change removes is not there, another mark does not follow, or the
-    /// result is not in normal form.
+    /// The marks after a splice and a change of marks, for a text that then has `len` characters.
+    /// `None` if a removed mark is missing, if another mark does not follow, or if the result is
+    /// not normal.
     pub(in crate::document) fn changed(
         &self,
         splice: &Splice,
@@ -177,7 +174,7 @@ impl Marks {
             }
         }
         marks.extend(change.added.iter().cloned());
-        // Two lists in order, one behind the other.
+        // Two sorted lists, concatenated.
         marks.sort_by(Mark::order);
         let marks = Self::in_order(marks);
         (removed.next().is_none() && marks.are_normal(len)).then_some(marks)

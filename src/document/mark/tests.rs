@@ -1,4 +1,4 @@
-//! Marks in normal form, and what becomes of them when their text changes.
+//! Marks in normal form, and their changes when their text changes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn bold(range: Range<usize>) -> Mark {
     Mark::new("bold", range)
 }
 
-/// What the document comes to by the change that is planned for a splice.
+/// The document after the change that is planned for a splice.
 fn after_splice(marks: &Marks, range: &Range<usize>, inserted: usize) -> Marks {
     let splice = Splice {
         range: range.clone(),
@@ -92,7 +92,7 @@ fn a_splice_grows_shrinks_trims_drops_and_shifts() {
     assert_eq!(after(10..20, 0..5, 0), Some(5..15), "before: shifts");
 }
 
-/// Marks of two kinds, some with attributes, as they may come: unsorted, empty, overlapping.
+/// Arbitrary marks of two kinds, some with attributes: unsorted, empty, overlapping.
 fn any_marks() -> impl Strategy<Value = Vec<Mark>> {
     let mark = (0..12usize, 0..6usize, any::<bool>(), 0..3u8);
     let mark = mark.prop_map(|(start, len, bold, n)| {
@@ -104,7 +104,7 @@ fn any_marks() -> impl Strategy<Value = Vec<Mark>> {
     prop::collection::vec(mark, 0..9)
 }
 
-/// Which characters have which mark, and where two marks are one.
+/// The characters of each mark, and the borders at which two marks are joined.
 fn covered(marks: &[Mark]) -> BTreeSet<(SmolStr, String, usize)> {
     let halves = marks.iter().flat_map(|mark| {
         // Characters and the borders between them.
@@ -127,7 +127,7 @@ proptest! {
         prop_assert!(normal.are_normal(20));
         let list: Vec<Mark> = normal.iter().cloned().collect();
         prop_assert_eq!(covered(&list), covered(&marks));
-        // As many as there are runs of places.
+        // As many as there are runs of positions.
         let places = covered(&list);
         let begins = places.iter().filter(|(kind, attributes, place)| {
             let before = place.checked_sub(1);
@@ -155,7 +155,7 @@ proptest! {
         let range = start..start + removed;
         let after = after_splice(&marks, &range, inserted);
         prop_assert!(after.are_normal(100));
-        // Mark by mark, as if each were alone.
+        // Each mark by itself.
         let alone = marks.iter().filter_map(|mark| {
             let Range { start, end } = mark.bounds();
             let shift = |at: usize| at - removed + inserted;

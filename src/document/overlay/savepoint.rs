@@ -1,10 +1,10 @@
-//! Moments within a transaction, to which the changes since lead back.
+//! Savepoints: moments within a transaction to which it can roll back.
 
 use super::Overlay;
 use crate::document::Selection;
 use crate::id::NodeIds;
 
-/// What an overlay was at some moment, as lengths: what came since is taken back by its inverses.
+/// The state of an overlay, as lengths: later changes are undone by their inverses.
 #[derive(Debug)]
 pub(crate) struct Savepoint {
     changes: usize,
@@ -23,16 +23,16 @@ impl Overlay {
         }
     }
 
-    /// Takes back what was done since a savepoint, of this overlay and not behind one that was
-    /// returned to. Afterwards it is unknown that it was ever done.
+    /// Undoes the changes since a savepoint of this overlay that is still valid. No trace of them
+    /// remains.
     pub(crate) fn return_to(&mut self, savepoint: &Savepoint, ids: &NodeIds) {
         let since = self.changes.split_off(savepoint.changes);
         for change in since.iter().rev().filter(|it| it.is_of_the_document()) {
-            // D5. A transaction that cannot go back must not go on.
+            // D5. A transaction that cannot roll back must not continue.
             self.make(&change.inverse(), ids)
                 .expect("the inverse of the last change leads back");
         }
-        // Nodes that were first touched since are again what they are in the base.
+        // Nodes first touched later now equal those of the base.
         self.touched.truncate(savepoint.touched);
         if !savepoint.sets_root {
             self.root = None;

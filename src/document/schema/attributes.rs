@@ -1,4 +1,4 @@
-//! Which attributes a node or a mark may have.
+//! Rules for the attributes of nodes and marks.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,14 +11,14 @@ use crate::document::{Attributes, value};
 use crate::hashing::Secret;
 use crate::steps::step;
 
-/// What is known of the attributes of one node type or one kind of mark.
+/// The rules for the attributes of one node type or one kind of mark.
 #[derive(Clone, Debug)]
 pub(super) struct AttributeRules {
     rules: BTreeMap<SmolStr, Rule>,
     others: bool,
 }
 
-/// What is known of one attribute.
+/// The rule for one attribute.
 #[derive(Clone, Debug)]
 struct Rule {
     value_type: ValueType,
@@ -28,7 +28,7 @@ struct Rule {
 }
 
 impl AttributeRules {
-    /// Rules of the type or mark that is named `of`.
+    /// Rules of the type or mark named `of`.
     pub(super) fn new(
         of: &SmolStr,
         attributes: &Named<AttributeSpec>,
@@ -68,7 +68,7 @@ impl AttributeRules {
         }
     }
 
-    /// The attributes that are absent and have a default, with it.
+    /// The absent attributes that have a default, with that default.
     pub(super) fn defaults<'a>(
         &'a self,
         attributes: &Attributes,
@@ -81,7 +81,7 @@ impl AttributeRules {
         })
     }
 
-    /// Sets what is absent and has a default.
+    /// Sets the defaults of absent attributes.
     pub(super) fn complete(&self, attributes: &mut Attributes) {
         for (name, default) in self.defaults(attributes) {
             attributes.set(name, Some(default));
@@ -90,7 +90,7 @@ impl AttributeRules {
 }
 
 impl Rule {
-    /// Checks that an attribute can have a value, and the one that it has by default.
+    /// Checks that an attribute has a possible value, and that its default is one.
     fn new(of: &SmolStr, attribute: &SmolStr, spec: &AttributeSpec) -> Result<Self, SchemaError> {
         let mut given = spec.values.iter().flatten().chain(&spec.default);
         if let Some(levels) = given.find_map(value::beyond_limit) {

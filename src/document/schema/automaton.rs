@@ -1,34 +1,33 @@
-//! Content expressions: from a tree to the smallest automaton that reads children one by one.
+//! Content expressions: compiles a tree to the smallest automaton that reads children one by one.
 //!
-//! The classic way: Thompson's construction gives an automaton with guesses, the subset
-//! construction takes the guesses out, and Moore's refinement merges the states that no
-//! continuation can tell apart. The last step is more than thrift: only where equivalent states are
-//! one can a check see that an edit has made no difference from here on.
+//! Thompson's construction gives a nondeterministic automaton, the subset construction makes it
+//! deterministic, and Moore's refinement merges equivalent states. The last step is required: only
+//! with merged states can a check find that an edit makes no difference to the following children.
 
 use std::collections::HashMap;
 
 use super::error::ExpressionError;
 use super::expression::Expression;
 
-/// A number of a node type.
+/// The number of a node type.
 pub(super) type Symbol = u16;
-/// A state that a run can be in.
+/// A state of the automaton.
 pub(super) type State = u32;
 
-/// From here on nothing is accepted any more.
+/// The state from which nothing is accepted.
 pub(super) const DEAD: State = 0;
 
-/// How many places an automaton with guesses may have.
+/// The most places of a nondeterministic automaton.
 const PLACES: usize = 1 << 16;
-/// How many states an automaton may have before the equivalent ones are merged.
+/// The most states of an automaton before the equivalent ones are merged.
 const STATES: usize = 4096;
 
-/// What may be spent on all expressions of one schema; the unit is a look at a state.
+/// The budget for all expressions of one schema; the unit is one visit of a state.
 #[derive(Debug)]
 pub(super) struct Effort(usize);
 
 impl Effort {
-    /// A fraction of a second.
+    /// About a fraction of a second.
     pub(super) const ENOUGH: usize = 1 << 24;
 
     pub(super) fn new() -> Self {
@@ -45,14 +44,14 @@ impl Effort {
     }
 }
 
-/// A deterministic automaton, the smallest for its expression. Every state but [`DEAD`] can be
-/// reached, and from every one of them something is accepted.
+/// A minimal deterministic automaton. Every state but [`DEAD`] is reachable, and from each of them
+/// some sequence is accepted.
 #[derive(Clone, Debug)]
 pub(super) struct Automaton {
-    /// The class of each type: types of one class are nowhere told apart. Class zero has those that
-    /// occur nowhere.
+    /// The class of each type: types of one class behave alike everywhere. Class zero has the types
+    /// that occur nowhere.
     classes: Vec<u16>,
-    /// How many classes there are besides class zero.
+    /// The number of classes without class zero.
     width: usize,
     /// The next state, by state and class.
     table: Vec<State>,
@@ -61,8 +60,7 @@ pub(super) struct Automaton {
 }
 
 impl Automaton {
-    /// Translates an expression. `members` has the types that each of its names stands for, of
-    /// `types` in all.
+    /// Compiles an expression. `members` has the types for each of its names, of `types` in all.
     pub(super) fn new(
         tree: &Expression,
         members: &[Vec<Symbol>],
@@ -89,7 +87,7 @@ impl Automaton {
         self.start
     }
 
-    /// Where a child of this type leads; one of an unknown type leads nowhere.
+    /// The state after a child of this type; an unknown type leads to the dead state.
     pub(super) fn step(&self, state: State, symbol: Option<Symbol>) -> State {
         crate::steps::step();
         let class = symbol.and_then(|symbol| self.classes.get(usize::from(symbol)));
@@ -114,9 +112,9 @@ impl Automaton {
 
 struct Classes {
     of_type: Vec<u16>,
-    /// The classes that each name stands for.
+    /// The classes of each name.
     of_name: Vec<Vec<usize>>,
-    /// How many there are, class zero not counted.
+    /// The number of classes, without class zero.
     count: usize,
 }
 
@@ -157,7 +155,7 @@ impl Classes {
     }
 }
 
-/// The automaton with guesses.
+/// The nondeterministic automaton.
 struct Guessing {
     nodes: Vec<Guess>,
 }
@@ -165,9 +163,9 @@ struct Guessing {
 #[derive(Clone, Copy)]
 enum Guess {
     Accept,
-    /// A child of this name, then on.
+    /// Reads a child of this name, then continues.
     Name(usize, usize),
-    /// On at either, without a child.
+    /// Continues at either place, without a child.
     Either(usize, usize),
 }
 
@@ -180,7 +178,7 @@ impl Guessing {
         Ok(self.nodes.len() - 1)
     }
 
-    /// Builds what reads the tree and goes on at `next`; returns where it begins.
+    /// Builds the places that read the tree and continue at `next`; returns the first.
     fn build(
         &mut self,
         tree: &Expression,
@@ -223,8 +221,7 @@ impl Guessing {
         }
     }
 
-    /// All that can be reached from these without a child, but for the crossroads themselves;
-    /// sorted.
+    /// All places reachable from these without a child, without the forks themselves; sorted.
     fn closure(
         &self,
         mut ahead: Vec<usize>,
@@ -247,7 +244,7 @@ impl Guessing {
         Ok(reached)
     }
 
-    /// Takes the guesses out: a state is all the places at which a run could be.
+    /// Makes it deterministic: a state is the set of places at which a run could be.
     fn determine(
         &self,
         first: usize,
@@ -294,10 +291,10 @@ impl Guessing {
     }
 }
 
-/// Where a run begins before equivalent states are merged.
+/// The start state before equivalent states are merged.
 const START: State = 1;
 
-/// Which places were visited since the last time that all were forgotten.
+/// The places visited since the last reset.
 struct Seen {
     rounds: Vec<usize>,
     round: usize,
@@ -331,11 +328,10 @@ impl Table {
         &self.next[state * self.width..][..self.width]
     }
 
-    /// Merges states that no continuation tells apart. Returns the new table and its start.
+    /// Merges equivalent states. Returns the new table and its start.
     fn merged(self, effort: &mut Effort) -> Result<(Self, State), ExpressionError> {
         let states = self.accepting.len();
-        // Told apart by the empty continuation; then by ever longer ones, until that changes
-        // nothing.
+        // Split by the empty continuation; then by longer ones until nothing changes.
         let mut group: Vec<State> = self.accepting.iter().map(|&yes| State::from(yes)).collect();
         let mut groups = 0;
         loop {

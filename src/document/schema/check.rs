@@ -1,4 +1,4 @@
-//! Whether a document is as its schema says.
+//! Checks documents against their schema.
 
 use std::sync::Arc;
 
@@ -13,18 +13,17 @@ use crate::document::{Change, Mark, Marks, Node, View};
 use crate::steps::step;
 
 impl Schema {
-    /// Checks what `changes` made of a document that was as the schema says: `base` before them,
-    /// `after` behind them.
+    /// Checks the result of changes to a valid document: `base` is the document before `changes`,
+    /// `after` the document after them.
     ///
-    /// Looks at the nodes that were touched, and at the children that were added to a node or taken
-    /// from it, with a few of their neighbours. So the cost grows with the changes and not with the
-    /// document; `docs/schema.md` has the exceptions. Nodes that are attached nowhere are looked at
-    /// like others.
+    /// The check visits changed nodes, and the children that were added or removed, with a few
+    /// neighbours. So its cost grows with the changes, not with the document; `docs/schema.md`
+    /// lists the exceptions. Detached nodes are checked like others.
     ///
     /// # Errors
     ///
-    /// The first [`SchemaViolation`] found. If `base` was not as the schema says, or the changes do
-    /// not lead from `base` to `after`, there may be others that are not found.
+    /// The first [`SchemaViolation`] found. If `base` is invalid, or if the changes do not lead
+    /// from `base` to `after`, some violations may be missed.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec, schema::{NodeType, Schema}};
@@ -55,11 +54,11 @@ impl Schema {
         self.check_root(after)
     }
 
-    /// Checks a whole document. Looks at every node once for itself and once as a child.
+    /// Checks a whole document. The check visits each node once for itself and once as a child.
     ///
     /// # Errors
     ///
-    /// A [`SchemaViolation`]; which one, if there are several, is not said.
+    /// A [`SchemaViolation`]. If there are several, which one is returned is unspecified.
     pub fn check_all(&self, document: &impl View) -> Result<(), SchemaViolation> {
         for node in document.nodes() {
             self.check_node(node)?;
@@ -164,10 +163,10 @@ impl Schema {
     }
 }
 
-/// Before a change is made.
+/// Checks before a change is made.
 impl Schema {
-    /// Refuses a change that brings in a type or a mark which the schema does not have: nothing
-    /// that comes later can make that good.
+    /// Rejects a change with a type or mark that the schema does not have: no later change can fix
+    /// that.
     pub(crate) fn check_names(&self, change: &Change) -> Result<(), SchemaViolation> {
         let known = |id, kind| match self.numbers.contains_key(kind) {
             true => Ok(()),
@@ -196,7 +195,7 @@ impl Schema {
         }
     }
 
-    /// Gives new nodes, and their marks, the attributes that they lack and that have defaults.
+    /// Adds the missing defaults to the attributes of new nodes and their marks.
     pub(crate) fn complete(&self, nodes: &mut [Arc<Node>]) {
         for node in nodes {
             if let Some(rules) = self.rules(&node.kind)
@@ -209,7 +208,7 @@ impl Schema {
             if node.marks.iter().any(|mark| self.lacks_defaults(mark)) {
                 let mut marks: Vec<Mark> = node.marks.iter().cloned().collect();
                 self.complete_marks(&mut marks);
-                // They lay within the text before, and still do; but some may have become equal.
+                // Their ranges are still within the text, but some may have become equal.
                 if let Ok(marks) = Marks::normal(marks, node.text.len()) {
                     Arc::make_mut(node).marks = marks;
                 }
@@ -217,7 +216,7 @@ impl Schema {
         }
     }
 
-    /// Gives marks the attributes that they lack and that have defaults.
+    /// Adds the missing defaults to the attributes of marks.
     pub(crate) fn complete_marks(&self, marks: &mut [Mark]) {
         for mark in marks {
             if let Some(rules) = self.marks.get(&mark.kind) {

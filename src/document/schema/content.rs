@@ -1,4 +1,4 @@
-//! Whether the children of a node stand in an order that its type allows.
+//! Checks the order of the children of a node.
 
 use std::ops::Range;
 
@@ -8,35 +8,33 @@ use super::automaton::{Automaton, DEAD, Effort, State, Symbol};
 use super::error::ExpressionError;
 use super::expression;
 
-/// A content expression, ready to check children with.
+/// A compiled content expression.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
     source: SmolStr,
     automaton: Automaton,
 }
 
-/// The types of some children, by index. Each look costs a look at a node.
+/// The types of some children, by index. Each access costs a node lookup.
 pub(super) struct Sequence<'a> {
     pub(super) len: usize,
-    /// `None` for a type that the schema does not know.
+    /// `None` for an unknown type.
     pub(super) symbol: &'a dyn Fn(usize) -> Option<Symbol>,
 }
 
-/// How many children at the beginning and at the end of a sequence are those that were there
-/// before.
+/// How many children at the beginning and at the end of a sequence are unchanged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     pub(super) prefix: usize,
     pub(super) suffix: usize,
 }
 
-/// The index of the first child that does not fit; the number of children, where one more is
-/// needed.
+/// The index of the first child that does not fit; the number of children if one is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Misfit(pub(super) usize);
 
 impl Content {
-    /// Compiles an expression. `members` says which types a name stands for, of `types` in all.
+    /// Compiles an expression. `members` has the types for each name, of `types` in all.
     pub(super) fn new<'m>(
         source: &SmolStr,
         members: impl Fn(&str) -> Option<&'m [Symbol]>,
@@ -58,7 +56,7 @@ impl Content {
         })
     }
 
-    /// The expression as written.
+    /// The source of the expression.
     pub(super) fn source(&self) -> &SmolStr {
         &self.source
     }
@@ -70,13 +68,13 @@ impl Content {
         self.ends(end, children)
     }
 
-    /// Checks children that come from others which are known to fit, as [`check`](Self::check)
-    /// would.
+    /// Checks children that derive from a valid sequence. The result is that of
+    /// [`check`](Self::check).
     ///
-    /// What lies before the edit was read before and led to a state; what lies behind it was read
-    /// to its end, from a state. So it is enough to find the first state again
-    /// ([`state_before`](Self::state_before)), to read what is new and what it replaces from there,
-    /// and to read on until both are in the same state: then the rest is read as it was before.
+    /// The children before the edit led to a state, and those after it were accepted from a state.
+    /// So it is enough to find the first state again ([`state_before`](Self::state_before)), to
+    /// read the new and the replaced children from there, and to read on until both are in the same
+    /// state: from there on the result is the same.
     pub(super) fn recheck(
         &self,
         before: &Sequence<'_>,
@@ -130,12 +128,11 @@ impl Content {
         }
     }
 
-    /// The state before the child at `at`, where those before it are the beginning of a sequence
-    /// that fits.
+    /// The state before the child at `at`, after the beginning of a valid sequence.
     ///
-    /// Whatever the state was some children before, it was one of the live ones. Reading on from
-    /// all of them at once often leaves one; if it does not, the reading begins further back. When
-    /// that would cost more than reading from the first child, so it is done.
+    /// Some children earlier, the state was one of the live ones. Reading on from all of them often
+    /// leaves one state; otherwise the reading begins further back. If that costs more than reading
+    /// from the first child, it reads from there.
     fn state_before(&self, children: &Sequence<'_>, at: usize) -> Result<State, Misfit> {
         let live = self.automaton.live().len();
         let mut back = 0;
@@ -167,5 +164,5 @@ impl Content {
     }
 }
 
-/// With how many children the look back begins, where none are not enough.
+/// The number of children of the first look back, if zero is not enough.
 const FIRST_LOOK_BACK: usize = 2;

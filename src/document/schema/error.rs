@@ -1,4 +1,4 @@
-//! What can be wrong with a schema, and with a document that has one.
+//! Errors of schemas, and violations of a schema by a document.
 
 use smol_str::SmolStr;
 
@@ -7,54 +7,54 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::NodeId;
 
-/// Why something is no schema.
+/// Why a schema is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// A content expression cannot be used.
+    /// A content expression is invalid.
     #[error("the content of type {kind}: {cause}", kind = Brief(.kind))]
     Content {
-        /// Whose content.
+        /// The type with the content.
         kind: SmolStr,
-        /// What is wrong with the expression.
+        /// The error in the expression.
         #[source]
         cause: ExpressionError,
     },
-    /// A name is empty, or has a character in it that has a meaning in expressions or lists.
+    /// A name is empty, or contains a character with a meaning in expressions or lists.
     #[error(
         "{name:?} cannot be the name of a {what}: it is empty, or has one of `()|?*+{{}},` or white space in it"
     )]
     Name {
         /// The name.
         name: SmolStr,
-        /// What it was to name: `type`, `group` or `mark`.
+        /// The kind of name: `type`, `group` or `mark`.
         what: &'static str,
     },
     /// A mark is named `_`, which means all marks.
     #[error("no mark can be named `_`, which means all marks")]
     MarkUnderscore,
-    /// Two types or two marks have one name.
+    /// Two types or two marks have the same name.
     #[error("there are two {what}s named {name}", name = Brief(.name))]
     Duplicate {
         /// The name.
         name: SmolStr,
-        /// What it names: `type` or `mark`.
+        /// The kind of name: `type` or `mark`.
         what: &'static str,
     },
-    /// A group has the name of a type, so that an expression could mean either.
+    /// A group has the name of a type, so the name would be ambiguous in expressions.
     #[error("{name} is both a type and a group", name = Brief(.name))]
     GroupIsType {
         /// The name.
         name: SmolStr,
     },
-    /// There are more types, or more marks, than a schema may have.
+    /// The schema has too many types or too many marks.
     #[error("there are {found} {what}s, more than {largest}")]
     TooMany {
-        /// How many there are.
+        /// The number found.
         found: usize,
-        /// Of what: `type` or `mark`.
+        /// The kind: `type` or `mark`.
         what: &'static str,
-        /// How many there may be.
+        /// The largest number allowed.
         largest: usize,
     },
     /// A type allows a mark that the schema does not have.
@@ -65,13 +65,13 @@ pub enum SchemaError {
         /// The mark.
         mark: SmolStr,
     },
-    /// The root is to have a type that the schema does not have.
+    /// The type for the root does not exist in the schema.
     #[error("the root is to be of type {kind}, which the schema does not have", kind = Brief(.kind))]
     UnknownRoot {
         /// The type.
         kind: SmolStr,
     },
-    /// Two attributes of a type or a mark have one name.
+    /// Two attributes of a type or a mark have the same name.
     #[error("{of} has two attributes named {attribute}", of = Brief(.of), attribute = Brief(.attribute))]
     DuplicateAttribute {
         /// The type or mark.
@@ -79,8 +79,7 @@ pub enum SchemaError {
         /// The attribute.
         attribute: SmolStr,
     },
-    /// The values that an attribute may have are none, or one of them is not of the attribute's
-    /// type.
+    /// The list of values of an attribute is empty, or one of them is not of the attribute's type.
     #[error(
         "the values of attribute {attribute} of {of} are none, or not all of them of type {expected}", attribute = Brief(.attribute), of = Brief(.of))]
     AttributeValues {
@@ -91,7 +90,7 @@ pub enum SchemaError {
         /// The attribute's type.
         expected: ValueType,
     },
-    /// A default or an allowed value of an attribute nests deeper than
+    /// A default or an allowed value of an attribute is nested deeper than
     /// [`Attributes::MAX_LEVELS`](crate::document::Attributes::MAX_LEVELS).
     #[error(
         "a value of attribute {attribute} of {of} is nested {levels} levels deep: the limit is {limit}"
@@ -101,19 +100,19 @@ pub enum SchemaError {
         of: SmolStr,
         /// The attribute.
         attribute: SmolStr,
-        /// The number of arrays and objects in one another.
+        /// The number of nested arrays and objects.
         levels: usize,
         /// The largest number allowed.
         limit: usize,
     },
-    /// An attribute may not have the value that it is to have by default.
+    /// The default of an attribute is not an allowed value.
     #[error("attribute {attribute} of {of} may not have its own default: {fault}", attribute = Brief(.attribute), of = Brief(.of))]
     AttributeDefault {
         /// The type or mark.
         of: SmolStr,
         /// The attribute.
         attribute: SmolStr,
-        /// What is wrong with the default.
+        /// The error in the default.
         #[source]
         fault: AttributeFault,
     },
@@ -138,24 +137,24 @@ codes! { SchemaError {
     };
 }}
 
-/// Why something is no content expression. Positions count characters from zero.
+/// Why a content expression is invalid. Positions count characters from zero.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExpressionError {
-    /// Something else had to stand here.
+    /// The expression has an unexpected character, or ends too early.
     #[error("expected {expected} at character {position}, found {}", Found(*.found))]
     Unexpected {
-        /// Where.
+        /// The position.
         position: usize,
-        /// What stands there; `None` at the end.
+        /// The character found; `None` at the end.
         found: Option<char>,
-        /// What could stand there.
+        /// The expected syntax.
         expected: &'static str,
     },
     /// A name is neither that of a type nor that of a group.
     #[error("{name} at character {position} is neither a type nor a group", name = Brief(.name))]
     UnknownName {
-        /// Where it stands first.
+        /// The position of its first occurrence.
         position: usize,
         /// The name.
         name: SmolStr,
@@ -163,37 +162,37 @@ pub enum ExpressionError {
     /// A count is too large.
     #[error("the count at character {position} is greater than {largest}")]
     CountTooLarge {
-        /// Where.
+        /// The position.
         position: usize,
         /// The largest count.
         largest: usize,
     },
-    /// At least more than at most.
+    /// The minimum of a repetition is greater than its maximum.
     #[error("the counts at character {position} allow at least {min} and at most {max}")]
     CountsReversed {
-        /// Where the braces open.
+        /// The position of the opening brace.
         position: usize,
-        /// At least so often.
+        /// The minimum.
         min: usize,
-        /// At most so often.
+        /// The maximum.
         max: usize,
     },
-    /// Parentheses are nested too deep.
+    /// Parentheses are nested too deeply.
     #[error("the parenthesis at character {position} is nested deeper than {deepest} levels")]
     TooDeep {
-        /// Where the first one too many opens.
+        /// The position of the first parenthesis beyond the limit.
         position: usize,
-        /// How many levels there may be.
+        /// The largest number of levels.
         deepest: usize,
     },
     /// The expression is too long.
     #[error("the expression has more than {longest} characters")]
     TooLong {
-        /// How many characters it may have.
+        /// The largest number of characters.
         longest: usize,
     },
-    /// To tell the children that it allows from others takes too much, by itself or together with
-    /// the expressions before it.
+    /// The expression is too complex to compile, by itself or together with the previous
+    /// expressions.
     #[error(
         "the expression is too complex: too many counted repetitions, or too many ways to read the same children"
     )]
@@ -221,7 +220,7 @@ impl std::fmt::Display for Found {
     }
 }
 
-/// A rule of the schema that a node breaks.
+/// A violation of the schema by a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaViolation {
@@ -233,17 +232,17 @@ pub enum SchemaViolation {
         /// Its type.
         kind: SmolStr,
     },
-    /// An attribute of a node.
+    /// An attribute of a node is invalid.
     #[error("node {id} of type {kind}: {fault}", id = Brief(.id), kind = Brief(.kind))]
     Attribute {
         /// The node.
         id: NodeId,
         /// Its type.
         kind: SmolStr,
-        /// What is wrong.
+        /// The error in the attribute.
         fault: AttributeFault,
     },
-    /// The schema does not have a mark.
+    /// The schema does not have the mark.
     #[error("node {id} has the mark {mark}, which the schema does not have", id = Brief(.id), mark = Brief(.mark))]
     UnknownMark {
         /// The node.
@@ -251,7 +250,7 @@ pub enum SchemaViolation {
         /// The mark.
         mark: SmolStr,
     },
-    /// The node's type does not allow a mark.
+    /// The node's type does not allow the mark.
     #[error("node {id} has the mark {mark}, which its type {kind} does not allow", id = Brief(.id), mark = Brief(.mark), kind = Brief(.kind))]
     MarkNotAllowed {
         /// The node.
@@ -261,14 +260,14 @@ pub enum SchemaViolation {
         /// The mark.
         mark: SmolStr,
     },
-    /// An attribute of a mark.
+    /// An attribute of a mark is invalid.
     #[error("mark {mark} of node {id}: {fault}", mark = Brief(.mark), id = Brief(.id))]
     MarkAttribute {
         /// The node.
         id: NodeId,
         /// The mark.
         mark: SmolStr,
-        /// What is wrong.
+        /// The error in the attribute.
         fault: AttributeFault,
     },
     /// The node's type does not allow text.
@@ -279,7 +278,7 @@ pub enum SchemaViolation {
         /// Its type.
         kind: SmolStr,
     },
-    /// A child stands where the content of the node's type does not allow it.
+    /// The content of the node's type does not allow a child at its position.
     #[error(
         "node {id} of type {kind} has a child of type {found} at index {index}, where its content `{content}` does not allow it", id = Brief(.id), kind = Brief(.kind), found = Brief(.found), content = Brief(.content))]
     ChildNotAllowed {
@@ -294,7 +293,7 @@ pub enum SchemaViolation {
         /// The type of that child.
         found: SmolStr,
     },
-    /// The children end before they are all that the content of the node's type asks for.
+    /// The content of the node's type requires more children.
     #[error("node {id} of type {kind} has {len} children; its content `{content}` asks for more", id = Brief(.id), kind = Brief(.kind), content = Brief(.content))]
     ChildrenMissing {
         /// The node.
@@ -303,17 +302,17 @@ pub enum SchemaViolation {
         kind: SmolStr,
         /// The content expression.
         content: SmolStr,
-        /// How many children there are.
+        /// The number of children.
         len: usize,
     },
-    /// The root has another type than it has to have.
+    /// The root does not have the required type.
     #[error("node {id} is the root and of type {kind}; the root has to be of type {expected}", id = Brief(.id), kind = Brief(.kind), expected = Brief(.expected))]
     Root {
         /// The root.
         id: NodeId,
         /// Its type.
         kind: SmolStr,
-        /// The type that it has to have.
+        /// The required type.
         expected: SmolStr,
     },
 }
@@ -335,7 +334,7 @@ codes! { SchemaViolation {
 }}
 
 impl SchemaViolation {
-    /// The node that breaks the rule.
+    /// Returns the node that violates the schema.
     pub fn node_id(&self) -> &NodeId {
         match self {
             Self::UnknownType { id, .. }
@@ -351,33 +350,33 @@ impl SchemaViolation {
     }
 }
 
-/// What is wrong with an attribute.
+/// Why an attribute is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttributeFault {
-    /// It is required and absent.
+    /// The attribute is required and absent.
     #[error("the attribute {attribute} is missing", attribute = Brief(.attribute))]
     Missing {
         /// The attribute.
         attribute: SmolStr,
     },
-    /// There is no such attribute.
+    /// The attribute is not in the schema.
     #[error("there is no attribute {attribute}", attribute = Brief(.attribute))]
     Unknown {
         /// The attribute.
         attribute: SmolStr,
     },
-    /// Its value is of another type.
+    /// The value has the wrong type.
     #[error("the attribute {attribute} has a value of type {found} instead of {expected}", attribute = Brief(.attribute))]
     WrongType {
         /// The attribute.
         attribute: SmolStr,
-        /// The type that it has to have.
+        /// The required type.
         expected: ValueType,
-        /// The type that it has.
+        /// The type of the value.
         found: ValueType,
     },
-    /// Its value is none of those that it may have.
+    /// The value is not one of the allowed values.
     #[error("the attribute {attribute} has a value that is none of those allowed", attribute = Brief(.attribute))]
     NotAllowed {
         /// The attribute.

@@ -1,38 +1,37 @@
-//! Content expressions: from text to a tree.
+//! Content expressions: parses text to a tree.
 
 use smol_str::SmolStr;
 
 use super::error::ExpressionError;
 
-/// What may stand below a node, as written.
+/// A content expression: the allowed children of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Expression {
-    /// One child of a type or a group, by its number among the expression's names.
+    /// One child of a type or a group, by the index of its name in the expression.
     Name(usize),
-    /// One after the other; nothing, where there are none.
+    /// A sequence, which may be empty.
     Sequence(Vec<Expression>),
-    /// One of them.
+    /// A choice between alternatives.
     Choice(Vec<Expression>),
-    /// At least and at most so often; `None` for without end.
+    /// A repetition with minimum and maximum; `None` for no maximum.
     Repeat(Box<Expression>, usize, Option<usize>),
 }
 
-/// A tree with the names in it, each once, and where each stands first.
+/// A tree with its names, each once, and the position of the first occurrence of each.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) tree: Expression,
     pub(super) names: Vec<(SmolStr, usize)>,
 }
 
-/// How many characters an expression may have.
+/// The most characters of an expression.
 pub(super) const LONGEST: usize = 4096;
-/// How deep parentheses may be nested. The tree is no deeper than thrice that, so it can be walked
-/// by recursion.
+/// The most levels of parentheses. The tree is at most three times as deep, so recursion is safe.
 pub(super) const DEEPEST: usize = 64;
-/// How large a count in braces may be.
+/// The largest count in braces.
 pub(super) const LARGEST: usize = 1000;
 
-/// Whether a character has a meaning of its own, so that no name contains it.
+/// Whether a character is part of the syntax, so no name contains it.
 pub(super) fn is_reserved(c: char) -> bool {
     c.is_whitespace() || "()|?*+{},".contains(c)
 }
@@ -45,7 +44,7 @@ pub(super) fn is_reserved(c: char) -> bool {
 /// item     := (name | '(' choice ')') ('?' | '*' | '+' | '{' n '}' | '{' n ',' '}' | '{' n ',' m '}')?
 /// ```
 pub(super) fn parse(text: &str) -> Result<Parsed, ExpressionError> {
-    // Counted only as far as needed.
+    // Counted only up to the limit.
     if text.chars().nth(LONGEST).is_some() {
         return Err(ExpressionError::TooLong { longest: LONGEST });
     }
@@ -71,7 +70,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, ExpressionError> {
 struct Parser {
     chars: Vec<char>,
     at: usize,
-    /// How many parentheses are open.
+    /// The number of open parentheses.
     open: usize,
     names: Vec<(SmolStr, usize)>,
 }
@@ -169,7 +168,7 @@ impl Parser {
         }))
     }
 
-    /// What stands in braces.
+    /// Parses the counts in braces.
     fn counts(&mut self) -> Result<(usize, Option<usize>), ExpressionError> {
         let position = self.at;
         self.at += 1;

@@ -1,10 +1,9 @@
-//! Which documents a store allows: node types, attributes, marks, and which children a node can
-//! have.
+//! Schemas: rules for the node types, attributes, marks and children of a document.
 //!
 //! **Use it** where other code relies on the shape of documents: a renderer, an export, a front end
-//! with a schema of its own. The store refuses a commit that would break the schema, so every
-//! snapshot obeys it. **Do not use it** for rules that depend on more than types and attributes: a
-//! before-hook ([`Hooks`](crate::transaction::Hooks)) can run any code.
+//! with a schema of its own. A commit that would violate the schema fails, so every snapshot is
+//! valid. **Do not use it** for rules that depend on more than types and attributes: a before-hook
+//! ([`Hooks`](crate::transaction::Hooks)) can run any code.
 //!
 //! ```
 //! use doclock::document::NodeSpec;
@@ -24,10 +23,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In the crate, a schema is written with a [`SchemaBuilder`] or as JSON (`spec`) and translated
-//! once: `expression` reads content expressions, `automaton` makes them quick to check, `content`
-//! checks children with them, `attributes` checks attributes. `touched` finds what some changes can
-//! have broken, and `check` looks at that.
+//! In the crate, a schema is written with a [`SchemaBuilder`] or as JSON (`spec`) and compiled
+//! once: `expression` parses content expressions, `automaton` makes them fast to check, `content`
+//! checks children with them, `attributes` checks attributes. `touched` finds what changes may have
+//! made invalid, and `check` checks that.
 
 mod attributes;
 mod automaton;
@@ -50,12 +49,12 @@ use content::Content;
 pub use error::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 
-/// What a document may look like: which types of nodes there are, which children, attributes, text
-/// and marks each may have.
+/// The schema of a document: its node types, and the children, attributes, text and marks of each
+/// type.
 ///
-/// Given to a store with [`StoreOptions::schema`](crate::StoreOptions::schema), it holds for every
-/// version of the store's document. It is checked once per commit, over what was changed. The page
-/// `docs/schema.md` has the whole of it.
+/// A store with a schema ([`StoreOptions::schema`](crate::StoreOptions::schema)) enforces it for
+/// every version of its document. Each commit checks the changed parts once. The page
+/// `docs/schema.md` describes schemas completely.
 ///
 /// ```
 /// use doclock::{
@@ -80,7 +79,7 @@ pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// In JSON, as it is deserialized and serialized; fields that are not known are errors:
+/// The JSON form, for deserialization and serialization; unknown fields are errors:
 ///
 /// ```
 /// use doclock::schema::Schema;
@@ -120,15 +119,15 @@ struct TypeRules {
     attributes: AttributeRules,
 }
 
-/// What may be spent on all expressions of one schema.
+/// The budget for all expressions of one schema.
 #[cfg(all(test, not(loom)))]
 pub(crate) const ENOUGH: usize = Effort::ENOUGH;
 
-/// How many types, and how many marks, a schema may have.
+/// The most types, and the most marks, of a schema.
 const MOST: usize = 1000;
 
 impl Schema {
-    /// A schema to be written in Rust. As JSON it is deserialized instead.
+    /// Creates a builder for a schema in Rust. A schema in JSON is deserialized instead.
     pub fn builder() -> SchemaBuilder {
         SchemaBuilder::default()
     }
@@ -185,7 +184,7 @@ impl Schema {
     }
 }
 
-/// The numbers of these names, each of which has to be good and given once.
+/// Numbers these names; each has to be valid and unique.
 fn numbered<'a>(
     what: &'static str,
     names: impl ExactSizeIterator<Item = &'a SmolStr>,
@@ -220,7 +219,7 @@ fn good_name(name: &SmolStr, what: &'static str) -> Result<(), SchemaError> {
     }
 }
 
-/// The types that each name of a type or a group stands for.
+/// The types that each name of a type or a group includes.
 fn members(
     spec: &SchemaBuilder,
     numbers: &HashMap<SmolStr, Symbol>,

@@ -1,4 +1,4 @@
-//! What a schema says, as it is written: in Rust or in JSON.
+//! The definition of a schema, in Rust or in JSON.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 use super::{Schema, SchemaError};
 use crate::document::value;
 
-/// A schema that is being written. See [`Schema::builder`].
+/// Builds a schema. See [`Schema::builder`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[must_use = "it becomes a schema with `build`"]
@@ -36,26 +36,28 @@ impl SchemaBuilder {
         self
     }
 
-    /// Says of which type the root has to be, where there is a root. Of any unless set.
+    /// Sets the type that the root must have, if there is a root. By default any type is allowed.
     pub fn root(mut self, kind: impl Into<SmolStr>) -> Self {
         self.root = Some(kind.into());
         self
     }
 
-    /// Checks and translates what was written.
+    /// Checks and compiles the schema.
     ///
     /// # Errors
     ///
-    /// [`SchemaError`]: an expression is malformed, a name unknown or given twice, a default not allowed.
+    /// [`SchemaError`]: for example, an expression is malformed, a name is unknown or duplicate, or
+    /// a default is not allowed.
     pub fn build(self) -> Result<Schema, SchemaError> {
         Schema::new(self)
     }
 }
 
-/// What the nodes of one type may have.
+/// The rules for the nodes of one type.
 ///
-/// In JSON, with everything optional:
-/// `{"group": "block", "content": "inline*", "text": false, "marks": "bold link", "attributes": {"level": {"type": "integer", "default": 1}}, "unknownAttributes": false}`.
+/// In JSON all fields are optional: `{"group": "block", "content": "inline*", "text": false,
+/// "marks": "bold link", "attributes": {"level": {"type": "integer", "default": 1}},
+/// "unknownAttributes": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -75,31 +77,32 @@ pub struct NodeType {
 }
 
 impl NodeType {
-    /// A type whose nodes may have text, all marks, no children and no attributes.
+    /// Creates a type whose nodes may have text and all marks, but no children and no attributes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The groups that the type is in, separated by spaces.
+    /// Sets the groups of the type, separated by spaces.
     pub fn group(mut self, groups: impl Into<SmolStr>) -> Self {
         self.group = groups.into();
         self
     }
 
-    /// Which children a node has, and in which order: a content expression. None unless set.
+    /// Sets the allowed children and their order: a content expression. By default there are none.
     pub fn content(mut self, expression: impl Into<SmolStr>) -> Self {
         self.content = Some(expression.into());
         self
     }
 
-    /// Whether a node may have text. Unless set, it may if no content was given, not even an empty
-    /// one.
+    /// Sets whether a node may have text. By default it may if no content was set, not even an
+    /// empty one.
     pub fn text(mut self, allowed: bool) -> Self {
         self.text = Some(allowed);
         self
     }
 
-    /// Which marks the text may have: their names separated by spaces, `_` for all. All unless set.
+    /// Sets the marks that the text may have: names separated by spaces, or `_` for all. By default
+    /// all marks are allowed.
     pub fn marks(mut self, marks: impl Into<SmolStr>) -> Self {
         self.marks = Some(marks.into());
         self
@@ -111,23 +114,23 @@ impl NodeType {
         self
     }
 
-    /// Whether a node may have attributes besides those that were added, with any values. It may
-    /// not unless set.
+    /// Sets whether a node may have attributes without a rule, with any values. By default it may
+    /// not.
     pub fn unknown_attributes(mut self, allowed: bool) -> Self {
         self.unknown_attributes = allowed;
         self
     }
 
-    /// The names of the marks that are allowed; `None` for all.
+    /// The names of the allowed marks; `None` for all.
     pub(super) fn allowed_marks(&self) -> Option<&str> {
         self.marks.as_deref().filter(|marks| marks.trim() != "_")
     }
 }
 
-/// What the marks of one kind may have.
+/// The rules for the marks of one kind.
 ///
-/// In JSON, with everything optional:
-/// `{"attributes": {"href": {"type": "string", "required": true}}, "unknownAttributes": false}`.
+/// In JSON all fields are optional: `{"attributes": {"href": {"type": "string", "required": true}},
+/// "unknownAttributes": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -139,7 +142,7 @@ pub struct MarkType {
 }
 
 impl MarkType {
-    /// A kind of mark without attributes.
+    /// Creates a kind of mark without attributes.
     pub fn new() -> Self {
         Self::default()
     }
@@ -150,18 +153,18 @@ impl MarkType {
         self
     }
 
-    /// Whether a mark may have attributes besides those that were added, with any values. It may
-    /// not unless set.
+    /// Sets whether a mark may have attributes without a rule, with any values. By default it may
+    /// not.
     pub fn unknown_attributes(mut self, allowed: bool) -> Self {
         self.unknown_attributes = allowed;
         self
     }
 }
 
-/// What one attribute may be.
+/// The rule for one attribute.
 ///
-/// In JSON, with everything optional:
-/// `{"type": "integer", "required": true, "default": 1, "values": [1, 2, 3]}`.
+/// In JSON all fields are optional: `{"type": "integer", "required": true, "default": 1, "values":
+/// [1, 2, 3]}`.
 ///
 /// ```
 /// use doclock::schema::{AttributeSpec, ValueType};
@@ -193,7 +196,7 @@ pub struct AttributeSpec {
 }
 
 impl AttributeSpec {
-    /// An attribute that may be absent, and otherwise has a value of this type.
+    /// Creates a rule for an optional attribute with values of this type.
     pub fn new(value_type: ValueType) -> Self {
         Self {
             value_type,
@@ -201,19 +204,20 @@ impl AttributeSpec {
         }
     }
 
-    /// The attribute has to be there.
+    /// Makes the attribute required.
     pub fn required(mut self) -> Self {
         self.required = true;
         self
     }
 
-    /// What it becomes when a node or a mark is created without it. `null` is none.
+    /// Sets the default for new nodes and marks without the attribute. `null` stands for no
+    /// default.
     pub fn with_default(mut self, value: impl Into<Value>) -> Self {
         self.default = Some(value.into()).filter(|value| !value.is_null());
         self
     }
 
-    /// The only values that it may have.
+    /// Sets the only values that the attribute may have.
     pub fn with_values(mut self, values: impl IntoIterator<Item = Value>) -> Self {
         self.values = Some(values.into_iter().collect());
         self
@@ -235,7 +239,7 @@ pub enum ValueType {
     String,
     /// A number, whole or not.
     Number,
-    /// A number that is written without a fraction: `2`, not `2.0`.
+    /// A number without a fraction in JSON: `2`, not `2.0`.
     Integer,
     /// `true` or `false`.
     Boolean,
@@ -246,7 +250,7 @@ pub enum ValueType {
 }
 
 impl ValueType {
-    /// The type of a value; none has [`ValueType::Any`] but `null`, which is no value of an
+    /// The type of a value. Only `null` has [`ValueType::Any`], and it is not the value of an
     /// attribute.
     pub(super) fn of(value: &Value) -> Self {
         match value {
@@ -265,9 +269,9 @@ impl ValueType {
     }
 }
 
-/// Things by name, in the order in which they were written. In JSON an object.
+/// Named values in the order of their definition. In JSON an object.
 ///
-/// Not a map, so that a name that was given twice is found.
+/// Not a map, so duplicate names are detected.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Named<T>(pub(super) Vec<(SmolStr, T)>);
 

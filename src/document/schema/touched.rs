@@ -1,4 +1,4 @@
-//! What some changes can have broken.
+//! Finds the nodes and children that changes may have made invalid.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,27 +7,27 @@ use crate::document::{Change, Node, Place, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 
-/// The nodes that a list of changes touched, in the order in which it first did.
+/// The nodes that changes touched, in the order of the first touch.
 pub(super) struct Touched<'a> {
     entries: Vec<(&'a NodeId, TextSpan)>,
     positions: HashMap<&'a NodeId, usize, Secret>,
-    /// Nodes that stand where they stood and yet may be of another type.
+    /// Nodes with the same position that may have another type.
     retyped: HashSet<&'a NodeId, Secret>,
-    /// Whether nodes went, so that ids may have come back.
+    /// Whether nodes were removed, so their ids may have been reused.
     removed: bool,
 }
 
-/// How far a node was touched.
+/// What was changed in a node.
 #[derive(Clone, Copy, Debug, Default)]
 struct TextSpan {
-    /// It is new, or of another type: nothing that was known of it holds.
+    /// The node is new or has another type: nothing known about it holds.
     whole: bool,
     children: Option<Span>,
     /// Whether one of the children is among `retyped`.
     retyped: bool,
 }
 
-/// What is left of a list of children.
+/// The unchanged part of a list of children.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     len: usize,
@@ -35,14 +35,14 @@ struct Span {
     suffix: usize,
 }
 
-/// What is to be checked of a node's children.
+/// Which children of a node need a check.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Children<'v> {
-    /// Nothing.
+    /// None of them.
     Same,
     /// All of them.
     All,
-    /// The edit that made them from those that this node had.
+    /// The edit that made them from the children of this node.
     Edited(&'v Node, Kept),
 }
 
@@ -111,7 +111,7 @@ impl<'a> Touched<'a> {
         }
     }
 
-    /// Notes a new node that may stand where one of the same id stood before.
+    /// Records a new node that may have the id and position of a removed one.
     fn returned(&mut self, id: &'a NodeId, base: &impl View) {
         if self.removed && base.contains(id) {
             self.retyped.insert(id);
@@ -155,7 +155,7 @@ impl<'a> Touched<'a> {
         }
     }
 
-    /// Notes that the children of a node are others from `index` on.
+    /// Records that the children of a node differ from `index` on.
     fn replace_from(&mut self, id: &'a NodeId, index: usize, base: &impl View) {
         let span = self.children(id, base);
         span.prefix = span.prefix.min(index);
@@ -166,7 +166,7 @@ impl<'a> Touched<'a> {
         self.entries.iter().map(|(id, _)| *id)
     }
 
-    /// What is to be checked of the children of a touched node, for each that still exists.
+    /// The checks for the children of each touched node that still exists.
     pub(super) fn lists<'v>(
         &self,
         base: &'v impl View,

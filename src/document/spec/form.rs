@@ -1,7 +1,7 @@
 //! The serde form of a node, which contains its children.
 //!
 //! serde recurses over nested nodes, and JSON readers limit that recursion. Writing and reading
-//! have the same bound.
+//! have the same limit.
 
 use serde::de::Error as _;
 use serde::ser::Error as _;
@@ -12,12 +12,12 @@ use super::{NodeSpec, SpecNode};
 use crate::document::{Attributes, Mark, Text, value};
 use crate::id::NodeId;
 
-/// The number of arrays and objects in one another: those of 60 levels of nodes. JSON readers
-/// accept 127, and operations put up to 8 around a node: a list, operation, payload, operations,
-/// operation, payload, fragment and nodes.
+/// The most nested arrays and objects: those of 60 levels of nodes. JSON readers accept 127, and
+/// operations put up to 8 around a node: a list, operation, payload, operations, operation,
+/// payload, fragment and nodes.
 const MAX_LEVELS: usize = 119;
 
-/// The error for a form of so many levels, if that is too deep.
+/// The error for a form with too many levels.
 fn fault(levels: usize) -> Option<String> {
     (levels > MAX_LEVELS).then(|| {
         format!("the JSON of the node is nested {levels} levels deep: the limit is {MAX_LEVELS}")
@@ -31,7 +31,7 @@ impl SpecNode {
         std::iter::once(&self.attributes).chain(marks)
     }
 
-    /// How deep the form of the node nests, with children that nest as deep as the given levels.
+    /// The levels of the form of a node whose children have the given levels.
     fn levels(&self, children: impl Iterator<Item = usize>) -> usize {
         let marks = self.marks.iter().map(|mark| {
             let range = usize::from(mark.range.is_some());
@@ -42,7 +42,7 @@ impl SpecNode {
     }
 }
 
-/// How deep the object of attributes nests. It is left out where there is none.
+/// The levels of the object of attributes. It is omitted if it is empty.
 fn levels_of(attributes: &Attributes) -> usize {
     let values = attributes.iter().map(|(_, value)| value::levels(value));
     values.max().map_or(0, |levels| 1 + levels)
@@ -66,7 +66,7 @@ pub(super) struct Nested<'a> {
 
 impl NodeSpec {
     fn levels(&self) -> usize {
-        // As in `shape`: what is below a node is complete when the node comes.
+        // As in `shape`: the descendants of a node are complete when the node follows.
         let mut tops: Vec<usize> = Vec::new();
         for spec in &self.nodes {
             let children = tops.split_off(tops.len() - spec.children);
@@ -122,7 +122,7 @@ struct OwnedNested {
     children: Vec<Measured>,
 }
 
-/// A node that was read, and how deep its form nests.
+/// A node with the number of levels of its form.
 struct Measured {
     spec: NodeSpec,
     levels: usize,

@@ -1,8 +1,7 @@
 //! Nested JSON of any depth.
 //!
-//! serde and serde_json recurse over what is nested, so they have to stop somewhere. Here only the
-//! nodes nest without a limit, and for these a list of open nodes takes the place of the recursion;
-//! all that is in a node is left to serde_json.
+//! serde and serde_json recurse over nested values, so they need a limit. Here nodes nest without a
+//! limit: a list of open nodes replaces the recursion. serde_json reads the contents of each node.
 
 use std::mem;
 
@@ -16,7 +15,7 @@ use crate::document::{Attributes, Mark, Text};
 use crate::id::NodeId;
 use crate::json::{line_and_column, offset, reason};
 
-/// Why a text is not the JSON of a node.
+/// Why a text is not the JSON form of a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason} at line {line} column {column}")]
 #[non_exhaustive]
@@ -25,7 +24,7 @@ pub struct JsonError {
     pub line: usize,
     /// The character in the line, counted from one.
     pub column: usize,
-    /// What is wrong there.
+    /// The error at this position.
     pub reason: String,
 }
 
@@ -34,7 +33,7 @@ codes! { JsonError {
 }}
 
 impl NodeSpec {
-    /// The node as JSON, with all below it, however deep. The form is that of serde.
+    /// Writes the node with its subtree as JSON, at any depth. The form is that of serde.
     ///
     /// ```
     /// use doclock::document::NodeSpec;
@@ -49,7 +48,7 @@ impl NodeSpec {
     pub fn to_json(&self) -> String {
         let shape = self.shape();
         let mut json = String::new();
-        // A node to be written, or `None` for the end of one that has children.
+        // A node to be written, or `None` for the end of one with children.
         let mut ahead = vec![Some(shape.top())];
         while let Some(step) = ahead.pop() {
             let Some(at) = step else {
@@ -73,8 +72,8 @@ impl NodeSpec {
         json
     }
 
-    /// Reads a node with all below it, however deep, from what [`to_json`](Self::to_json) or serde
-    /// wrote, or from JSON of the same form. The values of attributes nest at most
+    /// Reads a node with its subtree, at any depth, from JSON in the form of
+    /// [`to_json`](Self::to_json) or serde. The values of attributes nest at most
     /// [`Attributes::MAX_LEVELS`] deep.
     ///
     /// # Errors
@@ -104,12 +103,12 @@ impl SpecNode {
             marks: &self.marks,
             children: Vec::new(),
         });
-        // Only a map whose keys are no strings could fail, and there is none.
+        // Only a map with keys that are not strings could fail, and there is none.
         head.unwrap_or_default()
     }
 }
 
-/// A node of which a part is read.
+/// A partially read node.
 #[derive(Default)]
 struct Open {
     kind: Option<SmolStr>,
@@ -118,13 +117,13 @@ struct Open {
     text: Option<Text>,
     marks: Option<Vec<Mark>>,
     children: Option<usize>,
-    /// Whether a field was read, so that the next one comes after a comma.
+    /// Whether a field was read, so that a comma precedes the next one.
     begun: bool,
 }
 
 struct Reader<'j> {
     json: &'j str,
-    /// How many bytes were read.
+    /// The number of bytes read.
     at: usize,
 }
 
@@ -167,7 +166,8 @@ impl<'j> Reader<'j> {
         }
     }
 
-    /// Reads fields up to the end of the node, or up to its first child; whether there is one.
+    /// Reads fields up to the end of the node or up to its first child; returns whether there is a
+    /// child.
     fn fields_up_to_a_child(&mut self, node: &mut Open) -> Read<bool> {
         while !self.take(b'}') {
             if node.begun && !self.take(b',') {
@@ -232,7 +232,7 @@ impl<'j> Reader<'j> {
 
     // --- Characters ---
 
-    /// The next character that is not space; it is a place to go on from.
+    /// The next character that is not white space; reading may continue there.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.json.as_bytes().get(self.at..)?;
         let space = rest.iter().take_while(|byte| b" \t\n\r".contains(byte));
@@ -246,7 +246,7 @@ impl<'j> Reader<'j> {
         there
     }
 
-    /// Reads what serde_json reads without going deeper than it does.
+    /// Reads a value with serde_json, within its depth limit.
     fn value<T: Deserialize<'j>>(&mut self) -> Read<T> {
         let rest = self.json.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
@@ -288,7 +288,7 @@ impl<'j> Reader<'j> {
     }
 }
 
-/// The name of a field, and where it stands.
+/// The name of a field, and its position.
 struct Key {
     name: SmolStr,
     at: usize,

@@ -14,7 +14,7 @@ use crate::document::{EditError, Mark};
 use crate::id::NodeId;
 use crate::steps::{bytes_looked_at, step};
 
-/// The unit in which offsets and ranges of a text count.
+/// A unit of offsets and ranges of a text.
 ///
 /// In JSON `"scalar"` or `"utf16"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub enum OffsetError {
         /// The unit of the two.
         unit: TextUnit,
     },
-    /// The offset lies between the two UTF-16 units of one character.
+    /// The offset is between the two UTF-16 units of one character.
     #[error("offset {offset} is inside a surrogate pair: the text has {len} UTF-16 units")]
     InsidePair {
         /// The offset in UTF-16 units.
@@ -157,7 +157,7 @@ impl Text {
     /// ```
     pub fn scalar_offset(&self, offset: usize) -> Result<usize, OffsetError> {
         step();
-        // The character that the offset lies in or before, and where that begins.
+        // The character that contains or follows the offset, and its start.
         let found = match &self.0 {
             Repr::Short(text) if text.is_ascii() => {
                 Some((offset, offset)).filter(|_| offset <= text.len())
@@ -253,7 +253,7 @@ impl Text {
         marks: &mut [Mark],
     ) -> Result<(), EditError> {
         let rope = match &self.0 {
-            // A rope finds many offsets faster than as many searches from the start.
+            // A rope converts many offsets faster than a search from the start for each.
             Repr::Short(text) if marks.len() > 1 && !text.is_ascii() => {
                 bytes_looked_at(text.len());
                 Some(Self(Repr::Long(Rope::from_str(text))))
@@ -274,7 +274,7 @@ impl Text {
     }
 }
 
-/// Where each character begins, and where the text ends, in scalar values and in UTF-16 units.
+/// The start of each character, and the end of the text, in scalar values and in UTF-16 units.
 fn places(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     bytes_looked_at(text.len());
     let mut utf16 = 0;
@@ -291,8 +291,8 @@ mod tests {
     use crate::steps::counted;
     use proptest::prelude::*;
 
-    /// Where each UTF-16 unit of a text and its end lie, in scalar values; `None` inside a
-    /// surrogate pair.
+    /// The offset of each UTF-16 unit, and of the end, in scalar values; `None` inside a surrogate
+    /// pair.
     fn reference(text: &str) -> Vec<Option<usize>> {
         let mut places = Vec::new();
         for (scalar, character) in text.chars().enumerate() {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     proptest! {
-        // Each asks for every place of its texts.
+        // Each case checks every offset of its texts.
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         /// Around the size at which a text becomes a rope, and far beyond it.

@@ -1,4 +1,4 @@
-//! Pages of Markdown: of every construct, at random and over and over, and nested.
+//! Pages of Markdown: constructs of every kind, random, repeated and nested.
 
 use super::common::Dice;
 use super::{SCALE, Shares, magnitude, weight};
@@ -10,7 +10,7 @@ use crate::{
 /// Bytes of a page, about.
 const LONGEST: usize = 10_000 * SCALE;
 
-/// What begins something, with what ends it.
+/// Openings with their endings.
 const PAIRS: [(&str, &str); 24] = [
     ("*a ", " b*"),
     ("**a ", " b**"),
@@ -38,7 +38,7 @@ const PAIRS: [(&str, &str); 24] = [
     ("*a **b ", "** c*"),
 ];
 
-/// What stands for itself.
+/// Constructs without an ending.
 const PIECES: [&str; 32] = [
     "word ",
     "\n",
@@ -83,11 +83,11 @@ fn page(dice: &mut Dice) -> String {
         match dice.below(4) {
             0 => (0..times.min(200)).for_each(|_| page.push_str(any(dice))),
             1 => {
-                // The same few over and over.
+                // A repeated motif.
                 let motif: String = (0..=dice.below(3)).map(|_| any(dice)).collect();
                 page.push_str(&motif.repeat(1 + times / motif.len()));
             }
-            // Nested, closed or not, with something in the midst.
+            // Nested, closed or not, with content in the middle.
             _ => {
                 let pairs: Vec<_> = (0..=dice.below(2))
                     .map(|_| PAIRS[dice.below(PAIRS.len())])

@@ -107,8 +107,7 @@ fn document(dice: &mut Dice, kinds: usize) -> NodeSpec {
 pub(super) fn run(dice: &mut Dice, shares: &mut Shares) {
     let text = schema(dice);
     let (schema, steps) = counted(|| serde_json::from_str::<Schema>(&text));
-    // Some small expressions have large automata. So there is one bound for all of a schema,
-    // whatever its size.
+    // Some small expressions have large automata, so one limit covers a whole schema of any size.
     let budget = FLOOR + STEPS * text.len() + ENOUGH;
     shares.check("translating a schema", text.len(), steps, budget);
     let Ok(schema) = schema else { return };

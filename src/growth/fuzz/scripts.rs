@@ -1,5 +1,5 @@
-//! Scripts: operations of every kind one by one, on large documents of many shapes, and long lists
-//! of them.
+//! Scripts: operations of every kind one by one, on large documents of many shapes, and long
+//! batches.
 
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
@@ -14,9 +14,9 @@ use crate::{
     transaction::{Operation, Pattern, parse_operations},
 };
 
-/// How many nodes a document has at most.
+/// The most nodes of a document.
 const LARGEST: usize = 500 * SCALE;
-/// How many operations one document sees.
+/// The number of operations for one document.
 const OPERATIONS: usize = 24;
 
 const TYPES: [&str; 5] = ["text", "paragraph", "item", "list", "heading"];
@@ -116,7 +116,7 @@ fn attributes(dice: &mut Dice, count: usize) -> Map<String, Value> {
     (0..count).map(key).map(|key| (key, json!(1))).collect()
 }
 
-/// An operation with large particulars, which the generator of small ones does not draw.
+/// An operation with large fields, which the generator of small ones does not draw.
 fn large(dice: &mut Dice, on: &Transaction, ids: &[NodeId]) -> Operation {
     let any = |dice: &mut Dice| ids[dice.below(ids.len())].clone();
     let id = any(dice);
@@ -160,7 +160,7 @@ fn large(dice: &mut Dice, on: &Transaction, ids: &[NodeId]) -> Operation {
         10 => clone_node_with_children().on(above),
         11 => auto_merge_text_nodes().on(above),
         12 | 13 => {
-            // From one node to one of the last.
+            // From one node to one of the last ones.
             let last = siblings(Some(&above)).pop().unwrap_or_else(|| any(dice));
             let end = on.node(&last).map_or(0, |node| node.text().len());
             let extent = crate::transaction::TextSpan::to(0, &last, end);
@@ -188,7 +188,7 @@ fn large(dice: &mut Dice, on: &Transaction, ids: &[NodeId]) -> Operation {
     }
 }
 
-/// Runs an operation as a script would, and checks what that costs.
+/// Runs an operation from a script, and checks its cost.
 fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     let mut ids: Vec<NodeId> = on.nodes().map(|node| node.id().clone()).collect();
     ids.sort_unstable();
@@ -200,26 +200,26 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
         false => {
             let kind = Kind::VARIANTS[dice.below(Kind::VARIANTS.len())];
             match kind {
-                // Code is no script.
+                // Code cannot be in a script.
                 Kind::Op => return,
                 _ => Generator::among(on, ids.into(), dice.next()).operation(kind),
             }
         }
     };
     let name = operation.name().to_owned();
-    // A node may be nested deeper than JSON can say.
+    // A node may be nested too deeply for JSON.
     let Ok(script) = serde_json::to_string(&[operation]) else {
         return;
     };
     let read = || parse_operations(&script);
     let read = shares.within_budget("reading a script", script.len(), read, |_| 0);
-    // A pattern may be one that is refused.
+    // A pattern may be invalid.
     let Ok(operations) = read else { return };
     let before = weight(on);
     let changes = on.changes().len();
-    // A script may fail as well: what it took until then counts.
+    // A failing script counts as well.
     let (_, steps) = crate::steps::counted(|| on.run(operations).is_ok());
-    // Nodes may be nested deeper than serde writes them.
+    // Nodes may be nested too deeply for serde.
     let copied = on
         .clipboard()
         .into_iter()
@@ -227,7 +227,7 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     let clipboard: usize = copied.map(|node| node.to_json().len()).sum();
     let after = weight(on);
     let size = script.len() + before + after + clipboard;
-    // The search of a pattern has a bound of its own.
+    // The pattern search has a limit of its own.
     let search = match &*name {
         "replacePattern" | "control" => Pattern::MAX_SEARCH,
         _ => 0,
@@ -237,8 +237,7 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Transaction) {
     shares.check(&name, size, steps, budget);
 }
 
-/// A change of a text looks at all marks of the text. An operation may change one text in many
-/// places.
+/// A change of a text reads all its marks. An operation may change one text at many positions.
 fn marks_looked_at(on: &Transaction, from: usize) -> usize {
     let changes = on.changes().iter().skip(from);
     let marks = changes.filter_map(|change| match change {
@@ -274,7 +273,7 @@ pub(super) fn run(dice: &mut Dice, shares: &mut Shares) {
     shares.within_budget("committing", changes, commit, |_| 0);
 }
 
-/// A long list of operations, each of which is about little.
+/// A long batch of small operations.
 fn list(dice: &mut Dice, shares: &mut Shares) {
     let count = magnitude(dice, 2 * LARGEST);
     let kinds: Vec<usize> = (0..=dice.below(3)).map(|_| dice.below(12)).collect();

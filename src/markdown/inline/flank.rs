@@ -1,12 +1,12 @@
-//! Delimiters that work wherever they stand.
+//! Makes delimiters work at any position.
 
 use super::{Delimiter, Piece};
 use crate::steps::step;
 
-/// Makes delimiters work. One opens only before, and closes only after, what is no space; beside
-/// punctuation, and an underscore always, only where on its other side there is space or
-/// punctuation. A character that is in the way is guarded: written as a reference, `&#97;`, it has
-/// punctuation at both ends.
+/// Makes delimiters work. An opening one needs no space after it, a closing one no space before it.
+/// Next to punctuation, and always for an underscore, the other side must be space or punctuation.
+/// A character that prevents this is guarded: written as a reference, `&#97;`, it has punctuation
+/// at both ends.
 pub(super) fn settle(pieces: &mut [Piece], text: &[char]) {
     part_emphasis_from_strong(pieces);
     let mut unsettled: Vec<usize> = (0..pieces.len()).rev().collect();
@@ -29,7 +29,7 @@ pub(super) fn settle(pieces: &mut [Piece], text: &[char]) {
     }
 }
 
-/// The character of the text `beside` that stands next to the piece `at`.
+/// The character of the text `beside` next to the piece `at`.
 fn facing(pieces: &[Piece], text: &[char], beside: Option<usize>, at: usize) -> Option<char> {
     let Piece::Text { range, guarded } = pieces.get(beside?)? else {
         return None;
@@ -46,8 +46,7 @@ fn facing(pieces: &[Piece], text: &[char], beside: Option<usize>, at: usize) -> 
     }
 }
 
-/// Guards the edge of a text that stands next to the piece `at`. What stands beside it has to be
-/// looked at again.
+/// Guards the edge of a text next to the piece `at`. Its neighbours have to be checked again.
 fn guard(pieces: &mut [Piece], beside: Option<usize>, at: usize, unsettled: &mut Vec<usize>) {
     let text = beside.and_then(|beside| Some((beside, pieces.get_mut(beside)?)));
     if let Some((beside, Piece::Text { guarded, .. })) = text {
@@ -60,8 +59,8 @@ fn guard(pieces: &mut [Piece], beside: Option<usize>, at: usize, unsettled: &mut
     }
 }
 
-/// Beside the two asterisks of strong text, a third would be taken as one of them; emphasis has
-/// another way.
+/// Next to the two asterisks of strong text, a third would be read as one of them; emphasis has
+/// another spelling.
 fn part_emphasis_from_strong(pieces: &mut [Piece]) {
     let strong = |at: Option<usize>| {
         let piece = at.and_then(|at| pieces.get(at));
@@ -91,13 +90,13 @@ fn part_emphasis_from_strong(pieces: &mut [Piece]) {
     }
 }
 
-/// Whether a character is punctuation in nobody's eyes. There are letters among the symbols, such
-/// as Ⓐ.
+/// Whether no Markdown reader counts a character as punctuation. Some symbols are letters, such as
+/// Ⓐ.
 fn is_letter(char: char) -> bool {
     char.is_alphanumeric() && !matches!(char, '\u{24B6}'..='\u{24E9}' | '\u{1F130}'..='\u{1F189}')
 }
 
-/// Whether a character is space or punctuation in everybody's eyes.
+/// Whether every Markdown reader counts a character as space or punctuation.
 fn separates(char: char) -> bool {
     char.is_whitespace() || char.is_ascii_punctuation()
 }

@@ -1,4 +1,4 @@
-//! Pieces of text, each spelled so that it reads as nothing but itself.
+//! Escapes pieces of text.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ pub(super) struct Speller<'a> {
     text: &'a [char],
     pieces: &'a [Piece],
     place: Place,
-    /// Whether nothing may break a line, or end a title, of a definition.
+    /// Whether no line break and no end of a title may occur, as in a definition.
     escaped: bool,
     out: String,
 }
@@ -55,7 +55,7 @@ impl<'a> Speller<'a> {
         self.out
     }
 
-    /// Whether this is what stands for the missing words of a link or an image.
+    /// Whether this is the placeholder for the words of a link or an image.
     fn is_empty_bracket(&self, at: usize, range: &Range<usize>) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.pieces.get(at));
         self.text[range.clone()] == [OBJECT]
@@ -72,7 +72,7 @@ impl<'a> Speller<'a> {
         if char == '\n' && !guarded && self.can_break(place, piece) {
             self.out.push_str("\\\n");
         } else if guarded
-            // Behind a footnote reference the parser takes even an escaped bracket for a link.
+            // After a footnote reference the parser reads even an escaped bracket as a link.
             || (char == '[' && self.out.ends_with(']') && !self.out.ends_with("\\]"))
             || char.is_control()
             || (char.is_whitespace() && (char != ' ' || begins_line || ends_line))
@@ -86,8 +86,8 @@ impl<'a> Speller<'a> {
         }
     }
 
-    /// Whether a hard break may stand here: between two characters of a paragraph, but not at the
-    /// end of a link, nor before HTML, which could be a block where it begins a line.
+    /// Whether a hard break is possible here: between two characters of a paragraph, not at the end
+    /// of a link, and not before HTML, which could begin a block.
     fn can_break(&self, place: usize, piece: usize) -> bool {
         let is_word = |at: usize| self.text.get(at).is_some_and(|char| *char != '\n');
         let ends_piece =
@@ -118,7 +118,7 @@ impl<'a> Speller<'a> {
             }
             '|' if self.place == Place::Cell => true,
             '#' if self.place == Place::Heading => true,
-            // Behind the reference to a footnote it would make a definition or a link of it.
+            // After a footnote reference it would form a definition or a link.
             ':' | '(' if self.out.ends_with(']') => true,
             '#' | '+' | '-' | '=' | '>' | ':' | '|' => begins_line,
             '.' | ')' => {
@@ -137,7 +137,7 @@ impl<'a> Speller<'a> {
     }
 }
 
-/// Whether what follows an ampersand makes it the beginning of a character reference.
+/// Whether the text after an ampersand forms a character reference.
 fn begins_reference(text: &[char]) -> bool {
     let name = text
         .iter()

@@ -5,49 +5,50 @@ use smol_str::SmolStr;
 use crate::document::NodeSpec;
 use crate::transaction::{NodeOperation, NodeRef};
 
-/// Cuts a text node in two before the character at `offset`. The text from there on goes to a new
-/// node right behind it, with the same type and attributes and with the marks over it; children
-/// stay. A node without a parent is an error.
+/// Splits a text node before the character at `offset`. The text from there on, with its marks,
+/// moves to a new node right after it, of the same type and with the same attributes. The children
+/// stay in the first node. A node without a parent is an error.
 pub fn split_text_node(offset: usize) -> NodeOperation {
     NodeOperation::SplitTextNode { offset }
 }
 
-/// Joins the node and its next sibling, which goes: its text with the marks over it, and its
-/// children, come behind those of the node. Both have to be of the same type; the attributes of the
-/// node stay.
+/// Joins the node and its next sibling, which is deleted. The sibling's text, with its marks, is
+/// appended to the text of the node, and its children to those of the node. Both nodes must have
+/// the same type. The node keeps its attributes.
 pub fn merge_text_nodes(other_id: impl Into<NodeRef>) -> NodeOperation {
     NodeOperation::MergeTextNodes {
         other_id: other_id.into(),
     }
 }
 
-/// Cuts a block in two before the child at `index`. The children from there on go to a new node
-/// right behind it, with the same type and attributes; text stays. A node without a parent is an
-/// error.
+/// Splits a block before the child at `index`. The children from there on move to a new node right
+/// after it, of the same type and with the same attributes. The text stays in the first node. A
+/// node without a parent is an error.
 pub fn split_block_node(index: usize) -> NodeOperation {
     NodeOperation::SplitBlockNode { index }
 }
 
-/// Joins the block and its next sibling, which goes; its children become the last of the block, its
-/// text the end of that of the block. The types may differ; type and attributes of the block stay.
+/// Joins the block and its next sibling, which is deleted. The sibling's children are appended to
+/// those of the block, and its text to that of the block. The types may differ: the block keeps its
+/// type and attributes.
 pub fn merge_block_nodes(other_id: impl Into<NodeRef>) -> NodeOperation {
     NodeOperation::MergeBlockNodes {
         other_id: other_id.into(),
     }
 }
 
-/// Joins those children of the node that stand next to each other, have text, no children, the same
-/// type and the same attributes. A child without text joins with such a neighbour, too. The first
-/// of those that are joined stays.
+/// Joins adjacent children of the node that have text, no children, the same type and the same
+/// attributes. A child without text is joined with such a neighbour, too. The first node of each
+/// joined run stays.
 pub fn auto_merge_text_nodes() -> NodeOperation {
     NodeOperation::AutoMergeTextNodes {}
 }
 
-/// Begins a new block at a place in the text of a node, as the enter key does: the text node is cut
-/// there, and its parent is cut behind the first half, so that the second half is the first child
-/// of the new block. Children of the text node, which stand behind its text, go with the second
-/// half. The new block has the parent's attributes and is of its type; [`insert_paragraph_of`] says
-/// of which else. A node without a grandparent is an error.
+/// Begins a new block at an offset in the text of a node, as the Enter key does. The text node is
+/// split there, and its parent is split after the first half, so the second half becomes the first
+/// child of the new block. Children of the text node, which come after its text, move with the
+/// second half. The new block has the attributes and the type of the parent;
+/// [`insert_paragraph_of`] sets another type. A node without a grandparent is an error.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -68,7 +69,7 @@ pub fn insert_paragraph(offset: usize) -> NodeOperation {
     NodeOperation::InsertParagraph { offset, kind: None }
 }
 
-/// As [`insert_paragraph`], with a type for the new block.
+/// Begins a new block of another type: [`insert_paragraph`] with a type.
 pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::InsertParagraph {
         offset,
@@ -76,10 +77,10 @@ pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOpera
     }
 }
 
-/// Begins a new list item at a place in the text of a node: all from the text node up to the
-/// nearest node that is of the type `item_type`, itself or around it, is cut there. So what stands
-/// behind the place in the item goes with the new one, a nested list too. No such node is an error,
-/// and so is one without a parent.
+/// Begins a new list item at an offset in the text of a node. The item is the node itself or its
+/// nearest ancestor that has the type `item_type`. All nodes from the text node up to the item are
+/// split there, so everything after the offset in the item moves to the new one, including a nested
+/// list. It is an error if there is no such node, or if the item has no parent.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -101,10 +102,10 @@ pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOper
     }
 }
 
-/// Puts a new list in the place of the node, and the node into an item of it:
-/// `wrap_in_list(element("list", []), element("list-item", []))`. What the two bring along comes
-/// before it. Around a node without a parent the list has none either. The root cannot be put into
-/// a list.
+/// Replaces the node with a new list and moves the node into an item of that list:
+/// `wrap_in_list(element("list", []), element("list-item", []))`. Children that the list and the
+/// item have already come before it. If the node has no parent, the list has none either. The root
+/// cannot be wrapped.
 pub fn wrap_in_list(list: NodeSpec, item: NodeSpec) -> NodeOperation {
     NodeOperation::WrapInList {
         list,
@@ -113,8 +114,8 @@ pub fn wrap_in_list(list: NodeSpec, item: NodeSpec) -> NodeOperation {
     }
 }
 
-/// As [`wrap_in_list`], with the siblings from the node up to another, each in an item of its own.
-/// If that is no sibling, or one that comes before the node, that is an error.
+/// Wraps the siblings from the node up to another in a list, as [`wrap_in_list`] does. Each sibling
+/// gets its own item. It is an error if `last_id` is no sibling or comes before the node.
 pub fn wrap_in_list_up_to(
     last_id: impl Into<NodeRef>,
     list: NodeSpec,

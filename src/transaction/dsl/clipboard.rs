@@ -3,8 +3,8 @@
 use crate::document::Fragment;
 use crate::transaction::{NodeOperation, TextSpan};
 
-/// Copies characters, and all that lies between the first and the last, to the clipboard, clipped
-/// at both ends. Changes nothing in the document. An empty range leaves the clipboard as it is.
+/// Copies characters, and all nodes between the first and the last, to the clipboard, clipped at
+/// both ends. The document is unchanged. An empty range leaves the clipboard unchanged.
 pub fn copy_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Copy {
@@ -14,7 +14,8 @@ pub fn copy_range(extent: impl Into<TextSpan>) -> NodeOperation {
     }
 }
 
-/// [`copy_range`], then [`delete_range`](super::delete_range).
+/// Copies a range to the clipboard, then deletes it: [`copy_range`], then
+/// [`delete_range`](super::delete_range).
 pub fn cut_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::Cut {
@@ -24,20 +25,20 @@ pub fn cut_range(extent: impl Into<TextSpan>) -> NodeOperation {
     }
 }
 
-/// Inserts what is on the clipboard, under new ids, before the character at `offset`. An empty
+/// Inserts the contents of the clipboard, under new ids, before the character at `offset`. An empty
 /// clipboard is an error.
 ///
-/// Text is inserted between the halves of the text node, and joined with them where type and
-/// attributes agree. Blocks are inserted between the halves of the node's block; a first or last
-/// one that was clipped when it was copied goes on with the half beside it, if the two are of one
-/// type or both hold text only.
+/// Text is inserted between the halves of the text node, and is joined with each half that has the
+/// same type and attributes. Blocks are inserted between the halves of the node's block. A first or
+/// last block that was clipped when it was copied is joined with the half next to it, if both have
+/// the same type or both contain only text.
 ///
-/// Text is what has no children. The block is the node's parent, if that has a parent and nothing
-/// but nodes without children in it, and no text of its own; otherwise it is the node itself. Where
-/// a half would be empty, there is none: what is pasted into an empty paragraph takes its place,
-/// unless it goes on with it. A node without text counts as an empty text only if nodes of its type
-/// have text in what is pasted, because others, as images, have none either. A caret at the place
-/// ends up behind what was pasted.
+/// A node without children counts as text. The block is the node's parent, if that has a parent, no
+/// text of its own, and only children without children. Otherwise the block is the node itself. An
+/// empty half is not created: a block pasted into an empty paragraph replaces it, unless the two
+/// are joined. A node without text counts as an empty text only if the pasted nodes of its type
+/// have text, because other nodes, such as images, have no text either. A caret at the offset moves
+/// to the end of the pasted content.
 pub fn paste(offset: usize) -> NodeOperation {
     NodeOperation::Paste {
         offset,
@@ -45,7 +46,7 @@ pub fn paste(offset: usize) -> NodeOperation {
     }
 }
 
-/// As [`paste`], with something else than what is on the clipboard.
+/// Inserts a given fragment instead of the clipboard, as [`paste`] does.
 pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
     NodeOperation::Paste {
         offset,

@@ -8,7 +8,7 @@ use crate::document::{Attributes, Mark};
 use crate::transaction::{NodeOperation, TextSpan};
 
 /// Marks characters, in all nodes from the first to the last. A mark of the same kind with other
-/// attributes ends where the new one begins.
+/// attributes ends where the new mark begins.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
@@ -32,7 +32,7 @@ pub fn apply_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> Node
     apply_mark_with(kind, Attributes::default(), extent)
 }
 
-/// As [`apply_mark`], with attributes, a link's target for example.
+/// Marks characters with attributes, for example the target of a link. Otherwise as [`apply_mark`].
 pub fn apply_mark_with(
     kind: impl Into<SmolStr>,
     attributes: impl Into<Attributes>,
@@ -48,8 +48,8 @@ pub fn apply_mark_with(
     }
 }
 
-/// Removes the marks of a kind, whatever their attributes, from characters in all nodes from the
-/// first to the last. In the middle of a mark this leaves two.
+/// Removes the marks of a kind, with any attributes, from characters in all nodes from the first to
+/// the last. Removal from the middle of a mark leaves two marks.
 pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     NodeOperation::RemoveMark {
@@ -60,12 +60,13 @@ pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> Nod
     }
 }
 
-/// [`remove_mark`] if every one of the characters has a mark of the kind, [`apply_mark`] otherwise.
+/// Toggles a mark: [`remove_mark`] if all the characters have a mark of the kind, otherwise
+/// [`apply_mark`].
 pub fn toggle_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     toggle_mark_with(kind, Attributes::default(), extent)
 }
 
-/// As [`toggle_mark`], with attributes for the mark where it is applied.
+/// Toggles a mark, as [`toggle_mark`] does, and sets attributes where it applies the mark.
 pub fn toggle_mark_with(
     kind: impl Into<SmolStr>,
     attributes: impl Into<Attributes>,
@@ -81,9 +82,9 @@ pub fn toggle_mark_with(
     }
 }
 
-/// Sets attributes of the marks of a kind where they cover the characters, and leaves the others;
-/// `null` removes one. What of such a mark lies outside of the characters stays as it is. No such
-/// mark there is an error.
+/// Sets attributes of the marks of a kind where they cover the characters. Other attributes are
+/// kept, and `null` removes one. The parts of such a mark outside the characters are unchanged. It
+/// is an error if there is no such mark.
 pub fn update_mark<K: Into<String>>(
     kind: impl Into<SmolStr>,
     attributes: impl IntoIterator<Item = (K, Value)>,
@@ -99,8 +100,8 @@ pub fn update_mark<K: Into<String>>(
     }
 }
 
-/// Replaces the marks of the node. They are brought into normal form; one without a range covers
-/// the text.
+/// Replaces the marks of the node. The new marks are normalized; a mark without a range covers the
+/// whole text.
 pub fn set_marks(marks: impl IntoIterator<Item = Mark>) -> NodeOperation {
     NodeOperation::SetMarks {
         marks: marks.into_iter().collect(),

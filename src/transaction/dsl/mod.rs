@@ -1,7 +1,7 @@
-//! The words in which transactions are written.
+//! Functions that make operations.
 //!
-//! An operation says what is to be done; [`on`](super::NodeOperation::on) or [`control`] says to
-//! which node.
+//! An operation describes a change; [`on`](super::NodeOperation::on) or [`control`] sets the node
+//! that it applies to.
 //!
 //! ```
 //! use doclock::{DataStore, Editor, View, dsl::*};
@@ -47,7 +47,7 @@ pub use node::*;
 pub use text::*;
 pub use tree::*;
 
-/// A transaction of an editor, to be run with [`commit`](PendingTransaction::commit).
+/// Makes a transaction of an editor; [`commit`](PendingTransaction::commit) runs it.
 pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingTransaction<'_> {
     PendingTransaction {
         editor,
@@ -56,7 +56,7 @@ pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingT
     }
 }
 
-/// A list of operations with the editor who will run it.
+/// A batch of operations and the editor that runs it.
 #[derive(Debug)]
 #[must_use = "nothing happens until it is committed"]
 pub struct PendingTransaction<'a> {
@@ -66,20 +66,20 @@ pub struct PendingTransaction<'a> {
 }
 
 impl PendingTransaction<'_> {
-    /// What becomes of it in the editor's history.
+    /// Sets how the editor's history records the transaction.
     pub fn in_history(mut self, how: HistoryMode) -> Self {
         self.submission = self.submission.in_history(how);
         self
     }
 
-    /// How it waits for the lock.
+    /// Sets the options of the lock request.
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// Carries the transaction out once for this key: if it comes again, the result of the first
-    /// time is returned and nothing is done. See
+    /// Runs the transaction once for this key. A repeated submission returns the result of the
+    /// first and changes nothing. See
     /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once).
     ///
     /// ```
@@ -108,22 +108,22 @@ impl PendingTransaction<'_> {
     }
 }
 
-/// A node with text, to be created.
+/// Describes a new node with text.
 pub fn text_node(kind: impl Into<SmolStr>, text: impl Into<SmolStr>) -> NodeSpec {
     NodeSpec::new(kind).with_text(text.into())
 }
 
-/// A node with children, to be created.
+/// Describes a new node with children.
 pub fn element(kind: impl Into<SmolStr>, children: impl IntoIterator<Item = NodeSpec>) -> NodeSpec {
     NodeSpec::new(kind).with_children(children)
 }
 
-/// Creates a node, with all below it, attached nowhere.
+/// Creates a node with its subtree. It has no parent yet.
 pub fn create(node: NodeSpec) -> Operation {
     Operation::Create { node, unit: None }
 }
 
-/// Gives every operation this node. Without operations it does nothing.
+/// Applies each of the operations to this node. Without operations it does nothing.
 pub fn control(
     node_id: impl Into<NodeRef>,
     operations: impl IntoIterator<Item = NodeOperation>,
@@ -135,9 +135,9 @@ pub fn control(
     }
 }
 
-/// Has all positions in texts of these operations count UTF-16 units, as JavaScript, ProseMirror,
-/// CodeMirror and the Language Server Protocol do. An operation that
-/// [has a unit](Operation::in_unit) keeps it. A position inside a surrogate pair is an error.
+/// Sets UTF-16 units as the unit of all text positions in these operations, as in JavaScript,
+/// ProseMirror, CodeMirror and the Language Server Protocol. An operation that already [has a
+/// unit](Operation::in_unit) keeps it. A position inside a surrogate pair is an error.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -163,14 +163,13 @@ pub fn utf16(operations: impl IntoOperations) -> Vec<Operation> {
         .collect()
 }
 
-/// The node that an earlier operation of the same transaction created and
+/// Refers to the node that an earlier operation of the same transaction created and
 /// [`named`](Operation::named).
 pub fn alias(name: impl Into<SmolStr>) -> NodeRef {
     NodeRef::Alias(Box::new(Alias { alias: name.into() }))
 }
 
-/// Refuses the transaction unless it starts from this version of the document, so from what
-/// somebody saw when they decided on it.
+/// Fails the transaction unless it starts from this version of the document.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*};
@@ -185,9 +184,9 @@ pub fn if_unchanged(version: u64) -> Operation {
     Operation::IfUnchanged { version }
 }
 
-/// Refuses the transaction unless a [lease](crate::DataStore::lease) lasts still: at once if it
-/// does not now, and with [`CommitError::LeaseLost`](crate::CommitError::LeaseLost) if it does not
-/// when the transaction is committed.
+/// Fails the transaction unless a [lease](crate::DataStore::lease) is still valid. A lease that has
+/// ended when the operation runs is an error at once; one that has ended by the commit fails it
+/// with [`CommitError::LeaseLost`](crate::CommitError::LeaseLost).
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*};
@@ -213,7 +212,7 @@ pub fn require_lease(lease: impl Into<FencingToken>) -> Operation {
     }
 }
 
-/// Selects something.
+/// Sets the selection.
 pub fn set_selection(selection: impl Into<Selection>) -> Operation {
     Operation::SetSelection {
         selection: selection.into(),
@@ -221,16 +220,16 @@ pub fn set_selection(selection: impl Into<Selection>) -> Operation {
     }
 }
 
-/// Selects nothing.
+/// Clears the selection.
 pub fn clear_selection() -> Operation {
     Operation::ClearSelection
 }
 
 /// Runs code as a step of the transaction.
 ///
-/// Its error, or its panic, fails the transaction; what it had done until then is undone with the
-/// rest. It must not wait for the store's lock, which its own transaction holds: asking for it is
-/// an error at once.
+/// If the code returns an error or panics, the transaction fails, and the changes of the code are
+/// rolled back with the rest. The code must not wait for the store's lock, which its own
+/// transaction holds: such a request is an error at once.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, Transaction, View, document::EditError, dsl::*};
@@ -250,12 +249,12 @@ where
     Operation::Call(Callback::new(code))
 }
 
-/// As [`op`], with code that runs when the transaction is undone, after its changes of the document
-/// were.
+/// Runs code, as [`op`] does, with inverse code that runs when the transaction is undone, after the
+/// changes of the document are undone.
 ///
-/// What `code` does to the document is undone and redone without any help. `inverse` is for what
-/// lies outside of it, and may change the document besides. Neither runs when the transaction is
-/// redone: the changes of both are data by then.
+/// Changes that `code` makes to the document are undone and redone automatically. `inverse` is for
+/// effects outside the document; it may also change the document. Neither runs when the transaction
+/// is redone: by then the changes of both are data.
 pub fn op_with_inverse<E, F>(
     code: impl Fn(&mut Transaction) -> Result<(), E> + Send + Sync + 'static,
     inverse: impl Fn(&mut Transaction) -> Result<(), F> + Send + Sync + 'static,

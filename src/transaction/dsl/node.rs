@@ -1,4 +1,4 @@
-//! What a node says of itself.
+//! Operations on the type and attributes of a node.
 
 use serde_json::Value;
 use smol_str::SmolStr;
@@ -12,15 +12,15 @@ pub fn set_attrs<K: Into<String>>(attrs: impl IntoIterator<Item = (K, Value)>) -
     NodeOperation::SetAttrs { attrs: map(attrs) }
 }
 
-/// Removes attributes. One that is not there is no error.
+/// Removes attributes. A missing attribute is no error.
 pub fn remove_attrs<K: Into<SmolStr>>(keys: impl IntoIterator<Item = K>) -> NodeOperation {
     NodeOperation::RemoveAttrs {
         keys: keys.into_iter().map(Into::into).collect(),
     }
 }
 
-/// Sets attributes, as [`set_attrs`], and replaces text and marks where they are given. A new text
-/// without marks has none.
+/// Sets attributes, as [`set_attrs`] does, and replaces the text and the marks if given. A new text
+/// without new marks has no marks.
 pub fn update_node<K: Into<String>>(
     attrs: impl IntoIterator<Item = (K, Value)>,
     text: impl Into<Option<SmolStr>>,
@@ -33,7 +33,7 @@ pub fn update_node<K: Into<String>>(
     }
 }
 
-/// Changes the type, and attributes along with it. Nothing else changes a type.
+/// Changes the type of the node, and attributes with it. No other operation changes the type.
 pub fn transform_node<K: Into<String>>(
     kind: impl Into<SmolStr>,
     attrs: impl IntoIterator<Item = (K, Value)>,

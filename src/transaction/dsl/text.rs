@@ -1,4 +1,4 @@
-//! Text within nodes and across them.
+//! Operations on the text of one node or of a range of nodes.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -6,13 +6,13 @@ use smol_str::SmolStr;
 
 use crate::transaction::{NodeOperation, Pattern, TextSpan};
 
-/// Replaces the whole text. Its marks go with the old text. The same text changes nothing, not even
-/// the marks.
+/// Replaces the whole text and removes its marks. If the text is the same, nothing changes, not
+/// even the marks.
 pub fn set_text(text: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::SetText { text: text.into() }
 }
 
-/// Inserts characters before the one at `offset`.
+/// Inserts characters before the character at `offset`.
 pub fn insert_text(offset: usize, text: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::InsertText {
         offset,
@@ -20,19 +20,20 @@ pub fn insert_text(offset: usize, text: impl Into<SmolStr>) -> NodeOperation {
     }
 }
 
-/// Deletes the characters from `start` up to, not including, `end`.
+/// Deletes the characters from `start` to `end`, exclusive.
 pub fn delete_text_range(start: usize, end: usize) -> NodeOperation {
     NodeOperation::DeleteTextRange { start, end }
 }
 
-/// Deletes characters from the node up to another, as backspace does with a selection: the ends of
-/// the two texts and all that lies between them go. What stands in the second node's block from
-/// that node on comes into the first one's, the two text nodes become one if type and attributes
-/// agree, and blocks that are left empty go.
+/// Deletes characters from the node up to another, as Backspace does with a selection. The ends of
+/// the two texts and all nodes between them are deleted. The rest of the second node's block, from
+/// that node on, moves into the block of the first. The two text nodes are joined if they have the
+/// same type and attributes. Blocks that are left empty are deleted.
 ///
-/// A block here is a node that has nothing but nodes without children in it, and no text of its
-/// own. Where the two nodes do not both stand in one, the second comes to the first only if they
-/// become one. A place in what went is then where the first node's characters went.
+/// A block here is a node that has no text of its own and only children without children. If the
+/// two nodes are not both in a block, the second node moves to the first only if the two are
+/// joined. A position in a deleted node moves to where the deleted characters of the first node
+/// were.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
@@ -58,7 +59,7 @@ pub fn delete_range(extent: impl Into<TextSpan>) -> NodeOperation {
     }
 }
 
-/// Replaces the characters from `start` up to, not including, `end`.
+/// Replaces the characters from `start` to `end`, exclusive.
 pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeOperation {
     NodeOperation::ReplaceText {
         start,
@@ -67,10 +68,10 @@ pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeO
     }
 }
 
-/// Replaces each match of a [`Pattern`] in the node's text. `$1` or `${name}` in the replacement
-/// stand for what a group matched, `$$` for a dollar. A pattern that cannot be used is an error,
-/// and so is one whose search or whose output is larger than its bounds. Each match is replaced as
-/// by [`replace_text`], so marks around it stay.
+/// Replaces each match of a [`Pattern`] in the node's text. In the replacement, `$1` or `${name}`
+/// stands for the text that a group matched, and `$$` for a dollar sign. It is an error if the
+/// pattern is invalid, or if its search or its output exceeds its limits. Each match is replaced as
+/// by [`replace_text`], so marks around it are kept.
 pub fn replace_pattern(
     pattern: impl Into<Pattern>,
     replacement: impl Into<String>,
@@ -81,8 +82,8 @@ pub fn replace_pattern(
     }
 }
 
-/// Puts text before and behind characters of the node: `wrap_text("**", "**", 2..6)`. What is
-/// selected of the characters stays selected, without what is put around them.
+/// Inserts text before and after characters of the node: `wrap_text("**", "**", 2..6)`. Selected
+/// characters stay selected, without the inserted text.
 pub fn wrap_text(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,
@@ -97,8 +98,8 @@ pub fn wrap_text(
     }
 }
 
-/// The reverse of [`wrap_text`]: the characters have to begin with `before` and end with `after`,
-/// which are deleted. If they do not, that is an error.
+/// Reverses [`wrap_text`]: deletes `before` at the start of the characters and `after` at their
+/// end. It is an error if the characters do not begin with `before` and end with `after`.
 pub fn unwrap_text(
     before: impl Into<SmolStr>,
     after: impl Into<SmolStr>,
@@ -113,9 +114,9 @@ pub fn unwrap_text(
     }
 }
 
-/// Inserts text at the beginning of each line that the characters reach into, but not of empty
-/// ones. A line ends with `\n`; one that has nothing but `\r` before it is empty, too. No
-/// characters reach into the line where they would be.
+/// Inserts text at the beginning of each line that the characters reach into, except empty lines. A
+/// line ends with `\n`; a line that contains only `\r` is empty, too. An empty range reaches into
+/// the line that contains it.
 pub fn indent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -> NodeOperation {
     let (start, end) = bounds(&range);
     NodeOperation::IndentText {
@@ -125,8 +126,8 @@ pub fn indent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -
     }
 }
 
-/// Deletes text at the beginning of each line that the characters reach into and that begins with
-/// it. For lines see [`indent_text`].
+/// Deletes text at the beginning of each line that the characters reach into, if the line begins
+/// with it. [`indent_text`] defines these lines.
 pub fn outdent_text(indent: impl Into<SmolStr>, range: impl RangeBounds<usize>) -> NodeOperation {
     let (start, end) = bounds(&range);
     NodeOperation::OutdentText {

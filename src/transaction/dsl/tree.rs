@@ -1,16 +1,16 @@
-//! Where nodes are.
+//! Operations on the tree of nodes.
 
 use super::refs;
 use crate::document::NodeSpec;
 use crate::transaction::{Child, NodeOperation, NodeRef};
 
-/// Deletes the node with all below it.
+/// Deletes the node with its subtree.
 pub fn delete_node() -> NodeOperation {
     NodeOperation::Delete {}
 }
 
-/// Attaches a child at an index, or at the end for `None`: a new node, or one that exists, which
-/// leaves the place where it was.
+/// Attaches a child at an index, or as the last child for `None`. The child is a new node or an
+/// existing one, which leaves its old position.
 pub fn add_child(child: impl Into<Child>, index: impl Into<Option<usize>>) -> NodeOperation {
     NodeOperation::AddChild {
         child: child.into(),
@@ -18,22 +18,22 @@ pub fn add_child(child: impl Into<Child>, index: impl Into<Option<usize>>) -> No
     }
 }
 
-/// Detaches a child; it stays in the store, attached nowhere.
+/// Detaches a child. It stays in the store without a parent.
 pub fn remove_child(child_id: impl Into<NodeRef>) -> NodeOperation {
     NodeOperation::RemoveChild {
         child_id: child_id.into(),
     }
 }
 
-/// Detaches children; they stay in the store, attached nowhere. One that is named twice, or is no
-/// child of the node, is an error.
+/// Detaches children. They stay in the store without a parent. It is an error if a node is named
+/// twice or is no child of the node.
 pub fn remove_children<R: Into<NodeRef>>(child_ids: impl IntoIterator<Item = R>) -> NodeOperation {
     NodeOperation::RemoveChildren {
         child_ids: refs(child_ids),
     }
 }
 
-/// Attaches the node under another, where it then has the index, or is the last for `None`.
+/// Moves the node under another. The node then has the index, or is the last child for `None`.
 pub fn move_node(parent_id: impl Into<NodeRef>, index: impl Into<Option<usize>>) -> NodeOperation {
     NodeOperation::MoveNode {
         parent_id: parent_id.into(),
@@ -41,9 +41,9 @@ pub fn move_node(parent_id: impl Into<NodeRef>, index: impl Into<Option<usize>>)
     }
 }
 
-/// Attaches children of the node under another (or elsewhere under the same), one behind the other
-/// in the order given, so that the first then has the index, or all are at the end for `None`. One
-/// that is named twice, or is no child of the node, is an error.
+/// Moves children of the node to another parent, or within the same one, in the order given. The
+/// first of them then has the index; for `None` they are the last children. It is an error if a
+/// node is named twice or is no child of the node.
 pub fn move_children<R: Into<NodeRef>>(
     child_ids: impl IntoIterator<Item = R>,
     parent_id: impl Into<NodeRef>,
@@ -56,20 +56,20 @@ pub fn move_children<R: Into<NodeRef>>(
     }
 }
 
-/// Changes places with the previous sibling. The first of its siblings stays where it is; a node
-/// without a parent is an error.
+/// Swaps the node and its previous sibling. The first sibling does not move. A node without a
+/// parent is an error.
 pub fn move_block_up() -> NodeOperation {
     NodeOperation::MoveBlockUp {}
 }
 
-/// Changes places with the next sibling. The last of its siblings stays where it is; a node without
-/// a parent is an error.
+/// Swaps the node and its next sibling. The last sibling does not move. A node without a parent is
+/// an error.
 pub fn move_block_down() -> NodeOperation {
     NodeOperation::MoveBlockDown {}
 }
 
-/// Brings the children into another order. Each child has to be named once, and nothing else. As
-/// few of them as possible are moved.
+/// Reorders the children of the node. The new order must name each child exactly once and no other
+/// node. The operation moves as few children as possible.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*};
@@ -92,9 +92,9 @@ pub fn reorder_children<R: Into<NodeRef>>(child_ids: impl IntoIterator<Item = R>
     }
 }
 
-/// Creates a copy of the node without its children: type, attributes, text and marks under a new
-/// id. It comes to stand right behind the original; [`copy_node_to`] says where else. The copy of a
-/// node without a parent has none.
+/// Copies the node without its children: the copy has the type, attributes, text and marks, and a
+/// new id. It becomes the next sibling of the original; [`copy_node_to`] sets another position. The
+/// copy of a node without a parent has no parent.
 pub fn copy_node() -> NodeOperation {
     NodeOperation::CopyNode {
         parent_id: None,
@@ -102,7 +102,8 @@ pub fn copy_node() -> NodeOperation {
     }
 }
 
-/// As [`copy_node`], with the copy under another node at an index, or at the end for `None`.
+/// Copies the node as [`copy_node`] does, to another parent at an index, or as the last child for
+/// `None`.
 pub fn copy_node_to(
     parent_id: impl Into<NodeRef>,
     index: impl Into<Option<usize>>,
@@ -113,9 +114,9 @@ pub fn copy_node_to(
     }
 }
 
-/// Creates a copy of the node and of all below it, under new ids. It comes to stand right behind
-/// the original; [`clone_node_with_children_to`] says where else. The copy of a node without a
-/// parent has none.
+/// Copies the node with its subtree, under new ids. The copy becomes the next sibling of the
+/// original; [`clone_node_with_children_to`] sets another position. The copy of a node without a
+/// parent has no parent.
 pub fn clone_node_with_children() -> NodeOperation {
     NodeOperation::CloneNodeWithChildren {
         parent_id: None,
@@ -123,8 +124,8 @@ pub fn clone_node_with_children() -> NodeOperation {
     }
 }
 
-/// As [`clone_node_with_children`], with the copy under another node at an index, or at the end for
-/// `None`. That may be the node itself or one below it.
+/// Copies the node as [`clone_node_with_children`] does, to another parent at an index, or as the
+/// last child for `None`. The parent may be the node itself or one of its descendants.
 pub fn clone_node_with_children_to(
     parent_id: impl Into<NodeRef>,
     index: impl Into<Option<usize>>,
@@ -135,8 +136,8 @@ pub fn clone_node_with_children_to(
     }
 }
 
-/// Puts a new node in the place of the node, which becomes its last child. Around a node without a
-/// parent the new one has none either. The root cannot be wrapped.
+/// Replaces the node with a new one and makes the node its last child. If the node has no parent,
+/// the new one has none either. The root cannot be wrapped.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -155,26 +156,26 @@ pub fn wrap_node(node: NodeSpec) -> NodeOperation {
     NodeOperation::WrapNode { node }
 }
 
-/// Takes the node out of its parent and puts it in the parent's place among the parent's siblings:
-/// before the parent if it was the first child, behind it if it was the last, between its two
-/// halves otherwise, the first of which keeps the parent's text. The only child comes to stand
-/// instead of the parent, which goes, or behind it if it has text. A node without a grandparent is
-/// an error.
+/// Moves the node out of its parent, to a position among the siblings of the parent. The first
+/// child moves before the parent and the last one after it. For another child, the parent is split,
+/// and the node moves between the halves; the first half keeps the parent's text. An only child
+/// replaces the parent, which is deleted; if the parent has text, the child moves after it instead.
+/// A node without a grandparent is an error.
 pub fn lift_node() -> NodeOperation {
     NodeOperation::LiftNode {}
 }
 
-/// Puts the node at the end of its previous sibling: into that sibling's last child if it is of the
-/// same type as the node's parent, and not of the node's own (a nested list goes on), else right
-/// into the sibling. The first of its siblings stays where it is; a node without a parent is an
-/// error. For nested lists see [`indent_node_in`].
+/// Moves the node to the end of its previous sibling. If the sibling's last child has the same type
+/// as the node's parent, and not the node's own type, the node moves into that child (it extends a
+/// nested list). Otherwise it moves directly into the sibling. The first sibling does not move. A
+/// node without a parent is an error. For nested lists see [`indent_node_in`].
 pub fn indent_node() -> NodeOperation {
     NodeOperation::IndentNode { container: None }
 }
 
-/// As [`indent_node`]; where there is no nested list that goes on, the node is put into a new one,
-/// `container`. One of its type goes on, too, if nested lists are of another type than those around
-/// them.
+/// Indents the node as [`indent_node`] does; if there is no nested list to extend, it moves the
+/// node into a new one, `container`. A nested list of the same type as `container` is extended,
+/// too, which matters if nested lists have another type than the outer one.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -198,13 +199,13 @@ pub fn indent_node_in(container: NodeSpec) -> NodeOperation {
     }
 }
 
-/// The reverse of [`indent_node`]: the node leaves its parent and comes to stand right behind it;
-/// or, where the parent's parent is of the node's own type and the parent is not (an item in a
-/// nested list), right behind that one. The siblings that came after the node go with it as its
-/// last children; where they were in a nested list, in one of the same type and attributes, or in
-/// that of the same type with which the node ends already. A nested list that is left empty goes. A
-/// node without a grandparent is an error, and so is an item of a nested list if the item around it
-/// has no parent.
+/// Reverses [`indent_node`]: the node becomes the next sibling of its parent. For an item of a
+/// nested list, whose grandparent has the node's own type and whose parent does not, the node
+/// becomes the next sibling of the grandparent instead. The siblings after the node move with it
+/// and become its last children. If they were in a nested list, they move into a list of the same
+/// type and attributes, or into a list of that type that is already the last child of the node. A
+/// nested list that is left empty is deleted. A node without a grandparent is an error, and so is
+/// an item of a nested list whose outer item has no parent.
 pub fn outdent_node() -> NodeOperation {
     NodeOperation::OutdentNode {}
 }

@@ -1,4 +1,4 @@
-//! What a node says of itself: its type, its attributes.
+//! Operations on the type and attributes of a node.
 
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
@@ -12,7 +12,7 @@ pub(super) fn remove_attrs(on: &mut Transaction, id: &NodeId, keys: Vec<SmolStr>
     Ok(on.set_attrs(id, keys.into_iter().map(|key| (key, Value::Null)))?)
 }
 
-/// The text comes first, because it takes the old marks with it.
+/// The text comes first, because it removes the old marks.
 pub(super) fn update(
     on: &mut Transaction,
     id: &NodeId,

@@ -107,8 +107,7 @@ pub(super) fn split_list_item(
     Ok(())
 }
 
-/// Cuts a node in its text, behind which its children stand in the document: they go with the
-/// second half.
+/// Splits a node in its text. Its children come after the text, so they move to the second half.
 fn split_at_caret(on: &mut Transaction, id: &NodeId, offset: usize) -> Edited {
     let at = Cut {
         text: offset,
@@ -128,7 +127,7 @@ pub(super) fn wrap_in_list(
     let wrapped = siblings_up_to(on, id, last)?;
     let items = std::iter::repeat_n(item, wrapped.len());
     let list = insert_around(on, id, list.with_children(items))?;
-    // What children the list has brought along come before.
+    // Children that the list had already come first.
     let items = find(on, &list)?.children().iter().rev();
     let items: Vec<NodeId> = items.take(wrapped.len()).cloned().collect();
     for (node, item) in wrapped.iter().zip(items.iter().rev()) {

@@ -1,4 +1,4 @@
-//! Copying out of a document and pasting into it.
+//! Copying from a document and pasting into it.
 
 use super::Edited;
 use super::range::{Over, are_alike, is_text_block, place_of, reselect};
@@ -37,13 +37,13 @@ pub(super) fn paste(
         .without_ids();
     let at = Position::new(id.clone(), offset);
     match fragment.text_like(node) {
-        // Needs no halves, so it works where there is no place for them, too.
+        // Needs no halves, so it also works where the text node cannot be split.
         Some((text, marks)) => splice(on, &at, text, marks),
         None => paste_nodes(on, &at, fragment),
     }
 }
 
-/// Inserts text with its own marks, and none of those that it comes to stand in.
+/// Inserts text with its own marks, without the marks around it.
 fn splice(on: &mut Transaction, at: &Position, text: &Text, marks: &[Mark]) -> Edited {
     let Position {
         node_id: id,
@@ -64,7 +64,7 @@ fn splice(on: &mut Transaction, at: &Position, text: &Text, marks: &[Mark]) -> E
     Ok(on.set_marks(id, around.into_iter().chain(own))?)
 }
 
-/// What stands on both sides of a place in a node. There is no half where it would be empty.
+/// The nodes on both sides of a position. An empty half does not exist.
 struct Halves {
     left: Option<NodeId>,
     right: Option<NodeId>,
@@ -97,7 +97,7 @@ impl Halves {
         })
     }
 
-    /// Inserts nodes between the two. Returns the first and the last.
+    /// Inserts nodes between the halves. Returns the first and the last.
     fn insert(
         &self,
         on: &mut Transaction,
@@ -114,7 +114,7 @@ impl Halves {
     }
 }
 
-/// The block that a text node is a piece of: the one to be cut in two where blocks come in.
+/// The block that contains a text node: it is split when blocks are pasted.
 fn block_of(view: &impl View, id: &NodeId) -> Option<NodeId> {
     let block = view.node(view.parent(id)?)?;
     let divisible = block.parent().is_some() && is_text_block(view, block);
@@ -124,7 +124,7 @@ fn block_of(view: &impl View, id: &NodeId) -> Option<NodeId> {
 fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edited {
     let seams = Seams::of(&fragment);
     let texts_in = fragment.kinds_with_text();
-    // Without text a node may as well be an image.
+    // A node without text may be an image.
     let is_blank = |node: &Node| {
         node.text().is_empty() && node.children().is_empty() && texts_in.contains(node.kind())
     };
@@ -154,7 +154,7 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
         return Ok(());
     };
     if at_end {
-        // A caret there was not moved by the cut.
+        // The split did not move a caret there.
         let behind = end_of(on, &last)?;
         reselect(on, |_, caret| (caret == at).then(|| behind.clone()))?;
     }
@@ -176,7 +176,7 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
             _ => put_before(on, &last, right)?,
         }
     }
-    // What was pasted may have become one with it.
+    // The pasted node may have been joined with it.
     let Some(blank) = on
         .node(&at.node_id)
         .filter(|node| into_blank && is_blank(node))
@@ -198,7 +198,7 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
     }
 }
 
-/// What decides whether the first and the last node become one with the halves beside them.
+/// Decides whether the first and the last node are joined with the halves next to them.
 struct Seams {
     flat: bool,
     open_start: bool,
@@ -214,8 +214,8 @@ impl Seams {
         }
     }
 
-    /// Whether two neighbours become one: text that is alike; blocks at an open end, of one type or
-    /// both for text.
+    /// Whether two neighbours are joined: alike text, or blocks at an open end, of one type or both
+    /// for text.
     fn go_on(
         &self,
         view: &impl View,
@@ -239,7 +239,7 @@ impl Seams {
     }
 }
 
-/// Joins what was pasted to the half before it, and at the seam what then stand side by side there.
+/// Joins the pasted node to the half before it, and then the two nodes that meet at the seam.
 fn join_to(on: &mut Transaction, left: &NodeId, pasted: &NodeId) -> Edited {
     let seam = plan::find(on, left)?.children().len();
     on.join_nodes(left, pasted)?;
@@ -249,7 +249,7 @@ fn join_to(on: &mut Transaction, left: &NodeId, pasted: &NodeId) -> Edited {
     Ok(())
 }
 
-/// As [`join_to`], with the half behind what was pasted; it is the half that stays.
+/// Like [`join_to`], for the half after the pasted nodes; that half stays.
 fn put_before(on: &mut Transaction, pasted: &NodeId, right: &NodeId) -> Edited {
     let seam = plan::find(on, pasted)?.children().len();
     move_into(on, pasted, right)?;
@@ -259,7 +259,7 @@ fn put_before(on: &mut Transaction, pasted: &NodeId, right: &NodeId) -> Edited {
     Ok(())
 }
 
-/// The children on both sides of a place between children, if they are text that becomes one.
+/// The children on both sides of an index, if they are text that can be joined.
 fn alike_at(
     view: &impl View,
     parent: &NodeId,
@@ -276,7 +276,7 @@ fn alike_at(
     Ok(becomes_one.then(|| (one.clone(), other.clone())))
 }
 
-/// Puts what is in a node before what is in another, and deletes the node.
+/// Puts the contents of a node before those of another, and deletes the node.
 fn move_into(on: &mut Transaction, from: &NodeId, into: &NodeId) -> Edited {
     let node = plan::find(on, from)?.clone();
     let marks: Vec<Mark> = node.marks().iter().cloned().collect();
@@ -290,7 +290,7 @@ fn move_into(on: &mut Transaction, from: &NodeId, into: &NodeId) -> Edited {
     Ok(on.delete(from)?)
 }
 
-/// The last place in a node and all below it.
+/// The last position in a subtree.
 fn end_of(view: &impl View, id: &NodeId) -> Result<Position, EditError> {
     let mut last = plan::find(view, id)?;
     while let Some(child) = last.children().iter().next_back() {

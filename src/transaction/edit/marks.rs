@@ -12,8 +12,7 @@ use crate::steps::steps;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
 
-/// Gives each node of a range other marks, which follow from those it has and from its characters
-/// in the range.
+/// Gives each node of a range new marks, computed from its marks and its characters in the range.
 fn change(
     on: &mut Transaction,
     over: &Over,

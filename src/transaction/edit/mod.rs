@@ -1,6 +1,6 @@
-//! What each operation does, as a composition of primitive changes.
+//! Operations as compositions of primitive changes.
 //!
-//! An operation that fails half way leaves what it has done to be taken back by its caller (T8).
+//! If an operation fails midway, the caller rolls back its changes (T8).
 
 mod attributes;
 mod blocks;
@@ -21,7 +21,7 @@ use crate::store::Transaction;
 
 type Edited = Result<(), OperationError>;
 
-/// Carries an operation out on a node.
+/// Runs an operation on a node.
 pub(super) fn apply(on: &mut Transaction, id: &NodeId, operation: NodeOperation) -> Edited {
     use NodeOperation as Do;
     match operation {

@@ -1,30 +1,30 @@
-//! From one order of siblings to another.
+//! The moves from one order of siblings to another.
 //!
-//! Where each stands is counted, in a logarithm of their number, and not looked for.
+//! Indexes are counted in logarithmic time instead of searched for.
 
 use crate::steps::step;
 
-/// Siblings by the places that they had at first, some of which have moved since.
+/// Siblings by their original positions, some of which have moved since.
 pub(super) struct Siblings {
-    /// How many stand in which places, as a Fenwick tree: entry `n` is for as many places up to `n`
-    /// as the lowest bit of `n` says. What has moved stands in the place of the sibling that it was
-    /// put before.
+    /// A Fenwick tree of how many siblings each position has: entry `n` covers as many positions up
+    /// to `n` as its lowest bit says. A moved sibling counts at the position of the sibling that it
+    /// precedes.
     counts: Vec<usize>,
 }
 
 impl Siblings {
-    /// So many siblings, and the place behind them.
+    /// Siblings of this number, and the position after the last.
     pub(super) fn new(len: usize) -> Self {
         let lowest_bit = |at: usize| at & at.wrapping_neg();
         let mut counts: Vec<usize> = (0..=len + 1).map(lowest_bit).collect();
         if let Some(last) = counts.last_mut() {
-            // Nothing stands there yet.
+            // The position after the last is empty.
             *last -= 1;
         }
         Self { counts }
     }
 
-    /// How many come before a place.
+    /// How many siblings precede a position.
     fn before(&self, place: usize) -> usize {
         let mut sum = 0;
         let mut at = place;
@@ -36,13 +36,13 @@ impl Siblings {
         sum
     }
 
-    /// Takes out the one that stands in a place. Returns its index until then.
+    /// Takes out the sibling at a position. Returns its index before that.
     pub(super) fn take(&mut self, place: usize) -> usize {
         self.covering(place, |count| *count -= 1);
         self.before(place)
     }
 
-    /// Puts one before a place and those that have been put there. Returns its index.
+    /// Puts a sibling before a position, and before those put there earlier. Returns its index.
     fn put(&mut self, place: usize) -> usize {
         self.covering(place, |count| *count += 1);
         self.before(place)
@@ -58,21 +58,20 @@ impl Siblings {
     }
 }
 
-/// One sibling that moves from an index to another, which it has then.
+/// A move of one sibling; `to` is its index afterwards.
 #[derive(Debug)]
 pub(super) struct Move {
-    /// Which one, in the new order.
+    /// Its index in the new order.
     pub(super) nth: usize,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
-/// The fewest moves to a new order, in which each sibling is given by its place in the old one.
+/// The fewest moves to a new order, which lists the siblings by their old positions.
 pub(super) fn moves(order: &[usize]) -> Vec<Move> {
     let mut siblings = Siblings::new(order.len());
     let mut moves = Vec::new();
-    // From the end, so that each is put before one that stays, and before those that were put
-    // there.
+    // From the end, so each is put before a sibling that stays, and before those put there earlier.
     let mut next = order.len();
     let stay = ascending(order);
     for (nth, (&place, stays)) in order.iter().zip(stay).enumerate().rev() {
@@ -87,10 +86,9 @@ pub(super) fn moves(order: &[usize]) -> Vec<Move> {
     moves
 }
 
-/// Which of these numbers, all different, make up a longest ascending sequence among them.
+/// Marks the members of a longest ascending subsequence of these distinct numbers.
 fn ascending(numbers: &[usize]) -> Vec<bool> {
-    // For each length the end of a sequence of that length, of several the one that ends with the
-    // smallest number.
+    // For each length, the end of the subsequence of that length with the smallest last number.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = Vec::with_capacity(numbers.len());
     for (at, number) in numbers.iter().enumerate() {

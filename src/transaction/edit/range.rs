@@ -15,7 +15,7 @@ use crate::transaction::error::OperationError;
 use crate::transaction::operation::NodeRef;
 use crate::transaction::run;
 
-/// Characters between two places that were found to exist, the first not behind the second.
+/// Characters between two checked positions, the first not after the second.
 #[derive(Clone, Debug)]
 pub(super) struct Over {
     pub(super) start: Position,
@@ -23,14 +23,13 @@ pub(super) struct Over {
 }
 
 impl Over {
-    /// Which characters of which nodes these are, in document order. Nodes without any are left
-    /// out.
+    /// The characters of each node, in document order. Nodes without any are left out.
     pub(super) fn pieces(
         &self,
         on: &mut Transaction,
     ) -> Result<Vec<(NodeId, Range<usize>)>, EditError> {
         let (start, end) = (&self.start, &self.end);
-        // No need to know where in the document that is.
+        // Its position in the document does not matter.
         if start.node_id == end.node_id {
             let piece = (start.node_id.clone(), start.offset..end.offset);
             let marks = |on: &Transaction| {
@@ -70,7 +69,7 @@ pub(super) fn resolve(
     let first = plan::find(on, id)?;
     let end_id = end_node.map(|node| run::resolve(on, node)).transpose()?;
     let last = plan::find(on, end_id.as_ref().unwrap_or(id))?;
-    // Within one node both ends are told, across nodes the one that is not there.
+    // Within one node the error names both ends, across nodes only the invalid one.
     let (first_range, last_range) = match end {
         Some(end) if first.id() == last.id() => (start..end, start..end),
         Some(end) => (start..start, end..end),
@@ -99,8 +98,8 @@ pub(super) fn resolve(
     }
 }
 
-/// Whether text nodes stand in a node as the pieces of its text: it has children, which have none,
-/// and no text of its own.
+/// Whether the node's children are pieces of its text: it has childless children and no text of its
+/// own.
 pub(super) fn is_text_block(view: &impl View, node: &Node) -> bool {
     let mut children = view.children(node.id());
     node.text().is_empty()
@@ -113,13 +112,13 @@ pub(super) fn are_alike(one: &Node, other: &Node) -> bool {
     one.kind() == other.kind() && one.attributes() == other.attributes()
 }
 
-/// Where a node is attached. Without a parent it is an error.
+/// Where a node is attached. A node without a parent is an error.
 pub(super) fn place_of(view: &impl View, id: &NodeId) -> Result<Place, EditError> {
     let node = plan::find(view, id)?;
     plan::place(view, node).ok_or_else(|| EditError::NoParent { id: id.clone() })
 }
 
-/// Moves those ends of the selected text for which there is another place.
+/// Moves those ends of the selected text that have a new position.
 pub(super) fn reselect(
     on: &mut Transaction,
     other_place: impl Fn(&Transaction, &Position) -> Option<Position>,
@@ -136,7 +135,7 @@ fn children(view: &impl View, id: &NodeId) -> Result<Vec<NodeId>, EditError> {
     Ok(plan::find(view, id)?.children().iter().cloned().collect())
 }
 
-/// Attaches nodes that come after another right behind it, one behind the other.
+/// Attaches nodes that come after another right after it, in order.
 fn move_behind(on: &mut Transaction, id: &NodeId, nodes: &[NodeId]) -> Edited {
     if nodes.is_empty() {
         return Ok(());
@@ -166,20 +165,19 @@ pub(super) fn delete_range(on: &mut Transaction, over: &Over) -> Edited {
     gap.close(on)
 }
 
-/// What lies between two nodes, and what is to become of it.
+/// The nodes between two nodes, and how they are closed up.
 struct Gap<'a> {
     over: &'a Over,
-    /// The tops of what goes with all below it; the last node, if nothing of it is left.
+    /// The roots of deleted subtrees; includes the last node if nothing of it remains.
     whole: Vec<NodeId>,
-    /// Nodes that begin in the range and go on behind it, each below the one before: those that are
-    /// around the last.
+    /// The ancestors of the last node that begin in the range and end after it, outermost first.
     around_last: Vec<NodeId>,
     last_goes: bool,
-    /// Whether the two nodes become one.
+    /// Whether the two nodes are joined.
     join: bool,
-    /// Whether the last node is below the first.
+    /// Whether the last node is a descendant of the first.
     nested: bool,
-    /// Whether all that is left in the last node's parent comes behind the first node's text.
+    /// Whether the rest of the last node's parent moves after the first node's text.
     merge_blocks: bool,
 }
 
@@ -201,7 +199,7 @@ impl<'a> Gap<'a> {
             }
         }
 
-        // A node joins its sibling, and the top of a tree has none.
+        // A node joins its sibling, and the root of a tree has none.
         let join = are_alike(first, last) && first.parent().is_some();
         let last_left = over.end.offset < last.text().len() || !last.children().is_empty();
         let last_goes = !join && !last_left;
@@ -223,7 +221,7 @@ impl<'a> Gap<'a> {
         })
     }
 
-    /// A place in what goes comes to lie where that was, as in the midst of deleted characters.
+    /// A position in a deleted node moves to the start of the range, as in deleted characters.
     fn select_its_start(&self, on: &mut Transaction) -> Edited {
         let whole: HashSet<&NodeId> = self.whole.iter().collect();
         reselect(on, |on, Position { node_id, .. }| {
@@ -235,12 +233,12 @@ impl<'a> Gap<'a> {
         })
     }
 
-    /// Brings together what is left on both sides, and deletes what is left empty.
+    /// Joins the remains on both sides, and deletes empty nodes.
     fn close(mut self, on: &mut Transaction) -> Edited {
         let (first, last) = (&self.over.start.node_id, &self.over.end.node_id);
         if self.nested && self.join {
-            // What is below the last node keeps its place when that joins the first: before what
-            // comes behind it.
+            // When the last node joins the first, its descendants stay before the nodes that follow
+            // it.
             move_behind(on, last, &children(on, last)?)?;
         }
         let moving = match self.around_last.last() {

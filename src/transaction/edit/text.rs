@@ -10,7 +10,7 @@ use crate::store::Transaction;
 use crate::transaction::Pattern;
 use crate::transaction::error::OperationError;
 
-/// From the last match to the first, so that the places of those to come stay what they are.
+/// From the last match to the first, so the offsets of the remaining matches stay valid.
 pub(super) fn replace_pattern(
     on: &mut Transaction,
     id: &NodeId,
@@ -19,7 +19,7 @@ pub(super) fn replace_pattern(
 ) -> Edited {
     let text = plan::find(on, id)?.text().to_string();
     let (replacements, looked_at) = pattern.replacements(&text, replacement)?;
-    // Each match is compared with what replaces it.
+    // Each match is compared with its replacement.
     let steps = looked_at / cost::BYTES + cost::CHANGE * replacements.len();
     on.spend(Limit::Steps, |_| steps)?;
     for (range, replaced) in replacements.into_iter().rev() {
@@ -28,7 +28,7 @@ pub(super) fn replace_pattern(
     Ok(())
 }
 
-/// The characters that are meant, if the text has them.
+/// The characters of the range, if the text has them.
 fn within(
     view: &impl View,
     id: &NodeId,
@@ -54,7 +54,7 @@ pub(super) fn wrap(
 ) -> Edited {
     let range = within(on, id, start, end)?;
     on.insert_text(id, range.end, after)?;
-    // A place at the end of the characters moved along with what was inserted there.
+    // A caret at the end of the characters moved along with the insertion there.
     let behind = Position::new(id.clone(), range.end + after.chars().count());
     let end = Position::new(id.clone(), range.end);
     reselect(on, |_, place| (*place == behind).then(|| end.clone()))?;
@@ -116,8 +116,8 @@ pub(super) fn outdent_text(
     Ok(())
 }
 
-/// Where the lines begin that the characters reach into and that are `chosen`, the last first. No
-/// characters reach into the line in which they would be.
+/// The starts of the `chosen` lines that the characters reach into, the last first. An empty range
+/// reaches into the line that contains it.
 fn lines(
     view: &impl View,
     id: &NodeId,

@@ -1,4 +1,4 @@
-//! Where nodes are: removing, moving, copying, wrapping, lifting.
+//! Operations on the tree: removing, moving, copying, wrapping, lifting.
 
 use std::collections::{HashMap, HashSet};
 
@@ -179,7 +179,7 @@ pub(super) fn outdent_node(on: &mut Transaction, id: &NodeId) -> Edited {
     Ok(on.move_node(id, &above.parent, above.index + 1)?)
 }
 
-/// Puts an item of a list that is nested in another item behind that one.
+/// Puts an item of a nested list after the item that contains the list.
 fn outdent_item(on: &mut Transaction, id: &NodeId, at: &Place, item: &NodeId) -> Edited {
     let to = place(on, item)?;
     let list = find(on, &at.parent)?;
@@ -217,8 +217,7 @@ pub(super) fn place_and_above(
         .ok_or_else(|| OperationError::NoGrandparent { id: id.clone() })
 }
 
-/// Creates a node that another one is to be put into: right before it, or attached nowhere as that
-/// one is.
+/// Creates a node that will contain another: right before it, or without a parent if it has none.
 pub(super) fn insert_around(
     on: &mut Transaction,
     id: &NodeId,
@@ -234,7 +233,7 @@ pub(super) fn insert_around(
     })
 }
 
-/// Cuts a node in two before the child at `index`. Its text stays.
+/// Splits a node before the child at `index`. Its text stays.
 pub(super) fn split_children(
     on: &mut Transaction,
     id: &NodeId,
@@ -253,8 +252,7 @@ fn children_from(node: &Node, index: usize) -> Vec<NodeId> {
     node.children().iter().skip(index).cloned().collect()
 }
 
-/// The given children as a set, once it is clear that they are children of the node and each is
-/// named once.
+/// The given children as a set, after a check that each is a child of the node and named once.
 fn distinct<'a>(
     on: &Transaction,
     id: &NodeId,
@@ -274,7 +272,7 @@ fn distinct<'a>(
     Ok(distinct)
 }
 
-/// Brings all children of a node into this order, moving as few of them as possible.
+/// Reorders all children of a node with as few moves as possible.
 fn arrange(on: &mut Transaction, id: &NodeId, order: &[NodeId]) -> Edited {
     let at = |index| {
         let parent = id.clone();
@@ -288,7 +286,7 @@ fn arrange(on: &mut Transaction, id: &NodeId, order: &[NodeId]) -> Edited {
     Ok(())
 }
 
-/// Takes children of a node away in the order given, to where it is said for each.
+/// Moves children of a node, in the order given, each to its target.
 fn take_away(
     on: &mut Transaction,
     id: &NodeId,
@@ -311,7 +309,7 @@ fn take_away(
     Ok(())
 }
 
-/// Where these children of a node stand. One look at all of them instead of one for each.
+/// The indexes of these children. One pass over all children instead of one for each.
 fn places(on: &Transaction, id: &NodeId, children: &[NodeId]) -> Result<Vec<usize>, EditError> {
     let all = find(on, id)?.children().iter().enumerate();
     let places: HashMap<&NodeId, usize> = all.map(|(at, child)| (child, at)).collect();

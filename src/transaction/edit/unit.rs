@@ -1,4 +1,4 @@
-//! Positions in UTF-16 units, converted to scalar values before an operation is carried out.
+//! Positions in UTF-16 units, converted to scalar values before an operation runs.
 
 use super::{Edited, resolve};
 use crate::document::{EditError, Limit, Mark, NodeSpec, OffsetError, Text, cost, plan};
@@ -6,10 +6,9 @@ use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::operation::{Child, NodeOperation, NodeRef};
 
-/// Converts all positions of an operation on a node, each in the text that it is in, as that is
-/// now.
+/// Converts all positions of an operation on a node, each in the current text of its node.
 ///
-/// Without a wildcard, so that an operation that is added has to say whether it has positions.
+/// Without a wildcard, so the compiler demands a decision for each new operation.
 pub(in crate::transaction) fn to_scalars(
     on: &mut Transaction,
     id: &NodeId,
@@ -135,13 +134,13 @@ pub(in crate::transaction) fn to_scalars(
     }
 }
 
-/// Converts the marks of a new node and of all below it, each in the text that it comes with.
+/// Converts the marks of a new subtree, each in the text that its node comes with.
 pub(in crate::transaction) fn of_new_node(on: &mut Transaction, node: &mut NodeSpec) -> Edited {
     spend(on, 2 * node.mark_count())?;
     Ok(node.marks_to_scalars()?)
 }
 
-/// Converts marks in the text that a node gets, or else in the one that it has.
+/// Converts marks in the new text of a node, or in its current text if there is no new one.
 fn of_marks(on: &mut Transaction, id: &NodeId, text: Option<&str>, marks: &mut [Mark]) -> Edited {
     spend(on, 2 * marks.len())?;
     let new = text.map(Text::from);

@@ -1,4 +1,4 @@
-//! What is undone in one go.
+//! Entries of the history.
 
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -13,21 +13,21 @@ use crate::transaction::run::call;
 
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Which entry of its history.
+    /// The number of the entry in its history.
     pub(super) number: u64,
     pub(super) name: Option<SmolStr>,
-    /// Whether an edit that goes on where its last one ended may join it.
+    /// Whether an adjacent edit may join it.
     pub(super) open: bool,
     pub(super) last: MonotonicTime,
-    /// What is selected where it is undone; for an entry that was undone itself, where it is
-    /// redone. As it was at the time.
+    /// The selection at the end of an undo; for an undone entry, at the end of a redo. Fixed at the
+    /// time of the edit.
     pub(super) there: Option<Selection>,
-    /// What is selected where it stands: after its last edit, and moved along with what others did
-    /// since as a live selection is.
+    /// The selection after its last edit, moved along with later changes of others as a live
+    /// selection is.
     pub(super) here: Option<Selection>,
     pub(super) parts: SmallVec<[Part; 1]>,
-    /// What was merged into it after other entries had come. After these comes all that came later,
-    /// by whomever.
+    /// Parts merged into it after newer entries. Every later change comes after these, by any
+    /// editor.
     pub(super) late: Vec<Part>,
 }
 
@@ -56,7 +56,7 @@ impl Entry {
         }
     }
 
-    /// Takes in a commit of somebody else.
+    /// Takes in a commit of another editor.
     pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
         self.carry(changes);
         if let Some(last) = self.parts.last_mut() {
@@ -64,7 +64,7 @@ impl Entry {
         }
     }
 
-    /// Takes in a commit of somebody else, who may thereby have undone what they did before.
+    /// Takes in a commit of another editor, which may be an undo of an earlier one.
     pub(super) fn observe_other(&mut self, other: &Witnessed<'_>) {
         self.carry(other.changes);
         if let Some(last) = self.parts.last_mut()
@@ -74,8 +74,8 @@ impl Entry {
         }
     }
 
-    /// Moves what is selected here along with changes. Where its node goes, it stays what it was:
-    /// the node may come back.
+    /// Moves the selection along with changes. If its node is deleted, it stays: the node may come
+    /// back.
     fn carry(&mut self, changes: &[Change]) {
         let moved = self.here.clone().and_then(|here| here.after_all(changes));
         if moved.is_some() {
@@ -83,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Takes in what came after it.
+    /// Takes in later changes.
     pub(super) fn follow(&mut self, since: Since) {
         self.here = self.here.take().map(|here| since.selection(&here));
         if let Some(last) = self.parts.last_mut() {
@@ -91,7 +91,7 @@ impl Entry {
         }
     }
 
-    /// The versions that its commits made, if undoing it does no more than undo those.
+    /// The versions of its commits, if an undo of the entry undoes exactly those.
     pub(super) fn versions(&self) -> Vec<u64> {
         let parts = || self.parts.iter().chain(&self.late);
         match parts().all(|part| part.inverses.is_empty()) {
@@ -100,7 +100,7 @@ impl Entry {
         }
     }
 
-    /// Undoes it. Tells what others did since, as it would be if the entry had never been.
+    /// Undoes it. Returns the later changes of others, as if the entry had never been.
     pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, Failure> {
         for late in self.late.iter().rev() {
             late.rewind(followed(late.since(), on.changes()), on)?;
@@ -126,15 +126,14 @@ impl Entry {
     }
 }
 
-/// What came since, with these changes behind it.
+/// Appends these changes to the later ones.
 fn followed(since: Since, changes: &[Change]) -> Since {
     let mut since = since;
     changes.iter().for_each(|change| since.observe(change));
     since
 }
 
-/// Whether an edit goes on where its entry ended: what was typed with the next letters, what was
-/// deleted with the next to go.
+/// Whether an edit continues its entry: adjacent typing or adjacent deletion.
 pub(super) fn goes_on(entry: &Entry, changes: &[Change]) -> bool {
     let last = entry.parts.last().and_then(|part| part.changes.last());
     let (
@@ -162,6 +161,6 @@ pub(super) fn goes_on(entry: &Entry, changes: &[Change]) -> bool {
     let deleted = inserted.is_empty() && more_inserted.is_empty();
     id == next_id
         && (typed && at + inserted.chars().count() == *next
-            // With the delete key the next character goes, with backspace the one before.
+            // The Delete key removes the next character, Backspace the one before.
             || deleted && (next == at || next + more_removed.chars().count() == *at))
 }

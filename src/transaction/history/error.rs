@@ -1,4 +1,4 @@
-//! Why something was not undone.
+//! Errors of undo and redo.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::lock::LockError;
 use crate::store::CommitError;
 use crate::transaction::error::OperationError;
 
-/// Why nothing was undone or redone. Neither the document nor the history is changed then.
+/// Why an undo or a redo failed. Neither the document nor the history is changed then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UndoError {
@@ -23,19 +23,19 @@ pub enum UndoError {
     /// The lock was not acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// What others did since is in the way. [`Editor::discard_undo`](crate::Editor::discard_undo)
-    /// forgets the entry.
+    /// A later change by another editor conflicts with the undo.
+    /// [`Editor::discard_undo`](crate::Editor::discard_undo) discards the entry.
     #[error("it can no longer be {}: {conflict}{}", if *redo { "redone" } else { "undone" }, By(.by))]
     Conflict {
-        /// Whether it was to be redone.
+        /// Whether it was a redo.
         redo: bool,
-        /// What is in the way.
+        /// The conflict.
         #[source]
         conflict: Conflict,
-        /// Who changed that node last, and the version that this made, if it is known.
+        /// The owner that changed the node last, and the version of that change, if known.
         by: Option<(OwnerId, u64)>,
     },
-    /// The code that an operation brought along to undo it failed.
+    /// The inverse code of an operation failed.
     #[error("the inverse of an operation failed: {0}")]
     Inverse(#[source] OperationError),
     /// The changes were not published.
@@ -44,8 +44,8 @@ pub enum UndoError {
 }
 
 impl UndoError {
-    /// Returns the node at which the undo or redo failed, which is that of the inner error. `None`
-    /// if that is about no node.
+    /// Returns the node at which the undo or redo failed, which is that of the inner error. Returns
+    /// `None` if the error concerns no node.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, document::NodeSpec, dsl::*};

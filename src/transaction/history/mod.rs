@@ -24,11 +24,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! In the crate, a history is two stacks of entries. An entry has its changes and, as lengths, the
-//! changes that others made after them. Undoing the topmost entry makes its inverses, rebased over
-//! those; then they go on to the entry below, as if the undone one had never been. What the undo
-//! did is in turn an entry, of the other stack. So undo and redo are one mechanism, and both are
-//! exact where no other editor changes the document.
+//! A history consists of two stacks of entries. An entry contains its changes and a summary of the
+//! later changes by others. An undo of the topmost entry rebases its inverses over those changes,
+//! then passes the changes on to the next entry, as if the undone one had never been. The undo is
+//! itself an entry, on the other stack. So undo and redo are one mechanism, and both are exact if
+//! no other editor changes the document.
 
 mod entry;
 mod error;
@@ -53,7 +53,7 @@ use crate::id::{NodeId, OwnerId};
 use crate::store::{Transaction, Witnessed};
 use crate::time::MonotonicTime;
 
-/// Which way to go.
+/// Undo or redo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Undo,
@@ -63,31 +63,30 @@ pub(super) enum Direction {
 #[derive(Debug, Default)]
 pub(super) struct History {
     options: HistoryOptions,
-    // Shared with an undo that is under way: it reads its entry without the mutex of the session.
+    // Shared with an undo in progress, which reads its entry without the session's mutex.
     undo: VecDeque<Arc<Entry>>,
     redo: VecDeque<Arc<Entry>>,
     /// How many entries there have been.
     entries: u64,
-    /// How many groups are open, one in another.
+    /// How many nested groups are open.
     open: usize,
     /// Whether the topmost entry belongs to the open group.
     grouping: bool,
-    /// The name that the entry of the open group will have.
+    /// The name for the entry of the open group.
     group_name: Option<SmolStr>,
-    /// How many parts were merged late into an entry that can be undone; each has to be told of
-    /// every commit.
+    /// How many parts were merged late into entries that can be undone; each has to observe every
+    /// commit.
     late: usize,
-    /// Entries that are gone, to be dropped where no lock is held: the code that they brought along
-    /// may do anything then.
+    /// Removed entries, to be dropped with no lock held: their drop runs code of users.
     gone: Vec<Arc<Entry>>,
-    /// Which nodes others changed, by whom and in which version, the latest last; for errors.
+    /// The nodes that others changed, with owner and version, the latest last; for errors.
     touched: VecDeque<(NodeId, OwnerId, u64)>,
 }
 
-/// Evidence is kept of so many changes at most.
+/// How many such changes are remembered at most.
 const REMEMBERED: usize = 256;
 
-/// A transaction of the editor's own, to be recorded.
+/// A transaction of the editor, to be recorded.
 #[derive(Debug)]
 pub(super) struct Edit {
     pub(super) changes: Vec<Change>,
@@ -95,7 +94,7 @@ pub(super) struct Edit {
     pub(super) before: Option<Selection>,
     pub(super) after: Option<Selection>,
     pub(super) at: MonotonicTime,
-    /// The version that it made.
+    /// The version of its commit.
     pub(super) version: u64,
 }
 
@@ -105,20 +104,19 @@ impl Edit {
     }
 }
 
-/// The topmost entry, to be undone or redone. It stays in the history until that is published.
+/// The topmost entry, to be undone or redone. It stays in the history until the undo is published.
 #[derive(Debug)]
 pub(super) struct Topmost {
     entry: Arc<Entry>,
     direction: Direction,
 }
 
-/// What undoing an entry came to.
+/// The result of undoing an entry.
 #[derive(Debug)]
 pub(super) struct Rewound {
-    /// What others did since, as it would be if the entry had never been.
+    /// Later changes by others, as if the entry had never been.
     since: Since,
-    /// What is selected where the entry stood, and where it is undone, moved along with what others
-    /// did.
+    /// The selections after the entry and after its undo, moved along with later changes by others.
     here: Option<Selection>,
     there: Option<Selection>,
 }
@@ -149,7 +147,7 @@ impl History {
         }
     }
 
-    /// What is to be dropped where no lock is held.
+    /// Takes the entries to be dropped with no lock held.
     pub(super) fn take_gone(&mut self) -> impl Sized + use<> {
         std::mem::take(&mut self.gone)
     }
@@ -180,7 +178,7 @@ impl History {
         }
     }
 
-    /// What comes next is another entry.
+    /// Ends the entry: the next edit begins another.
     fn end_entry(&mut self) {
         self.grouping = false;
         if let Some(top) = self.undo.back_mut().filter(|top| top.open) {
@@ -188,9 +186,9 @@ impl History {
         }
     }
 
-    // --- What is done ---
+    // --- Recording ---
 
-    /// Takes in what the editor itself committed.
+    /// Records a commit of the editor itself.
     pub(super) fn record(&mut self, edit: Edit, how: HistoryMode) {
         let mut edit = edit;
         edit.changes.retain(Change::is_of_the_document);
@@ -217,7 +215,7 @@ impl History {
         }
     }
 
-    /// Keeps the code of an edit that is not recorded until no lock is held.
+    /// Keeps the code of an unrecorded edit until no lock is held.
     fn let_go(&mut self, edit: Edit) {
         if !edit.inverses.is_empty() {
             let entry = self.entry(edit, None, false);
@@ -280,13 +278,13 @@ impl History {
                 self.end_entry();
                 self.push(edit, Some(name), false);
             }
-            // What came late is undone first, so what comes after that is late as well.
+            // Late changes are undone first, so a change after them is late as well.
             Some(at) if at + 1 == self.undo.len() && self.undo[at].late.is_empty() => {
                 Arc::make_mut(&mut self.undo[at]).join(edit, false);
             }
             Some(at) => {
-                // To the entries above, and to what it is merged into, it is as if somebody else
-                // had done it.
+                // For the entries above, and for the entry that it is merged into, it is a change
+                // by another editor.
                 if let Some(top) = self.undo.back_mut() {
                     Arc::make_mut(top).observe(edit.version, &edit.changes);
                 }
@@ -296,7 +294,7 @@ impl History {
         }
     }
 
-    /// Takes in what others committed, or what is not to be undone.
+    /// Takes in a commit of another editor, or one that is not undone.
     fn observe(&mut self, version: u64, changes: &[Change]) {
         self.note_late(version, changes);
         for top in self.tops() {
@@ -304,7 +302,7 @@ impl History {
         }
     }
 
-    /// Takes in what somebody else committed, who may thereby have undone what they did before.
+    /// Takes in a commit of another editor, which may be an undo of an earlier one.
     pub(super) fn observe_other(&mut self, other: &Witnessed<'_>) {
         if self.undo.is_empty() && self.redo.is_empty() {
             return;
@@ -349,11 +347,10 @@ impl History {
         Some(Topmost { entry, direction })
     }
 
-    /// Takes in that the entry was undone, or redone, by these changes. No other commit came in
-    /// between.
+    /// Takes in that these changes undid or redid the entry. No other commit happened in between.
     ///
-    /// If the entry was discarded meanwhile, it stays so, and what undid it is no edit of this
-    /// history.
+    /// If the entry was discarded meanwhile, it stays discarded, and its undo is not an edit of
+    /// this history.
     pub(super) fn settle(
         &mut self,
         topmost: &Topmost,
@@ -392,7 +389,7 @@ impl History {
         self.stack_mut(other).push_back(opposite);
     }
 
-    /// Forgets the topmost entry, which from then on is as if somebody else had done it.
+    /// Discards the topmost entry; from then on it counts as a change by another editor.
     pub(super) fn discard(&mut self, direction: Direction) -> bool {
         let stack = self.stack_mut(direction);
         let Some(entry) = stack.pop_back() else {
@@ -429,7 +426,7 @@ impl History {
 }
 
 impl Topmost {
-    /// The versions that its commits made.
+    /// The versions of its commits.
     pub(super) fn versions(&self) -> Vec<u64> {
         self.entry.versions()
     }
@@ -440,7 +437,7 @@ impl Topmost {
         let here = self.entry.here.clone();
         let there = self.entry.there.as_ref();
         let there = there.map(|there| since.selection(there));
-        // What was selected then may no longer be there.
+        // The selected node may no longer exist.
         let _ = on.select(there.clone());
         Ok(Rewound { since, here, there })
     }

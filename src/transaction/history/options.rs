@@ -1,10 +1,10 @@
-//! What a history keeps, and what becomes of one transaction in it.
+//! Options of a history, and how one transaction is recorded in it.
 
 use std::time::Duration;
 
 use smol_str::SmolStr;
 
-/// How an editor's history is kept.
+/// Options of an editor's history.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, history::HistoryOptions};
@@ -22,7 +22,7 @@ pub struct HistoryOptions {
 }
 
 impl HistoryOptions {
-    /// A hundred entries; typing without a pause of half a second is one of them.
+    /// Creates the default options: a hundred entries, and a group interval of half a second.
     pub fn new() -> Self {
         Self {
             limit: 100,
@@ -30,14 +30,15 @@ impl HistoryOptions {
         }
     }
 
-    /// How many entries are kept; the oldest goes first. With zero nothing can be undone.
+    /// Sets how many entries are kept. The oldest is discarded first. With zero nothing can be
+    /// undone.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// How soon after one another, by the store's clock, edits of one kind have to come to be one
-    /// entry. With zero each is its own.
+    /// Sets the group interval: edits of one kind within this time of each other, by the store's
+    /// clock, form one entry. With zero, each edit is an entry of its own.
     pub fn group_interval(mut self, interval: Duration) -> Self {
         self.group_interval = interval;
         self
@@ -50,7 +51,7 @@ impl Default for HistoryOptions {
     }
 }
 
-/// What becomes of a transaction in the history of the editor who runs it.
+/// How a transaction is recorded in the history of its editor.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, history::HistoryMode};
@@ -72,15 +73,15 @@ impl Default for HistoryOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistoryMode {
-    /// It is an entry, or part of the one before it: where a group is open, and where edits of one
-    /// kind follow each other closely.
+    /// The transaction becomes an entry, or joins the previous one if a group is open or if edits
+    /// of one kind follow each other closely.
     #[default]
     Recorded,
-    /// It is an entry of its own, with a name.
+    /// The transaction becomes an entry of its own, with a name.
     Named(SmolStr),
-    /// It is undone together with the latest entry of this name, whatever came in between. Where
-    /// there is none it becomes one.
+    /// The transaction is undone together with the latest entry of this name, even if there are
+    /// entries in between. If there is none, the transaction becomes an entry with this name.
     MergedInto(SmolStr),
-    /// It is not undone, as if somebody else had made it.
+    /// The transaction is not undone; it counts as a change by another editor.
     Skipped,
 }

@@ -1,4 +1,4 @@
-//! Changes that came one right after the other, and what others did after them.
+//! Consecutive changes, and the later changes by others.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,13 @@ pub(super) struct Part {
     pub(super) changes: Vec<Change>,
     /// Code that runs when they are undone, in the order of the operations that brought it.
     pub(super) inverses: Vec<Callback>,
-    /// The versions that the commits made.
+    /// The versions of the commits.
     pub(super) versions: SmallVec<[u64; 2]>,
-    /// What others did after them, until the next part or entry, in pieces, the oldest first, with
-    /// the number of commits that each comes from. Each piece has more of them than the next, so a
-    /// commit is put together with others as often as its number has digits, and not again with
-    /// each that follows.
+    /// Changes by others after them, until the next part or entry: pieces with the number of
+    /// commits in each, the oldest first. Each piece has more commits than the next, so a commit is
+    /// merged a logarithmic number of times, not once for each later commit.
     older: Vec<(usize, Since)>,
-    /// What they did last, commit by commit, by version. If they undo that, nothing has happened.
+    /// Their latest changes, by commit and version. If others undo these, nothing has happened.
     recent: VecDeque<(u64, Steps)>,
 }
 
@@ -40,7 +39,7 @@ impl Part {
         }
     }
 
-    /// Adds what came right after it. What was typed is kept in words instead of letters.
+    /// Appends consecutive changes. Typed letters are merged into words.
     pub(super) fn extend(&mut self, changes: Vec<Change>, inverses: Vec<Callback>, version: u64) {
         for change in changes {
             let last = self.changes.last_mut();
@@ -50,20 +49,20 @@ impl Part {
         }
         self.inverses.extend(inverses);
         self.versions.push(version);
-        // If there are more of them than commits of others are kept apart, it does not matter
-        // which.
+        // With more versions than commits of others are kept apart, the exact versions no longer
+        // matter.
         if self.versions.len() > 8 * RECENT {
             let kept = self.versions.len() - (2 * RECENT + 1);
             self.versions.drain(..kept);
         }
     }
 
-    /// Whether nobody did anything after it.
+    /// Whether no other editor changed anything after it.
     pub(super) fn is_last(&self) -> bool {
         self.older.is_empty() && self.recent.is_empty()
     }
 
-    /// Takes in a commit of somebody else.
+    /// Takes in a commit of another editor.
     pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
         self.recent.push_back((version, Steps::of(changes)));
         if self.recent.len() == 2 * RECENT {
@@ -88,8 +87,8 @@ impl Part {
         self.older.push(piece);
     }
 
-    /// Takes in that somebody else undid the commits that made these versions. If they are the
-    /// last, it is as if none of it had happened; `false` if they are not.
+    /// Takes in that another editor undid the commits with these versions. If they are the last
+    /// ones, they cancel out; otherwise returns `false`.
     pub(super) fn cancel(&mut self, versions: &[u64]) -> bool {
         let Some(kept) = self.recent.len().checked_sub(versions.len()) else {
             return false;
@@ -102,7 +101,7 @@ impl Part {
         cancelled
     }
 
-    /// Takes in what came after all that is known.
+    /// Takes in the changes after all known ones.
     pub(super) fn follow(&mut self, later: Since) {
         let commits = self.recent.len();
         let mut recent = Since::default();
@@ -113,7 +112,7 @@ impl Part {
         self.settle(commits.max(1), recent);
     }
 
-    /// All that others did after it.
+    /// All changes by others after it.
     pub(super) fn since(&self) -> Since {
         let mut all = Since::default();
         for (_, piece) in &self.older {
@@ -125,7 +124,7 @@ impl Part {
         all
     }
 
-    /// Undoes it, where `since` came after it, and tells what that comes to without it.
+    /// Undoes it, with the changes `since` after it. Returns those as if this part had never been.
     pub(super) fn rewind(&self, since: Since, on: &mut Transaction) -> Result<Since, Conflict> {
         let mut since = since;
         let mut changes = self.changes.iter().rev();
@@ -134,10 +133,10 @@ impl Part {
     }
 }
 
-/// The longest string that takes no memory of its own.
+/// The longest string that needs no allocation.
 const INLINE: usize = 22;
 
-/// Makes an insertion one with the next, if that comes right behind it and both are short.
+/// Merges an insertion with the next one, if that follows directly and both are short.
 fn take_in(first: &mut Change, next: &Change) -> bool {
     let (
         Change::SpliceText {

@@ -5,8 +5,7 @@ use crate::store::{DataStore, StoreOptions};
 use crate::time::ManualClock;
 use crate::transaction::{Editor, HistoryOptions};
 
-/// Typing within the interval became two entries, because the pause was measured by the processor's
-/// counter.
+/// Continuous typing became two entries, because the pause was measured by the processor's counter.
 #[test]
 fn the_interval_of_a_group_is_monotonic_time_and_not_the_counter() {
     let clock = ManualClock::new();

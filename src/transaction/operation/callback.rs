@@ -38,7 +38,7 @@ impl Callback {
         }
     }
 
-    /// The code that is to run when this is undone.
+    /// The code that runs when this is undone.
     pub(in crate::transaction) fn inverse(&self) -> Option<Self> {
         let code = self.inverse.clone()?;
         Some(Self {
@@ -53,7 +53,7 @@ impl Callback {
 }
 
 impl PartialEq for Callback {
-    /// Whether both are the same piece of code, by identity.
+    /// Whether both are the same closure, by identity.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.code, &other.code)
     }

@@ -1,8 +1,8 @@
-//! Lists of operations, in whatever form they come.
+//! Operation batches, in any form that a caller passes.
 
 use super::Operation;
 
-/// Whatever can stand where a transaction expects operations: one, a list of them, lists of lists.
+/// A type that converts into operations: one operation, a list of them, or nested lists.
 ///
 /// ```
 /// use doclock::{dsl::*, transaction::IntoOperations};
@@ -12,10 +12,10 @@ use super::Operation;
 /// assert_eq!(flat.len(), 3);
 /// ```
 pub trait IntoOperations {
-    /// Adds the operations to a list, in order.
+    /// Appends the operations to a list, in order.
     fn append_to(self, list: &mut Vec<Operation>);
 
-    /// The operations as one flat list.
+    /// Converts into one flat list of operations.
     fn into_operations(self) -> Vec<Operation>
     where
         Self: Sized,
@@ -25,8 +25,8 @@ pub trait IntoOperations {
         list
     }
 
-    /// Many of these as one flat list. Here and not where it is used, so that a list of operations
-    /// stays what it is.
+    /// Flattens many of these into one list. It is a method here so that `Vec<Operation>` can
+    /// return itself.
     #[doc(hidden)]
     fn flatten(items: Vec<Self>) -> Vec<Operation>
     where

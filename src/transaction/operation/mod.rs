@@ -1,4 +1,4 @@
-//! Operations: what a transaction is made of, as data.
+//! Operations: the steps of a transaction, as data.
 
 mod callback;
 mod list;
@@ -24,67 +24,66 @@ pub(super) use wire::{Batch, Malformed};
 use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
 
-/// One step of a transaction. Built with the functions in [`dsl`](crate::dsl).
+/// One step of a transaction. The functions in [`dsl`](crate::dsl) create operations.
 ///
-/// All but [`Call`](Self::Call) are data:
-/// `{"type": "insertText", "payload": {"nodeId": "1:4", "offset": 0, "text": "x"}}`. Beside `type`
-/// and `payload` there may be an `alias` (see [`named`](Self::named)) and a `unit` (see
-/// [`in_unit`](Self::in_unit)).
+/// All variants except [`Call`](Self::Call) are data: `{"type": "insertText", "payload": {"nodeId":
+/// "1:4", "offset": 0, "text": "x"}}`. Next to `type` and `payload` there may be an `alias` (see
+/// [`named`](Self::named)) and a `unit` (see [`in_unit`](Self::in_unit)).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Operation {
-    /// Creates a node, with all below it, attached nowhere.
+    /// Creates a node with its subtree, without a parent.
     Create {
         /// The node.
         node: NodeSpec,
         /// The unit of the ranges of its marks; scalar values for `None`.
         unit: Option<TextUnit>,
     },
-    /// Does something to a node.
+    /// Runs one operation on a node.
     On {
         /// The node.
         node_id: NodeRef,
-        /// What.
+        /// The operation.
         operation: NodeOperation,
         /// The unit of its positions; scalar values for `None`.
         unit: Option<TextUnit>,
     },
-    /// Does several things to one node, in order.
+    /// Runs several operations on one node, in order.
     Control {
         /// The node.
         node_id: NodeRef,
-        /// What.
+        /// The operations.
         operations: Vec<NodeOperation>,
         /// The unit of their positions; scalar values for `None`.
         unit: Option<TextUnit>,
     },
-    /// Selects something.
+    /// Sets the selection.
     SetSelection {
-        /// What.
+        /// The selection.
         selection: Selection,
         /// The unit of its positions; scalar values for `None`.
         unit: Option<TextUnit>,
     },
-    /// Selects nothing.
+    /// Clears the selection.
     ClearSelection,
-    /// Refuses the transaction unless it starts from this version.
+    /// Fails the transaction unless it starts from this version.
     IfUnchanged {
         /// The version.
         version: u64,
     },
-    /// Refuses the transaction unless a lease lasts still, now and when it is committed.
+    /// Fails the transaction unless a lease is valid, now and at the commit.
     RequireLease {
-        /// The lease's token.
+        /// The fencing token of the lease.
         fencing_token: FencingToken,
     },
-    /// Gives the first node that an operation creates a name for the rest of the transaction.
+    /// Names the first node that an operation creates, for the rest of the transaction.
     Named {
         /// The name.
         alias: SmolStr,
         /// The operation.
         operation: Box<Operation>,
     },
-    /// Runs code. Not data: it cannot be serialized.
+    /// Runs code. It is not data and cannot be serialized.
     Call(Callback),
 }
 
@@ -99,7 +98,7 @@ const OF_NO_NODE: &[&str] = &[
 ];
 
 impl Operation {
-    /// The name in the JSON form.
+    /// Returns the name in the JSON form.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Create { .. } => "create",
@@ -114,13 +113,13 @@ impl Operation {
         }
     }
 
-    /// The names of all operations that have a JSON form.
+    /// Returns the names of all operations that have a JSON form.
     pub fn names() -> impl Iterator<Item = &'static str> {
         OF_NO_NODE.iter().chain(NodeOperation::NAMES).copied()
     }
 
-    /// Gives the first node that the operation creates a name, by which later operations of the
-    /// same transaction can say [`alias`](crate::dsl::alias).
+    /// Names the first node that the operation creates. Later operations of the same transaction
+    /// refer to it with [`alias`](crate::dsl::alias).
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*};
@@ -141,16 +140,16 @@ impl Operation {
         }
     }
 
-    /// Sets the unit of all its positions in texts, unless it has one already: of offsets, ranges,
-    /// selections and the ranges of marks. Without a unit they count scalar values. In JSON it is
-    /// `"unit": "utf16"` beside `type` and `payload`. [`dsl::utf16`](crate::dsl::utf16) sets it for
-    /// a whole batch.
+    /// Sets the unit of all text positions in the operation, unless it already has one: offsets,
+    /// ranges, selections and the ranges of marks. Without a unit they count scalar values. In JSON
+    /// it is `"unit": "utf16"` next to `type` and `payload`. [`dsl::utf16`](crate::dsl::utf16) sets
+    /// it for a whole batch.
     ///
-    /// A position is converted when the operation runs, in the text as it is then. The end of a
-    /// range counts in the node that it is in, the mark of a new node or of a new text in the text
-    /// that it comes with. Of a [`control`](crate::dsl::control), the unit is that of all
-    /// operations in it. An operation without such positions stays as it is: an index counts
-    /// children, and code counts scalar values.
+    /// A position is converted when the operation runs, in the text at that time. The end of a
+    /// range counts in the node that contains it. The marks of a new node or a new text count in
+    /// that new text. The unit of a [`control`](crate::dsl::control) applies to all operations in
+    /// it. An operation without text positions is unchanged: an index counts children, and code
+    /// counts scalar values.
     ///
     /// Only the positions of operations have a unit. Changes, events, undo, selections, and errors
     /// other than [`EditError::Offset`](crate::document::EditError::Offset) count scalar values.
@@ -193,7 +192,7 @@ impl Operation {
         self
     }
 
-    /// The unit that it was given.
+    /// The explicit unit.
     fn unit(&self) -> Option<TextUnit> {
         match self {
             Self::Create { unit, .. }
@@ -204,7 +203,7 @@ impl Operation {
         }
     }
 
-    /// The operation within its names.
+    /// The operation without its names.
     fn unnamed(&self) -> &Self {
         let mut inner = self;
         while let Self::Named { operation, .. } = inner {
@@ -213,7 +212,7 @@ impl Operation {
         inner
     }
 
-    /// The code that it runs, if it is not data.
+    /// The code of the operation, unless it is data.
     pub(in crate::transaction) fn code(&self) -> Option<&Callback> {
         match self.unnamed() {
             Self::Call(code) => Some(code),
@@ -221,12 +220,12 @@ impl Operation {
         }
     }
 
-    /// The code that is to run when this is undone.
+    /// The code that runs when this is undone.
     pub(in crate::transaction) fn inverse(&self) -> Option<Callback> {
         self.code()?.inverse()
     }
 
-    /// How many operations it comes to. `None` if it runs code, which can come to anything.
+    /// The number of operations in it. `None` if it runs code, which has no bound.
     pub(in crate::transaction) fn extent(&self) -> Option<usize> {
         match self.unnamed() {
             Self::Call(_) => None,
@@ -353,7 +352,7 @@ struct Control {
     operations: Vec<NodeOperation>,
 }
 
-/// As [`Control`], with operations that are still text.
+/// Like [`Control`], with operations that are still text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ReadControl<'a> {

@@ -1,4 +1,4 @@
-//! What can be done to a node, as data.
+//! Operations on one node, as data.
 
 mod form;
 
@@ -9,13 +9,13 @@ use smol_str::SmolStr;
 use super::{Child, NodeRef, Pattern};
 use crate::document::{Attributes, Fragment, Mark, NodeSpec, value};
 
-/// Something to be done to a node that is named elsewhere: by [`on`](NodeOperation::on) or by
-/// [`control`](crate::dsl::control). Built with the functions in [`dsl`](crate::dsl), which say
-/// what each does; `docs/operations.md` has them all in one table.
+/// An operation on a node; [`on`](NodeOperation::on) or [`control`](crate::dsl::control) sets the
+/// node. The functions in [`dsl`](crate::dsl) create these operations and document each of them;
+/// `docs/operations.md` lists all of them in one table.
 ///
-/// Where characters are meant, `start` is the first (the first of the text if absent) and `end` the
-/// first that is not meant (the end of the text if absent). With an `end_node_id` the range ends in
-/// that node, which comes later in the document. They count scalar values, unless the
+/// In a range, `start` is the first character (by default the start of the text), and `end` is
+/// exclusive (by default the end of the text). With an `end_node_id` the range ends in that node,
+/// which comes later in the document. Positions count scalar values, unless the
 /// [`Operation`](super::Operation::in_unit) has another unit.
 ///
 /// In JSON: `{"type": "insertText", "payload": {"offset": 0, "text": "x"}}`.
@@ -38,7 +38,7 @@ pub enum NodeOperation {
     AddChild {
         /// The child.
         child: Child,
-        /// Its index among the children; at the end for `None`.
+        /// Its index among the children; the end for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
@@ -56,17 +56,17 @@ pub enum NodeOperation {
     MoveNode {
         /// The new parent.
         parent_id: NodeRef,
-        /// The index among its children, afterwards; at the end for `None`.
+        /// The index among its children after the move; the end for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
     /// See [`dsl::move_children`](crate::dsl::move_children).
     MoveChildren {
-        /// The children, in the order that they are to have.
+        /// The children, in their new order.
         child_ids: Vec<NodeRef>,
         /// The new parent.
         parent_id: NodeRef,
-        /// The index of the first, afterwards; at the end for `None`.
+        /// The index of the first one after the move; the end for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
@@ -76,39 +76,40 @@ pub enum NodeOperation {
     MoveBlockDown {},
     /// See [`dsl::reorder_children`](crate::dsl::reorder_children).
     ReorderChildren {
-        /// All children, in the order that they are to have.
+        /// All children, in their new order.
         child_ids: Vec<NodeRef>,
     },
     /// See [`dsl::copy_node`](crate::dsl::copy_node).
     CopyNode {
-        /// Under which node; beside the original for `None`.
+        /// The parent of the copy; the original's parent for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<NodeRef>,
-        /// The index of the copy; right behind the original, or at the end of another parent, for
-        /// `None`.
+        /// The index of the copy. For `None`, right after the original, or the end of another
+        /// parent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
     /// See [`dsl::clone_node_with_children`](crate::dsl::clone_node_with_children).
     CloneNodeWithChildren {
-        /// Under which node; beside the original for `None`.
+        /// The parent of the copy; the original's parent for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<NodeRef>,
-        /// The index of the copy; right behind the original, or at the end of another parent, for
-        /// `None`.
+        /// The index of the copy. For `None`, right after the original, or the end of another
+        /// parent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<usize>,
     },
     /// See [`dsl::wrap_node`](crate::dsl::wrap_node).
     WrapNode {
-        /// The node around it.
+        /// The new parent of the node.
         node: NodeSpec,
     },
     /// See [`dsl::lift_node`](crate::dsl::lift_node).
     LiftNode {},
     /// See [`dsl::indent_node`](crate::dsl::indent_node).
     IndentNode {
-        /// What is put between the previous sibling and the node, if nothing fitting is there.
+        /// A new container between the previous sibling and the node, used if no suitable one
+        /// exists.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         container: Option<NodeSpec>,
     },
@@ -123,7 +124,7 @@ pub enum NodeOperation {
     },
     /// See [`dsl::insert_text`](crate::dsl::insert_text).
     InsertText {
-        /// Before which character.
+        /// The offset of the insertion.
         offset: usize,
         /// The characters.
         text: SmolStr,
@@ -132,7 +133,7 @@ pub enum NodeOperation {
     DeleteTextRange {
         /// The first character.
         start: usize,
-        /// The first that stays.
+        /// The end, exclusive.
         end: usize,
     },
     /// See [`dsl::delete_range`](crate::dsl::delete_range).
@@ -140,10 +141,10 @@ pub enum NodeOperation {
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first that stays.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
@@ -151,63 +152,63 @@ pub enum NodeOperation {
     ReplaceText {
         /// The first character.
         start: usize,
-        /// The first that stays.
+        /// The end, exclusive.
         end: usize,
-        /// The characters instead.
+        /// The replacement.
         text: SmolStr,
     },
     /// See [`dsl::replace_pattern`](crate::dsl::replace_pattern).
     ReplacePattern {
         /// The regular expression.
         pattern: Pattern,
-        /// What takes the place of each match.
+        /// The replacement of each match.
         replacement: String,
     },
     /// See [`dsl::wrap_text`](crate::dsl::wrap_text).
     Wrap {
-        /// What comes before the characters.
+        /// The text to insert before the characters.
         before: SmolStr,
-        /// What comes behind them.
+        /// The text to insert after them.
         after: SmolStr,
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
     },
     /// See [`dsl::unwrap_text`](crate::dsl::unwrap_text).
     Unwrap {
-        /// What stands before the characters.
+        /// The text to remove before the characters.
         before: SmolStr,
-        /// What stands behind them.
+        /// The text to remove after them.
         after: SmolStr,
-        /// The first character, that of `before`.
+        /// The first character, which is that of `before`.
         #[serde(default)]
         start: usize,
-        /// The first behind them, and behind `after`.
+        /// The end, exclusive, after `after`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
     },
     /// See [`dsl::indent_text`](crate::dsl::indent_text).
     IndentText {
-        /// What each line begins with then.
+        /// The text to insert at the beginning of each line.
         indent: SmolStr,
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
     },
     /// See [`dsl::outdent_text`](crate::dsl::outdent_text).
     OutdentText {
-        /// What each line that begins with it loses.
+        /// The text to remove from each line that begins with it.
         indent: SmolStr,
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
     },
@@ -239,7 +240,7 @@ pub enum NodeOperation {
     InsertParagraph {
         /// The first character of the new block.
         offset: usize,
-        /// The type of the new block; that of the old one for `None`.
+        /// The type of the new block; that of the old block for `None`.
         #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
         kind: Option<SmolStr>,
     },
@@ -254,10 +255,9 @@ pub enum NodeOperation {
     WrapInList {
         /// The list.
         list: NodeSpec,
-        /// What each node is put into.
+        /// The item that each node is moved into.
         item: NodeSpec,
-        /// The sibling up to which the nodes are put into the list; only the node itself for
-        /// `None`.
+        /// The last sibling to be moved into the list; only the node itself for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_id: Option<NodeRef>,
     },
@@ -273,10 +273,10 @@ pub enum NodeOperation {
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
@@ -287,10 +287,10 @@ pub enum NodeOperation {
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
@@ -304,10 +304,10 @@ pub enum NodeOperation {
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
@@ -315,16 +315,16 @@ pub enum NodeOperation {
     UpdateMark {
         /// The kind of mark.
         mark: SmolStr,
-        /// Which attributes change; `null` removes one.
+        /// The attributes to change; `null` removes one.
         #[serde(deserialize_with = "value::map")]
         attributes: Box<Map<String, Value>>,
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
@@ -338,10 +338,10 @@ pub enum NodeOperation {
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
@@ -349,13 +349,13 @@ pub enum NodeOperation {
     // --- The node itself ---
     /// See [`dsl::set_attrs`](crate::dsl::set_attrs).
     SetAttrs {
-        /// Names and values.
+        /// Names and values of the attributes; `null` removes one.
         #[serde(deserialize_with = "value::map")]
         attrs: Box<Map<String, Value>>,
     },
     /// See [`dsl::remove_attrs`](crate::dsl::remove_attrs).
     RemoveAttrs {
-        /// Names.
+        /// Names of the attributes.
         keys: Vec<SmolStr>,
     },
     /// See [`dsl::update_node`](crate::dsl::update_node).
@@ -396,10 +396,10 @@ pub enum NodeOperation {
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first behind them.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
@@ -408,18 +408,18 @@ pub enum NodeOperation {
         /// The first character.
         #[serde(default)]
         start: usize,
-        /// The first that stays.
+        /// The end, exclusive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// Where it ends.
+        /// The node in which the range ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
     /// See [`dsl::paste`](crate::dsl::paste).
     Paste {
-        /// Before which character.
+        /// The offset of the insertion.
         offset: usize,
-        /// What; the clipboard for `None`.
+        /// The fragment; the clipboard for `None`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fragment: Option<Fragment>,
     },
@@ -427,18 +427,18 @@ pub enum NodeOperation {
     SelectNode {},
     /// See [`dsl::select_range`](crate::dsl::select_range).
     SelectRange {
-        /// Where the selection begins.
+        /// The start of the selection.
         #[serde(default)]
         start: usize,
-        /// Where it ends.
+        /// The end of the selection.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<usize>,
-        /// In which node it ends.
+        /// The node in which the selection ends.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end_node_id: Option<NodeRef>,
     },
 
-    // --- Around one of these; the last, because it has no name of its own ---
+    // --- A wrapper; last, because it has no name of its own ---
     /// See [`named`](Self::named).
     #[serde(skip)]
     Named {

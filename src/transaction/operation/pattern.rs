@@ -1,8 +1,7 @@
-//! Regular expressions of clients: compiled when they are made, and bounded in all that they can
-//! cost.
+//! Regular expressions of clients: compiled when they are created, with limits on all their costs.
 //!
-//! The search follows the crate regex-automata's lazy automata byte by byte, so that each byte it
-//! looks at is counted: finding the end of a match can look far beyond it, and would do so again
+//! The search steps through the lazy automata of the crate regex-automata, so that each byte it
+//! reads is counted: a search for the end of a match can read far beyond it, and would do so again
 //! for the next match.
 
 use std::ops::Range;
@@ -20,11 +19,11 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::steps::steps;
 
-/// A regular expression in the syntax of the regex crate. It is compiled when it is made, before
+/// A regular expression in the syntax of the regex crate. It is compiled when it is created, before
 /// any lock is requested.
 ///
-/// A pattern that comes from a client cannot stop others: its length, its compiled size, the search
-/// and the replaced text are bounded. In JSON it is a string.
+/// A pattern of a client cannot block other clients: its length, its compiled size, the search and
+/// the replaced text are limited. In JSON it is a string.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, dsl::*, transaction::{Pattern, PatternError}};
@@ -48,51 +47,51 @@ pub struct Pattern {
     program: Result<Arc<Program>, PatternError>,
 }
 
-/// Why a pattern cannot be used, or is not used on a text.
+/// Why a pattern cannot be used, or exceeds a limit on a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// It is no regular expression.
+    /// The pattern is not a valid regular expression.
     #[error("the pattern {pattern:?} is not a regular expression: {reason}", pattern = Brief(.pattern))]
     Invalid {
         /// The pattern.
         pattern: SmolStr,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// It has more bytes than [`Pattern::MAX_BYTES`].
+    /// The pattern has more bytes than [`Pattern::MAX_BYTES`].
     #[error("the pattern {pattern:?} has {bytes} bytes: the limit is {limit}", pattern = Brief(.pattern))]
     TooLong {
         /// The pattern.
         pattern: SmolStr,
-        /// How many it has.
+        /// The number of bytes.
         bytes: usize,
-        /// How many it may have.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// Compiled, it takes more memory than [`Pattern::MAX_PROGRAM`].
+    /// The compiled pattern takes more memory than [`Pattern::MAX_PROGRAM`].
     #[error("the pattern {pattern:?} takes more than {limit} bytes when it is compiled", pattern = Brief(.pattern))]
     TooLarge {
         /// The pattern.
         pattern: SmolStr,
-        /// How many bytes it may take.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The search looks at more bytes than [`Pattern::MAX_SEARCH`], those that it looks at again
-    /// included, or needs more memory than it has.
+    /// The search reads more bytes than [`Pattern::MAX_SEARCH`], counting each repeated read, or
+    /// exceeds its memory.
     #[error("the search for the pattern {pattern:?} takes more than {limit} steps", pattern = Brief(.pattern))]
     SearchTooLong {
         /// The pattern.
         pattern: SmolStr,
-        /// How many bytes it may look at.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// What takes the places of all matches together has more bytes than [`Pattern::MAX_OUTPUT`].
+    /// The replacements of all matches together have more bytes than [`Pattern::MAX_OUTPUT`].
     #[error("what replaces the matches of the pattern {pattern:?} has more than {limit} bytes", pattern = Brief(.pattern))]
     OutputTooLong {
         /// The pattern.
         pattern: SmolStr,
-        /// How many it may have.
+        /// The limit in bytes.
         limit: usize,
     },
 }
@@ -105,7 +104,7 @@ codes! { PatternError {
     Self::OutputTooLong { pattern, limit } => "patternOutputTooLong";
 }}
 
-/// Some characters, and what takes their place.
+/// A range of characters, and its replacement.
 type Replacement = (Range<usize>, SmolStr);
 
 #[derive(Debug)]
@@ -118,45 +117,44 @@ struct Program {
 }
 
 impl Pattern {
-    /// How many bytes a pattern has at most.
+    /// The most bytes that a pattern may have.
     pub const MAX_BYTES: usize = 4096;
 
-    /// How many bytes it takes at most when it is compiled. Compiling takes milliseconds then.
+    /// The most bytes that a compiled pattern may take. Compiling to this size takes milliseconds.
     pub const MAX_PROGRAM: usize = 256 << 10;
 
-    /// How many bytes of text one operation looks at, at most; each as often as it is looked at.
+    /// The most bytes of text that one operation may read; each byte counts as often as it is read.
     pub const MAX_SEARCH: usize = 16 << 20;
 
-    /// How many bytes take the places of the matches of one operation, at most.
+    /// The most bytes that the replacements of one operation may have.
     pub const MAX_OUTPUT: usize = 1 << 20;
 
-    /// The memory of a search. Where a pattern has so many states that they do not fit in, they are
-    /// forgotten and found again.
+    /// The memory of a search. If the states of a pattern do not fit in, they are discarded and
+    /// computed again.
     const CACHE: usize = 1 << 20;
 
-    /// How often they may be forgotten.
+    /// How often they may be discarded.
     const FORGOTTEN: usize = 16;
 
-    /// Compiles a regular expression. What is wrong with it is told by [`error`](Self::error), and
-    /// by each operation with it.
+    /// Compiles a regular expression. If it is invalid, [`error`](Self::error) returns the reason,
+    /// and each operation with the pattern fails.
     pub fn new(source: impl Into<SmolStr>) -> Self {
         let source = source.into();
         let program = Program::compile(&source).map(Arc::new);
         Self { source, program }
     }
 
-    /// The regular expression.
+    /// Returns the regular expression.
     pub fn as_str(&self) -> &str {
         &self.source
     }
 
-    /// Why it cannot be used, if it cannot.
+    /// Returns why the pattern cannot be used, or `None` if it can.
     pub fn error(&self) -> Option<&PatternError> {
         self.program.as_ref().err()
     }
 
-    /// Where the matches are, in characters, and what takes their places; and how many bytes were
-    /// looked at.
+    /// Returns the matches, in characters, with their replacements, and how many bytes were read.
     pub(in crate::transaction) fn replacements(
         &self,
         text: &str,
@@ -201,7 +199,7 @@ impl Program {
         let groups = meta::Regex::builder().configure(config).build(source);
         let groups = groups.map_err(|error| match error.syntax_error() {
             Some(error) => {
-                // Above its last line, the crate draws the pattern with a pointer to the fault.
+                // Before its last line, the crate draws the pattern with a pointer to the error.
                 let message = error.to_string();
                 let reason = message.lines().last().unwrap_or_default();
                 PatternError::Invalid {
@@ -245,18 +243,18 @@ struct Search<'a> {
     ends: Cache,
     starts: Cache,
     groups: Option<Captures>,
-    /// Where to go on, and where the last match ended.
+    /// Where the search continues, and where the last match ended.
     at: usize,
     last: Option<usize>,
-    /// How many bytes may still be looked at.
+    /// How many bytes may still be read.
     left: usize,
 }
 
-/// Why the automata found neither a match nor that there is none.
+/// Why the automata reached no result.
 enum Stop {
     /// Too many steps, or too many states.
     Effort,
-    /// A byte that is not of ASCII where the pattern asks for the edge of a word.
+    /// A byte outside ASCII where the pattern has a word boundary.
     Foreign,
 }
 
@@ -275,7 +273,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next match, which may be empty, but not where the last one ended.
+    /// The next match. It may be empty, but not at the end of the last one.
     fn next_match(&mut self) -> Result<Option<Range<usize>>, PatternError> {
         while self.at <= self.text.len() {
             let Some(found) = self.find()? else {
@@ -283,7 +281,7 @@ impl<'a> Search<'a> {
             };
             let splits = !self.text.is_char_boundary(found.start);
             if found.is_empty() && (splits || self.last == Some(found.end)) {
-                // Nothing else can be matched there, unless it is longer.
+                // Only a longer match can follow there.
                 self.at = found.end.max(self.at) + 1;
                 continue;
             }
@@ -299,8 +297,7 @@ impl<'a> Search<'a> {
             Ok(found) => Ok(found),
             Err(Stop::Effort) => Err(self.search_too_long()),
             Err(Stop::Foreign) => {
-                // How far the crate looks is not known, so it counts as looking at all that is
-                // left.
+                // How far the crate reads is not known, so all remaining bytes are counted.
                 let spent = self.spend(self.text.len() - self.at + 1);
                 spent.map_err(|_| self.search_too_long())?;
                 let found = self
@@ -319,7 +316,7 @@ impl<'a> Search<'a> {
         Ok(Some(self.find_start(end)?..end))
     }
 
-    /// Where the first match ends, of which the syntax prefers one.
+    /// The end of the first match that the syntax prefers.
     fn find_end(&mut self) -> Result<Option<usize>, Stop> {
         let dfa = &self.program.ends;
         let input = self.input(self.at..self.text.len());
@@ -344,7 +341,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Where the match starts that ends there: the first place from which that end is reached.
+    /// The start of the match with this end: the first position from which that end is reached.
     fn find_start(&mut self, end: usize) -> Result<usize, Stop> {
         let dfa = &self.program.starts;
         let input = self.input(self.at..end).anchored(Anchored::Yes);
@@ -362,7 +359,7 @@ impl<'a> Search<'a> {
                 Some(Tag::Other) | None => {}
             }
         }
-        // A state says one byte later that it matched.
+        // A state reports a match one byte late.
         let state = match self.at.checked_sub(1) {
             Some(before) => dfa.next_state(&mut self.starts, state, bytes[before])?,
             None => dfa.next_eoi_state(&mut self.starts, state)?,
@@ -374,7 +371,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What takes the place of a match, with its groups.
+    /// The replacement of a match, with its groups.
     fn expand(
         &mut self,
         whole: Range<usize>,
@@ -430,7 +427,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What a state of an automaton says that is about more than the next state.
+/// The kinds of special states of an automaton.
 enum Tag {
     Match,
     Dead,
@@ -456,8 +453,7 @@ impl From<hybrid::CacheError> for Stop {
 }
 
 impl From<MatchError> for Stop {
-    /// Of a start state: it needs a byte before it that is not of ASCII, or there were too many
-    /// states.
+    /// Of a start state: the byte before it is outside ASCII, or there are too many states.
     fn from(error: MatchError) -> Self {
         match error.kind() {
             regex_automata::MatchErrorKind::Quit { .. } => Self::Foreign,

@@ -1,4 +1,4 @@
-//! What operations are aimed at.
+//! Targets of operations.
 
 use std::fmt;
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
@@ -13,7 +13,7 @@ use crate::id::NodeId;
 
 /// A node, by its id or by the name that an earlier operation of the same transaction gave it.
 ///
-/// In JSON a string for an id, `{"alias": "title"}` for a name.
+/// In JSON an id is a string, and a name is `{"alias": "title"}`.
 ///
 /// ```
 /// use doclock::{dsl::alias, transaction::NodeRef};
@@ -30,7 +30,7 @@ pub enum NodeRef {
     Alias(Box<Alias>),
 }
 
-/// The name of a node, for the length of one transaction.
+/// The name of a node within one transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Alias {
@@ -101,14 +101,14 @@ impl From<&String> for NodeRef {
     }
 }
 
-/// A child to be attached: a new node, or one that exists. In JSON an object with a type, or a
+/// A child to be attached: a new node or an existing one. In JSON it is an object with a type, or a
 /// [`NodeRef`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Child {
-    /// A node that exists.
+    /// An existing node.
     Existing(NodeRef),
-    /// A node to be created.
+    /// A new node.
     New(NodeSpec),
 }
 
@@ -128,7 +128,7 @@ impl<'de> Deserialize<'de> for Child {
                 Ok(Child::Existing(NodeRef::Id(id)))
             }
 
-            /// The first field tells: a new node has a type, and no field is named `alias`.
+            /// The first field decides: a new node has a type, and no field is named `alias`.
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Child, A::Error> {
                 let first: Option<String> = map.next_key()?;
                 let known = first.as_deref() == Some("alias");
@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Child {
     }
 }
 
-/// A map whose first name was read.
+/// A map whose first key has been read.
 struct Begun<A> {
     first: Option<String>,
     map: A,
@@ -180,10 +180,10 @@ impl<T: Into<NodeRef>> From<T> for Child {
     }
 }
 
-/// Characters from a place in the node that the operation is aimed at up to a place in the same or
-/// in a later one.
+/// A range of characters, from a position in the target node of an operation to a position in the
+/// same node or in a later one.
 ///
-/// A half-open range is one within the node; [`to`](Self::to) goes on to another.
+/// A half-open range lies within one node; [`to`](Self::to) makes a range that ends in another.
 ///
 /// ```
 /// use doclock::transaction::TextSpan;
@@ -196,14 +196,14 @@ impl<T: Into<NodeRef>> From<T> for Child {
 pub struct TextSpan {
     /// The first character.
     pub start: usize,
-    /// The first that is not included; the end of the text for `None`.
+    /// The end, exclusive; the end of the text for `None`.
     pub end: Option<usize>,
-    /// In which node it ends, if not in the one where it starts.
+    /// The node in which it ends, if that is not the node in which it starts.
     pub end_node_id: Option<NodeRef>,
 }
 
 impl TextSpan {
-    /// From a character of the node to one of another, which comes later in the document.
+    /// Makes a range from a character of the node to a character of a later node.
     pub fn to(start: usize, end_node_id: impl Into<NodeRef>, end: usize) -> Self {
         Self {
             start,

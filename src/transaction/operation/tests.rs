@@ -1,4 +1,4 @@
-//! That what is malformed says which field it is, and why.
+//! Errors of malformed operations name the field and the reason.
 
 use serde_json::json;
 

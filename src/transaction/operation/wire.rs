@@ -1,8 +1,7 @@
-//! The JSON form of operations, read from its text, with errors that name the field and know its
-//! place.
+//! Reads operations from JSON text, with errors that name the field and its position.
 //!
-//! A payload is read from its text, field by field. So an error has a place within its field, and a
-//! duplicate field is refused before a map could drop one of the two.
+//! A payload is read from its text, field by field. So an error has a position within its field,
+//! and a duplicate field is an error before a map could drop one of the two.
 
 use std::fmt;
 
@@ -18,7 +17,7 @@ use crate::document::TextUnit;
 use crate::document::value::Payload;
 use crate::json::{offset, reason};
 
-/// An operation as it is written.
+/// An operation in its JSON form.
 #[derive(Serialize)]
 pub(super) struct Parts<'a> {
     #[serde(rename = "type")]
@@ -60,7 +59,7 @@ impl<'a> Parts<'a> {
 /// Why a text is not an operation.
 #[derive(Debug)]
 pub(in crate::transaction) struct Malformed<'a> {
-    /// The text that was read, from the fault on.
+    /// The text from the error on.
     pub(in crate::transaction) at: &'a str,
     pub(in crate::transaction) reason: String,
 }
@@ -73,13 +72,13 @@ impl<'a> Malformed<'a> {
         Self { at, reason }
     }
 
-    /// An error of serde_json, which counts from the beginning of the text that it read.
+    /// Converts an error of serde_json, whose position is relative to the text that it read.
     fn of(text: &'a str, error: &serde_json::Error) -> Self {
         let at = text.floor_char_boundary(offset(text, error));
         Self::new(&text[at..], reason(error))
     }
 
-    /// The same error of a part of something larger.
+    /// Adds the name of the surrounding part to the error.
     pub(super) fn within(self, part: impl fmt::Display) -> Self {
         let reason = format!("{part}: {}", self.reason);
         Self { reason, ..self }
@@ -88,10 +87,10 @@ impl<'a> Malformed<'a> {
 
 /// An operation whose payload is still text.
 pub(super) struct Envelope<'a> {
-    /// The text of the whole.
+    /// The complete text.
     text: &'a str,
     pub(super) name: String,
-    /// Where the name stands.
+    /// The text from the name on.
     name_at: &'a str,
     payload: Option<&'a RawValue>,
     pub(super) alias: Option<SmolStr>,
@@ -113,7 +112,7 @@ impl<'a> Envelope<'a> {
             unit: Option<&'a RawValue>,
         }
 
-        /// Unlike an `Option`, does not take `null` for absent.
+        /// Unlike an `Option`, rejects `null`.
         fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
             Deserialize::deserialize(value).map(Some)
         }
@@ -139,7 +138,7 @@ impl<'a> Envelope<'a> {
         unit.map_err(|fault| fault.within(&self.name))
     }
 
-    /// Checks that it has no unit, because it is within an operation that has the unit.
+    /// Checks that it has no unit, because the surrounding operation has it.
     pub(super) fn without_unit(&self) -> Read<'a, ()> {
         let Some(unit) = self.unit else {
             return Ok(());
@@ -149,7 +148,7 @@ impl<'a> Envelope<'a> {
         Err(fault.within(&self.name))
     }
 
-    /// The error for a name that is none of an operation's.
+    /// Makes the error for an unknown name.
     pub(super) fn unknown(&self, known: impl Iterator<Item = &'static str>) -> Malformed<'a> {
         let known: Vec<String> = known.map(|name| format!("`{name}`")).collect();
         let reason = format!(
@@ -160,7 +159,7 @@ impl<'a> Envelope<'a> {
         Malformed::new(self.name_at, reason).within(&self.name)
     }
 
-    /// The fields of the payload, each once.
+    /// Returns the fields of the payload, each once.
     pub(super) fn fields(&self) -> Read<'a, Fields<'a>> {
         let text = self.payload.map_or(self.text, RawValue::get);
         let entries = match self.payload {
@@ -198,14 +197,14 @@ fn read_unit(unit: &RawValue) -> Read<'_, TextUnit> {
     TextUnit::deserialize(name).map_err(|error| Malformed::new(unit, reason(&error)).within("unit"))
 }
 
-/// Operations with one unit for all of them, which are still text: `{"unit": …, "operations": …}`.
+/// Unread operations with one unit for all: `{"unit": …, "operations": …}`.
 pub(in crate::transaction) struct Batch<'a> {
     pub(in crate::transaction) unit: TextUnit,
     pub(in crate::transaction) operations: &'a RawValue,
 }
 
 impl<'a> Batch<'a> {
-    /// Reads a batch; `None` for what is none, because it has no `operations` or is an operation.
+    /// Reads a batch; `None` if the text has no `operations` or is an operation.
     pub(in crate::transaction) fn read(text: &'a RawValue) -> Option<Read<'a, Self>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -234,7 +233,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The JSON of an operation that is read from any format.
+/// Returns the JSON of an operation in any input format.
 pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<RawValue>, D::Error> {
     let Payload(operation) = Payload::deserialize(deserializer)?;
     serde_json::value::to_raw_value(&operation).map_err(D::Error::custom)
@@ -270,7 +269,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 /// The payload of an operation.
 pub(super) struct Fields<'a> {
     operation: String,
-    /// The text of the whole.
+    /// The complete text.
     text: &'a str,
     list: Vec<Field<'a>>,
 }
@@ -296,12 +295,12 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Reads a struct that has these fields.
+    /// Reads a struct with these fields.
     pub(super) fn read<T: Deserialize<'a>>(&self) -> Read<'a, T> {
         self.tracked(MapDeserializer::new(self.entries()))
     }
 
-    /// Reads a variant that is named as the operation and has these fields.
+    /// Reads the variant that has the operation's name and these fields.
     pub(super) fn read_variant<T: Deserialize<'a>>(&self) -> Read<'a, T> {
         let fields = MapDeserializer::new(self.entries());
         let variant = std::iter::once((self.operation.as_str(), fields));
@@ -334,7 +333,7 @@ impl<'a> Fields<'a> {
             _ => None,
         };
         let fault = match field {
-            // Without a place it is about the name.
+            // Without a position it concerns the name.
             Some(field) if error.line() == 0 => Malformed::new(field.key, reason(error)),
             Some(field) => Malformed::of(field.value.get(), error),
             None => Malformed::new(self.text, reason(error)),
@@ -348,10 +347,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// How many steps of the path to a place in a payload an error shows.
+/// The most segments of a path that an error shows.
 const LONGEST: usize = 12;
 
-/// The path to a place in a payload: `marks[0].range`.
+/// The path to a position in a payload: `marks[0].range`.
 fn place<'p>(path: impl Iterator<Item = &'p Segment>) -> String {
     let mut place = String::new();
     for (nth, segment) in path.enumerate() {

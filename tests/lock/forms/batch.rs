@@ -1,4 +1,4 @@
-//! How much a thread does for others, and who goes on after it.
+//! The limits of combining, and which thread continues.
 
 use std::sync::{Mutex, mpsc};
 use std::thread::{JoinHandle, ThreadId};
@@ -16,7 +16,7 @@ use crate::patient;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A scene in which a thread does so much for others.
+/// A scene with these limits of combining.
 fn scene(lists: usize, time: Duration) -> Scene {
     let clock = ManualClock::new();
     let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
@@ -24,7 +24,7 @@ fn scene(lists: usize, time: Duration) -> Scene {
     Scene::on(Form::Delegated, store, clock)
 }
 
-/// Lists that note their number and take so long, one behind the other; and their threads.
+/// Queued batches that record their number and take these times; and their threads.
 fn line(scene: &Scene, notes: &Notes<usize>, times: &[Duration]) -> Vec<JoinHandle<Outcome>> {
     let list = |(nth, &time): (usize, &Duration)| {
         let clock = scene.clock.clone();
@@ -33,7 +33,7 @@ fn line(scene: &Scene, notes: &Notes<usize>, times: &[Duration]) -> Vec<JoinHand
     times.iter().enumerate().map(list).collect()
 }
 
-/// Lets them all be executed. By whom each is: -1 the holder, n the submitter of list n.
+/// Runs them all. Returns which thread ran each: -1 the holder, n the submitter of batch n.
 fn executed_by(scene: Scene, notes: &Notes<usize>, lists: Vec<JoinHandle<Outcome>>) -> Vec<i32> {
     let own: Vec<ThreadId> = lists.iter().map(|list| list.thread().id()).collect();
     let server = scene.server;
@@ -57,7 +57,7 @@ fn a_thread_that_did_enough_lists_leaves_the_next_to_go_on() {
     let notes = Notes::new();
     let lists = line(&scene, &notes, &[Duration::ZERO; 9]);
     let by = executed_by(scene, &notes, lists);
-    // Its own list does not count.
+    // The thread's own batch does not count.
     assert_eq!(by, [-1, -1, -1, 3, 3, 3, 3, 7, 7]);
 }
 
@@ -70,7 +70,7 @@ fn a_thread_begins_no_further_list_when_its_time_is_up() {
         &notes,
         &[4 * MS, 5 * MS, MS, 20 * MS, 3 * MS, 9 * MS],
     );
-    // How long its own list took does not count.
+    // The time of its own batch does not count.
     scene.clock.advance(60 * MS);
     let by = executed_by(scene, &notes, lists);
     assert_eq!(by, [-1, -1, -1, 3, 3, 3]);
@@ -105,7 +105,7 @@ fn zero_lists_or_no_time_is_nothing_for_others() {
     }
 }
 
-/// The list of one that opts out may be executed by another, and then nobody opts out.
+/// Another thread may run the batch of a request that opts out; then no thread opts out.
 #[test]
 fn one_request_can_opt_out_of_working_for_others() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
@@ -133,7 +133,7 @@ fn one_request_can_opt_out_of_working_for_others() {
     lists.push(scene.list("w", notes.note(2)));
     inside.resume();
     let own = lists[0].thread().id();
-    // It is back before anything else is done.
+    // It returns before any further batch runs.
     let Scene { holder, first, .. } = scene;
     assert_eq!(first.entered(), own);
     holder.join().unwrap().unwrap();
@@ -153,7 +153,7 @@ fn who_wants_the_lock_itself_ends_the_work_for_others() {
     let own = scene.list("w", notes.note(1));
     let also = scene.list("w", notes.note(2));
     let (server, next) = (scene.server, own.thread().id());
-    // The holder is back although two lists wait.
+    // The holder returns although two batches wait.
     let store = scene.go_on();
     served.join().unwrap().unwrap();
     assert_eq!(store.queue_length(), 2);
@@ -163,7 +163,7 @@ fn who_wants_the_lock_itself_ends_the_work_for_others() {
     assert_eq!(notes.by(), [server, next, next]);
 }
 
-/// Lists that come while others are being executed are executed as well, in the same go.
+/// Batches that arrive during combining are run as well, in the same round.
 #[test]
 fn lists_that_arrive_meanwhile_are_executed_in_the_same_go() {
     let scene = scene(usize::MAX, Duration::MAX);
@@ -180,8 +180,7 @@ fn lists_that_arrive_meanwhile_are_executed_in_the_same_go() {
     scene.back();
 }
 
-/// Only a list that is executed by a manager has others executed: not one under a lock that is held
-/// by id.
+/// Only a batch that a manager runs leads to combining, not one under a lock that is held by id.
 #[test]
 fn a_list_under_a_lock_that_stays_held_does_nothing_for_others() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
@@ -200,7 +199,7 @@ fn a_list_under_a_lock_that_stays_held_does_nothing_for_others() {
     assert_eq!(notes.by(), [own]);
 }
 
-/// A list that fails is no reason to stop, nor is a thread that is told not to wait let in.
+/// Neither a failing batch nor a thread that tries the lock ends the round.
 #[test]
 fn a_failing_list_does_not_end_the_go() {
     let scene = scene(usize::MAX, Duration::MAX);
@@ -225,9 +224,9 @@ fn a_failing_list_does_not_end_the_go() {
     assert_eq!(notes.by(), [server; 2]);
 }
 
-/// A program that is correct without combining hung: the second thread's operation waits for
-/// something that the first does after its own batch, but the first thread was running the second
-/// one's batch.
+/// A program that is correct without combining deadlocked. The second thread's operation waits for
+/// a step that the first does after its own batch, but the first was running the second one's
+/// batch.
 #[test]
 fn lock_17_a_batch_with_code_runs_in_the_thread_that_submitted_it() {
     let scene = Scene::new(Form::Delegated);
@@ -235,15 +234,15 @@ fn lock_17_a_batch_with_code_runs_in_the_thread_that_submitted_it() {
     let is_done = Mutex::new(is_done);
     let waits = act(move |_| is_done.lock().unwrap().recv().unwrap());
     let waiting = scene.join(move |store| TransactionManager::new(store.clone()).execute(waits));
-    // The thread that holds the lock comes back from `execute`, and only then does what the other
-    // waits for.
+    // The lock's holder returns from `execute`, and only then takes the step that the other waits
+    // for.
     let store = scene.go_on();
     done.send(()).unwrap();
     waiting.join().unwrap().unwrap();
     assert!(!store.is_locked());
 }
 
-/// Threads of a user interface stalled on the hooks of other threads.
+/// User interface threads stalled on the hooks of other threads.
 #[test]
 fn lock_17_a_batch_of_a_manager_with_before_hooks_runs_in_the_thread_that_submitted_it() {
     let scene = Scene::new(Form::Delegated);
@@ -255,8 +254,7 @@ fn lock_17_a_batch_of_a_manager_with_before_hooks_runs_in_the_thread_that_submit
         Ok(operations)
     });
     let list = scene.join(move |_| manager.execute(dsl::create(dsl::element("x", []))));
-    // The batch has the hooks that it was submitted with, so what it is does not change while it
-    // waits.
+    // A batch keeps the hooks that it was submitted with, so it does not change while it waits.
     assert!(hooks.remove(hook));
     let submitter = list.thread().id();
     scene.go_on();
@@ -264,8 +262,8 @@ fn lock_17_a_batch_of_a_manager_with_before_hooks_runs_in_the_thread_that_submit
     assert_eq!(notes.all(), [("before", submitter)]);
 }
 
-/// A combiner that held another store made code fail with `Reentrant`, although the thread that
-/// submitted it held nothing.
+/// A combiner that held another store made code fail with `Reentrant`, although its submitter held
+/// nothing.
 #[test]
 fn lock_12_code_finds_only_the_locks_of_its_own_thread_reentrant() {
     let other = DataStore::new();

@@ -1,4 +1,4 @@
-//! What lies before an editor whose lists another thread executes: selection, history, clipboard.
+//! The session of an editor whose batches another thread runs: selection, history, clipboard.
 
 use std::sync::Arc;
 use std::thread;
@@ -22,7 +22,7 @@ fn text(scene: &Scene) -> String {
     snapshot.node(&"t".into()).unwrap().text().to_string()
 }
 
-/// A scene whose document has the text node `t`, and two who edit it.
+/// A scene whose document has the text node `t`, and two editors.
 fn desks(form: Form, options: StoreOptions) -> (Scene, Arc<Editor>, Arc<Editor>) {
     let clock = doclock::time::ManualClock::new();
     let options = form.of(options).clock(clock.clock());
@@ -83,7 +83,7 @@ fn an_undo_takes_its_place_in_the_line(form: Form) {
     let insert = |letters: &'static str| dsl::insert_text(0, letters).on("t");
     let done = Arc::clone(&ann);
     let done = scene.join(move |_| done.execute(insert("a")).unwrap());
-    // The undo itself is never delegated: nobody but the editor can see what there is to undo.
+    // The undo itself is never delegated: only the editor can access its history.
     scene.first.resume();
     done.join().unwrap();
     let Scene {
@@ -108,8 +108,7 @@ fn an_undo_takes_its_place_in_the_line(form: Form) {
     assert_eq!(text(&scene), "cbHello");
 }
 
-/// An undo was once never revoked: other threads waited for the code of its inverses, however long
-/// that took.
+/// An undo was never revoked: other threads waited for the code of its inverses without limit.
 #[test]
 fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     const LIMIT: Duration = Duration::from_millis(100);
@@ -143,7 +142,7 @@ fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
         snapshot.node(&"t".into()).unwrap().text().to_string()
     };
     assert_eq!((text().as_str(), ann.undo_depth()), (">> Hello World", 1));
-    // The entry has learned what ben did meanwhile.
+    // The entry has observed ben's changes.
     inside.resume();
     ann.undo().unwrap();
     assert_eq!(text(), ">> Hello");
@@ -151,7 +150,7 @@ fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     assert_eq!(text(), ">> Hello World");
 }
 
-/// An inverse that waited for another thread of the same store waited for ever, because that thread
+/// An inverse that waited for another thread of the same store deadlocked, because that thread
 /// waited for the lock.
 #[test]
 fn lock_10_an_inverse_that_waits_for_another_thread_of_its_store_ends() {

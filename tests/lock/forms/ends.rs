@@ -1,4 +1,4 @@
-//! How lists end that go wrong, ask again, or outlive their managers (LOCK 11, 12, 17, 18).
+//! Batches that fail, re-enter, or outlive their managers (LOCK 11, 12, 17, 18).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ fn creates(id: &'static str) -> Operation {
     dsl::create(dsl::element("x", []).with_id(id))
 }
 
-/// Neighbours of a list that goes wrong: one before it and two behind, with what they noted. It may
-/// still make a version.
+/// The neighbours of a failing batch: one before it and two after it, with their notes. The failing
+/// one may still make a version.
 fn amid(
     form: Form,
     committed: u64,
@@ -71,7 +71,7 @@ fn lock_11_a_panic_in_a_list_reaches_its_submitter_alone(form: Form) {
     assert_eq!(payload.downcast_ref::<u8>(), Some(&42));
 }
 
-/// Panics when it is dropped.
+/// Panics on drop.
 struct Brittle;
 
 impl Drop for Brittle {
@@ -80,7 +80,7 @@ impl Drop for Brittle {
     }
 }
 
-/// What a list captured is dropped when its transaction is over, and does not undo it.
+/// The captures of a batch are dropped after its transaction, and do not undo it.
 fn lock_11_a_panic_of_what_a_list_captured_reaches_its_submitter_alone(form: Form) {
     let (_, outcome) = amid(form, 1, |scene| {
         let brittle = Brittle;
@@ -108,7 +108,7 @@ fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
     let scene = Scene::new(form);
     let refused = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&refused);
-    // The clock stands still: a wait would never end.
+    // The clock is stopped: a wait would never end.
     let store = scene.store.clone();
     let asks = act(move |_| {
         let is_refused = |error: &LockError| match error {
@@ -127,11 +127,11 @@ fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
             TransactionError::Lock(error) => is_refused(&error),
             other => panic!("{other:?}"),
         }
-        // Another thread is told who holds.
+        // The error for another thread names the holder.
         let store = store.clone();
         let tried = thread::spawn(move || store.try_lock("other").map(drop));
         let Err(LockError::WouldBlock { holder, .. }) = tried.join().unwrap() else {
-            panic!("somebody holds");
+            panic!("another thread holds the lock");
         };
         assert_eq!(holder.owner_id.as_str(), "ann");
     });
@@ -148,13 +148,13 @@ fn lock_12_each_thread_can_ask_again_when_it_is_back(form: Form) {
     let submitter = scene.join(|store| {
         let manager = TransactionManager::new(store.clone());
         manager.execute_with(act(|_| ()), any_thread()).unwrap();
-        // Behind the one who runs lists of others meanwhile, perhaps.
+        // The combiner may come first.
         drop(store.lock("submitter").unwrap());
     });
     let last = scene.list("last", pausing);
     scene.first.resume();
     inside.entered();
-    // A thread that is in the line, or whose list another runs, holds nothing.
+    // A queued thread, or one whose batch another thread runs, holds nothing.
     assert_eq!(
         scene.store.current_lock().unwrap().owner_id.as_str(),
         "last"
@@ -168,7 +168,7 @@ fn lock_12_each_thread_can_ask_again_when_it_is_back(form: Form) {
     assert_eq!(store.lock_stats().total_refusals, 0);
 }
 
-/// Managers, editors, stores, all but what the waiting threads have themselves.
+/// Drops managers, editors and stores: all handles but those of the waiting threads.
 fn lock_17_whatever_is_dropped_every_list_in_line_is_executed(form: Form) {
     let scene = Scene::new(form);
     let lists: Vec<_> = (0..6)

@@ -1,4 +1,4 @@
-//! What a person is told who wants to know why a list waits (LOCK 5, 8).
+//! Evidence of why a batch waits (LOCK 5, 8).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +89,7 @@ fn lock_05_a_list_names_the_list_that_keeps_it_waiting(form: Form) {
     assert_eq!(evidence.to_string(), expected);
 }
 
-/// Every way to ask for the lock, each with the line in which it does.
+/// Every method that requests the lock, each with the line of its call.
 #[rustfmt::skip]
 const WAYS: [fn(&DataStore, &Editor, &TransactionManager) -> u32; 14] = [
     |store, _, _| (drop(store.lock("w").unwrap()), line!()).1,
@@ -116,13 +116,13 @@ fn nothing() -> Operation {
     act(|_| ())
 }
 
-/// Not one of the library's own lines.
+/// Not a line of the library.
 #[test]
 fn lock_08_the_line_names_the_call_site_of_each_way_to_ask() {
     let store = DataStore::new();
     store.set_lock_timeout(None);
     let editor = Arc::new(Editor::new(store.clone(), "ann"));
-    // So that there is something to undo, and something to redo.
+    // For an entry to undo, and one to redo.
     for _ in 0..2 {
         editor.execute(create()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What can be read of lists that wait and are executed (LOCK 8, 9, 14).
+//! Statistics of waiting and running batches (LOCK 8, 9, 14).
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn lock_08_the_line_of_lists_grows_and_shrinks_and_is_listed(form: Form) {
 fn lock_09_every_list_is_counted_with_its_true_wait_and_hold(form: Form) {
     const LISTS: u32 = 99;
     let scene = Scene::new(form);
-    // List n stays in its operation for n ms, so it keeps each behind it waiting for as long.
+    // Batch n stays in its operation for n ms, so it delays each later one by as long.
     let lists: Vec<_> = (1..=LISTS)
         .map(|nth| {
             let clock = scene.clock.clone();

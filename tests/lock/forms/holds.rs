@@ -1,4 +1,4 @@
-//! The limit on holding for lists of operations (LOCK 10).
+//! The hold limit for operation batches (LOCK 10).
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn limited(form: Form) -> Scene {
     Scene::with(form, StoreOptions::new().hold_limit(LIMIT))
 }
 
-/// Why a list was revoked, as its submitter is told.
+/// The error of a revoked batch.
 fn revoked(outcome: Outcome) -> CommitError {
     match outcome {
         Err(TransactionError::Commit(error @ CommitError::Revoked { .. })) => error,
@@ -36,7 +36,7 @@ fn creates(id: &'static str) -> Operation {
     dsl::create(dsl::text_node("x", "text").with_id(id))
 }
 
-/// A list that creates a node and then stays where it is.
+/// A batch that creates a node and then pauses.
 fn stays(id: &'static str) -> ([Operation; 2], Pause) {
     let (pausing, inside) = pause();
     ([creates(id), pausing], inside)
@@ -60,14 +60,15 @@ fn lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on(form: F
     assert_eq!(slow.entered(), scene.runner(slowest.thread().id()));
 
     scene.clock.advance(LIMIT);
-    // The thread that is stuck in the first list can serve nobody, so the next does its own work.
+    // The thread that is stuck in the first batch combines nothing, so the next one runs its own
+    // batch.
     let server = inside.entered();
     assert_eq!(server, next.thread().id());
     let holder = scene.store.current_lock().unwrap();
     assert_eq!((holder.lock_id, holder.owner_id.as_str()), (ids[1], "ben"));
     assert_eq!(holder.fencing_token.get(), 3);
 
-    // The revoked list comes to its end under the eyes of the next holder, and changes nothing.
+    // The revoked batch ends during the next hold, and changes nothing.
     slow.resume();
     let error = revoked(slowest.join().unwrap());
     let expected = format!(
@@ -123,15 +124,15 @@ fn lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list(form: Form) {
     assert_eq!((store.is_locked(), store.snapshot().len()), (false, 1));
 }
 
-/// Once the submitter of a list, who was to keep an eye on the holder before it, looked at its
-/// watch while its list was being executed by another thread, and revoked itself.
+/// The submitter of a batch watched the holder before it. It checked the hold limit while another
+/// thread ran its batch, and revoked itself.
 fn lock_10_a_list_is_revoked_for_the_sake_of_nobody(form: Form) {
     let scene = limited(form);
     let (clock, store) = (scene.clock.clone(), scene.store.clone());
     let dawdling = act(move |_| {
         for _ in 0..100 {
             clock.advance(LIMIT);
-            // Whoever is woken by the clock has a chance to act on it.
+            // A thread that the clock wakes has a chance to act.
             std::thread::yield_now();
             assert_eq!(store.lock_stats().total_revocations, 0);
         }

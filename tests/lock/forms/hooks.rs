@@ -1,4 +1,4 @@
-//! Hooks and keys of lists that another thread executes (TRANSACTION 5, 7).
+//! Hooks and keys of batches that another thread runs (TRANSACTION 5, 7).
 
 use doclock::{
     TransactionManager, View,
@@ -33,7 +33,7 @@ fn before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted(f
     let (note, store) = (notes.clone(), scene.store.clone());
     hooks.after(move |result| {
         note.add(format!("after {}", result.version));
-        // No lock is held by this thread.
+        // This thread holds no lock.
         drop(store.lock("after").unwrap());
     });
     let manager = TransactionManager::for_owner(scene.store.clone(), "ann").with_hooks(hooks);
@@ -89,7 +89,7 @@ fn an_after_hook_that_fails_is_told_in_the_result(form: Form) {
     assert!(behind.join().unwrap().unwrap().hook_failures.is_empty());
 }
 
-/// Each of them in its turn: they are submitted while others wait.
+/// Each of them in queue order: they are submitted while others wait.
 fn an_after_hook_can_submit_lists(form: Form) {
     let scene = Scene::new(form);
     let (hooks, inner) = (Hooks::new(), TransactionManager::new(scene.store.clone()));

@@ -1,6 +1,5 @@
-//! The promises for lists of operations, in both forms that their execution takes under contention:
-//! *delegated* to a thread that is in `execute` already, or after the lock was *handed off* to the
-//! thread that submitted them.
+//! The guarantees for operation batches, in both forms of contended execution: *delegated* to the
+//! combiner, or after the lock was *handed off* to the submitter.
 
 mod batch;
 mod desk;
@@ -45,7 +44,7 @@ enum Form {
 }
 
 impl Form {
-    /// The options with which lists are executed in this form, however many there are.
+    /// The options with which batches run in this form, for any number of them.
     fn of(self, options: StoreOptions) -> StoreOptions {
         let lists = match self {
             Self::Delegated => usize::MAX,
@@ -57,8 +56,8 @@ impl Form {
 
 type Outcome = Result<TransactionResult, TransactionError>;
 
-/// A store whose lock is held by a thread in the midst of a list of operations, and the line behind
-/// it. Time stands still unless it is moved.
+/// A store whose lock is held by a thread inside an operation batch, and the queue. The clock is
+/// stopped until the test advances it.
 struct Scene {
     form: Form,
     store: DataStore,
@@ -95,7 +94,7 @@ impl Scene {
         }
     }
 
-    /// A thread that asks for the lock, and now stands at the end of the line.
+    /// A thread that requests the lock, and is now last in the queue.
     fn join<T: Send + 'static>(
         &self,
         body: impl FnOnce(&DataStore) -> T + Send + 'static,
@@ -107,14 +106,14 @@ impl Scene {
         waiter
     }
 
-    /// A thread that has submitted a list, which now stands at the end of the line.
+    /// A thread that has submitted a batch, which is now last in the queue.
     fn list(&self, owner: &str, operations: impl IntoOperations) -> JoinHandle<Outcome> {
         let manager = TransactionManager::for_owner(self.store.clone(), owner);
         let operations = operations.into_operations();
         self.join(move |_| manager.execute_with(operations, any_thread()))
     }
 
-    /// Which thread is to execute the list of this one, behind lists only.
+    /// The thread that will run the batch of this one, after other batches only.
     fn runner(&self, submitter: ThreadId) -> ThreadId {
         match self.form {
             Form::Delegated => self.server,
@@ -122,33 +121,32 @@ impl Scene {
         }
     }
 
-    /// Lets the holder finish its list, and returns when it is back from `execute`.
+    /// Lets the holder finish its batch, and returns when `execute` has returned.
     fn go_on(self) -> DataStore {
         self.first.resume();
         self.back()
     }
 
-    /// Returns when the holder, which was let go on, is back from `execute`.
+    /// Returns when the resumed holder has returned from `execute`.
     fn back(self) -> DataStore {
         self.holder.join().unwrap().unwrap();
         self.store
     }
 }
 
-/// Where a thread is kept until it is told to go on.
+/// Pauses a thread until it is resumed.
 struct Pause {
     entered: mpsc::Receiver<ThreadId>,
     go_on: mpsc::Sender<()>,
 }
 
-/// An operation in the midst of which its thread waits. Each time that it is executed wants its own
-/// `resume`.
+/// An operation in which its thread waits. Each run needs its own `resume`.
 fn pause() -> (Operation, Pause) {
     let (tell, entered) = mpsc::channel();
     let (go_on, told) = mpsc::channel();
     let told = Mutex::new(told);
     let pausing = act(move |_| {
-        // Nobody is left to care if the test has failed.
+        // The receiver is gone if the test has failed.
         let _ = tell.send(thread::current().id());
         let _ = told.lock().unwrap().recv();
     });
@@ -156,7 +154,7 @@ fn pause() -> (Operation, Pause) {
 }
 
 impl Pause {
-    /// Returns once a thread is in the midst of it: that one.
+    /// Returns once a thread is inside the operation: that thread.
     fn entered(&self) -> ThreadId {
         self.entered.recv_timeout(PATIENCE).unwrap()
     }
@@ -166,12 +164,12 @@ impl Pause {
     }
 }
 
-/// Lets another thread execute a batch, also if it has code.
+/// Allows any thread to run a batch, even with code.
 fn any_thread() -> AcquireOptions {
     AcquireOptions::new().any_thread()
 }
 
-/// An operation that does something and changes nothing.
+/// An operation that runs code and changes nothing.
 fn act(code: impl Fn(&mut Transaction) + Send + Sync + 'static) -> Operation {
     op(move |transaction| {
         code(transaction);
@@ -179,7 +177,7 @@ fn act(code: impl Fn(&mut Transaction) + Send + Sync + 'static) -> Operation {
     })
 }
 
-/// What was noted down, in order, and by which thread.
+/// Recorded notes, in order, with their threads.
 struct Notes<T>(Arc<Mutex<Vec<(T, ThreadId)>>>);
 
 impl<T: Clone + Send + Sync + 'static> Notes<T> {
@@ -192,7 +190,7 @@ impl<T: Clone + Send + Sync + 'static> Notes<T> {
         self.0.lock().unwrap().push((note, by));
     }
 
-    /// An operation that notes that it was executed.
+    /// An operation that records its run.
     fn note(&self, note: T) -> Operation {
         let notes = self.clone();
         act(move |_| notes.add(note.clone()))
@@ -217,7 +215,7 @@ impl<T> Clone for Notes<T> {
     }
 }
 
-/// How long to wait for what comes at once unless it never comes.
+/// The timeout for events that come at once or never.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn until(reached: impl Fn() -> bool) {

@@ -1,4 +1,4 @@
-//! Who is next, and which thread does the work (LOCK 1-4, 13, 15).
+//! The order of grants, and which thread runs the batches (LOCK 1-4, 13, 15).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,7 +59,7 @@ fn lock_03_the_grant_of_a_list_is_released_by_no_id(form: Form) {
     assert_eq!(store.release_lock(id), Err(ReleaseError::NotHeld { id }));
 }
 
-/// So many lists, one behind the other, and then their order and their threads.
+/// Queued batches, and then their order and their threads.
 fn executed_in_order(form: Form, count: usize) {
     let scene = Scene::new(form);
     let notes = Notes::new();
@@ -143,7 +143,7 @@ fn ask(kind: Kind, store: &DataStore, notes: &Notes<usize>, nth: usize) {
 fn lock_04_requests_of_all_kinds_are_granted_in_order(form: Form) {
     let lists = ["manager", "editor", "timed", "cancellable"].map(Kind::Lists);
     let others = [Kind::Guard, Kind::ById, Kind::Begin, Kind::Timed];
-    // Lists at the head, then one to four of them between others.
+    // Batches at the head, then one to four of them between others.
     let line = (0..48).map(|nth| match nth % 12 {
         place @ 0..3 => lists[(nth / 12 + place) % 4],
         3 => others[nth / 12],
@@ -154,8 +154,8 @@ fn lock_04_requests_of_all_kinds_are_granted_in_order(form: Form) {
     });
     let scene = Scene::new(form);
     let notes = Notes::new();
-    // Whoever stands behind one who wants the lock itself is woken by that one, and serves the
-    // lists behind.
+    // A batch behind a request for the lock itself is woken by that request, and combines the
+    // batches after it.
     let mut server = Some(scene.server);
     let (mut by, mut waiters) = (Vec::new(), Vec::new());
     for (nth, kind) in line.enumerate() {
@@ -215,7 +215,7 @@ fn lock_13_a_try_never_overtakes_lists(form: Form) {
 }
 
 /// The order in which requests of these priorities are granted. Every third is for a guard, the
-/// others bring lists.
+/// others are batches.
 fn granted(form: Form, bound: u32, priorities: &[Priority]) -> Vec<usize> {
     let scene = Scene::with(form, StoreOptions::new().overtaking_bound(bound));
     let notes = Notes::new();
@@ -261,8 +261,7 @@ fn lock_15_a_list_is_overtaken_as_often_as_the_bound_says(form: Form) {
     assert_eq!(granted(form, 2, &line), [1, 2, 3, 4, 0, 5], "two levels");
 }
 
-/// What a thread executes for others, it executes as if it were they; it is itself again when it is
-/// back.
+/// A combiner runs each batch as its submitter's, and afterwards has its own identity again.
 #[test]
 fn lock_04_a_server_returns_with_its_own_result() {
     let scene = Scene::new(Form::Delegated);

@@ -1,4 +1,4 @@
-//! How long a list waits and how its wait ends (LOCK 5-7, 16).
+//! The waits of batches, and their ends (LOCK 5-7, 16).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -67,11 +67,10 @@ fn lock_06_a_list_that_runs_when_its_limit_passes_runs_to_its_end(form: Form) {
     assert_eq!(scene.back().lock_stats().total_timeouts, 0);
 }
 
-/// As `lock_06_a_million_races_of_grant_and_expiry_leak_nothing`, with lists that count how often
-/// they are run: one thread stays in its list until the other stands in the line or has given up.
+/// Like `lock_06_a_million_races_of_grant_and_expiry_leak_nothing`, with batches that count their
+/// runs: one thread stays in its batch until the other is in the queue or has timed out.
 fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
-    // The lock does much the same as for a guard, which is raced a million times; `.ci/run races`
-    // runs them all.
+    // The lock works much as for a guard, which has a million races; `.ci/run races` runs them all.
     let rounds: u64 = match (cfg!(debug_assertions), form) {
         (true, _) => 20_000,
         (false, Form::Delegated) => 250_000,
@@ -80,8 +79,7 @@ fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
     let options = form.of(StoreOptions::new());
     let manager = TransactionManager::new(DataStore::with_options(options));
     let store = manager.store().clone();
-    // Odd while the waiter's turn lasts: 2n + 1 when round n is held, 2n + 2 when its request has
-    // ended.
+    // Odd during the waiter's turn: 2n + 1 when round n is held, 2n + 2 when its request has ended.
     let turn = Arc::new(AtomicU64::new(0));
     let runs = Arc::new(AtomicU64::new(0));
     let until = |reached: &dyn Fn() -> bool| {
@@ -180,7 +178,7 @@ fn lock_07_lists_that_leave_the_middle_of_the_line_disturb_nobody(form: Form) {
         match (nth % 3, list.join().unwrap()) {
             (0, Ok(_)) => {}
             (1, Err(TransactionError::Lock(LockError::Cancelled(evidence)))) => {
-                // The others that were cancelled left the line one after the other.
+                // The other cancelled requests left the queue one by one.
                 assert_eq!(evidence.stood.unwrap().0, ids[nth].lock_id);
             }
             (2, Err(TransactionError::Lock(LockError::Timeout(evidence)))) => {
@@ -236,7 +234,7 @@ fn lock_07_ten_thousand_cancelled_lists_leave_no_entry(form: Form) {
     assert_eq!((store.is_locked(), store.queue_length()), (false, 0));
 }
 
-/// Notes who drops it.
+/// Records the thread that drops it.
 struct Dropped(Notes<()>);
 
 impl Drop for Dropped {
@@ -245,7 +243,7 @@ impl Drop for Dropped {
     }
 }
 
-/// What a list captured is its submitter's. Once it could fall to the thread that cancelled it.
+/// The submitter owns the captures of a batch. They could fall to the thread that cancelled it.
 #[test]
 fn lock_07_what_a_cancelled_list_captured_is_dropped_by_its_submitter() {
     let scene = Scene::new(Form::Delegated);

@@ -1,6 +1,6 @@
 //! The kinds of operations.
 
-/// Every operation, under the name that it has in JSON.
+/// Every operation, under its name in JSON.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, strum::EnumCount, strum::IntoStaticStr, strum::VariantArray,
 )]
@@ -76,7 +76,7 @@ impl Kind {
         self.into()
     }
 
-    /// Whether it is aimed at a node.
+    /// Whether it applies to a node.
     pub(crate) fn is_on_a_node(self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,4 @@
-//! Draws any operation, with particulars that mostly fit the document at hand.
+//! Draws any operation, with fields that mostly fit the document.
 
 mod kind;
 mod on_node;
@@ -19,7 +19,7 @@ use super::common::Dice;
 
 pub(crate) use kind::Kind;
 
-/// An operation that is not yet tied to a document.
+/// An operation before its document is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) kind: Kind,
@@ -35,7 +35,7 @@ pub(crate) fn steps(
 }
 
 impl Step {
-    /// The operation, for the document as the transaction sees it.
+    /// The operation, for the document of the transaction.
     pub(crate) fn draw(self, on: &Transaction) -> Operation {
         let mut generator = Generator::new(on, self.seed);
         generator.version = on.base().version();
@@ -58,13 +58,13 @@ pub(crate) struct Generator<'a, V> {
 
 impl<'a, V: View> Generator<'a, V> {
     pub(crate) fn new(view: &'a V, seed: u64) -> Self {
-        // A document lists its nodes in no order.
+        // The iteration order of nodes is unspecified.
         let mut ids: Vec<NodeId> = view.nodes().map(|node| node.id().clone()).collect();
         ids.sort();
         Self::among(view, ids.into(), seed)
     }
 
-    /// One that draws from these nodes, which it does not have to list again.
+    /// A generator that draws from these nodes instead of a new list.
     pub(crate) fn among(view: &'a V, ids: Arc<[NodeId]>, seed: u64) -> Self {
         Self {
             view,
@@ -95,7 +95,7 @@ impl<'a, V: View> Generator<'a, V> {
                 true => self.dice.next(),
                 false => self.version,
             }),
-            // The stores have a lease with the first token, and no other.
+            // The stores have a single lease, with the first token.
             Kind::RequireLease => require_lease(match self.dice.one_in(6) {
                 true => self.dice.next(),
                 false => 1,
@@ -111,14 +111,14 @@ impl<'a, V: View> Generator<'a, V> {
             true => operation.in_unit(TextUnit::Utf16),
             false => operation,
         };
-        // Later operations say the name, whether it was given or not.
+        // Later operations use the name, whether it was given or not.
         match self.dice.one_in(10) {
             true if kind != Kind::Control => operation.named(self.alias()),
             _ => operation,
         }
     }
 
-    /// Code that runs operations in its turn.
+    /// Code that runs operations.
     fn code(&mut self) -> Operation {
         let steps: Vec<Step> = (0..self.dice.below(4))
             .map(|_| Step {

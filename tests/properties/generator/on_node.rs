@@ -1,4 +1,4 @@
-//! What is done to a node.
+//! Operations on a node.
 
 use doclock::dsl::*;
 use doclock::{
@@ -10,9 +10,9 @@ use smol_str::SmolStr;
 use super::{Generator, Kind};
 
 impl<V: View> Generator<'_, V> {
-    /// An operation of this kind, to be aimed at this node.
+    /// An operation of this kind, for this node.
     ///
-    /// Without a wildcard, so that a kind that is added has to be drawn.
+    /// Without a wildcard, so the compiler demands a case for each new kind.
     pub(crate) fn on(&mut self, kind: Kind, id: &NodeId) -> NodeOperation {
         match kind {
             Kind::Create
@@ -162,7 +162,7 @@ impl<V: View> Generator<'_, V> {
         }
     }
 
-    /// Takes away what the characters begin and end with.
+    /// Unwraps the actual ends of the characters.
     fn unwrapping(&mut self, id: &NodeId) -> NodeOperation {
         let (start, end) = self.range(id);
         let text: Vec<char> = self
@@ -179,7 +179,7 @@ impl<V: View> Generator<'_, V> {
         }
     }
 
-    /// What a line may begin with, or what the text does begin with.
+    /// A typical prefix of a line, or the actual one of the text.
     fn indent(&mut self, id: &NodeId) -> String {
         let first = self.node(id).and_then(|node| node.text().chars().next());
         match self.dice.below(4) {

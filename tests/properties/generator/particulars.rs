@@ -1,4 +1,4 @@
-//! Ids, texts, ranges, nodes: what operations are made of.
+//! Ids, texts, ranges, nodes: the fields of operations.
 
 use std::ops::Bound;
 
@@ -18,11 +18,11 @@ const NAMES: [&str; 12] = [
 pub(super) const TYPES: [&str; 6] = ["text", "paragraph", "item", "list", "heading", "code"];
 const MARKS: [&str; 3] = ["bold", "link", "em"];
 
-/// Documents up to here are searched for a node that fits; in larger ones a few are tried.
+/// Documents up to this size are searched for a fitting node; in larger ones a few nodes are tried.
 const SMALL: usize = 1000;
 
 impl<'a, V: View> Generator<'a, V> {
-    /// Whether something is to be drawn now that does not fit.
+    /// Whether to draw an invalid value now.
     pub(super) fn strays(&mut self) -> bool {
         self.dice.one_in(24)
     }
@@ -31,7 +31,7 @@ impl<'a, V: View> Generator<'a, V> {
         of[self.dice.below(of.len())].clone()
     }
 
-    // --- Nodes that there are ---
+    // --- Existing nodes ---
 
     pub(super) fn node(&self, id: &NodeId) -> Option<&'a Node> {
         self.view.node(id)
@@ -44,7 +44,7 @@ impl<'a, V: View> Generator<'a, V> {
         }
     }
 
-    /// A node that an operation of this kind can be aimed at, if there is one.
+    /// A node that fits an operation of this kind, if there is one.
     pub(super) fn fitting(&mut self, kind: Kind) -> NodeId {
         if self.strays() {
             return self.any();
@@ -125,7 +125,7 @@ impl<'a, V: View> Generator<'a, V> {
         self.one(&["x", "y", "z"])
     }
 
-    /// By id or, now and then, by a name; what it names may be another node, or none.
+    /// By id or, sometimes, by a name, which may name another node or none.
     pub(super) fn reference(&mut self, id: &NodeId) -> NodeRef {
         match self.dice.below(60) {
             0 => alias(self.alias()),
@@ -140,7 +140,7 @@ impl<'a, V: View> Generator<'a, V> {
         self.reference(&id)
     }
 
-    /// Children of a node in some order: all of them, or some.
+    /// Children of a node in random order: all of them, or some.
     pub(super) fn children(&mut self, of: &NodeId, all: bool) -> Vec<NodeRef> {
         let children = self.node(of).map(|node| node.children().iter().take(50));
         let mut ahead: Vec<NodeId> = children.into_iter().flatten().cloned().collect();
@@ -179,7 +179,7 @@ impl<'a, V: View> Generator<'a, V> {
 
     pub(super) fn text(&mut self) -> String {
         const CHARS: [char; 10] = ['a', 'b', ' ', ' ', 'ß', '漢', '\n', '\r', '🦀', '*'];
-        // Now and then long enough for the text to be kept otherwise than short text is.
+        // Sometimes long enough for a rope.
         let len = match self.dice.one_in(16) {
             true => 150 + self.dice.below(300),
             false => self.dice.below(7),
@@ -231,7 +231,7 @@ impl<'a, V: View> Generator<'a, V> {
         TextSpan::to(start, self.reference(&last), end)
     }
 
-    /// A text node that comes later in the document, if there is one not too far.
+    /// A later text node of the document, if there is one nearby.
     fn later(&mut self, id: &NodeId) -> NodeId {
         let top = self.view.ancestors(id).last().map_or(id, Node::id);
         let from_there = self
@@ -266,7 +266,7 @@ impl<'a, V: View> Generator<'a, V> {
 
     // --- Marks and attributes ---
 
-    /// The kind of a mark, of one that the node has if possible.
+    /// The kind of a mark, if possible of one that the node has.
     pub(super) fn mark_of(&mut self, id: &NodeId) -> String {
         let marks = self.node(id).map(|node| node.marks().iter());
         let kinds: Vec<String> = marks
@@ -302,7 +302,7 @@ impl<'a, V: View> Generator<'a, V> {
         (0..count).map(mark).collect()
     }
 
-    /// Names and values; `null` stands for none.
+    /// Names and values; `null` removes an attribute.
     pub(super) fn attrs(&mut self) -> Map<String, Value> {
         let values = [
             json!(null),
@@ -323,7 +323,7 @@ impl<'a, V: View> Generator<'a, V> {
         self.attrs().into_iter().collect()
     }
 
-    // --- Nodes to be created ---
+    // --- New nodes ---
 
     pub(super) fn kind_of_node(&mut self) -> &'static str {
         self.one(&TYPES)
@@ -334,7 +334,7 @@ impl<'a, V: View> Generator<'a, V> {
         self.spec_of(kind, 3)
     }
 
-    /// A node to put others into.
+    /// A node that can contain others.
     pub(super) fn container(&mut self, kind: &str) -> NodeSpec {
         let levels = 1 + usize::from(self.dice.one_in(8));
         let kind = match self.dice.one_in(6) {

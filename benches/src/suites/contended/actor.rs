@@ -1,4 +1,4 @@
-//! A thread that owns the document and is sent what to do with it.
+//! A thread that owns the document and receives operations.
 
 use std::thread;
 
@@ -13,7 +13,7 @@ use crate::Result;
 
 pub struct Actor;
 
-/// More than threads ever wait, so that nobody waits to be let in.
+/// More than the number of threads, so no sender waits for a free slot.
 const REQUESTS: usize = 1_024;
 
 impl Subject for Actor {
@@ -45,7 +45,7 @@ type Reply = std::result::Result<(), TransactionError>;
 
 fn serve(mut document: Bare, requests: Receiver<Request>) {
     for request in requests {
-        // A client that is gone wants no reply.
+        // A client that has ended needs no reply.
         match request {
             Request::Execute(operations, client) => {
                 let _ = client.send(document.execute(operations));

@@ -1,4 +1,4 @@
-//! One thread and a document of its own: what there is to be shared.
+//! One thread with a document of its own: the rate that the threads share.
 
 use doclock::{
     Bare, NodeId, Snapshot,

@@ -1,4 +1,4 @@
-//! doclock's store, in its two forms: lists that are executed, and transactions begun by hand.
+//! doclock's store, in its two forms: executed batches, and transactions begun by hand.
 
 use doclock::{
     DataStore, OwnerId, Snapshot, TransactionManager,
@@ -70,7 +70,7 @@ impl Client for ByHand {
     }
 }
 
-/// One store, and for each thread an owner with a name of its own.
+/// One store, and for each thread an owner with its own name.
 fn open(threads: usize, client: impl Fn(DataStore, OwnerId) -> Box<dyn Client>) -> Result<Opened> {
     let (store, texts) = work::filled_store()?;
     let clients = (0..threads)

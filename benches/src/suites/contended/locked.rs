@@ -1,4 +1,4 @@
-//! A document without a lock of its own behind somebody's mutex.
+//! A document without a lock of its own behind an external mutex.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use doclock::{
 use super::{Client, Opened, Subject, work};
 use crate::Result;
 
-/// Some mutex.
+/// A mutex.
 pub trait Lock: Send + Sync + 'static {
     fn new(document: Bare) -> Self;
 
-    /// Does something with the document while nobody else does.
+    /// Accesses the document exclusively.
     fn with<T>(&self, work: impl FnOnce(&mut Bare) -> T) -> T;
 }
 
-/// The document behind a mutex of that kind.
+/// The document behind such a mutex.
 pub struct Locked<L> {
     name: &'static str,
     note: &'static str,

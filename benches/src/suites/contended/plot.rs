@@ -1,4 +1,4 @@
-//! The plot: for each length, what is left of one thread's rate as threads are added.
+//! The plot: for each duration, the remaining part of one thread's rate as threads are added.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const PANEL: (u32, u32) = (440, 380);
 /// Above the panels, for the legend.
 const LEGEND: u32 = 90;
 
-/// Told apart by those who see few colours, too (Okabe and Ito). doclock's are the first.
+/// Distinguishable with colour blindness, too (Okabe and Ito). doclock's are the first.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(213, 94, 0),
     RGBColor(230, 159, 0),
@@ -26,7 +26,7 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(90, 90, 90),
 ];
 
-/// The plotter draws letters at four fifths of the size that it is given.
+/// The plotter draws letters at four fifths of the given size.
 const fn font(size: u32) -> (&'static str, u32) {
     ("sans-serif", size)
 }
@@ -46,7 +46,7 @@ pub fn draw(file: &Path, cases: &[Case]) -> Result {
     panels.retain(|panel| !panel.is_empty());
     let width = PANEL.0 * u32::try_from(panels.len().max(1))?;
     let root = SVGBackend::new(file, (width, LEGEND + PANEL.1)).into_drawing_area();
-    // White, so that it can be read on a dark page as well.
+    // White, so it is readable on a dark page as well.
     root.fill(&WHITE)?;
     let (top, rest) = root.split_vertically(LEGEND);
     let lines = lines(cases);
@@ -94,7 +94,7 @@ fn panel(area: &Area<'_>, cases: &[Case], highest: f64, lines: &[Line]) -> Resul
         .fold((f64::MAX, 1.0_f64), |(least, most), &count| {
             (least.min(count), most.max(count))
         });
-    // An axis has two ends.
+    // An axis needs two ends.
     let most = most.max(2.0 * least);
     let title = cases.first().map_or(String::new(), |case| {
         format!(

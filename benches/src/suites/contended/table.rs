@@ -1,4 +1,4 @@
-//! Rows of this suite, which have more columns than those of the others.
+//! Rows of this suite, with more columns than those of the others.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ After each run versions and characters are compared with what the threads did.
   sw/txn   context switches, voluntary and not
 ";
 
-/// All that was found for one length and number of threads.
+/// All results for one duration and number of threads.
 pub struct Case {
     pub length: Length,
     pub threads: usize,
@@ -45,7 +45,7 @@ pub struct Row {
     length: f64,
     operations: usize,
     threads: usize,
-    /// The slowest round and the fastest.
+    /// The slowest and the fastest round.
     min: f64,
     max: f64,
     /// Of the rate of one thread without a lock.

@@ -1,4 +1,4 @@
-//! tokio's mutex, taken from plain threads: a queue as strict as doclock's.
+//! tokio's mutex, locked from plain threads: a queue as strict as doclock's.
 
 use doclock::Bare;
 use tokio::sync::Mutex;

@@ -1,4 +1,4 @@
-//! One run: so many threads edit for a while, and what came of it.
+//! One run: threads edit for a while, and the results.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,15 +14,15 @@ use super::work::{self, Length, Work};
 use super::{Client, Opened, Subject};
 use crate::Result;
 
-/// What a run found. Times are in nanoseconds, figures of the process per transaction.
+/// The results of a run. Times are in nanoseconds, values of the process per transaction.
 pub struct Trial {
     /// Transactions a second.
     pub rate: f64,
-    /// What the thread with the fewest transactions did of an equal share.
+    /// The share of the thread with the fewest transactions, relative to an equal share.
     pub least: f64,
-    /// What the thread with the most did.
+    /// The share of the thread with the most.
     pub most: f64,
-    /// From asking to the answer: the median, and what 1 and 0.1 % took longer than.
+    /// From request to result: the median, and the 99 and 99.9 % percentiles.
     pub p50: f64,
     pub p99: f64,
     pub p999: f64,
@@ -35,7 +35,7 @@ const WARMING_UP: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
-/// The longest wait that is told from longer ones, in nanoseconds.
+/// The longest wait with its own bucket, in nanoseconds.
 const LONGEST: u64 = 60_000_000_000;
 
 pub fn run(
@@ -83,14 +83,14 @@ pub fn run(
     summary(&tallies, counted)
 }
 
-/// How long was counted, and what the process used meanwhile.
+/// The measured time, and the usage of the process in it.
 struct Counted {
     time: Duration,
     usage: Option<Usage>,
 }
 
-/// Takes the threads through the stages. The clock is read beside each change, because with many
-/// threads that want to run this one may wake late.
+/// Moves the threads through the stages. The clock is read at each change, because this thread may
+/// wake late among many runnable threads.
 fn direct(stage: &AtomicU8, span: Duration) -> Counted {
     thread::sleep(span / 5);
     let (start, used) = (Instant::now(), usage());
@@ -109,15 +109,15 @@ struct Editor<'a> {
     tally: Tally,
 }
 
-/// What a thread has done.
+/// The work of a thread.
 struct Tally {
-    /// Transactions in all.
+    /// All transactions.
     done: u64,
-    /// Those that were answered in the time that counts.
+    /// Those that ended in the measured time.
     counted: u64,
-    /// How long those took that were asked for in the time that counts.
+    /// The durations of those that began in the measured time.
     times: Histogram<u32>,
-    /// How many characters it left in the texts.
+    /// The number of its characters left in the texts.
     left: usize,
 }
 

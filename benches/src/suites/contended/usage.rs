@@ -1,18 +1,18 @@
-//! What the system has charged the process for.
+//! The resource usage of the process.
 
 use std::time::Duration;
 
-/// Since the process began, all threads together.
+/// Since the start of the process, for all threads together.
 #[derive(Clone, Copy)]
 pub struct Usage {
     /// Time on processors, in user and system mode.
     pub processor: Duration,
-    /// How often a thread stopped running, to wait or because another was to run.
+    /// How often a thread stopped running, to wait or by preemption.
     pub switches: u64,
 }
 
 impl Usage {
-    /// What was used since then.
+    /// The usage since then.
     pub fn since(self, before: Self) -> Self {
         Self {
             processor: self.processor.saturating_sub(before.processor),
@@ -21,7 +21,7 @@ impl Usage {
     }
 }
 
-/// Now, where the system tells.
+/// The current usage, if the system reports it.
 #[cfg(unix)]
 pub fn usage() -> Option<Usage> {
     use nix::sys::resource::{UsageWho, getrusage};

@@ -1,4 +1,4 @@
-//! What the threads do: lists of operations that leave the texts as long as they were.
+//! The work of the threads: batches that keep the length of the texts.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -18,27 +18,27 @@ pub const TEXTS: usize = 64;
 /// The text every node starts with: forty characters, one byte each.
 pub const TEXT: &str = "The quick brown fox jumps over lazy dogs";
 
-/// So many characters of each thread are in the texts at most.
+/// The most characters of each thread in the texts.
 const INSERTED: usize = 8;
 
-/// For how long a length is tried, and how often: the fastest was disturbed the least.
+/// The time and the number of tries for a duration: the fastest had the least noise.
 const TRY: Duration = Duration::from_millis(10);
 const TRIES: usize = 5;
 
-/// How long a transaction is.
+/// The duration of a transaction.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Length {
-    /// What it is to take without a lock.
+    /// Its nominal time without a lock.
     pub micros: f64,
-    /// By how many operations it takes that.
+    /// The number of operations that take this time.
     pub operations: usize,
 }
 
 impl Length {
-    /// As many operations as a document without a lock carries out in that time, at least one.
+    /// The number of operations that a document without a lock runs in that time, at least one.
     pub fn calibrated(micros: f64) -> Result<Self> {
         let mut operations = 1;
-        // The second try corrects for what a transaction costs beside its operations, and so on.
+        // Each further try corrects for the cost of a transaction beside its operations.
         for _ in 0..4 {
             let taken = fastest(operations)?;
             operations = (operations as f64 * micros / taken).round().max(1.0) as usize;
@@ -55,7 +55,7 @@ fn fastest(operations: usize) -> Result<f64> {
     Ok(fastest)
 }
 
-/// What a transaction of so many operations takes without a lock.
+/// The duration of a transaction with so many operations, without a lock.
 fn microseconds(operations: usize) -> Result<f64> {
     let opened = bare::open()?;
     let mut client = opened.client;
@@ -69,9 +69,9 @@ fn microseconds(operations: usize) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e6 / f64::from(transactions))
 }
 
-/// A thread's work: it inserts characters into pseudo-random texts and deletes each again some
-/// operations later. No text is ever shorter than in the beginning, so the places exist, whatever
-/// other threads do.
+/// A thread's work: it inserts characters into pseudo-random texts and deletes each some operations
+/// later. No text gets shorter than it was initially, so the positions exist for any work of other
+/// threads.
 pub struct Work<'a> {
     random: SplitMix,
     texts: &'a [NodeId],
@@ -89,7 +89,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The next transaction, which must be carried out.
+    /// The next transaction, which must be run.
     pub fn next_list(&mut self) -> Vec<Operation> {
         (0..self.operations).map(|_| self.next()).collect()
     }
@@ -106,13 +106,13 @@ impl<'a> Work<'a> {
         insert_text(offset, "x").on(&self.texts[text])
     }
 
-    /// How many of its characters are in the texts.
+    /// The number of its characters in the texts.
     pub fn left(&self) -> usize {
         self.inserted.len()
     }
 }
 
-/// How many characters a document has.
+/// The number of characters of a document.
 pub fn characters(document: &Snapshot) -> usize {
     document.nodes().map(|node| node.text().len()).sum()
 }

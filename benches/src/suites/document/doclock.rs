@@ -20,7 +20,7 @@ use super::operations::Subject;
 use crate::Result;
 
 enum Form {
-    /// With a history, a selection, and somebody who subscribed to the commits.
+    /// With a history, a selection, and a subscriber to the commits.
     Editor {
         editor: Editor,
         _news: Subscription,
@@ -175,7 +175,7 @@ impl Subject for Doclock {
     }
 }
 
-/// The characters of a text one by one, with whether they are marked.
+/// The characters of a text one by one, and whether each is marked.
 fn runs(text: &Node) -> Vec<(String, bool)> {
     let strong = |at: usize| {
         let mut marks = text.marks().iter();

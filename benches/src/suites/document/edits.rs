@@ -1,4 +1,4 @@
-//! The documents and the edits that all subjects are given, and how results are compared.
+//! The documents and the edits for all subjects, and the comparison of results.
 
 use crate::random::SplitMix;
 
@@ -9,14 +9,14 @@ pub struct Start {
     pub texts: Vec<String>,
 }
 
-/// One edit of one block, which is counted as in the document that the edits start from.
+/// One edit of one block, with positions in the initial document.
 #[derive(Clone, Copy)]
 pub struct Edit {
     pub block: usize,
     pub what: What,
 }
 
-/// Positions count characters of the block's text as it was in the beginning.
+/// Positions count characters of the block's initial text.
 #[derive(Clone, Copy)]
 pub enum What {
     Type {
@@ -29,11 +29,11 @@ pub enum What {
     Split {
         at: usize,
     },
-    /// With the block behind it, at the end of its own text.
+    /// With the next block, at the end of its own text.
     Join {
         at: usize,
     },
-    /// `marked` tells whether the characters have the mark, all of them, so that it goes.
+    /// `marked`: all the characters have the mark, so it is removed.
     Toggle {
         start: usize,
         end: usize,
@@ -52,22 +52,22 @@ pub enum Kind {
     Level,
 }
 
-/// What is typed, at a byte each like all the text.
+/// The inserted text; like all the text, one byte per character.
 pub const TYPED: &str = "x";
 
 /// The only mark.
 pub const STRONG: &str = "strong";
 
-/// The level that headings start with.
+/// The initial level of headings.
 pub const LEVEL: u64 = 1;
 
-/// Edits of one kind. Not more than one for two blocks, so that blocks can be joined in pairs.
+/// Edits of one kind. At most one for two blocks, so that blocks can be joined in pairs.
 pub const EDITS: usize = 50;
 
-/// The marks that are made; the edits that are left take some of them off again.
+/// The number of new marks; the other edits remove some of them.
 const MARKED: usize = 30;
 
-/// So many characters are deleted or marked.
+/// The number of characters that are deleted or marked.
 const SPAN: usize = 10;
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
@@ -106,7 +106,7 @@ impl Kind {
 
     pub fn edits(self, start: &Start) -> Vec<Edit> {
         let mut random = SplitMix(42);
-        // Every second block at most, in no order.
+        // At most every second block, in no order.
         let mut blocks: Vec<_> = (0..start.texts.len() / 2).map(|pair| 2 * pair).collect();
         for last in (1..blocks.len()).rev() {
             blocks.swap(last, random.below(last + 1));

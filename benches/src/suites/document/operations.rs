@@ -1,4 +1,4 @@
-//! One edit after another, each of another block.
+//! One edit after another, each in another block.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::Result;
 use crate::measure::{Spread, interleaved, timed};
 use crate::report::{Report, Unit};
 
-/// How large a document is.
+/// The size of a document.
 #[derive(Clone, Copy)]
 pub struct Size {
     pub blocks: usize,
@@ -28,15 +28,14 @@ pub const SIZES: [Size; 2] = [
     },
 ];
 
-/// Something that holds one document.
+/// A subject with one document.
 pub trait Subject {
     fn name(&self) -> &'static str;
 
-    /// What has been done, and is guaranteed, when an edit is over.
+    /// What an edit does, and its guarantees at its end.
     fn note(&self) -> &'static str;
 
-    /// Drops what there is, opens such a document, and prepares the edits as far as an editor could
-    /// have.
+    /// Drops the document, opens a new one, and prepares the edits as far as an editor could.
     fn reset(&mut self, start: &Start, edits: &[Edit]) -> Result;
 
     /// Makes the edits.
@@ -46,7 +45,7 @@ pub trait Subject {
     fn blocks(&self) -> Result<Vec<String>>;
 }
 
-/// doclock's forms come first, their first being the one that ratios compare.
+/// doclock's forms come first; ratios compare the first of them.
 fn subjects() -> Result<Vec<Box<dyn Subject>>> {
     Ok(vec![
         Box::new(doclock::Doclock::editor("doclock (editor)")),
@@ -73,7 +72,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     Ok(())
 }
 
-/// What an edit costs each subject, in nanoseconds, once they have been found to do the same.
+/// The cost of an edit for each subject, in nanoseconds, after a check that all do the same.
 pub fn measure(
     rounds: usize,
     subjects: &mut [Box<dyn Subject>],
@@ -93,7 +92,7 @@ pub fn measure(
     })
 }
 
-/// That all start from the same document and end with the same other one.
+/// Checks that all start from the same document and end with the same document.
 fn check(subjects: &mut [Box<dyn Subject>], start: &Start, edits: &[Edit]) -> Result {
     let mut expected = None;
     for subject in subjects {

@@ -1,5 +1,5 @@
-//! prosemirror, a port of ProseMirror's document model: a step makes a new document from one that
-//! does not change.
+//! prosemirror, a port of ProseMirror's document model: a step makes a new document from an
+//! immutable one.
 
 use prosemirror::dynamic::types::Dyn;
 use prosemirror::dynamic::{DynamicMark, DynamicNode, DynamicSchema};
@@ -101,7 +101,7 @@ fn span(from: usize, to: usize) -> Span {
     Span { from, to }
 }
 
-/// By how much the edit makes the document longer.
+/// The growth of the document by the edit.
 fn growth(what: What) -> isize {
     match what {
         What::Type { .. } => TYPED.len() as isize,
@@ -127,7 +127,7 @@ impl Subject for ProseMirror {
         let blocks = start.texts.iter();
         let blocks = blocks.map(|text| self.block(start.headings, vec![self.schema.text(text)]));
         self.document = self.node("doc", json!({}), blocks.collect::<Result<_>>()?)?;
-        // What stands for each block in the document, both its ends included.
+        // The size of each block in the document, with both its ends.
         let mut sizes: Vec<_> = start.texts.iter().map(|text| text.len() + 2).collect();
         self.steps.clear();
         for edit in edits {

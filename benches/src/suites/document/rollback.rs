@@ -1,4 +1,4 @@
-//! Whether it matters for a rollback how large the store is.
+//! Whether the size of the store matters for a rollback.
 
 use doclock::dsl::element;
 use doclock::{DataStore, NodeId, View, document::NodeSpec};
@@ -14,7 +14,7 @@ pub const NOTE: (&str, &str) = (
     "begin, a character into 10 texts of a store of N, rollback; the same 10 each time, or any 10",
 );
 
-/// The first is in question; the ratio refers to the second.
+/// The first is the question; the ratio refers to the second.
 const SUBJECTS: [(&str, usize); 2] = [
     ("doclock 1000000 nodes", 1_000_000),
     ("doclock 1000 nodes", 1_000),
@@ -25,7 +25,7 @@ const TRANSACTIONS: usize = 1_000;
 /// Nodes that a transaction changes.
 const CHANGED: usize = 10;
 
-/// Nodes of one subtree, because a subtree is one transaction's.
+/// Nodes of one subtree; each transaction creates a subtree.
 const BLOCK: usize = 1_000;
 
 struct Rollback {

@@ -1,4 +1,4 @@
-//! What it costs that a store knows what its document may look like.
+//! The cost of a schema.
 
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
 

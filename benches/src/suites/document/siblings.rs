@@ -1,4 +1,4 @@
-//! Whether it matters how many siblings a child has.
+//! Whether the number of siblings matters.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub const NOTE: (&str, &str) = (
     "Editor::execute: a child is inserted among N, and deleted again; both stores have as many nodes in all",
 );
 
-/// The first is in question; the ratio refers to the second.
+/// The first is the question; the ratio refers to the second.
 const SUBJECTS: [(&str, usize); 2] = [
     ("doclock 100000 siblings", 100_000),
     ("doclock 10 siblings", 10),
@@ -23,7 +23,7 @@ const SUBJECTS: [(&str, usize); 2] = [
 
 const CHILDREN: usize = 200;
 
-/// Where the child comes to be.
+/// The position of the child.
 #[derive(Clone, Copy)]
 enum At {
     First,
@@ -31,7 +31,7 @@ enum At {
     Last,
 }
 
-/// What counts.
+/// The measured part.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Insert,

@@ -1,4 +1,4 @@
-//! What going back costs, beside going forwards.
+//! The cost of undo, compared with that of the edits.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub const NOTE: (&str, &str) = (
     "Editor::undo of a keystroke, each an entry of its own; a transaction like any other",
 );
 
-/// Keystrokes in a row, then undone, redone and undone; no more than the history keeps.
+/// Consecutive keystrokes, then undone, redone and undone; at most the limit of the history.
 const ROW: usize = 50;
 
 const ROWS: usize = 100;
@@ -46,7 +46,7 @@ impl History {
         })
     }
 
-    /// What the keystrokes, the first undoing and the redoing took.
+    /// The times of the keystrokes, the first undo and the redo.
     fn row(&self, text: &NodeId) -> Result<[Duration; 3]> {
         let keystrokes = timed(|| {
             for at in 0..ROW {

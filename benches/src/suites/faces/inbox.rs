@@ -1,8 +1,8 @@
-//! What it costs to have each event's effect once.
+//! The cost of exactly-once effects of events.
 //!
-//! The effect is a transaction either way, and is most of the price. The peer is what one would
-//! write first: a set of ids behind a mutex. It keeps duplicates away and nothing else: what is in
-//! the set need not have had its effect.
+//! The effect is a transaction in both cases, and takes most of the time. The peer is the obvious
+//! solution: a set of ids behind a mutex. It only rejects duplicates: the effect of an event in the
+//! set may not have happened.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -28,16 +28,16 @@ const ABOUT: &str = "\
 Inbox. 250,000 events, each delivered twice, in random order through a channel, taken by one thread. An event
 adds to a number of one of 1,000 nodes, in a transaction of its own. Duplicates count as messages.";
 
-/// An event's id, when it was sent, the account and the amount.
+/// An event's id, its time, the account and the amount.
 type Event = (String, SystemTime, (usize, u64));
 
 trait Subject {
     fn name(&self) -> &'static str;
 
-    /// What its price buys.
+    /// The guarantees for its cost.
     fn note(&self) -> &'static str;
 
-    /// Takes all messages of the channel into a new store, and tells when that was done.
+    /// Moves all messages of the channel into a new store, and returns the time at the end.
     fn run(&self, accounts: &Accounts, messages: &Receiver<Event>) -> Result<Duration>;
 }
 
@@ -97,7 +97,7 @@ impl Subject for Claims {
     }
 }
 
-/// Knows the ids that it has seen. An event whose transaction fails is lost.
+/// Stores the seen ids. An event whose transaction fails is lost.
 struct Seen;
 
 impl Subject for Seen {

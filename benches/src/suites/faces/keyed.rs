@@ -1,5 +1,4 @@
-//! The lock for each key: free keys, many threads at many keys, and what is left of a million of
-//! them.
+//! The keyed lock: free keys, many threads and many keys, and the memory of a million idle keys.
 
 mod doclock;
 mod kept;
@@ -13,7 +12,7 @@ use crate::measure::{interleaved, timed};
 use crate::random::SplitMix;
 use crate::report::{Report, Unit};
 
-/// Enough that reading the clock does not count, short enough to take turns often.
+/// Long enough for the clock's cost to be negligible, short enough to alternate often.
 const PAIRS: u64 = 1_000_000;
 
 const THREADS: u64 = 8;
@@ -26,17 +25,16 @@ Keyed locks. A pair is: take a key's lock, add to a counter under it, give it ba
   one free key            the same key, from one thread
   1,000,000 free keys     each once, from one thread
   8 threads, 1,000 keys   keys at random; nanoseconds of the clock on the wall for a pair, of all threads together
-  8 threads, one key      everybody waits for everybody, in order where the lock has one";
+  8 threads, one key      all threads contend, in order where the lock has one";
 
 /// Locks with keys.
 trait Subject: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// What its price buys.
+    /// The guarantees for its cost.
     fn note(&self) -> &'static str;
 
-    /// Takes the lock of each of these keys, one after the other, and adds one to a counter under
-    /// it.
+    /// Locks each of these keys, one after the other, and increments a counter under each lock.
     fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result;
 }
 
@@ -48,7 +46,7 @@ fn subjects() -> Vec<Box<dyn Subject>> {
     ]
 }
 
-/// The keys that one of several threads takes, in a round.
+/// The keys of one of several threads, in a round.
 type Keys = fn(round: usize, thread: u64, pairs: u64) -> Box<dyn Iterator<Item = u64>>;
 
 struct Case {

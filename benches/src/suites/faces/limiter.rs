@@ -1,9 +1,9 @@
-//! What taking and giving back a slot costs where one is free.
+//! The cost of acquiring and releasing a free slot.
 //!
-//! Each call to a downstream pays this, so it must be small beside any call that leaves the
-//! process. A semaphore measures nothing; a limiter has to know how long calls take, which is two
-//! readings of a clock for each. Calls that do nothing, as these, are so quick that the limiter
-//! measures one in 64.
+//! Each call to a downstream pays this, so it must be small compared with a call that leaves the
+//! process. A semaphore measures nothing; a limiter needs the durations of calls, which costs two
+//! clock readings each. The calls here do nothing and are so short that the limiter samples one in
+//! 64.
 
 use std::sync::Arc;
 
@@ -15,18 +15,17 @@ use crate::Result;
 use crate::measure::{interleaved, timed};
 use crate::report::{Report, Unit};
 
-/// Enough that reading the clock does not count, few enough to fit into the time that a thread is
-/// let run for.
+/// Long enough for the clock's cost to be negligible, short enough for one time slice of a thread.
 const PAIRS: u32 = 20_000;
 
 const ABOUT: &str =
     "Acquire and release one of eight free slots from one thread, in batches of 20,000.";
 
-/// Whatever has slots.
+/// A subject with slots.
 trait Subject {
     fn name(&self) -> &'static str;
 
-    /// What its price buys.
+    /// The guarantees for its cost.
     fn note(&self) -> &'static str;
 
     /// Acquires and releases so many times.
@@ -107,10 +106,10 @@ impl Subject for Plain {
     }
 }
 
-/// What one would write by hand to know the latency.
+/// A manual solution that measures the latency.
 struct Clocked {
     semaphore: Arc<Semaphore>,
-    /// Whether the permit may travel, as the limiter's does.
+    /// Whether the permit may move between threads, as the limiter's may.
     owned: bool,
     clock: quanta::Clock,
     total: u64,
@@ -127,7 +126,7 @@ impl Clocked {
     }
 }
 
-/// Looks at the clock twice, as at the beginning and at the end of a call.
+/// Reads the clock twice, as at the beginning and at the end of a call.
 fn passed(clock: &quanta::Clock) -> u64 {
     let began = clock.raw();
     let ended = std::hint::black_box(clock).raw();
@@ -166,7 +165,7 @@ impl Subject for Clocked {
     }
 }
 
-/// doclock's forms come first, their first being the one that ratios compare.
+/// doclock's forms come first; ratios compare the first of them.
 fn subjects() -> Vec<Box<dyn Subject>> {
     let named = LimiterOptions::new(1).limit("payments", 8);
     let both = LimiterOptions::new(1).limit("payments", 8).global_limit(16);

@@ -13,8 +13,8 @@ use crate::Result;
 
 const KEYSTROKES: usize = 101;
 
-/// Of 39 bytes. The word from byte 8 is the state that foldhash combines it with, so that half of
-/// the hash is zero, whatever the word is that it is multiplied by: the last seven bytes.
+/// 39 bytes. The word from byte 8 is the state with which foldhash combines it, so half of the hash
+/// is zero for any value of the other factor: the last seven bytes.
 const PREFIX: &str = "growing-\u{c}gWǎr]q of colliding id";
 
 fn colliding(count: usize) -> Result<Vec<String>> {

@@ -1,4 +1,4 @@
-//! Inputs of dimensions that have a cost in time and one in bytes.
+//! Inputs of dimensions with a cost in both time and bytes.
 
 use doclock::dsl::{create, insert_text, text_node, transaction};
 use doclock::{
@@ -27,7 +27,7 @@ impl Marked {
         Ok(Self { editor, gap })
     }
 
-    /// Types a character in the gap between two marks, behind those typed before.
+    /// Types a character in the gap between two marks, after the characters typed before.
     pub fn keystroke(&self, before: usize) -> Result {
         let typed = insert_text(self.gap + before, "x").on("text");
         transaction(&self.editor, [typed]).commit()?;

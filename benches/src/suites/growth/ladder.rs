@@ -1,4 +1,4 @@
-//! The same work with larger and larger inputs.
+//! The same work with increasing inputs.
 
 use std::time::Instant;
 
@@ -11,19 +11,19 @@ pub const SUITE: &str = "growth";
 /// Half a decade apart.
 pub const SIZES: &[usize] = &[100, 300, 1_000, 3_000, 10_000, 30_000, 100_000];
 
-/// The growth of a cost from one size to the next if it grows with the square of the size.
+/// The growth of a quadratic cost from one size to the next.
 const SQUARE: f64 = 10.0;
 
-/// The time that one size may take, in seconds.
+/// The most time for one size, in seconds.
 const TIME: f64 = 5.0;
 
-/// The bytes that one size may take.
+/// The most bytes for one size.
 const BYTES: f64 = 1e9;
 
 /// The time after which a size has no further round, in seconds.
 const ROUNDS: f64 = 1.0;
 
-/// What work costs with an input of this size.
+/// Measures the cost of work with an input of this size.
 pub type Measure = fn(usize) -> Result<Sample>;
 
 /// Work whose cost depends on the size of an input.
@@ -39,7 +39,7 @@ pub struct Dimension {
 }
 
 impl Dimension {
-    /// One that is measured at all sizes.
+    /// A dimension that is measured at all sizes.
     pub const fn new(
         unit: Unit,
         measure: Measure,
@@ -66,10 +66,10 @@ pub enum Unit {
     Bytes,
 }
 
-/// What one size costs.
+/// The cost of one size.
 pub struct Sample {
     pub value: f64,
-    /// The reason for which the work was refused.
+    /// The error of the work, if it failed.
     pub refused: Option<String>,
     /// The time with all preparations, in seconds.
     pub took: f64,
@@ -94,7 +94,7 @@ impl Dimension {
     }
 
     /// Measures one size after the other, each for up to `rounds` rounds, up to the size `most`.
-    /// Ends early where the next size would cost too much if costs go on to grow as they did.
+    /// Ends early if the projected cost of the next size is too high.
     pub fn climb(
         &self,
         rounds: usize,
@@ -180,7 +180,7 @@ impl Unit {
         format!("{scaled:.digits$} {name}")
     }
 
-    /// The value in the largest unit of which it is at least one, and that unit.
+    /// The value in the largest unit in which it is at least one, and that unit.
     pub fn scale(self, value: f64) -> (f64, &'static str) {
         let scales = match self {
             Self::Nanoseconds => [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")],

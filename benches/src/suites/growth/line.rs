@@ -26,7 +26,7 @@ pub fn lock_stats(waiters: usize) -> Result<Sample> {
     calls_beside(waiters, |store| drop(black_box(store.lock_stats())))
 }
 
-/// The 99th percentile of a short call. Half of the time, another thread lists the waiters.
+/// The 99th percentile of a short call. Another thread lists the waiters half of the time.
 fn calls_beside(count: usize, list: fn(&DataStore)) -> Result<Sample> {
     let store = DataStore::new();
     let waiters = Waiters::gather(&store, count)?;
@@ -40,7 +40,7 @@ fn calls_beside(count: usize, list: fn(&DataStore)) -> Result<Sample> {
             }
         });
         let call = |_| {
-            // A thread that has just slept is not made to wait for a processor.
+            // After a sleep, the thread does not wait for a processor.
             thread::sleep(PACE);
             let start = Instant::now();
             black_box(store.queue_length());

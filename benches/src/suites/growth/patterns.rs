@@ -1,4 +1,4 @@
-//! Regular expressions that cost much to compile or to search for, or replace a little by much.
+//! Regular expressions that are expensive to compile or to search, or that have a large output.
 
 use doclock::dsl::{create, replace_pattern, text_node};
 use doclock::{DataStore, TransactionManager};
@@ -6,7 +6,7 @@ use doclock::{DataStore, TransactionManager};
 use super::ladder::Sample;
 use crate::Result;
 
-/// A class of characters takes many kilobytes when it is compiled.
+/// A compiled character class takes many kilobytes.
 pub const REPETITIONS: &[usize] = &[1, 3, 10, 30, 100, 300, 1_000];
 
 /// Replaces a pattern in a text, from the pattern's source to the result.
@@ -22,7 +22,7 @@ pub fn size(repetitions: usize) -> Result<Sample> {
     replaced("a", &format!(r"\w{{{repetitions}}}"), String::new())
 }
 
-/// To find that there is no `c`, the whole text is looked at for each of its matches.
+/// The search for a missing `c` reads the whole text for each match.
 pub fn search(characters: usize) -> Result<Sample> {
     replaced(&"ab".repeat(characters / 2), "a(?:[ab]*c)?", "x".into())
 }

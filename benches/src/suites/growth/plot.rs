@@ -16,7 +16,7 @@ const SIZE: (u32, u32) = (420, 340);
 /// Above the plane, for title and legend.
 const TOP: u32 = 56;
 
-/// Told apart by readers who see few colours, too (Okabe and Ito).
+/// Distinguishable with colour blindness, too (Okabe and Ito).
 const VERSIONS: [(&str, RGBColor); 2] = [
     ("before", RGBColor(213, 94, 0)),
     ("after", RGBColor(0, 114, 178)),
@@ -24,7 +24,7 @@ const VERSIONS: [(&str, RGBColor); 2] = [
 
 const GUIDE: RGBColor = RGBColor(130, 130, 130);
 
-/// The cost in proportion to the size, and in proportion to its square.
+/// Linear and quadratic cost.
 const GUIDES: [(&str, f64); 2] = [("n", 1.0), ("n²", 2.0)];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -59,7 +59,7 @@ fn rows(file: &Path) -> Result<Vec<Row>> {
 
 fn chart(file: &Path, first: &Row, versions: &Versions<'_>) -> Result {
     let root = SVGBackend::new(file, SIZE).into_drawing_area();
-    // White, so that it can be read on a dark page as well.
+    // White, so it is readable on a dark page as well.
     root.fill(&WHITE)?;
     let (top, plane) = root.split_vertically(TOP);
     let rows = || versions.iter().flatten();
@@ -145,7 +145,7 @@ where
 }
 
 fn point(row: &Row) -> Point {
-    // A logarithm begins somewhere.
+    // A logarithmic axis cannot begin at zero.
     (row.size as f64, row.value.max(1.0))
 }
 
@@ -160,7 +160,7 @@ impl Decades {
         let least = values.iter().copied().fold(f64::MAX, f64::min);
         let most = values.iter().copied().fold(least, f64::max);
         let least = least.log10().floor() as i32;
-        // An axis has two ends.
+        // An axis needs two ends.
         let most = (most.log10().ceil() as i32).max(least + 1);
         Self { least, most }
     }
@@ -187,7 +187,7 @@ fn thousands(number: u64) -> String {
     }
 }
 
-/// The plotter draws letters at four fifths of the size that it is given.
+/// The plotter draws letters at four fifths of the given size.
 const fn font(size: u32) -> (&'static str, u32) {
     ("sans-serif", size)
 }

@@ -7,7 +7,7 @@ use super::ladder::Sample;
 use crate::Result;
 
 impl Sample {
-    /// The time of work that may be refused. What it returns is dropped afterwards.
+    /// The time of work that may fail. Its result is dropped afterwards.
     pub fn timed<T, E: Display>(work: impl FnOnce() -> std::result::Result<T, E>) -> Self {
         let start = Instant::now();
         let done = work();
@@ -18,7 +18,7 @@ impl Sample {
         }
     }
 
-    /// The sample that so much of the others are smaller than.
+    /// The sample at this quantile.
     pub fn quantile(mut values: Vec<f64>, share: f64) -> Result<Self> {
         values.sort_by(f64::total_cmp);
         let at = (values.len() as f64 * share) as usize;

@@ -1,4 +1,4 @@
-//! What the line costs when it is long: joining it, leaving it, asking how long it is.
+//! The cost of a long queue: joining it, leaving it, reading its length.
 
 pub mod waiters;
 
@@ -47,11 +47,11 @@ const CASES: [&str; 4] = [
 /// Nanoseconds of single calls, one list for each case.
 type Times = [Vec<f64>; CASES.len()];
 
-/// A line of so many.
+/// A queue of this length.
 struct Crowd {
     name: &'static str,
     size: usize,
-    /// How many threads the machine gave, where that was fewer.
+    /// The number of threads that the machine allowed, if fewer.
     given: usize,
 }
 
@@ -89,7 +89,8 @@ pub fn run(rounds: usize, report: &Report) -> Result {
 }
 
 impl Crowd {
-    /// Short lines are gathered again and again, so that they stay about as long when some leave.
+    /// Short queues are rebuilt repeatedly, so their length stays about the same while waiters
+    /// leave.
     fn times(&mut self) -> Result<Times> {
         let leaving = (self.size / 10).min(CANCELLED);
         let gatherings = CANCELLED / leaving;
@@ -136,7 +137,7 @@ fn join_with_list(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Resu
     Ok(())
 }
 
-/// One call of many, which is too short to be timed by itself.
+/// One of many calls, because one is too short to be timed.
 fn queue_length(store: &DataStore, calls: usize) -> f64 {
     let ((), time) = timed(|| {
         for _ in 0..calls {
@@ -153,7 +154,7 @@ fn cancel_in_the_middle(waiters: &mut Waiters, leaving: usize, times: &mut Vec<f
         };
         let ((), time) = timed(|| waiter.token.cancel());
         times.push(time);
-        // Gone before the next is measured.
+        // It has left before the next is measured.
         if !waiter.end()? {
             return Err("a request was not cancelled".into());
         }
@@ -161,12 +162,12 @@ fn cancel_in_the_middle(waiters: &mut Waiters, leaving: usize, times: &mut Vec<f
     Ok(())
 }
 
-/// In line for no longer than it takes to join it.
+/// Leaves the queue as soon as it has joined.
 fn at_once() -> AcquireOptions {
     AcquireOptions::new().timeout(Duration::from_nanos(1))
 }
 
-/// What came of it, and the nanoseconds that it took.
+/// The result, and the nanoseconds of the call.
 fn timed<T>(call: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
     let outcome = call();

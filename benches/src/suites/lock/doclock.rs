@@ -1,12 +1,12 @@
-//! doclock's global lock, in its two forms: the guard that gives the lock back when dropped, and
-//! the id that any thread may give it back with.
+//! doclock's document lock in its two forms: the guard that releases the lock when dropped, and the
+//! id with which any thread may release it.
 
 use doclock::{DataStore, OwnerId};
 
 use super::Subject;
 use crate::Result;
 
-/// Whoever edits has a name at hand; making one from a string is not part of the lock.
+/// An editor has its name at hand; making one from a string is not part of the lock.
 fn owner() -> OwnerId {
     OwnerId::from("benchmark")
 }

@@ -1,4 +1,5 @@
-//! What a limit on holding costs when many wait: turns a second without it and with it, in one run.
+//! The cost of a hold limit with many waiters: grants per second without it and with it, in one
+//! run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,19 +17,19 @@ const WAITERS: [usize; 2] = [3_000, 10_000];
 
 const LIMIT: Duration = Duration::from_millis(5);
 
-/// How long each holds the lock, which is far less than the limit.
+/// The duration of each hold, far below the limit.
 const HOLD: Duration = Duration::from_micros(300);
 
 const STACK: usize = 64 * 1024;
 
-/// What is left out at the beginning, and what is measured then.
+/// The warm-up, and the measured time.
 const PHASES: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(2)];
 
 const ABOUT: &str = "\
 Limited: so many threads ask again and again for a lock, and hold it for 300 µs, without a limit on holding and with one of
 5 ms. Medians of the rounds; revocations are those of all rounds, and each is one of a holder that the system interrupted.";
 
-/// What one round found.
+/// The results of one round.
 struct Found {
     turns: f64,
     processors: f64,

@@ -1,4 +1,4 @@
-//! lockable's pool of locks named by keys, the nearest to a lock with named owners.
+//! lockable's pool of locks by key, the closest to a lock with named owners.
 
 use lockable::LockPool;
 

@@ -1,4 +1,4 @@
-//! What one operation costs when nobody else is there, with everything around it and without.
+//! The cost of one operation without contention, with and without the rest of the store.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
 use doclock::{Bare, DataStore, NodeId, TransactionManager, transaction::Operation};
@@ -23,7 +23,7 @@ One operation: insert a character into one of 64 texts of 40 characters, or dele
   bare operations      the same operation on a document without a lock: no owner, events, statistics
   bare overlay commit  the same edit as a call, in an overlay that is folded into such a document";
 
-/// One character in or out.
+/// Inserts or deletes one character.
 #[derive(Clone, Copy)]
 struct Edit {
     text: usize,
@@ -62,7 +62,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     Ok(())
 }
 
-/// Inserts at pseudo-random places, each taken back at once.
+/// Inserts at pseudo-random positions, each undone at once.
 fn edits() -> Vec<Edit> {
     let mut random = SplitMix(42);
     let edit = |_| {
@@ -113,7 +113,7 @@ impl Subject for Executed {
     }
 }
 
-/// A document that nobody shares.
+/// A document that is not shared.
 struct Alone {
     document: Bare,
     texts: Vec<NodeId>,

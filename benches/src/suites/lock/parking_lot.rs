@@ -1,4 +1,4 @@
-//! parking_lot's mutexes: the usual one, and the one that hands over in order.
+//! parking_lot's mutexes: the usual one, and the fair one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! tokio's mutex, taken from a plain thread: a queue as strict as doclock's.
+//! tokio's mutex, locked from a plain thread: a queue as strict as doclock's.
 
 use tokio::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! What the table keeps of nodes that were locked.
+//! The entries that the table keeps for nodes that were locked.
 
 use doclock::{
     DataStore, NodeId,
@@ -14,7 +14,7 @@ use crate::report::{Report, rounded};
 const SECTIONS: usize = 1_000;
 const PARAGRAPHS: usize = 1_000;
 
-/// How often it is counted is of no importance.
+/// The number of rounds does not matter.
 const ROUNDS: usize = 3;
 
 const ABOUT: &str = "\
@@ -22,7 +22,7 @@ const ABOUT: &str = "\
    are released, and nanoseconds a paragraph. Another holder has one paragraph locked, which is four entries: it,
    its section, the root, the document.";
 
-/// Entries before, at the most, and afterwards.
+/// Entries before, at the maximum, and afterwards.
 struct Found {
     entries: [usize; 3],
     time: f64,
@@ -102,7 +102,7 @@ fn locked(
         .beside
         .then(|| locks.lock_with("bob", Scope::new().write(others), unbound()))
         .transpose()?;
-    // Who is alone has no entries until another one comes.
+    // A lone holder has no entries until another request comes.
     let newcomer = locks.lock_with("carl", Scope::new().read(others), unbound().no_wait());
     drop(newcomer);
     let before = locks.stats().entries;

@@ -1,4 +1,4 @@
-//! What a lock on one node costs that nobody else wants.
+//! The cost of an uncontended lock on one node.
 
 use doclock::dsl::{delete_text_range, insert_text};
 use doclock::{
@@ -12,19 +12,19 @@ use crate::Result;
 use crate::measure::{interleaved, timed};
 use crate::report::{Report, Unit};
 
-/// Enough that reading the clock does not count, short enough to take turns often.
+/// Long enough for the clock's cost to be negligible, short enough to alternate often.
 const PAIRS: u32 = 200_000;
 
 const TRANSACTIONS: u32 = 100_000;
 
 const ABOUT: &str = "\
-1. Free: one thread locks a paragraph two levels below the root with all below it and
+1. Free: one thread locks a paragraph two levels below the root with its subtree and
    releases it. Owner and handle are made each time; kept: not so.
-  nobody else    nothing else is locked
-  beside another somebody has another paragraph locked all the time, so the table is used
+  alone    nothing else is locked
+  beside another another owner has another paragraph locked all the time, so the table is used
   transaction    one character into or out of the paragraph, committed";
 
-/// Something that is done so many times.
+/// Repeated work.
 struct Subject {
     name: &'static str,
     run: Box<dyn FnMut(u32) -> Result>,
@@ -44,7 +44,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         global("doclock (global lock)"),
         lockable(false),
     ];
-    case("nobody else", PAIRS, Unit::NsPerPair, alone, rounds, report)?;
+    case("alone", PAIRS, Unit::NsPerPair, alone, rounds, report)?;
     let beside = vec![
         doclock("doclock (generated id)", Ids::Generated, true)?,
         doclock("doclock (named id)", Ids::Named, true)?,
@@ -98,7 +98,7 @@ fn case(
     report.case(SUITE, name, unit, names.zip(spreads))
 }
 
-/// A document, one of its paragraphs, and perhaps somebody who has locked another in another
+/// A document, one of its paragraphs, and optionally a lock on another paragraph in another
 /// section.
 fn place(ids: Ids, beside: bool) -> Result<(DataStore, NodeId, Option<NodeGuard>)> {
     let (store, mut paragraphs) = document(16, 16, ids)?;

@@ -17,10 +17,10 @@ use crate::Result;
 use crate::measure::{Spread, interleaved};
 use crate::report::{Report, Unit};
 
-/// What a transaction works beside its edit, in microseconds.
+/// The work of a transaction beside its edit, in microseconds.
 const MICROS: f64 = 50.0;
 
-/// For how long the transactions of one run are counted.
+/// The measured time of one run.
 const SPAN: Duration = Duration::from_millis(150);
 
 const ABOUT: &str = "\
@@ -37,7 +37,7 @@ const CASES: [(&str, usize, bool); 5] = [
     ("8 threads, one node", 8, true),
 ];
 
-/// Carries one transaction out.
+/// Runs one transaction.
 type Client = Box<dyn FnMut() -> std::result::Result<(), String> + Send>;
 
 struct Subject {
@@ -47,7 +47,7 @@ struct Subject {
     edits: bool,
 }
 
-/// So many steps that nobody can leave out.
+/// Steps that the compiler cannot remove.
 #[derive(Clone, Copy)]
 struct Work(u64);
 
@@ -98,7 +98,7 @@ fn subjects() -> Vec<Subject> {
 }
 
 impl Work {
-    /// The fastest of some tries was disturbed the least.
+    /// The fastest of several tries had the least noise.
     fn calibrated() -> Self {
         const STEPS: u64 = 1_000_000;
         let seconds = |_| {
@@ -196,7 +196,7 @@ const WARMING_UP: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
 
-/// Transactions a second, of all threads together.
+/// Transactions per second, of all threads together.
 fn rate(subject: &Subject, threads: usize, shared: bool, work: Work) -> Result<f64> {
     let (store, paragraphs) = document(threads, 2, Ids::Generated)?;
     let before = store.version();
@@ -236,7 +236,7 @@ fn rate(subject: &Subject, threads: usize, shared: bool, work: Work) -> Result<f
     Ok(counted as f64 / time.as_secs_f64())
 }
 
-/// How many transactions there were in all, and in the time that counts.
+/// The number of all transactions, and of those in the measured time.
 fn edit_on(mut client: Client, stage: &AtomicU8) -> std::result::Result<(u64, u64), String> {
     let (mut done, mut counted) = (0, 0);
     let mut now = stage.load(Ordering::Relaxed);

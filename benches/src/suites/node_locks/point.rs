@@ -1,11 +1,10 @@
 //! Many threads, few keys, several of them for each transaction.
 //!
-//! The workload of RocksDB's `point_lock_bench` with what its options are set to if nobody says
-//! otherwise:
-//! `-thread_count=64 -key_count=16 -max_num_keys_to_lock_per_txn=8 -lock_timeout_ms=1000 -lock_type=0`
-//! (exclusive) `-max_sleep_after_lock_acquisition_ms=0`. That tool always locks the most; here that
-//! is one case, and any number up to it the other. Its locks expire (`-lock_expiration_ms=100`),
-//! these do not, so what each key guards can be checked.
+//! The workload of RocksDB's `point_lock_bench` with its default options: `-thread_count=64
+//! -key_count=16 -max_num_keys_to_lock_per_txn=8 -lock_timeout_ms=1000 -lock_type=0` (exclusive)
+//! `-max_sleep_after_lock_acquisition_ms=0`. That tool always locks the most keys; here that is one
+//! case, and any number up to it the other. Its locks expire (`-lock_expiration_ms=100`), these do
+//! not, so the data behind each key can be checked.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -31,7 +30,7 @@ const KEYS: usize = 16;
 const MOST: usize = 8;
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
 
-/// For how long one run lasts.
+/// The duration of one run.
 const SPAN: Duration = Duration::from_millis(500);
 
 const ABOUT: &str = "\
@@ -39,9 +38,9 @@ const ABOUT: &str = "\
    lock_timeout_ms 1000, lock_type 0): lock so many different keys of 16 exclusively, count up under each, release.
    sets          all keys in one step
    one by one    in random order; refused: released, and the same tried again (doclock::retry)
-   sorted        one by one, the smallest first, so nobody can be refused
+   sorted        one by one, the smallest first, so no request can deadlock
    whole         the global lock instead of keys
-   The counts are sums of all rounds. A timeout (1 s) would be a circle that nobody found, or starvation.
+   The counts are sums of all rounds. A timeout (1 s) would be an undetected cycle, or starvation.
    Longest: from beginning to asking for the first key to release, with all that was tried again.";
 
 /// Locks on keys.
@@ -51,7 +50,7 @@ trait Subject: Sync {
     /// Locks, works and releases.
     fn transact(&self, owner: &OwnerId, keys: &[usize], work: &mut dyn FnMut()) -> Result<Answer>;
 
-    /// The keys in the order in which they are to be asked for.
+    /// Whether the keys have to be requested in order.
     fn ordered(&self) -> bool {
         true
     }
@@ -64,7 +63,7 @@ enum Answer {
     TimedOut,
 }
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Default)]
 struct Tally {
     done: u64,
@@ -248,7 +247,7 @@ impl Subject for Pool {
     }
 }
 
-/// What a key guards: read and written as if nobody else could.
+/// The data of a key: read and written without atomic increments, as if unshared.
 type Counters = [AtomicU64; KEYS];
 
 fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
@@ -276,7 +275,7 @@ fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
         thread::sleep(SPAN);
         over.store(true, Ordering::Relaxed);
         let tallies: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-        // With those that were on their way.
+        // Including transactions still in progress.
         (start.elapsed(), tallies)
     });
     let mut tally = Tally::default();
@@ -296,7 +295,7 @@ fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
     Ok(Trial { tally, time })
 }
 
-/// How an attempt ended that was in vain.
+/// How a failed attempt ended.
 enum Ended {
     Refused,
     TimeUp,
@@ -337,7 +336,7 @@ impl Client<'_> {
         Ok(tally)
     }
 
-    /// Whether it was done.
+    /// Returns whether it succeeded.
     fn transact(&self, keys: &[usize], tally: &mut Tally) -> Result<bool> {
         let mut work = || {
             for &key in keys {

@@ -1,4 +1,4 @@
-//! automerge, a CRDT, told to count Unicode scalar values as the traces do.
+//! automerge, a CRDT, set to count Unicode scalar values as the traces do.
 
 use automerge::transaction::Transactable;
 use automerge::{Automerge as Document, ObjId, ObjType, ROOT, ReadDoc, TextEncoding};

@@ -1,4 +1,4 @@
-//! doclock, all of it: every recorded transaction goes through the DSL, which validates it, keeps
+//! The complete doclock: every recorded transaction goes through the DSL, which validates it, keeps
 //! each change with its inverse, maps the selection and publishes a version.
 
 use doclock::dsl::{create, delete_text_range, insert_text, replace_text, text_node, transaction};
@@ -12,7 +12,7 @@ pub struct Doclock {
     store: DataStore,
     editor: Editor,
     text: NodeId,
-    /// Whether what is typed can be undone.
+    /// Whether edits can be undone.
     history: bool,
 }
 

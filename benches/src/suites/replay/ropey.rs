@@ -1,11 +1,11 @@
-//! ropey, a plain rope: the floor for any store that keeps its texts in one.
+//! ropey, a plain rope: the lower bound for any store that keeps its texts in one.
 
 use ropey::Rope;
 
 use super::{Subject, Trace};
 use crate::Result;
 
-/// Nothing but the text, changed in place.
+/// Only the text, changed in place.
 #[derive(Default)]
 pub struct InPlace(Rope);
 
@@ -35,8 +35,8 @@ impl Subject for InPlace {
     }
 }
 
-/// The text, and the version published by the last commit, as a reader would hold it while the
-/// next transaction is made: so every transaction copies the part of the rope that it changes.
+/// The text, and the version of the last commit, which a reader may hold during the next
+/// transaction: so every transaction copies the changed part of the rope.
 #[derive(Default)]
 pub struct Cloned {
     published: Rope,

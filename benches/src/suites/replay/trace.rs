@@ -1,4 +1,4 @@
-//! The recorded traces, read into what every subject can apply directly.
+//! The recorded traces, in a form that every subject can apply directly.
 
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +21,7 @@ pub struct Patch {
     pub at: usize,
     pub deleted: usize,
     pub inserted: String,
-    /// The same range in UTF-16 code units, for subjects that know no other.
+    /// The same range in UTF-16 code units, for subjects that support no other unit.
     pub utf16_at: u32,
     pub utf16_deleted: u32,
 }
@@ -51,7 +51,7 @@ impl Trace {
         if !recording.start_content.is_empty() {
             return Err(show(&"does not start from an empty text").into());
         }
-        // Replayed once here, since the width of a range depends on the text it is in.
+        // Replayed once here, because the width of a range depends on the text that contains it.
         let mut text = Rope::new();
         let transactions = recording
             .txns

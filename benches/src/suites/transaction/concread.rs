@@ -1,8 +1,8 @@
-//! concread's B+ tree: a copy-on-write map with one writer and snapshot readers, the plainest
-//! structure that gives the isolation doclock gives.
+//! concread's B+ tree: a copy-on-write map with one writer and snapshot readers, the simplest
+//! structure with the isolation of doclock.
 //!
-//! Texts are shared strings, as a changed leaf copies its neighbours' values too; it is faster
-//! than owned strings, and than concread's hash map.
+//! Texts are shared strings, because a copy of a changed leaf copies its neighbours' values too.
+//! This is faster than owned strings, and than concread's hash map.
 
 use std::sync::Arc;
 

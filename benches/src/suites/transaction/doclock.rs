@@ -1,5 +1,5 @@
-//! doclock, in its two forms: a transaction begun and committed by hand, and the composable one
-//! that an editor executes.
+//! doclock, in its two forms: a transaction begun and committed by hand, and a batch that an editor
+//! executes.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node, transaction};
 use doclock::{DataStore, Editor, NodeId, OwnerId, TransactionManager, View};
@@ -12,7 +12,7 @@ const OWNER: &str = "benchmark";
 struct Doclock {
     store: DataStore,
     owner: OwnerId,
-    /// Only where it is needed: an editor follows what others commit.
+    /// Only if needed: an editor observes the commits of others.
     editor: Option<Editor>,
     ids: Vec<NodeId>,
 }

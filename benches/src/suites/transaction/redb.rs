@@ -1,8 +1,8 @@
 //! redb on its in-memory backend: a copy-on-write tree of pages.
 //!
-//! Commits are of the weakest durability, which is enough for the next reader to see them and
-//! all that doclock promises. The text is changed through the entry found, which walks the tree
-//! once instead of twice.
+//! Commits have the weakest durability: the next reader sees them, which is also doclock's
+//! guarantee. The text is changed through the entry found, which walks the tree once instead of
+//! twice.
 
 use redb::backends::InMemoryBackend;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};

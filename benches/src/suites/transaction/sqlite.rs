@@ -12,8 +12,8 @@ use crate::Result;
 const SPLICE: &str = "UPDATE node SET text = substr(text, 1, ?2) || ?4 || substr(text, ?3) \
                       WHERE id = ?1";
 
-/// Whether each transaction is begun and committed by statements of its own, as one of several
-/// edits has to be, or left to the one statement inside it, as one edit may be.
+/// Whether separate statements begin and commit each transaction, as several edits require, or its
+/// only statement does, as one edit allows.
 #[derive(Clone, Copy, PartialEq)]
 enum Bounds {
     Explicit,

@@ -1,4 +1,4 @@
-//! How an operation on a node is aimed, named and written.
+//! The target, name and JSON form of an operation on a node.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -9,14 +9,14 @@ use crate::transaction::operation::wire::{self, Malformed};
 use crate::transaction::operation::{NodeRef, Operation};
 
 impl NodeOperation {
-    /// The names of all of them in the JSON form.
+    /// The names of all these operations in the JSON form.
     pub const NAMES: &'static [&'static str] =
         match <Self as strum::VariantNames>::VARIANTS.split_last() {
             Some((_named, names)) => names,
             None => &[],
         };
 
-    /// Says which node it is about.
+    /// Sets the node that the operation applies to.
     pub fn on(self, node_id: impl Into<NodeRef>) -> Operation {
         let node_id = node_id.into();
         match self {
@@ -29,7 +29,7 @@ impl NodeOperation {
         }
     }
 
-    /// Gives the first node that the operation creates a name, as [`Operation::named`]; for
+    /// Names the first node that the operation creates, as [`Operation::named`] does; for
     /// operations in a [`control`](crate::dsl::control).
     ///
     /// ```
@@ -55,7 +55,7 @@ impl NodeOperation {
         }
     }
 
-    /// The name in the JSON form.
+    /// Returns the name in the JSON form.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Named { operation, .. } => operation.name(),
@@ -76,7 +76,7 @@ impl NodeOperation {
         Ok(wire::Parts::new(name, value[name].take()))
     }
 
-    /// Reads an operation from its JSON within a control, where nothing names the node.
+    /// Reads an operation from its JSON within a control, which names the node.
     pub(in crate::transaction::operation) fn read(text: &RawValue) -> Result<Self, Malformed<'_>> {
         let envelope = wire::Envelope::read(text)?;
         if !Self::NAMES.contains(&envelope.name.as_str()) {

@@ -1,4 +1,4 @@
-//! doclock's keyed lock, as it is called without further ado and with an owner.
+//! doclock's keyed lock, with default options and with an owner.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What the table keeps of keys that were touched and are idle.
+//! The memory that the table keeps for idle keys.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::suites::faces::SUITE;
 
 const KEYS: u64 = 1_000_000;
 
-/// How often it is counted is of no importance.
+/// The number of rounds does not matter.
 const ROUNDS: usize = 3;
 
 const ABOUT: &str = "\
@@ -22,13 +22,13 @@ nanoseconds a key. `cargo run --release -p doclock-memory` counts the bytes.";
 
 /// The table of a lock with keys.
 pub trait Table: Subject {
-    /// Has all of these keys at once, and lets go of them after `held`.
+    /// Holds all of these keys at once, and releases them after `held`.
     fn hold(&self, keys: Range<u64>, held: &mut dyn FnMut()) -> Result;
 
-    /// How many keys there are.
+    /// The number of keys.
     fn keys(&self) -> usize;
 
-    /// For how many keys there is room.
+    /// The capacity in keys.
     fn room(&self) -> Option<usize>;
 }
 
@@ -127,7 +127,7 @@ fn counted(table: &dyn Table, case: Case) -> Result<(Sizes, f64)> {
     Ok((sizes, time.as_secs_f64() * 1e9 / KEYS as f64))
 }
 
-/// The most that there is at a time is one.
+/// At most one key at a time.
 fn one_by_one(table: &dyn Table) -> Result<(usize, Option<usize>)> {
     let mut count = 0;
     table.run(&mut (0..KEYS), &mut count)?;

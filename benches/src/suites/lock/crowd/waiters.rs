@@ -10,10 +10,10 @@ use doclock::{
 
 use crate::Result;
 
-/// Enough to wait on; the system gives memory for what is used.
+/// Enough for a wait; the system commits only used memory.
 const STACK: usize = 64 * 1024;
 
-/// So many threads that wait, in the order in which they are kept.
+/// Waiting threads, in order.
 pub struct Waiters {
     holder: LockGuard,
     waiting: Vec<Waiter>,
@@ -25,9 +25,9 @@ pub struct Waiter {
 }
 
 impl Waiters {
-    /// As many as asked for or, if the machine refuses so many threads, as it gives.
+    /// Starts as many as requested or, if the machine refuses so many threads, as it allows.
     pub fn gather(store: &DataStore, count: usize) -> Result<Self> {
-        // Unbound: this thread is to join the line as well.
+        // Unbound: this thread joins the queue as well.
         let holder = store.lock_with("holder", AcquireOptions::new().unbound())?;
         let mut waiting = Vec::with_capacity(count);
         for _ in 0..count {
@@ -55,7 +55,7 @@ impl Waiters {
         (middle < self.waiting.len()).then(|| self.waiting.remove(middle))
     }
 
-    /// Hands the lock to each in turn and waits until the last has given it back.
+    /// Grants the lock to each in turn and waits until the last has released it.
     pub fn let_go(self) -> Result {
         drop(self.holder);
         for waiter in self.waiting {
@@ -66,7 +66,7 @@ impl Waiters {
 }
 
 impl Waiter {
-    /// Waits until it waits no longer; tells whether it was cancelled.
+    /// Waits for the end of its wait; returns whether it was cancelled.
     pub fn end(self) -> Result<bool> {
         match self
             .thread

@@ -1,4 +1,4 @@
-//! KEYED 4: waiting for all who are there.
+//! KEYED 4: waiting for all current holders and waiters.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -6,7 +6,7 @@ use doclock::lock::LockError;
 
 use crate::*;
 
-/// Waits for all in a thread of its own; returns when it does.
+/// Waits for all in a separate thread, which ends with the wait.
 fn waiting_for_all(lock: &Lock, options: AcquireOptions) -> JoinHandle<Result<(), LockError>> {
     let token = CancelToken::new();
     let options = options.cancel_token(&token);
@@ -26,12 +26,12 @@ fn keyed_04_waits_for_what_is_executed_and_what_waits_and_for_nothing_later() {
     let second = queued(&lock, "ann", "second", plain(), move || recv(&ending));
     let all = waiting_for_all(&lock, plain());
 
-    // What comes now is not waited for: at the same key, and at another.
+    // Later requests are not waited for, at the same key or at another.
     let (end_later, ending) = channel();
     let later = queued(&lock, "ann", "later", plain(), move || recv(&ending));
     let cid = running(&lock, "cid", "later");
 
-    // Nor does it stand in line for anybody.
+    // The waiting call is not in the queue of a key.
     assert_eq!(lock.queue_length("ann"), 2);
     assert_eq!(bob.end(0), Ok(0));
     assert_eq!(ann.end(1), Ok(1));
@@ -82,7 +82,7 @@ fn keyed_04_whoever_gives_up_is_not_waited_for() {
     drop(later);
     at_rest(&lock);
 
-    // Nor is it when it leaves from in front of nobody.
+    // The same if it leaves with nothing after it in the queue.
     let held = lock.reserve("ann").unwrap();
     let behind = lock.reserve("ann").unwrap();
     let all = waiting_for_all(&lock, plain());
@@ -119,7 +119,7 @@ fn keyed_04_a_task_that_would_wait_for_itself_is_refused_at_once() {
         other => panic!("{other:?}"),
     });
     assert_eq!(result, Ok(1));
-    // The refused one waits nowhere any more.
+    // The failed request waits nowhere.
     drop(other);
     assert_eq!(lock.wait_for_all_existing_tasks(), Ok(()));
     at_rest(&lock);
@@ -182,8 +182,8 @@ fn keyed_04_a_shutdown_ends_when_all_that_were_taken_in_are_done() {
     });
 }
 
-/// Eight threads come and go while another waits for all, again and again: it sees all that was
-/// there, and it always ends.
+/// Eight threads come and go while another repeatedly waits for all: each wait covers all earlier
+/// requests, and ends.
 #[test]
 fn keyed_04_waiting_for_all_among_many_who_come_and_go() {
     let rounds = if cfg!(debug_assertions) { 200 } else { 5_000 };
