@@ -231,8 +231,8 @@ fn what_is_not_there_cannot_be_selected() {
         why(select_node().on("missing")),
         "node missing does not exist"
     );
-    let nobody = set_selection(Selection::node("missing"));
-    assert_eq!(why(nobody), "node missing does not exist");
+    let missing = set_selection(Selection::node("missing"));
+    assert_eq!(why(missing), "node missing does not exist");
     let far = set_selection(Selection::caret("t", 6));
     let expected = "characters 6..6 are out of range: the text of node t has 5";
     assert_eq!(why(far), expected);
