@@ -30,17 +30,17 @@
 //! let store = DataStore::new();
 //! let editor = Editor::new(store.clone(), "ann");
 //!
-//! A batch of operations is one transaction.
+//! // A batch of operations is one transaction.
 //! transaction(&editor, [
 //!     create(element("paragraph", [text_node("inline-text", "Hello").with_id("greeting")])),
 //!     insert_text(5, " World").on("greeting"),
 //! ])
 //! .commit()?;
 //!
-//! A snapshot never changes.
+//! // A snapshot never changes.
 //! let before = store.snapshot();
 //!
-//! The second operation fails, so the first has no effect either.
+//! // The second operation fails, so the first has no effect either.
 //! let error = transaction(&editor, [
 //!     set_text("Good bye").on("greeting"),
 //!     delete_text_range(7, 99).on("greeting"),
@@ -55,7 +55,7 @@
 //! assert_eq!(store.snapshot(), before);
 //! assert_eq!(check(&store.snapshot()), Ok(()));
 //!
-//! The lock has counters.
+//! // The lock has counters.
 //! let stats = store.lock_stats();
 //! assert_eq!((stats.total_acquisitions, stats.total_releases, stats.is_locked), (2, 2, false));
 //! # Ok::<(), TransactionError>(())
