@@ -222,8 +222,11 @@ fn every_exported_type_is_named_in_this_file() {
         "Receiver",
         "RecvError",
         "RecvTimeoutError",
+        "Rope",
+        "SmolStr",
         "Transient",
         "TryRecvError",
+        "Value",
         "View",
     ];
     for name in files.into_iter().flat_map(exported) {

@@ -58,6 +58,10 @@ pub(crate) mod value;
 mod view;
 pub(crate) mod walk;
 
+/// Types of other crates in signatures of this module.
+#[doc(no_inline)]
+pub use {ropey::Rope, serde_json::Value, smol_str::SmolStr};
+
 pub use attributes::Attributes;
 pub use change::{AttributePatch, Change, Cut, Half, MarksChange, Place};
 pub use check::{IntegrityError, check};
