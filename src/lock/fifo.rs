@@ -299,8 +299,7 @@ impl FifoLock {
 
     #[inline(never)]
     fn release_in_step(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
-        let ended = self.0.step(|state, now| state.release(id, now))?;
-        Ok(match ended.next {
+        Ok(match self.0.step(|state, now| state.release(id, now))? {
             None => ReleaseOutcome::Freed,
             Some(next) => {
                 next.deliver();

@@ -322,14 +322,16 @@ impl State {
 
     // --- Ending ---
 
-    /// Ends the grant if it has this id.
-    pub(super) fn release(&mut self, id: LockId, now: Moment) -> Result<Ended, ReleaseError> {
+    /// Ends the grant if it has this id. Returns the outcome to deliver to the next holder.
+    pub(super) fn release(
+        &mut self,
+        id: LockId,
+        now: Moment,
+    ) -> Result<Option<Next>, ReleaseError> {
         if let Some(holder) = self.holder_of(id) {
             return match holder.has_transaction() {
                 true => Err(ReleaseError::TransactionOpen { id }),
-                false => Ok(Ended {
-                    next: self.end(now, None),
-                }),
+                false => Ok(self.end(now, None)),
             };
         }
         if let Some(released) = self.release_member(id, now) {
@@ -348,7 +350,7 @@ impl State {
     /// Ends the grant, or leaves that to the transaction that is open under it.
     pub(super) fn release_or_defer(&mut self, id: LockId, now: Moment) -> Option<Next> {
         match self.release(id, now) {
-            Ok(ended) => ended.next,
+            Ok(next) => next,
             Err(ReleaseError::TransactionOpen { .. }) => {
                 if let Some(joined) = &mut self.holder.joined {
                     joined.last = true;
@@ -469,11 +471,6 @@ impl State {
         let current = self.current(now);
         self.figures.stats(current, self.queue_length())
     }
-}
-
-/// A grant that ended, and the outcome to deliver to the next holder.
-pub(super) struct Ended {
-    pub(super) next: Option<Next>,
 }
 
 #[cfg(test)]

@@ -192,10 +192,11 @@ impl<'v> Run<'v> {
     /// Orders the marks for writing, and reduces them to what Markdown can express.
     fn settle(&mut self) {
         self.join();
-        self.part(&[Style::Footnote]);
+        self.part(Style::Footnote);
         self.keep_footnotes_whole();
         self.join();
-        self.part(&[Style::Link, Style::Html]);
+        self.part(Style::Link);
+        self.part(Style::Html);
         self.nest_brackets();
     }
 
@@ -217,18 +218,13 @@ impl<'v> Run<'v> {
         });
     }
 
-    /// Where two of these styles overlap, the second begins where the first ends.
-    fn part(&mut self, styles: &[Style]) {
-        let mut before = (None, 0);
+    /// Where two of this style overlap, the second begins where the first ends.
+    fn part(&mut self, style: Style) {
+        let mut end = 0;
         self.spans.retain_mut(|span| {
-            if styles.contains(&span.style) {
-                let end = if before.0 == Some(span.style) {
-                    before.1
-                } else {
-                    0
-                };
+            if span.style == style {
                 span.range.start = span.range.start.max(end);
-                before = (Some(span.style), end.max(span.range.end));
+                end = end.max(span.range.end);
             }
             !span.range.is_empty()
         });

@@ -1,7 +1,6 @@
 //! Offsets in UTF-16 units, as JavaScript, ProseMirror, CodeMirror and the Language Server Protocol
 //! count them.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Range;
 
@@ -231,8 +230,8 @@ impl Text {
         given: &Range<usize>,
         unit: TextUnit,
     ) -> Result<Range<usize>, OffsetError> {
-        match given.start.cmp(&given.end) {
-            Ordering::Greater => Err(OffsetError::Reversed {
+        match given.start > given.end {
+            true => Err(OffsetError::Reversed {
                 start: given.start,
                 end: given.end,
                 len: match unit {
@@ -241,7 +240,7 @@ impl Text {
                 },
                 unit,
             }),
-            _ => Ok(converted),
+            false => Ok(converted),
         }
     }
 

@@ -389,13 +389,11 @@ impl State {
         &mut self,
         id: LockId,
         now: Moment,
-    ) -> Option<Result<Ended, ReleaseError>> {
+    ) -> Option<Result<Option<Next>, ReleaseError>> {
         if self.member(id)?.claim.transaction {
             return Some(Err(ReleaseError::TransactionOpen { id }));
         }
-        Some(Ok(Ended {
-            next: self.part_from_nodes(id, now),
-        }))
+        Some(Ok(self.part_from_nodes(id, now)))
     }
 
     /// Ends the locks of a member. Returns the first outcome that follows from that.
