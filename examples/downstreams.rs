@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use common::{Given, number, print_line, wanted};
 use doclock::lock::limiter::{
-    Call, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot,
+    CallOptions, InFlightLimiter, LimiterError, LimiterOptions, LimiterSnapshot,
 };
 use lexopt::prelude::*;
 
@@ -173,7 +173,7 @@ fn call(limiter: Option<&InFlightLimiter<&'static str>>, which: usize) -> Result
             thread::sleep(takes);
             Ok(())
         }
-        Some(limiter) => limiter.run(Call::to(name), |_| thread::sleep(takes)),
+        Some(limiter) => limiter.run(CallOptions::to(name), |_| thread::sleep(takes)),
     }
 }
 

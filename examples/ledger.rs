@@ -25,7 +25,10 @@ use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
     CommitError, DataStore, Transaction, View,
     document::NodeSpec,
-    inbox::{Claim, DeadLetter, Failure, Feed, Handled, Inbox, InboxOptions, InboxStats, Message},
+    inbox::{
+        Claim, DeadLetter, Feed, HandlerError, HandlerResult, Inbox, InboxOptions, InboxStats,
+        Message,
+    },
 };
 use lexopt::prelude::*;
 
@@ -213,7 +216,7 @@ fn ledger() -> Result<DataStore, Box<dyn Error>> {
     Ok(store)
 }
 
-fn add(transaction: &mut Transaction, account: &str, cents: i64) -> Handled {
+fn add(transaction: &mut Transaction, account: &str, cents: i64) -> HandlerResult {
     let account = account.into();
     let balance: i64 = transaction.text_of(&account)?.parse()?;
     transaction.set_text(&account, (balance + cents).to_string())?;
@@ -225,15 +228,15 @@ fn pay(
     transaction: &mut Transaction,
     event: &OrderPaid,
     tried: &Mutex<HashSet<String>>,
-) -> Handled {
-    let cents: i64 = event.cents.parse().map_err(Failure::poison)?;
+) -> HandlerResult {
+    let cents: i64 = event.cents.parse().map_err(HandlerError::poison)?;
     let first = {
         let mut tried = tried.lock().unwrap_or_else(PoisonError::into_inner);
         tried.insert(event.event_id.clone())
     };
     let mishap = event.mishap.filter(|_| first);
     if mishap == Some(Mishap::ServiceAway) {
-        return Err(Failure::transient("the exchange rates are away"));
+        return Err(HandlerError::transient("the exchange rates are away"));
     }
     add(transaction, TILL, -cents)?;
     if mishap == Some(Mishap::Crash) {

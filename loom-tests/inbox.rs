@@ -6,7 +6,7 @@ use crate::model::{Actor, Model, Run};
 use doclock::{
     CommitError, DataStore, StoreOptions, Transaction,
     document::NodeSpec,
-    inbox::{EventState, Handled, Inbox, InboxOptions, Outcome},
+    inbox::{EventState, HandlerResult, Inbox, InboxOptions, Outcome},
     time::ManualClock,
 };
 
@@ -26,7 +26,7 @@ fn inbox() -> (Inbox, ManualClock) {
 }
 
 /// An effect whose repetition would be noticed.
-fn effect(transaction: &mut Transaction, _: &Message) -> Handled {
+fn effect(transaction: &mut Transaction, _: &Message) -> HandlerResult {
     transaction.create(NodeSpec::new("effect"))?;
     Ok(())
 }
@@ -165,7 +165,7 @@ fn inbox_a_failed_attempt_against_its_takeover() {
         let old = inbox.claim(&EVENT).unwrap();
         clock.advance(CLAIM);
         let new = worker(run, &inbox);
-        match old.fail(doclock::inbox::Failure::transient("no network")) {
+        match old.fail(doclock::inbox::HandlerError::transient("no network")) {
             Outcome::Retry { .. } => run.note("failed in time"),
             Outcome::Superseded => run.note("failed too late"),
             other => panic!("{other:?}"),

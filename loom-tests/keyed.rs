@@ -111,7 +111,7 @@ fn keyed_eviction_against_a_new_task() {
 fn keyed_cancel_against_hand_over_and_eviction() {
     let model = Model::new("keyed: cancel against hand-over", 3)
         .reaches(["granted"])
-        .reaches_by("canceller", "cancelled in line")
+        .reaches_by("canceller", "cancelled in the queue")
         .reaches_by("canceller", "refused");
     model.check(|run| {
         let lock = Lock::new();
@@ -149,7 +149,7 @@ fn keyed_cancel_against_hand_over_and_eviction() {
         run.note(match outcome {
             Ok(_) => "granted",
             Err(LockError::Cancelled(evidence)) => match evidence.stood {
-                Some(_) => "cancelled in line",
+                Some(_) => "cancelled in the queue",
                 None => "refused",
             },
             Err(other) => panic!("{other}"),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use doclock::lock::{
     CancelToken,
-    limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions},
+    limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
 };
 use loom::thread::{self, JoinHandle};
 
@@ -26,7 +26,7 @@ impl Record {
         &self,
         limiter: &Limiter,
         name: &'static str,
-        call: Call<&'static str>,
+        call: CallOptions<&'static str>,
         weight: usize,
         slots: usize,
     ) -> Result<(), LimiterError> {
@@ -90,7 +90,7 @@ fn outcome(
     match ends.into_iter().find_map(Result::err) {
         None => "both ran",
         Some(LimiterError::Timeout { .. }) => "timed out",
-        Some(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+        Some(LimiterError::Cancelled { call }) if call.position.is_none() => "refused",
         Some(LimiterError::Cancelled { .. }) => "cancelled",
         Some(other) => panic!("{other}"),
     }
@@ -107,8 +107,8 @@ fn limiter_slot_return_against_cancel() {
         let token = CancelToken::new();
         let held = limiter.acquire("k").unwrap();
         let calls = [
-            ("a", Call::to("k").cancel_token(&token)),
-            ("b", Call::to("k")),
+            ("a", CallOptions::to("k").cancel_token(&token)),
+            ("b", CallOptions::to("k")),
         ];
         let callers = calls.map(|(name, call)| {
             spawn(&limiter, &record, move |limiter, record| {
@@ -134,7 +134,7 @@ fn limiter_slot_return_against_expiry() {
         let held = limiter.acquire("k").unwrap();
         let callers = ["a", "b"].map(|name| {
             spawn(&limiter, &record, move |limiter, record| {
-                record.run(limiter, name, Call::to("k"), 1, 1)
+                record.run(limiter, name, CallOptions::to("k"), 1, 1)
             })
         });
         // Of the call at the head of the queue, if there is one.
@@ -149,19 +149,21 @@ fn limiter_slot_return_against_expiry() {
 
 #[test]
 fn limiter_heavy_head_of_line_against_a_light_call() {
-    let model = Model::new("heavy head of line against a light call", None)
-        .reaches_by("heavy", "heavy in line first")
+    let model = Model::new("heavy head of the queue against a light call", None)
+        .reaches_by("heavy", "heavy queued first")
         .reaches_by("heavy", "heavy first")
         .reaches_by("heavy", "light first");
     model.check(|run| {
         let (limiter, record) = (limiter(2), Record::default());
         let held = limiter.acquire("k").unwrap();
         let heavy = act(run, "heavy", &limiter, &record, |limiter, record| {
-            record.run(limiter, "heavy", Call::to("k"), 2, 2)
+            record.run(limiter, "heavy", CallOptions::to("k"), 2, 2)
         });
         let light = spawn(&limiter, &record, |limiter, record| {
             let behind = limiter.load(&"k").queued > 0;
-            record.run(limiter, "light", Call::to("k"), 1, 2).unwrap();
+            record
+                .run(limiter, "light", CallOptions::to("k"), 1, 2)
+                .unwrap();
             behind
         });
         drop(held);
@@ -170,10 +172,10 @@ fn limiter_heavy_head_of_line_against_a_light_call() {
         at_rest(&limiter);
         match record.names()[..] {
             ["light"] => {}
-            ["heavy", "light"] if behind => run.note("heavy in line first"),
+            ["heavy", "light"] if behind => run.note("heavy queued first"),
             ["heavy", "light"] => run.note("heavy first"),
             ["light", "heavy"] if !behind => run.note("light first"),
-            ref other => panic!("{other:?}: it overtook who was in line"),
+            ref other => panic!("{other:?}: it overtook a queued call"),
         }
     });
 }
@@ -188,7 +190,7 @@ fn heavy_model(name: &'static str) -> Model {
 fn outcome_of_heavy(heavy: Result<(), LimiterError>) -> &'static str {
     match heavy {
         Ok(()) => "heavy ran",
-        Err(LimiterError::Cancelled { call }) if call.place.is_none() => "refused",
+        Err(LimiterError::Cancelled { call }) if call.position.is_none() => "refused",
         Err(LimiterError::Cancelled { .. }) => "cancelled",
         Err(other) => panic!("{other}"),
     }
@@ -200,12 +202,12 @@ fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
         let (limiter, record) = (limiter(2), Record::default());
         let token = CancelToken::new();
         let held = limiter.acquire("k").unwrap();
-        let call = Call::to("k").cancel_token(&token);
+        let call = CallOptions::to("k").cancel_token(&token);
         let heavy = spawn(&limiter, &record, |limiter, record| {
             record.run(limiter, "heavy", call, 2, 2)
         });
         let light = spawn(&limiter, &record, |limiter, record| {
-            record.run(limiter, "light", Call::to("k"), 1, 2)
+            record.run(limiter, "light", CallOptions::to("k"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
         // The held slot does not come back before the light call ran, so the light call must
@@ -232,7 +234,9 @@ fn limiter_two_keys_under_the_global_limit() {
         let held = limiter.acquire("a").unwrap();
         let call = |key: &'static str| {
             move |limiter: &Limiter, record: &Record| {
-                record.run(limiter, key, Call::to(key), 1, 1).unwrap();
+                record
+                    .run(limiter, key, CallOptions::to(key), 1, 1)
+                    .unwrap();
             }
         };
         let a = spawn(&limiter, &record, call("a"));
@@ -258,12 +262,12 @@ fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled(
         let record = Record::default();
         let token = CancelToken::new();
         let held = limiter.acquire("held").unwrap();
-        let call = Call::to("heavy").cancel_token(&token);
+        let call = CallOptions::to("heavy").cancel_token(&token);
         let heavy = spawn(&limiter, &record, |limiter, record| {
             record.run(limiter, "heavy", call, 2, 2)
         });
         let light = spawn(&limiter, &record, |limiter, record| {
-            record.run(limiter, "light", Call::to("light"), 1, 2)
+            record.run(limiter, "light", CallOptions::to("light"), 1, 2)
         });
         let canceller = run.spawn("canceller", move || token.cancel());
         // No slot is returned: the light call must continue when the heavy one leaves the turn to

@@ -7,11 +7,12 @@
 //!
 //! Under loom time stands still and no wait times out, so an expiry is a thread that calls `expire`
 //! or `expire_hold`, the code that a waiter runs at its deadline. Where the way there matters, the
-//! model moves a manual clock. Every hold is measured, unless the model calls `hurry` on the lock.
+//! model moves a manual clock. Every hold is measured, unless the model calls `sample_sparsely` on
+//! the lock.
 
 #![cfg(loom)]
 
-mod delegation;
+mod combining;
 mod editor;
 mod inbox;
 mod keyed;

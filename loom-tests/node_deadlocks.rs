@@ -60,8 +60,8 @@ fn ask_across(
     let asked = guard.lock(for_node, NodeExclusive);
     match &asked {
         Ok(()) => assert!(!place.visit(NodeExclusive)),
-        Err(LockError::Deadlock(circle)) => {
-            let links = &circle.links;
+        Err(LockError::Deadlock(cycle)) => {
+            let links = &cycle.links;
             assert_eq!(links[0].owner_id.as_str(), owner);
             let is_there = |name: &str| !gone_before.contains(&name);
             assert!(links.iter().all(|link| is_there(link.owner_id.as_str())));
@@ -81,7 +81,7 @@ fn ask_across(
 }
 
 /// `a` has one node and requests another; `b` has that, or gets it, and requests the first.
-fn circle(
+fn cycle(
     store: &DataStore,
     gone: &Gone,
     a: NodeGuard,
@@ -100,8 +100,8 @@ fn circle(
 
 #[test]
 fn node_deadlocks_a_circle_is_refused_and_nothing_else_is() {
-    let model = Model::new("nodes: circle against release", 3)
-        .reaches(["a refused", "b refused", "no circle"])
+    let model = Model::new("nodes: cycle against release", 3)
+        .reaches(["a refused", "b refused", "no cycle"])
         // If each would wait for the third, which requested earlier and waits for both.
         .reaches_by("c", "both refused");
     model.check(|run| {
@@ -119,7 +119,7 @@ fn node_deadlocks_a_circle_is_refused_and_nothing_else_is() {
             let set = Scope::new().write("two");
             store.node_locks().lock("b", set).unwrap()
         };
-        let asked = circle(&store, &gone, a, b);
+        let asked = cycle(&store, &gone, a, b);
         let granted = 2 + third.join().map_or(0, |()| 1);
         let stats = at_rest(&store, granted);
         let refused = asked.map(|asked| asked.is_err());
@@ -129,14 +129,14 @@ fn node_deadlocks_a_circle_is_refused_and_nothing_else_is() {
             [true, true] => "both refused",
             [true, false] => "a refused",
             [false, true] => "b refused",
-            [false, false] => "no circle",
+            [false, false] => "no cycle",
         });
     });
 }
 
 #[test]
 fn node_deadlocks_a_release_by_id_ends_a_request_for_more() {
-    let model = Model::new("nodes: circle against release by id", 3)
+    let model = Model::new("nodes: cycle against release by id", 3)
         .reaches(["a refused", "b refused"])
         .reaches_by("releaser", "b released");
     model.check(|run| {
@@ -147,7 +147,7 @@ fn node_deadlocks_a_release_by_id_ends_a_request_for_more() {
         let releaser = act(run, "releaser", &store, move |store| {
             store.release_lock(id).is_ok()
         });
-        let asked = circle(&store, &gone, a, |_| b);
+        let asked = cycle(&store, &gone, a, |_| b);
         let released = releaser.join();
         let stats = at_rest(&store, 2);
         assert!(stats.total_deadlocks <= 1);

@@ -374,7 +374,7 @@ fn node_locks_who_is_alone_is_narrowed_or_gone() {
         .reaches_by("c", "after the first");
     model.check(|run| {
         let store = patient();
-        store.hurry();
+        store.sample_sparsely();
         let data = Arc::new(AtomicU64::new(0));
         let first = take(&store, "a", Scope::new().write("n"));
         let same = {

@@ -226,8 +226,8 @@ fn is_revoked(outcome: &Outcome) -> bool {
 }
 
 #[test]
-fn revocation_of_a_delegated_list_is_told_to_its_submitter_and_ends_the_batch() {
-    let model = Model::new("hold limit against delegation", 2)
+fn revocation_of_a_combined_batch_is_told_to_its_submitter_and_ends_the_batch() {
+    let model = Model::new("hold limit against combining", 2)
         .reaches(["no revocation"])
         .reaches_by("timer", "revoked in its own thread")
         .reaches_by("timer", "revoked in another's")

@@ -20,7 +20,7 @@ fn patient() -> AcquireOptions {
 
 fn hurried() -> FifoLock {
     let lock = FifoLock::new();
-    lock.hurry();
+    lock.sample_sparsely();
     lock
 }
 
@@ -198,7 +198,7 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
         .reaches_by("dropper", "rolled back first");
     model.check(|run| {
         let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
-        store.hurry();
+        store.sample_sparsely();
         let guard = store.lock("guard").unwrap();
         let transaction = store.begin_under(guard.id()).unwrap();
         let open = Arc::new(AtomicBool::new(true));
@@ -232,12 +232,12 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
 
 #[test]
 fn word_lists_that_nobody_measures() {
-    let model = Model::new("hurried lists", 3)
+    let model = Model::new("sparsely sampled batches", 3)
         .reaches(["each by itself"])
-        .reaches_by("others", "delegated");
+        .reaches_by("others", "combined");
     model.check(|run| {
         let site = Site::new(run, StoreOptions::new());
-        site.store.hurry();
+        site.store.sample_sparsely();
         let submit = |name| move |site: &Site| site.submit(name, AcquireOptions::new());
         let others = ["b", "c"].map(|name| (name, site.act("others", submit(name))));
         let a = site.submit("a", AcquireOptions::new());
@@ -250,6 +250,6 @@ fn word_lists_that_nobody_measures() {
         assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
         assert_eq!(stats.total_acquisitions, outcomes.len() as u64);
         let own = site.turns().iter().all(|(name, by)| name == by);
-        run.note(if own { "each by itself" } else { "delegated" });
+        run.note(if own { "each by itself" } else { "combined" });
     });
 }

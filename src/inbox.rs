@@ -16,16 +16,18 @@ use smol_str::SmolStr;
 
 pub use claim::Claim;
 pub use feed::{Feed, Interrupted, Interruption};
-pub use message::{Failure, Handled, Message, Outcome};
+pub use message::{HandlerError, HandlerResult, Message, Outcome};
 pub use options::InboxOptions;
 
-pub use crate::store::{Cause, DeadLetter, EventState, InboxInUse, InboxStats, ReasonCount};
+pub use crate::store::{
+    DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount,
+};
 
 use crate::caught::catch;
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::store::{
-    Claimant, Claims, CommitError, DataStore, Delivery, Failed, InboxKey, Transaction, Verdict,
+    ClaimOutcome, Claimant, Claims, CommitError, DataStore, Delivery, Failed, InboxKey, Transaction,
 };
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
@@ -51,7 +53,7 @@ use feed::Run;
 /// transient, and is retried later.
 ///
 /// ```
-/// use doclock::{DataStore, View, document::NodeSpec, inbox::{Failure, Inbox}};
+/// use doclock::{DataStore, View, document::NodeSpec, inbox::{HandlerError, Inbox}};
 ///
 /// let store = DataStore::new();
 /// let mut transaction = store.begin("setup")?;
@@ -66,7 +68,7 @@ use feed::Run;
 ///
 /// let inbox = Inbox::new(&store, "payments");
 /// inbox.run(&messages, |transaction, (_, amount)| {
-///     let amount: u64 = amount.parse().map_err(Failure::poison)?;
+///     let amount: u64 = amount.parse().map_err(HandlerError::poison)?;
 ///     let balance: u64 = transaction.text_of(&account)?.parse()?;
 ///     transaction.set_text(&account, (balance + amount).to_string())?;
 ///     Ok(())
@@ -144,7 +146,7 @@ impl Inbox {
     pub fn run<'a, M: Message + Send + 'static>(
         &'a self,
         feed: impl Into<Feed<'a, M>>,
-        handler: impl FnMut(&mut Transaction, &M) -> Handled,
+        handler: impl FnMut(&mut Transaction, &M) -> HandlerResult,
     ) -> Result<(), Interrupted<M>> {
         Run::new(self, feed.into()).work(handler)
     }
@@ -159,10 +161,10 @@ impl Inbox {
     /// made. Every other error of the lock counts as a transient failure of the attempt.
     ///
     /// ```
-    /// use doclock::{DataStore, inbox::{Failure, Inbox, Outcome}};
+    /// use doclock::{DataStore, inbox::{HandlerError, Inbox, Outcome}};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
-    /// let outcome = inbox.process(&("evt-1", 5), |_, _| Err(Failure::transient("no network")))?;
+    /// let outcome = inbox.process(&("evt-1", 5), |_, _| Err(HandlerError::transient("no network")))?;
     /// assert!(matches!(outcome, Outcome::Retry { .. }));
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
@@ -170,7 +172,7 @@ impl Inbox {
     pub fn process<M: Message>(
         &self,
         message: &M,
-        handler: impl FnOnce(&mut Transaction, &M) -> Handled,
+        handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
     ) -> Result<Outcome, LockError> {
         let attempt = Attempt {
             inbox: self,
@@ -222,14 +224,14 @@ impl Inbox {
             claims.claim(&delivery, &claimant, now)
         });
         Err(match verdict {
-            Verdict::Claimed { token, attempt } => {
+            ClaimOutcome::Claimed { token, attempt } => {
                 return Ok(Claim::new(self, SmolStr::new(id), token, attempt));
             }
-            Verdict::Duplicate => Outcome::Duplicate,
-            Verdict::Buried => Outcome::Buried,
-            Verdict::TooOld => Outcome::TooOld,
-            Verdict::Taken { remaining } => Outcome::Taken { remaining },
-            Verdict::Dead(letter) => Outcome::Dead(letter),
+            ClaimOutcome::Duplicate => Outcome::Duplicate,
+            ClaimOutcome::Buried => Outcome::Buried,
+            ClaimOutcome::TooOld => Outcome::TooOld,
+            ClaimOutcome::Taken { remaining } => Outcome::Taken { remaining },
+            ClaimOutcome::Dead(letter) => Outcome::Dead(letter),
         })
     }
 
@@ -254,10 +256,10 @@ impl Inbox {
     /// The inbox keeps no messages, so the message must be delivered again.
     ///
     /// ```
-    /// use doclock::{DataStore, inbox::{Failure, Inbox, Outcome}};
+    /// use doclock::{DataStore, inbox::{HandlerError, Inbox, Outcome}};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
-    /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
+    /// inbox.process(&("evt-1", 5), |_, _| Err(HandlerError::poison("unknown currency")))?;
     /// assert!(matches!(inbox.process(&("evt-1", 5), |_, _| Ok(()))?, Outcome::Buried));
     ///
     /// // The program supports the currency now.
@@ -334,10 +336,10 @@ impl Inbox {
     /// is attempted as a new one.
     ///
     /// ```
-    /// use doclock::{DataStore, inbox::{Failure, Inbox}};
+    /// use doclock::{DataStore, inbox::{HandlerError, Inbox}};
     ///
     /// let inbox = Inbox::new(&DataStore::new(), "payments");
-    /// inbox.process(&("evt-1", 5), |_, _| Err(Failure::poison("unknown currency")))?;
+    /// inbox.process(&("evt-1", 5), |_, _| Err(HandlerError::poison("unknown currency")))?;
     /// for letter in inbox.dead_letters() {
     ///     println!("{letter}");
     ///     assert!(inbox.forget(&letter.event_id));
@@ -428,7 +430,7 @@ impl Attempt<'_> {
     fn make<M: Message>(
         &self,
         message: &M,
-        handler: impl FnOnce(&mut Transaction, &M) -> Handled,
+        handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
     ) -> Result<Outcome, LockError> {
         let claim = match self.inbox.claim_as(self.owner, message, self.first) {
             Ok(claim) => claim,
@@ -454,7 +456,7 @@ fn carry_out<M>(
     mut claim: Claim<'_>,
     mut transaction: Transaction,
     message: &M,
-    handler: impl FnOnce(&mut Transaction, &M) -> Handled,
+    handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
 ) -> Outcome {
     assert_unlocked("a handler is called");
     let handled = catch(|| transaction.lend(|transaction| handler(transaction, message)));

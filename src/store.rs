@@ -19,9 +19,9 @@ use std::time::Duration;
 use crossbeam_utils::CachePadded;
 
 pub(crate) use claims::{
-    Aftermath, Claimant, Claims, Delivery, Failed, FailedKind, InboxKey, Verdict,
+    Aftermath, ClaimOutcome, Claimant, Claims, Delivery, Failed, FailedKind, InboxKey,
 };
-pub use claims::{Cause, DeadLetter, EventState, InboxInUse, InboxStats, ReasonCount};
+pub use claims::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount};
 pub use commit::CommitError;
 pub(crate) use commit::{Commit, Committed, ExecutedOperation};
 use events::{Filter, Subscription};
@@ -30,9 +30,9 @@ use lease::LeaseLost;
 pub(crate) use nodes::Needs;
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
-pub(crate) use publish::{Published, Term};
+pub(crate) use publish::{CommitCondition, Published};
 pub(crate) use receipts::{BatchDigest, Receipt};
-use transaction::Held;
+use transaction::TransactionGrant;
 pub use transaction::{AliasError, Savepoint, SavepointError, TakenOut, Transaction};
 pub(crate) use transaction::{EndedBy, Publication};
 
@@ -71,16 +71,16 @@ use events::Events;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct DataStore(Arc<Shared>);
+pub struct DataStore(Arc<StoreShared>);
 
 /// Each transaction writes `published` and `ids`, and the reference count. They are padded apart
 /// from the read-only fields: otherwise a requesting thread takes their cache line from the holder
 /// again and again.
-struct Shared {
+struct StoreShared {
     lock: FifoLock,
     /// Published by the holder of `lock`, or of a share of it and `publishing`; readers only clone.
     published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
-    /// Held during a commit by a transaction that does not hold the whole lock.
+    /// TransactionGrant during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     events: Events,
     ids: CachePadded<NodeIds>,
@@ -98,7 +98,7 @@ impl DataStore {
     /// Creates an empty store with the given options.
     pub fn with_options(options: StoreOptions) -> Self {
         let session = options.session.unwrap_or_else(random_session);
-        Self(Arc::new(Shared {
+        Self(Arc::new(StoreShared {
             lock: FifoLock::with_options(options.lock),
             published: CachePadded::new(Mutex::new(Published::new(options.remembered_keys))),
             publishing: Mutex::default(),
@@ -174,7 +174,7 @@ impl DataStore {
         owner: OwnerId,
         ended_by: EndedBy,
     ) -> Transaction {
-        let held = Held::new(self.clone(), grant, ended_by);
+        let held = TransactionGrant::new(self.clone(), grant, ended_by);
         Transaction::new(self.next_transaction(), owner, held)
     }
 
@@ -467,8 +467,8 @@ impl DataStore {
     /// are not measured.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn hurry(&self) {
-        self.0.lock.hurry();
+    pub fn sample_sparsely(&self) {
+        self.0.lock.sample_sparsely();
     }
 }
 

@@ -42,9 +42,9 @@ pub(crate) mod rank {
     /// The outcome of one request.
     pub(crate) const REQUEST: u8 = 10;
     /// The wake-up chain.
-    pub(crate) const RELAY: u8 = 11;
+    pub(crate) const WAKE_CHAIN: u8 = 11;
     /// Metrics that have a mutex of their own.
-    pub(crate) const FIGURES: u8 = 12;
+    pub(crate) const METRICS: u8 = 12;
     /// The waits that a manual clock ends.
     pub(crate) const LISTENERS: u8 = 13;
 }

@@ -9,11 +9,11 @@ use doclock::dsl::{delete_text_range, insert_text};
 use doclock::{
     DataStore, Editor, Snapshot, StoreOptions,
     document::{Mark, NodeSpec},
-    inbox::{Failure, Inbox},
+    inbox::{HandlerError, Inbox},
     lock::{
         FifoLock,
         keyed::{KeyedLock, KeyedOptions},
-        limiter::{Call, InFlightLimiter, LimiterOptions},
+        limiter::{CallOptions, InFlightLimiter, LimiterOptions},
         node::Scope,
     },
     time::ManualClock,
@@ -143,7 +143,9 @@ fn idle_objects_are_small_also_after_uncontended_use() {
     let used = kept(|| {
         let limiter = limiter();
         for (time, key) in times().zip(0..) {
-            limiter.run(Call::to(key), |_| clock.advance(time)).unwrap();
+            limiter
+                .run(CallOptions::to(key), |_| clock.advance(time))
+                .unwrap();
         }
         limiter
     });
@@ -277,7 +279,7 @@ fn an_inbox_keeps_nothing_of_events_without_a_time_that_are_forgotten() {
             inbox.process(&event, |_, _| Ok(())).unwrap();
             let event = (format!("bad {nth}"), ());
             inbox
-                .process(&event, |_, _| Err(Failure::poison("bad")))
+                .process(&event, |_, _| Err(HandlerError::poison("bad")))
                 .unwrap();
         }
         assert_eq!(inbox.prune_untimed(Duration::ZERO) as u64, 2 * events);

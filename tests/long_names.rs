@@ -10,7 +10,7 @@ use doclock::dsl::*;
 use doclock::{
     DataStore, NodeId, StoreOptions, TransactionManager,
     document::{Mark, NodeSpec},
-    inbox::{Failure, Inbox, InboxOptions, Outcome},
+    inbox::{HandlerError, Inbox, InboxOptions, Outcome},
     lease::LeaseTarget,
     lock::{AcquireOptions, CancelToken, LockError, limiter::InFlightLimiter, node::Scope},
     schema::{NodeType, Schema},
@@ -169,7 +169,9 @@ fn errors_of_inboxes_show_events_in_brief() {
     let (store, _clock) = store();
     let inbox = Inbox::with_options(&store, long('i'), InboxOptions::new());
     let event = long('e');
-    let dead = inbox.process(&(event.as_str(), ()), |_, _| Err(Failure::poison("no")));
+    let dead = inbox.process(&(event.as_str(), ()), |_, _| {
+        Err(HandlerError::poison("no"))
+    });
     let Outcome::Dead(letter) = dead.unwrap() else {
         panic!();
     };

@@ -9,7 +9,7 @@ use common::{Dice, cases, commit, id, store};
 use doclock::dsl::*;
 use doclock::{
     DataStore, NodeId, Transaction, View,
-    document::{Change, Cut, NodeSpec},
+    document::{Change, NodeSpec, SplitPoint},
     events::{Filter, RecvError, RecvTimeoutError, Subscription, TryRecvError},
 };
 use proptest::prelude::*;
@@ -152,7 +152,7 @@ fn overlay_12_a_subscriber_to_a_node_hears_of_what_touches_it_and_of_nothing_els
             on.remove_child(&id("left"), &id("leaf")).unwrap()
         }),
         (true, |on| {
-            let cut = Cut {
+            let cut = SplitPoint {
                 text: 1,
                 children: 0,
             };
@@ -368,7 +368,7 @@ fn edit(on: &mut Transaction, seed: u64) {
         9 => on.set_attrs(&one, [("n", seed.into())]),
         10 => on.set_root((index == 0).then_some(&one)),
         11 | 12 => {
-            let cut = Cut {
+            let cut = SplitPoint {
                 text: 0,
                 children: index,
             };

@@ -17,13 +17,15 @@ use std::process::ExitCode;
 
 use options::{Contended, Growth, Options};
 use report::Report;
-use suites::{contended, document, faces, growth, lock, node_locks, replay, text, transaction};
+use suites::{
+    contended, document, growth, lock, node_locks, primitives, replay, text, transaction,
+};
 
 /// Errors only end the run, so any type is fine.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|node-locks|contended|faces|transaction|text|document|replay|growth|all [--json] [--rounds N]
+usage: doclock-bench lock|node-locks|contended|primitives|transaction|text|document|replay|growth|all [--json] [--rounds N]
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]
        growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
 
@@ -38,8 +40,8 @@ const SUITES: [(&str, Suite); 9] = [
     (CONTENDED, |options, report| {
         contended::run(options.rounds, &options.contended, report)
     }),
-    ("faces", |options, report| {
-        faces::run(rounds(options), report)
+    ("primitives", |options, report| {
+        primitives::run(rounds(options), report)
     }),
     ("transaction", |options, report| {
         transaction::run(rounds(options), report)

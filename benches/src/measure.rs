@@ -19,11 +19,11 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of at least one value.
-    pub fn of(mut figures: Vec<f64>) -> Option<Self> {
-        figures.sort_by(f64::total_cmp);
-        let (min, max) = (*figures.first()?, *figures.last()?);
-        let rounds = figures.len();
-        let median = (figures[(rounds - 1) / 2] + figures[rounds / 2]) / 2.0;
+    pub fn of(mut metrics: Vec<f64>) -> Option<Self> {
+        metrics.sort_by(f64::total_cmp);
+        let (min, max) = (*metrics.first()?, *metrics.last()?);
+        let rounds = metrics.len();
+        let median = (metrics[(rounds - 1) / 2] + metrics[rounds / 2]) / 2.0;
         Some(Self {
             median,
             min,
@@ -41,8 +41,8 @@ pub fn interleaved<S>(
     subjects: &mut [S],
     turn: impl FnMut(usize, &mut S) -> Result<Option<f64>>,
 ) -> Result<Vec<Option<Spread>>> {
-    let figures = take_turns(rounds, subjects, turn)?;
-    Ok(figures.into_iter().map(Spread::of).collect())
+    let metrics = take_turns(rounds, subjects, turn)?;
+    Ok(metrics.into_iter().map(Spread::of).collect())
 }
 
 /// Like [`interleaved`], for turns with more than one value: returns all results of each subject.

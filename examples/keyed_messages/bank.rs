@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use doclock::lock::{
     AcquireOptions, LockError,
-    keyed::{KeyedLock, Turn},
+    keyed::{KeyedLock, Reservation},
 };
 
 use crate::args::Options;
@@ -71,7 +71,7 @@ impl Ledger {
 }
 
 /// A message for the workers, with its reservation if accounts have locks.
-type Job = (Message, Option<Turn<&'static str, i64>>);
+type Job = (Message, Option<Reservation<&'static str, i64>>);
 
 pub struct Bank {
     ledger: Mutex<Ledger>,

@@ -17,9 +17,9 @@
 )]
 
 mod args;
-mod circle;
 #[path = "../common/mod.rs"]
 mod common;
+mod cycle;
 mod document;
 mod overlap;
 mod timeline;
@@ -71,7 +71,7 @@ fn show(work: Duration) -> Result<String, Failure> {
     let root = document::fill(&store)?;
     let on_nodes = overlap::run(&store, Locking::Section, work)?;
     let on_whole = overlap::run(&store, Locking::Document, work)?;
-    let met = circle::run(&store)?;
+    let met = cycle::run(&store)?;
     let stats = store.node_locks().stats();
     if (stats.holders, stats.waiting, stats.entries) != (0, 0, 0) {
         return Err(format!("a lock is still held or waited for:\n{stats}").into());

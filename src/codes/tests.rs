@@ -102,7 +102,7 @@ fn timeout() -> TimeoutEvidence {
         owner: owner(),
         limit: Duration::from_millis(200),
         waited: Duration::from_millis(250),
-        place: 1,
+        position: 1,
         holder: holder(),
         ahead: Vec::new(),
         node: None,
@@ -139,8 +139,8 @@ fn call() -> Box<CallEvidence> {
         key: "mail".to_owned(),
         weight: 1,
         waited: Duration::from_millis(3),
-        place: None,
-        load: Load::default(),
+        position: None,
+        load: LimiterLoad::default(),
     })
 }
 
@@ -301,13 +301,13 @@ fn samples_of_edits() -> Vec<Sample> {
         ("offsetReversed", OffsetError::Reversed { start: 3, end: 1, len: 8, unit: TextUnit::Utf16 }),
     ]));
     all.extend(samples_of([
-        ("undoNodeGone", Conflict::NodeGone { id: a() }),
-        ("undoNodeMoved", Conflict::Moved { id: a() }),
-        ("undoNodeSplit", Conflict::Split { id: a() }),
-        ("undoSubtreeChanged", Conflict::SubtreeChanged { id: a() }),
-        ("undoNodeChanged", Conflict::Changed { id: a(), aspect: "type" }),
-        ("undoNothingLeft", Conflict::NothingLeft { id: a() }),
-        ("limitExceeded", Conflict::Impossible(exceeded().into())),
+        ("undoNodeGone", UndoConflict::NodeGone { id: a() }),
+        ("undoNodeMoved", UndoConflict::Moved { id: a() }),
+        ("undoNodeSplit", UndoConflict::Split { id: a() }),
+        ("undoSubtreeChanged", UndoConflict::SubtreeChanged { id: a() }),
+        ("undoNodeChanged", UndoConflict::Changed { id: a(), aspect: "type" }),
+        ("undoNothingLeft", UndoConflict::NothingLeft { id: a() }),
+        ("limitExceeded", UndoConflict::Impossible(exceeded().into())),
     ]));
     all.extend(samples_of([
         ("documentChildMissing", IntegrityError::ChildMissing { parent: a(), child: b() }),
@@ -409,8 +409,8 @@ fn samples_of_commits() -> Vec<Sample> {
     ]));
     all.extend(samples_of([("workerInterrupted", Interrupted { messages: vec![("evt-1", "5 €")], cause: Interruption::Lock(LockError::Deadlock(Box::new(deadlock()))) })]));
     all.extend(samples_of([
-        ("handlerTransient", Failure::transient("no network")),
-        ("handlerPoison", Failure::poison("no number")),
+        ("handlerTransient", HandlerError::transient("no network")),
+        ("handlerPoison", HandlerError::poison("no number")),
     ]));
     all
 }
@@ -468,7 +468,7 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("nothingToUndo", UndoError::NothingToUndo),
         ("nothingToRedo", UndoError::NothingToRedo),
         ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id() })),
-        ("undoConflict", UndoError::Conflict { redo: false, conflict: Conflict::Impossible(outdated()), by: Some(("bob".into(), 2)) }),
+        ("undoConflict", UndoError::Conflict { redo: false, conflict: UndoConflict::Impossible(outdated()), by: Some(("bob".into(), 2)) }),
         ("undoInverse", UndoError::Inverse(outdated().into())),
         ("commitRepeated", CommitError::Repeated { key: "key".into() }.into()),
     ]));
@@ -702,7 +702,7 @@ fn durations_are_milliseconds_and_causes_are_errors_of_the_same_shape() {
     );
     let error = serde_json::to_value(LockError::Cancelled(Box::new(cancelled()))).unwrap();
     assert_eq!(
-        (&error["waitedMs"], &error["id"], &error["place"]),
+        (&error["waitedMs"], &error["id"], &error["position"]),
         (&json!(1.5), &json!("lock-7-x9"), &json!(3))
     );
 }

@@ -12,7 +12,7 @@ use crate::id::NodeId;
 /// A position among the children of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Place {
+pub struct ChildPosition {
     /// The parent.
     pub parent: NodeId,
     /// The index among its children. For a node that is moved, the node itself does not count.
@@ -37,14 +37,14 @@ pub enum Change {
     /// Inserts a subtree into the document.
     InsertSubtree {
         /// The position of its top node; `None` for no parent.
-        at: Option<Place>,
+        at: Option<ChildPosition>,
         /// Its nodes in document order, the top node first.
         nodes: Vec<Arc<Node>>,
     },
     /// Removes a subtree from the document.
     RemoveSubtree {
         /// The position of its top node; `None` for no parent.
-        at: Option<Place>,
+        at: Option<ChildPosition>,
         /// Its nodes in document order, the top node first.
         nodes: Vec<Arc<Node>>,
     },
@@ -53,9 +53,9 @@ pub enum Change {
         /// The node.
         id: NodeId,
         /// The old position; `None` for no parent.
-        from: Option<Place>,
+        from: Option<ChildPosition>,
         /// The new position; `None` for no parent.
-        to: Option<Place>,
+        to: Option<ChildPosition>,
     },
     /// Replaces characters of a node's text.
     SpliceText {
@@ -105,22 +105,22 @@ pub enum Change {
         /// The node, which keeps the content before the split point.
         id: NodeId,
         /// The split point.
-        at: Cut,
+        at: SplitPoint,
         /// The new node.
-        right: Box<Half>,
+        right: Box<RightHalf>,
         /// The position of the new node.
-        place: Place,
+        place: ChildPosition,
     },
     /// Joins a node and its next sibling, which is deleted.
     JoinNodes {
         /// The node, which receives the content of the other.
         id: NodeId,
         /// The seam: the length of the text and the number of children that the node had.
-        at: Cut,
+        at: SplitPoint,
         /// The deleted node.
-        right: Box<Half>,
+        right: Box<RightHalf>,
         /// The position of the deleted node.
-        place: Place,
+        place: ChildPosition,
     },
     /// Sets the root of the document.
     SetRoot {
@@ -144,7 +144,7 @@ pub enum Change {
 /// A position in the contents of a node: in its text and among its children.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Cut {
+pub struct SplitPoint {
     /// The number of characters before it.
     pub text: usize,
     /// The number of children before it.
@@ -155,7 +155,7 @@ pub struct Cut {
 /// half.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Half {
+pub struct RightHalf {
     /// Its id.
     pub id: NodeId,
     /// Its type.

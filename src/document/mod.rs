@@ -63,7 +63,7 @@ pub(crate) mod walk;
 pub use {ropey::Rope, serde_json::Value, smol_str::SmolStr};
 
 pub use attributes::Attributes;
-pub use change::{AttributePatch, Change, Cut, Half, MarksChange, Place};
+pub use change::{AttributePatch, Change, ChildPosition, MarksChange, RightHalf, SplitPoint};
 pub use check::{IntegrityError, check};
 pub use children::Children;
 pub use error::EditError;
@@ -71,7 +71,7 @@ pub use fragment::Fragment;
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use mark::{Mark, Marks};
 pub use node::Node;
-pub use rebase::Conflict;
+pub use rebase::UndoConflict;
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::Snapshot;
 pub use spec::{JsonError, NodeSpec};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{Attributes, Children, Cut, Marks, Text};
+use super::{Attributes, Children, Marks, SplitPoint, Text};
 use crate::id::NodeId;
 
 /// A node of a document: an id, a type, attributes, a text with marks, ordered children, and a
@@ -45,8 +45,8 @@ impl Node {
     }
 
     /// The end of its text and children.
-    pub(super) fn end(&self) -> Cut {
-        Cut {
+    pub(super) fn end(&self) -> SplitPoint {
+        SplitPoint {
             text: self.text.len(),
             children: self.children.len(),
         }

@@ -11,8 +11,8 @@ use super::mark::{Marks, Splice};
 use super::plan::{find, follows, out_of_range, reserve};
 use super::touched::Touched;
 use super::{
-    AttributePatch, Change, Children, Cut, EditError, Half, MarksChange, Node, Place, Selection,
-    Snapshot, View, value,
+    AttributePatch, Change, ChildPosition, Children, EditError, MarksChange, Node, RightHalf,
+    Selection, Snapshot, SplitPoint, View, value,
 };
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds};
@@ -192,7 +192,7 @@ impl Overlay {
 
     fn insert_subtree(
         &mut self,
-        at: Option<&Place>,
+        at: Option<&ChildPosition>,
         nodes: &[Arc<Node>],
         ids: &NodeIds,
     ) -> Result<(), EditError> {
@@ -215,7 +215,11 @@ impl Overlay {
         Ok(())
     }
 
-    fn remove_subtree(&mut self, at: Option<&Place>, nodes: &[Arc<Node>]) -> Result<(), EditError> {
+    fn remove_subtree(
+        &mut self,
+        at: Option<&ChildPosition>,
+        nodes: &[Arc<Node>],
+    ) -> Result<(), EditError> {
         let Some(top) = nodes.first() else {
             return Ok(());
         };
@@ -240,12 +244,12 @@ impl Overlay {
     fn move_node(
         &mut self,
         id: &NodeId,
-        from: Option<&Place>,
-        to: Option<&Place>,
+        from: Option<&ChildPosition>,
+        to: Option<&ChildPosition>,
     ) -> Result<(), EditError> {
         let found = find(self, id)?;
         expect(stands(self, found, from), id, "place")?;
-        if let Some(Place { parent, index }) = to {
+        if let Some(ChildPosition { parent, index }) = to {
             let target = find(self, parent)?;
             let (id, parent) = (id.clone(), parent.clone());
             if self.root() == Some(&id) {
@@ -269,9 +273,9 @@ impl Overlay {
     fn split_node(
         &mut self,
         id: &NodeId,
-        at: Cut,
-        right: &Half,
-        place: &Place,
+        at: SplitPoint,
+        right: &RightHalf,
+        place: &ChildPosition,
         ids: &NodeIds,
     ) -> Result<(), EditError> {
         let node = find(self, id)?;
@@ -306,9 +310,9 @@ impl Overlay {
     fn join_nodes(
         &mut self,
         id: &NodeId,
-        at: Cut,
-        right: &Half,
-        place: &Place,
+        at: SplitPoint,
+        right: &RightHalf,
+        place: &ChildPosition,
     ) -> Result<(), EditError> {
         let left = find(self, id)?;
         let gone = find(self, &right.id)?;
@@ -373,8 +377,8 @@ impl Overlay {
     }
 
     /// Adds `id` to the children of its new parent.
-    fn attach(&mut self, id: &NodeId, at: Option<&Place>) -> Result<(), EditError> {
-        let Some(Place { parent, index }) = at else {
+    fn attach(&mut self, id: &NodeId, at: Option<&ChildPosition>) -> Result<(), EditError> {
+        let Some(ChildPosition { parent, index }) = at else {
             return Ok(());
         };
         let len = find(self, parent)?.children.len();
@@ -392,8 +396,8 @@ impl Overlay {
     }
 
     /// Removes the child at this position from its parent's children.
-    fn detach(&mut self, at: Option<&Place>) -> Result<(), EditError> {
-        if let Some(Place { parent, index }) = at {
+    fn detach(&mut self, at: Option<&ChildPosition>) -> Result<(), EditError> {
+        if let Some(ChildPosition { parent, index }) = at {
             self.edit(parent, unchecked)?.children.remove(*index);
         }
         Ok(())
@@ -481,10 +485,10 @@ impl View for Overlay {
 }
 
 /// Whether a node is attached here. Unlike [`place`] it does not search the siblings.
-fn stands(view: &Overlay, node: &Node, at: Option<&Place>) -> bool {
+fn stands(view: &Overlay, node: &Node, at: Option<&ChildPosition>) -> bool {
     match at {
         None => node.parent.is_none(),
-        Some(Place { parent, index }) => {
+        Some(ChildPosition { parent, index }) => {
             let listed = |parent: &Node| parent.children.get(*index) == Some(&node.id);
             node.parent.as_ref() == Some(parent) && view.node(parent).is_some_and(listed)
         }

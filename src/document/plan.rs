@@ -9,7 +9,9 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::mark::{Mark, Marks, Splice};
-use super::{AttributePatch, Change, Cut, EditError, Half, Node, Place, View, value};
+use super::{
+    AttributePatch, Change, ChildPosition, EditError, Node, RightHalf, SplitPoint, View, value,
+};
 use crate::id::{NodeId, NodeIds};
 use crate::steps::step;
 
@@ -162,22 +164,22 @@ pub(crate) fn set_type<V: View>(view: &V, id: &NodeId, kind: SmolStr) -> Planned
 pub(crate) fn split_node<V: View>(
     view: &V,
     id: &NodeId,
-    at: Cut,
+    at: SplitPoint,
     right: NodeId,
     kind: Option<SmolStr>,
 ) -> Planned {
     let node = find(view, id)?;
-    let Some(Place { parent, index }) = place(view, node) else {
+    let Some(ChildPosition { parent, index }) = place(view, node) else {
         return Err(EditError::NoParent { id: id.clone() });
     };
     Ok(Some(Change::SplitNode {
         id: id.clone(),
         at,
-        place: Place {
+        place: ChildPosition {
             parent,
             index: index + 1,
         },
-        right: Box::new(Half {
+        right: Box::new(RightHalf {
             id: right,
             kind: kind.unwrap_or_else(|| node.kind.clone()),
             attributes: node.attributes.clone(),
@@ -197,7 +199,7 @@ pub(crate) fn join_nodes<V: View>(view: &V, id: &NodeId, right: &NodeId) -> Plan
         id: id.clone(),
         place,
         at: node.end(),
-        right: Box::new(Half {
+        right: Box::new(RightHalf {
             id: right.id.clone(),
             kind: right.kind.clone(),
             attributes: right.attributes.clone(),
@@ -223,7 +225,7 @@ pub(super) fn reserve(id: &NodeId, ids: &NodeIds) -> Result<(), EditError> {
 }
 
 /// Whether a node is right before a position.
-pub(super) fn follows<V: View>(view: &V, at: &Place, node: &NodeId) -> bool {
+pub(super) fn follows<V: View>(view: &V, at: &ChildPosition, node: &NodeId) -> bool {
     let before = at.index.checked_sub(1);
     let siblings = view.node(&at.parent).map(Node::children);
     siblings
@@ -233,9 +235,9 @@ pub(super) fn follows<V: View>(view: &V, at: &Place, node: &NodeId) -> bool {
 }
 
 /// Where a node is attached.
-pub(crate) fn place<V: View>(view: &V, node: &Node) -> Option<Place> {
+pub(crate) fn place<V: View>(view: &V, node: &Node) -> Option<ChildPosition> {
     let parent = view.node(node.parent()?)?;
-    Some(Place {
+    Some(ChildPosition {
         parent: parent.id.clone(),
         index: parent.children.position(&node.id)?,
     })
@@ -247,7 +249,7 @@ fn resolve<V: View>(
     parent: &NodeId,
     index: Option<usize>,
     moving: Option<&Node>,
-) -> Result<Place, EditError> {
+) -> Result<ChildPosition, EditError> {
     let node = find(view, parent)?;
     let within = moving.is_some_and(|moving| moving.parent.as_ref() == Some(parent));
     let len = node.children.len() - usize::from(within);
@@ -256,5 +258,5 @@ fn resolve<V: View>(
     if index > len {
         return Err(EditError::IndexOutOfRange { parent, index, len });
     }
-    Ok(Place { parent, index })
+    Ok(ChildPosition { parent, index })
 }

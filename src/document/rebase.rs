@@ -5,14 +5,16 @@
 //! replaced content is read from the current document. Then the changes by others are *advanced*
 //! over the inverse, as if the undone change had never been, and the next inverse follows. If
 //! others have made an inverse impossible, or it would revert their changes, that is a
-//! [`Conflict`].
+//! [`UndoConflict`].
 
 use std::ops::Range;
 
 use super::delta::Delta;
 use super::mark::Mark;
 use super::plan::{self, find};
-use super::{Change, Cut, EditError, Marks, MarksChange, Node, Overlay, Place, Since};
+use super::{
+    Change, ChildPosition, EditError, Marks, MarksChange, Node, Overlay, Since, SplitPoint,
+};
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::{NodeId, NodeIds};
@@ -20,7 +22,7 @@ use crate::id::{NodeId, NodeIds};
 /// Why an edit can no longer be undone or redone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Conflict {
+pub enum UndoConflict {
     /// The node no longer exists.
     #[error("node {id} was deleted", id = Brief(.id))]
     NodeGone {
@@ -64,7 +66,7 @@ pub enum Conflict {
     Impossible(EditError),
 }
 
-codes! { Conflict {
+codes! { UndoConflict {
     Self::NodeGone { id } => "undoNodeGone";
     Self::Moved { id } => "undoNodeMoved";
     Self::Split { id } => "undoNodeSplit";
@@ -74,7 +76,7 @@ codes! { Conflict {
     Self::Impossible(error) => as error;
 }}
 
-impl Conflict {
+impl UndoConflict {
     /// Returns the node that the conflict concerns. Returns `None` if it concerns the document
     /// itself or no node.
     pub fn node(&self) -> Option<&NodeId> {
@@ -90,7 +92,7 @@ impl Conflict {
     }
 }
 
-impl From<EditError> for Conflict {
+impl From<EditError> for UndoConflict {
     fn from(error: EditError) -> Self {
         match error {
             EditError::NodeNotFound { id }
@@ -107,9 +109,9 @@ impl From<EditError> for Conflict {
 }
 
 /// Checks that no part of a range moved to another node, where it is not followed.
-fn expect_whole(id: &NodeId, delta: &Delta, range: &Range<usize>) -> Result<(), Conflict> {
+fn expect_whole(id: &NodeId, delta: &Delta, range: &Range<usize>) -> Result<(), UndoConflict> {
     match delta.cuts(range) {
-        true => Err(Conflict::Split { id: id.clone() }),
+        true => Err(UndoConflict::Split { id: id.clone() }),
         false => Ok(()),
     }
 }
@@ -121,7 +123,7 @@ fn expect_survivors(
     delta: &Delta,
     removed: &str,
     range: &Range<usize>,
-) -> Result<(), Conflict> {
+) -> Result<(), UndoConflict> {
     expect_whole(&node.id, delta, range)?;
     let (mut letters, mut reached) = (removed.chars(), range.start);
     for (from, now) in delta.survivors(range.clone()) {
@@ -130,7 +132,7 @@ fn expect_survivors(
         reached = from + now.len();
         if node.text.slice(now).is_none_or(|now| now != then) {
             let id = node.id.clone();
-            return Err(Conflict::Changed { id, aspect: "text" });
+            return Err(UndoConflict::Changed { id, aspect: "text" });
         }
     }
     Ok(())
@@ -144,7 +146,7 @@ impl Overlay {
         change: &Change,
         since: &mut Since,
         ids: &NodeIds,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), UndoConflict> {
         let inverse = change.inverse();
         if matches!(inverse, Change::SetSelection { .. }) {
             return Ok(());
@@ -154,7 +156,7 @@ impl Overlay {
         }
         let end = match &inverse {
             Change::JoinNodes { id, .. } => find(self, id)?.end(),
-            _ => Cut::default(),
+            _ => SplitPoint::default(),
         };
         self.apply_rebased(&inverse, since, ids)?;
         since.advance(&inverse, end);
@@ -171,7 +173,7 @@ impl Overlay {
         change: &Change,
         since: &Since,
         ids: &NodeIds,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), UndoConflict> {
         match change {
             Change::SpliceText { .. } => return self.splice_rebased(change, since, ids),
             Change::SetMarks { id, marks } => return self.marks_rebased(id, marks, since, ids),
@@ -203,18 +205,18 @@ impl Overlay {
                 let node = find(self, &id)?;
                 let now = self.place_beside(node, &place)?;
                 if since.cuts_off(&id, &at) {
-                    return Err(Conflict::Split { id });
+                    return Err(UndoConflict::Split { id });
                 }
                 let text = since
                     .text(&id)
                     .map_or(at.text, |delta| delta.place(at.text));
-                let list = Place {
+                let list = ChildPosition {
                     parent: id.clone(),
                     index: at.children,
                 };
                 let children = since.child_place(&list).index;
                 Change::SplitNode {
-                    at: Cut { text, children },
+                    at: SplitPoint { text, children },
                     place: now,
                     id,
                     right,
@@ -229,7 +231,7 @@ impl Overlay {
                 let node = find(self, &id)?;
                 let now = self.place_beside(node, &place)?;
                 if since.cuts_off(&id, &at) {
-                    return Err(Conflict::Split { id });
+                    return Err(UndoConflict::Split { id });
                 }
                 Change::JoinNodes {
                     at: node.end(),
@@ -247,25 +249,29 @@ impl Overlay {
     fn still_at(
         &self,
         id: &NodeId,
-        then: Option<&Place>,
+        then: Option<&ChildPosition>,
         since: &Since,
-    ) -> Result<Option<Place>, Conflict> {
+    ) -> Result<Option<ChildPosition>, UndoConflict> {
         let node = find(self, id)?;
         let under = node.parent.as_ref() == then.map(|then| &then.parent);
         match under && then.is_none_or(|then| since.keeps_child(then)) {
             true => Ok(plan::place(self, node)),
-            false => Err(Conflict::Moved { id: id.clone() }),
+            false => Err(UndoConflict::Moved { id: id.clone() }),
         }
     }
 
     /// The position right after a node, which must have its old parent.
-    fn place_beside(&self, node: &Node, then: &Place) -> Result<Place, Conflict> {
-        let moved = || Conflict::Moved {
+    fn place_beside(
+        &self,
+        node: &Node,
+        then: &ChildPosition,
+    ) -> Result<ChildPosition, UndoConflict> {
+        let moved = || UndoConflict::Moved {
             id: node.id.clone(),
         };
         let place = plan::place(self, node).ok_or_else(moved)?;
         match place.parent == then.parent {
-            true => Ok(Place {
+            true => Ok(ChildPosition {
                 index: place.index + 1,
                 ..place
             }),
@@ -280,7 +286,7 @@ impl Overlay {
         change: &Change,
         since: &Since,
         ids: &NodeIds,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), UndoConflict> {
         let Change::SpliceText {
             id,
             at,
@@ -320,7 +326,7 @@ impl Overlay {
         range: Range<usize>,
         inserted: &str,
         ids: &NodeIds,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), UndoConflict> {
         match plan::splice_text(self, id, Some(range), inserted.into())? {
             Some(splice) => Ok(self.apply(splice, ids)?),
             None => Ok(()),
@@ -336,7 +342,7 @@ impl Overlay {
         range: Range<usize>,
         place: usize,
         ids: &NodeIds,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), UndoConflict> {
         let mut marks: Vec<Mark> = find(self, id)?.marks.iter().cloned().collect();
         marks.extend(back.within(&range).into_iter().map(|mark| {
             let Range { start, end } = mark.bounds();
@@ -352,7 +358,7 @@ impl Overlay {
         marks: &MarksChange,
         since: &Since,
         ids: &NodeIds,
-    ) -> Result<(), Conflict> {
+    ) -> Result<(), UndoConflict> {
         let kept = Delta::default();
         let delta = since.text(id).unwrap_or(&kept);
         let MarksChange { removed, added } = marks;
@@ -373,7 +379,7 @@ impl Overlay {
         self.mark(id, now, ids)
     }
 
-    fn mark(&mut self, id: &NodeId, marks: Vec<Mark>, ids: &NodeIds) -> Result<(), Conflict> {
+    fn mark(&mut self, id: &NodeId, marks: Vec<Mark>, ids: &NodeIds) -> Result<(), UndoConflict> {
         match plan::set_marks(self, id, marks)? {
             Some(change) => Ok(self.apply(change, ids)?),
             None => Ok(()),

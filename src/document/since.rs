@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::delta::Delta;
-use super::{Change, Cut, Place, Selection};
+use super::{Change, ChildPosition, Selection, SplitPoint};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 
@@ -55,7 +55,7 @@ impl Since {
 
     /// Transforms these changes to come after `change`, which started from the same state. `end` is
     /// where the left half of joined nodes ends now.
-    pub(super) fn advance(&mut self, change: &Change, end: Cut) {
+    pub(super) fn advance(&mut self, change: &Change, end: SplitPoint) {
         match change {
             Change::SpliceText { id, .. } => after(&mut self.texts, id, &splice_of(change)),
             Change::SplitNode { id, at, right, .. } => {
@@ -92,12 +92,16 @@ impl Since {
         })
     }
 
-    pub(super) fn child_place(&self, place: &Place) -> Place {
+    pub(super) fn child_place(&self, place: &ChildPosition) -> ChildPosition {
         self.child_place_without(place, None)
     }
 
     /// A position in a list, counted without the child that was at `gone`.
-    pub(super) fn child_place_without(&self, place: &Place, gone: Option<&Place>) -> Place {
+    pub(super) fn child_place_without(
+        &self,
+        place: &ChildPosition,
+        gone: Option<&ChildPosition>,
+    ) -> ChildPosition {
         let gone = gone.filter(|gone| gone.parent == place.parent);
         let index = match (self.children.get(&place.parent), gone) {
             (None, _) => place.index,
@@ -107,20 +111,20 @@ impl Since {
                 delta.after(&left).place(place.index)
             }
         };
-        Place {
+        ChildPosition {
             parent: place.parent.clone(),
             index,
         }
     }
 
     /// Whether a split point is within content that others split off.
-    pub(super) fn cuts_off(&self, id: &NodeId, at: &Cut) -> bool {
+    pub(super) fn cuts_off(&self, id: &NodeId, at: &SplitPoint) -> bool {
         let cut = |deltas: &Deltas, at| deltas.get(id).is_some_and(|delta| delta.cuts(&(at..at)));
         cut(&self.texts, at.text) || cut(&self.children, at.children)
     }
 
     /// Whether the child at a position is still in its list.
-    pub(super) fn keeps_child(&self, at: &Place) -> bool {
+    pub(super) fn keeps_child(&self, at: &ChildPosition) -> bool {
         let delta = self.children.get(&at.parent);
         delta.is_none_or(|delta| !delta.remains(at.index..at.index + 1).is_empty())
     }
@@ -151,7 +155,7 @@ impl Steps {
                 // Content that moved to the right half is not followed there. If that node existed
                 // before, as one that a join removed, none of its earlier content is known to be in
                 // it.
-                for (id, at) in [(id, *at), (&right.id, Cut::default())] {
+                for (id, at) in [(id, *at), (&right.id, SplitPoint::default())] {
                     self.note(Sequence::Text, id, Delta::cut(at.text));
                     self.note(Sequence::Children, id, Delta::cut(at.children));
                 }
@@ -219,8 +223,8 @@ fn splice_of(change: &Change) -> Delta {
 
 /// The effects of a change on child lists, other than those of a node that it splits or joins.
 fn lists_of(change: &Change) -> Lists<'_> {
-    let leave = |place: &Place| Delta::splice(place.index, 1, 0);
-    let enter = |place: &Place| Delta::splice(place.index, 0, 1);
+    let leave = |place: &ChildPosition| Delta::splice(place.index, 1, 0);
+    let enter = |place: &ChildPosition| Delta::splice(place.index, 0, 1);
     match change {
         Change::InsertSubtree { at: Some(at), .. } | Change::SplitNode { place: at, .. } => {
             [Some((&at.parent, enter(at))), None]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use smol_str::{SmolStr, ToSmolStr};
 
-use super::{Failure, Inbox, Outcome};
+use super::{HandlerError, Inbox, Outcome};
 use crate::caught::CaughtPanic;
 use crate::id::FencingToken;
 use crate::lock::LockError;
@@ -83,7 +83,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Ends the attempt without an effect.
-    pub fn fail(mut self, failure: Failure) -> Outcome {
+    pub fn fail(mut self, failure: HandlerError) -> Outcome {
         self.end_failed(failure.into())
     }
 
@@ -176,11 +176,11 @@ impl Failed {
     }
 }
 
-impl From<Failure> for Failed {
-    fn from(failure: Failure) -> Self {
+impl From<HandlerError> for Failed {
+    fn from(failure: HandlerError) -> Self {
         let (kind, reason) = match failure {
-            Failure::Transient(reason) => (FailedKind::Transient, reason),
-            Failure::Poison(reason) => (FailedKind::Poison, reason),
+            HandlerError::Transient(reason) => (FailedKind::Transient, reason),
+            HandlerError::Poison(reason) => (FailedKind::Poison, reason),
         };
         Self::new(kind, &reason, reason.clone())
     }

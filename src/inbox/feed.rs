@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, never};
 
-use super::{Handled, Inbox, Message, Outcome};
+use super::{HandlerResult, Inbox, Message, Outcome};
 use crate::codes::codes;
 use crate::id::OwnerId;
 use crate::lock::{CancelToken, LockError, Received, receive};
@@ -157,7 +157,7 @@ pub(super) struct Run<'a, M> {
     inbox: &'a Inbox,
     feed: Feed<'a, M>,
     worker: OwnerId,
-    waiting: BTreeMap<Place, Taken<M>>,
+    waiting: BTreeMap<FeedPosition, Taken<M>>,
     /// How many messages have waited.
     waited: u64,
     connected: bool,
@@ -166,7 +166,7 @@ pub(super) struct Run<'a, M> {
 }
 
 /// Ordered by deadline, then by arrival. Each deadline passes, so each message is checked again.
-type Place = (Deadline, u64);
+type FeedPosition = (Deadline, u64);
 
 /// A message that was taken from the channel.
 struct Taken<M> {
@@ -191,7 +191,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
     #[track_caller]
     pub(super) fn work(
         mut self,
-        mut handler: impl FnMut(&mut Transaction, &M) -> Handled,
+        mut handler: impl FnMut(&mut Transaction, &M) -> HandlerResult,
     ) -> Result<(), Interrupted<M>> {
         while let Some(mut taken) = self.next()? {
             taken.looks += 1;
@@ -285,7 +285,7 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
     }
 
     /// The place in the order of a message that is due after this time.
-    fn place(&mut self, delay: Duration) -> Place {
+    fn place(&mut self, delay: Duration) -> FeedPosition {
         let deadline = self.inbox.store.clock().due(delay);
         self.waited += 1;
         (deadline, self.waited)

@@ -87,7 +87,7 @@ macro_rules! message_behind {
 message_behind!(&M, Box<M>, Arc<M>);
 
 /// The result of a handler: `Ok(())` if the effect is in the transaction.
-pub type Handled = Result<(), Failure>;
+pub type HandlerResult = Result<(), HandlerError>;
 
 /// The reason why a handler has no effect.
 ///
@@ -96,33 +96,33 @@ pub type Handled = Result<(), Failure>;
 /// poison:
 ///
 /// ```
-/// use doclock::inbox::{Failure, Handled};
+/// use doclock::inbox::{HandlerError, HandlerResult};
 ///
-/// fn cents(payload: &str) -> Result<u32, Failure> {
-///     payload.parse().map_err(Failure::poison)
+/// fn cents(payload: &str) -> Result<u32, HandlerError> {
+///     payload.parse().map_err(HandlerError::poison)
 /// }
 ///
-/// fn look_up(table: &str) -> Result<String, Failure> {
+/// fn look_up(table: &str) -> Result<String, HandlerError> {
 ///     Ok(std::fs::read_to_string(table)?)
 /// }
 ///
-/// assert_eq!(cents("5 €"), Err(Failure::Poison("invalid digit found in string".into())));
-/// assert!(matches!(look_up("/no/such/table"), Err(Failure::Transient(_))));
+/// assert_eq!(cents("5 €"), Err(HandlerError::Poison("invalid digit found in string".into())));
+/// assert!(matches!(look_up("/no/such/table"), Err(HandlerError::Transient(_))));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum HandlerError {
     /// Another attempt may succeed. The reason is counted, so it should be one of a few.
     Transient(String),
     /// No attempt will ever succeed.
     Poison(String),
 }
 
-codes! { Failure {
+codes! { HandlerError {
     Self::Transient(reason) => "handlerTransient" { reason: reason } if true;
     Self::Poison(reason) => "handlerPoison" { reason: reason };
 }}
 
-impl Failure {
+impl HandlerError {
     /// Creates a transient failure, which a retry may solve.
     pub fn transient(reason: impl fmt::Display) -> Self {
         Self::Transient(reason.to_string())
@@ -134,13 +134,13 @@ impl Failure {
     }
 }
 
-impl<E: Error> From<E> for Failure {
+impl<E: Error> From<E> for HandlerError {
     fn from(error: E) -> Self {
         Self::transient(error)
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for HandlerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transient(reason) => write!(f, "transient: {reason}"),

@@ -23,7 +23,7 @@ fn claims_and_pauses_before_retries_end_by_monotonic_time_and_not_by_the_counter
     assert_eq!(other, Outcome::Taken { remaining });
     drop(claim);
 
-    let failure = |_: &mut Transaction, _: &_| Err(Failure::transient("no network"));
+    let failure = |_: &mut Transaction, _: &_| Err(HandlerError::transient("no network"));
     let outcome = inbox.process(&("evt-2", ()), failure).unwrap();
     assert!(matches!(outcome, Outcome::Retry { .. }));
     clock.advance(6 * SECOND);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::Grant;
-use super::relay::Relay;
 use super::request::Waiting;
+use super::wake_chain::WakeChain;
 use crate::sync::yield_now;
 use crate::time::Timestamp;
 
@@ -32,7 +32,7 @@ impl Default for BatchLimit {
 /// waiters that slept meanwhile.
 pub(super) struct Batch<'a> {
     limit: BatchLimit,
-    relay: &'a Relay,
+    wake_chain: &'a WakeChain,
     served: usize,
     began: Option<Timestamp>,
     /// Answered waiters that sleep, with the time from which the first of them could be awake.
@@ -44,10 +44,10 @@ impl<'a> Batch<'a> {
     /// An answered waiter may sleep on for this long, if the batch lasts longer.
     const PATIENCE: Duration = Duration::from_micros(500);
 
-    pub(super) fn new(limit: BatchLimit, relay: &'a Relay) -> Self {
+    pub(super) fn new(limit: BatchLimit, wake_chain: &'a WakeChain) -> Self {
         Self {
             limit,
-            relay,
+            wake_chain,
             served: 0,
             began: None,
             sleepers: SmallVec::new(),
@@ -83,7 +83,7 @@ impl<'a> Batch<'a> {
 
     /// Starts to wake the sleeping waiters. Returns whether there are any.
     fn wake(&mut self) -> bool {
-        !self.sleepers.is_empty() && self.relay.begin(self.sleepers.drain(..))
+        !self.sleepers.is_empty() && self.wake_chain.begin(self.sleepers.drain(..))
     }
 }
 
@@ -99,7 +99,7 @@ impl Drop for Batch<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::relay::tests::Waiter;
+    use crate::lock::wake_chain::tests::Waiter;
     use crate::time::ManualClock;
 
     /// A batch without an end.
@@ -109,13 +109,13 @@ mod tests {
     }
 
     impl<'a> Served<'a> {
-        fn new(relay: &'a Relay) -> Self {
+        fn new(wake_chain: &'a WakeChain) -> Self {
             let limit = BatchLimit {
                 count: usize::MAX,
                 time: Duration::MAX,
             };
             Self {
-                batch: Batch::new(limit, relay),
+                batch: Batch::new(limit, wake_chain),
                 clock: ManualClock::new(),
             }
         }
@@ -130,8 +130,8 @@ mod tests {
 
     #[test]
     fn who_sleeps_is_woken_when_the_batch_ends() {
-        let relay = Relay::default();
-        let mut served = Served::new(&relay);
+        let wake_chain = WakeChain::default();
+        let mut served = Served::new(&wake_chain);
         let asleep = Waiter::new(true, true);
         served.serve(&asleep);
         served.serve(&Waiter::new(true, true));
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_on_behind_work_that_may_take_long() {
-        let relay = Relay::default();
-        let mut served = Served::new(&relay);
+        let wake_chain = WakeChain::default();
+        let mut served = Served::new(&wake_chain);
         let asleep = Waiter::new(true, true);
         served.serve(&asleep);
         let long = Waiter::new(false, false);
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_on_for_longer_than_half_a_millisecond_however_long_the_batch() {
-        let relay = Relay::default();
-        let mut served = Served::new(&relay);
+        let wake_chain = WakeChain::default();
+        let mut served = Served::new(&wake_chain);
         let (first, later) = (Waiter::new(true, true), Waiter::new(true, true));
         served.serve(&first);
         served.clock.advance(Duration::from_micros(499));

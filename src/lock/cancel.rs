@@ -22,10 +22,10 @@ use crate::sync::{Mutex, key_code, rank};
 /// assert!(matches!(refused, Err(LockError::Cancelled(_))));
 /// ```
 #[derive(Clone, Default)]
-pub struct CancelToken(Arc<Mutex<{ rank::TOKEN }, State>>);
+pub struct CancelToken(Arc<Mutex<{ rank::TOKEN }, TokenState>>);
 
 #[derive(Default)]
-struct State {
+struct TokenState {
     cancelled: bool,
     requests: SlotMap<Registration, Withdraw>,
 }

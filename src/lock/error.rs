@@ -89,7 +89,7 @@ pub struct TimeoutEvidence {
     /// The actual wait; never less than the timeout.
     pub waited: Duration,
     /// The queue position at the timeout; 1 is the head of the queue.
-    pub place: usize,
+    pub position: usize,
     /// The holder at that moment.
     pub holder: LockInfo,
     /// The requests ahead, from the head of the queue; at most [`TimeoutEvidence::AHEAD`].
@@ -100,8 +100,8 @@ pub struct TimeoutEvidence {
 }
 
 impl TimeoutEvidence {
-    /// How many requests ahead an error lists. [`place`](TimeoutEvidence::place) gives their total
-    /// number.
+    /// How many requests ahead an error lists. [`position`](TimeoutEvidence::position) gives their
+    /// total number.
     pub const AHEAD: usize = 8;
 }
 
@@ -109,10 +109,10 @@ impl fmt::Display for TimeoutEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "Lock acquisition timeout after {} for owner {}: place {} in line",
+            "Lock acquisition timeout after {} for owner {}: queue position {}",
             Millis(self.limit),
             Brief(&self.owner),
-            self.place,
+            self.position,
         )?;
         if let Some(node) = &self.node {
             write!(f, " for {node}")?;
@@ -122,7 +122,7 @@ impl fmt::Display for TimeoutEvidence {
             let lead = if nth == 0 { "; ahead: " } else { ", " };
             write!(f, "{lead}{} of {}", entry.lock_id, Brief(&entry.owner_id))?;
         }
-        match self.place.saturating_sub(1 + self.ahead.len()) {
+        match self.position.saturating_sub(1 + self.ahead.len()) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
@@ -132,12 +132,12 @@ impl fmt::Display for TimeoutEvidence {
 impl std::error::Error for TimeoutEvidence {}
 
 codes! { TimeoutEvidence {
-    Self { id, owner, limit, waited, place, holder, ahead, node } => "lockTimeout" {
+    Self { id, owner, limit, waited, position, holder, ahead, node } => "lockTimeout" {
         id: id,
         owner: owner,
         limit_ms: millis::number(*limit),
         waited_ms: millis::number(*waited),
-        place: place,
+        position: position,
         holder: holder,
         ahead: ahead,
         node: node,
@@ -162,10 +162,14 @@ impl fmt::Display for CancelEvidence {
         let owner = Brief(&self.owner);
         write!(f, "Lock acquisition cancelled for owner {owner}")?;
         match self.stood {
-            Some((_, place)) => {
-                write!(f, " after {} at place {place} in line", Millis(self.waited))
+            Some((_, position)) => {
+                write!(
+                    f,
+                    " after {} at queue position {position}",
+                    Millis(self.waited)
+                )
             }
-            None => f.write_str(" before it joined the line"),
+            None => f.write_str(" before it joined the queue"),
         }
     }
 }
@@ -177,7 +181,7 @@ codes! { CancelEvidence {
         owner: owner,
         waited_ms: millis::number(*waited),
         id: stood.map(|(id, _)| id),
-        place: stood.map(|(_, place)| place),
+        position: stood.map(|(_, position)| position),
     };
 }}
 

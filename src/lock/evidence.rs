@@ -4,14 +4,14 @@ use std::time::{Duration, SystemTime};
 
 use super::error::{CancelEvidence, TimeoutEvidence};
 use super::node::NodeWait;
-use super::request::{Asker, Claim};
+use super::request::{Asker, RequestSource};
 use super::wait::Reason;
 use super::{Grant, LockError, LockInfo, QueueEntry};
 use crate::id::{LockId, OwnerId};
 
 impl LockInfo {
     /// Describes the holder with this claim. It has held for `held_for`, or longer if not `exact`.
-    pub(super) fn of(grant: Grant, claim: &Claim, held_for: Duration, exact: bool) -> Self {
+    pub(super) fn of(grant: Grant, claim: &RequestSource, held_for: Duration, exact: bool) -> Self {
         Self {
             lock_id: grant.id(),
             owner_id: claim.owner.clone(),
@@ -29,12 +29,12 @@ impl LockInfo {
 
 impl QueueEntry {
     /// Describes a request that has waited for `waited`.
-    pub(super) fn of(id: LockId, asker: &Asker<'_>, waited: Duration, place: usize) -> Self {
+    pub(super) fn of(id: LockId, asker: &Asker<'_>, waited: Duration, position: usize) -> Self {
         Self {
             lock_id: id,
             owner_id: asker.owner.clone(),
             wait_time: waited,
-            place,
+            position,
             label: asker.label.cloned(),
             call_site: asker.call_site.into(),
         }
@@ -47,7 +47,7 @@ pub(super) struct Withdrawn {
     pub(super) owner: OwnerId,
     pub(super) waited: Duration,
     /// Its queue position; 1 is the head of the queue.
-    pub(super) place: usize,
+    pub(super) position: usize,
     pub(super) ahead: Vec<QueueEntry>,
     pub(super) node: Option<NodeWait>,
 }
@@ -62,7 +62,7 @@ impl Withdrawn {
                 limit,
                 // The timeout went by another clock than the metrics.
                 waited: self.waited.max(limit),
-                place: self.place,
+                position: self.position,
                 holder: holder(),
                 ahead: self.ahead,
                 node: self.node,
@@ -70,7 +70,7 @@ impl Withdrawn {
             Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
                 owner: self.owner,
                 waited: self.waited,
-                stood: Some((self.id, self.place)),
+                stood: Some((self.id, self.position)),
             })),
         }
     }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::error::CancelEvidence;
-use super::options::Limit;
-use super::relay::Relay;
-use super::request::{Asker, Errand, Outcome, Request};
-use super::shared::{Shared, WaitLimit};
-use super::state::{Moment, Next, State};
-use super::tempo::Tempo;
+use super::options::PackedDuration;
+use super::request::{Asker, QueuedWork, Request, RequestOutcome};
+use super::sampling::Sampling;
+use super::shared::{DefaultTimeout, LockShared};
+use super::state::{AfterUnlock, LockState, Moment};
 use super::wait;
+use super::wake_chain::WakeChain;
 use super::word::Word;
 use super::{
     AcquireOptions, Grant, JoinError, LockDump, LockError, LockGuard, LockInfo, LockOptions,
@@ -42,11 +42,11 @@ use crate::time::Clock;
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
 #[derive(Clone)]
-pub struct FifoLock(pub(super) Arc<Shared>);
+pub struct FifoLock(pub(super) Arc<LockShared>);
 
 /// The outcome of a request that was not granted at once.
 #[derive(Debug)]
-pub(crate) enum Answer<W: Errand> {
+pub(crate) enum Answer<W: QueuedWork> {
     /// The request holds the lock now; the requesting thread runs its work.
     Granted(Grant, Option<W>),
     /// Another thread ran the work: its reply, and the work itself.
@@ -71,17 +71,17 @@ impl FifoLock {
     /// Creates a free lock with options.
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
-        let mut state = State::new(lock, settings.overtaking, Tempo::new(&settings.clock));
-        state.hold_limit = Limit::new(settings.hold_limit);
+        let mut state = LockState::new(lock, settings.overtaking, Sampling::new(&settings.clock));
+        state.hold_limit = PackedDuration::new(settings.hold_limit);
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
-        Self(Arc::new(Shared {
+        Self(Arc::new(LockShared {
             word: Word::new(),
             state: Mutex::new(state),
-            timeout: WaitLimit::new(settings.timeout),
+            timeout: DefaultTimeout::new(settings.timeout),
             lock,
             clock: settings.clock,
             batch: settings.batch,
-            relay: Relay::default(),
+            wake_chain: WakeChain::default(),
         }))
     }
 
@@ -196,7 +196,7 @@ impl FifoLock {
 
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
     /// request at its queue position; a panic of the work resumes in this thread.
-    pub(crate) fn ask<W: Errand>(
+    pub(crate) fn ask<W: QueuedWork>(
         &self,
         asker: &Asker<'_>,
         options: &AcquireOptions,
@@ -226,16 +226,16 @@ impl FifoLock {
 
         let outcome = wait::wait(shared, &request, options.cancel.as_ref(), wait);
         if request.was_relayed() {
-            shared.relay.go_on();
+            shared.wake_chain.go_on();
         }
         // The answering thread may drop the last handle of the request; it must not drop the work
         // of this thread.
         let work = request.take_work();
         match outcome {
-            Outcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
-            Outcome::Done(reply) => Ok(Answer::Done(reply, work)),
-            Outcome::Failed(error) => Err(*error),
-            Outcome::Panicked(panic) => {
+            RequestOutcome::Granted(grant) => Ok(Answer::Granted(grant, work)),
+            RequestOutcome::Done(reply) => Ok(Answer::Done(reply, work)),
+            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::Panicked(panic) => {
                 // Before the unwinding: the work may have code of users, which may panic too.
                 drop(work);
                 panic.resume()
@@ -342,7 +342,8 @@ impl FifoLock {
         let (mut waiting, mut next) = first;
         while let Some(position) = next {
             let listed = waiting.len();
-            let page = |state: &mut State, now: Moment| state.page(Some(position), listed, now.at);
+            let page =
+                |state: &mut LockState, now: Moment| state.page(Some(position), listed, now.at);
             let (entries, after) = self.0.step_in_turn(page);
             waiting.extend(entries);
             next = after;
@@ -372,8 +373,8 @@ impl FifoLock {
         LockStats { queue, ..stats }
     }
 
-    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in full
-    /// when it ends.
+    /// Sets all counters to zero. LockHolder and queue stay; a hold that began before counts in
+    /// full when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.step(|state, _| state.reset_figures());
     }
@@ -429,7 +430,7 @@ impl FifoLock {
     #[inline(never)]
     fn part_in_step_and_serve(&self, grant: Grant) {
         let server = thread_number();
-        let mut batch = Batch::new(self.0.batch, &self.0.relay);
+        let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
         let mut ending = grant.id();
         loop {
             let (next, now) = self.0.step(|state, now| {
@@ -437,7 +438,7 @@ impl FifoLock {
                 (state.part_from_grant(ending, now, server), now.at)
             });
             match next {
-                Some(Next::Serve(request, grant)) => {
+                Some(AfterUnlock::Serve(request, grant)) => {
                     ending = grant.id();
                     batch.serve(request, grant, now);
                     if self.0.release(ending, true) {
@@ -504,8 +505,8 @@ impl FifoLock {
     /// grants.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn hurry(&self) {
-        self.0.state.lock().tempo.hurry();
+    pub fn sample_sparsely(&self) {
+        self.0.state.lock().sampling.sample_sparsely();
     }
 }
 

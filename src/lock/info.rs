@@ -151,7 +151,7 @@ pub struct QueueEntry {
     #[serde(serialize_with = "millis::duration")]
     pub wait_time: Duration,
     /// The queue position; 1 is the head of the queue.
-    pub place: usize,
+    pub position: usize,
     /// The label of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<SmolStr>,
@@ -165,7 +165,7 @@ impl fmt::Display for QueueEntry {
         write!(
             f,
             "{}. {} of {}",
-            self.place,
+            self.position,
             self.lock_id,
             Brief(&self.owner_id)
         )?;

@@ -44,15 +44,15 @@ mod options;
 mod pace;
 mod parker;
 mod receive;
-mod relay;
 mod request;
 mod samples;
+mod sampling;
 mod shared;
 mod since;
 mod state;
 mod stats;
-mod tempo;
 mod wait;
+mod wake_chain;
 mod word;
 
 pub use crate::queue::{LockMode, Priority};
@@ -71,7 +71,7 @@ pub(crate) use batch::BatchLimit;
 pub(crate) use fifo::Answer;
 pub(crate) use info::millis;
 pub(crate) use receive::{Received, receive};
-pub(crate) use request::{Asker, Errand};
+pub(crate) use request::{Asker, QueuedWork};
 pub(crate) use samples::Samples;
 
 use crate::id::{FencingToken, LockId};

@@ -31,7 +31,7 @@ use crate::time::Clock;
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct AcquireOptions {
-    wait: WaitLimit,
+    wait: RequestTimeout,
     pub(super) cancel: Option<CancelToken>,
     pub(super) queue_bound: Option<usize>,
     pub(super) label: Option<SmolStr>,
@@ -42,14 +42,14 @@ pub struct AcquireOptions {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum WaitLimit {
+pub(super) enum RequestTimeout {
     /// The timeout that the lock has when the request is made.
     #[default]
     OfTheLock,
     Of(Option<Duration>),
 }
 
-impl WaitLimit {
+impl RequestTimeout {
     /// Returns the timeout; `of_the_lock` is the lock's own.
     pub(super) fn or(self, of_the_lock: Option<Duration>) -> Option<Duration> {
         match self {
@@ -61,9 +61,9 @@ impl WaitLimit {
 
 /// An optional duration in one word.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Limit(Option<NonZeroU64>);
+pub(super) struct PackedDuration(Option<NonZeroU64>);
 
-impl Limit {
+impl PackedDuration {
     /// A duration beyond 500 years counts as no limit.
     pub(super) fn new(limit: Option<Duration>) -> Self {
         let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
@@ -164,7 +164,7 @@ impl LockOptions {
 impl AcquireOptions {
     /// [`AcquireOptions::new`], as a constant.
     pub(super) const PLAIN: Self = Self {
-        wait: WaitLimit::OfTheLock,
+        wait: RequestTimeout::OfTheLock,
         cancel: None,
         queue_bound: None,
         label: None,
@@ -181,13 +181,13 @@ impl AcquireOptions {
 
     /// Sets the timeout of the request. Zero: it does not wait.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.wait = WaitLimit::Of(Some(limit));
+        self.wait = RequestTimeout::Of(Some(limit));
         self
     }
 
     /// Lets the request wait without limit.
     pub fn no_timeout(mut self) -> Self {
-        self.wait = WaitLimit::Of(None);
+        self.wait = RequestTimeout::Of(None);
         self
     }
 
@@ -284,7 +284,7 @@ impl AcquireOptions {
         self.wait.or(of_the_lock)
     }
 
-    pub(crate) fn hands_over(&self) -> bool {
+    pub(crate) fn opts_out_of_combining(&self) -> bool {
         self.without_combining
     }
 

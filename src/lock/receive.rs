@@ -7,7 +7,7 @@ use crossbeam_channel::{Receiver, Sender, after, never, select, unbounded};
 
 use super::CancelToken;
 use super::parker::Waiter;
-use super::wait::{self, Line, Reason, Wait};
+use super::wait::{self, Reason, Wait, WaitQueue};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
 /// The event that ended the wait.
@@ -62,7 +62,7 @@ struct Door {
     tell: Sender<Word>,
 }
 
-impl Line for Door {
+impl WaitQueue for Door {
     type Ticket = ();
 
     fn clock(&self) -> &Clock {

@@ -1,8 +1,8 @@
 //! One waiting request: its owner, its work, and how its outcome is delivered.
 //!
 //! [`Waiting`] is all that a lock needs of a waiter, so an asynchronous waker could implement it as
-//! well, if it continues the [wake-up chain](super::relay) from its waker and not from its poll. A
-//! request has its own mutex: a woken thread need not lock the lock's again.
+//! well, if it continues the [wake-up chain](super::wake_chain) from its waker and not from its
+//! poll. A request has its own mutex: a woken thread need not lock the lock's again.
 
 use std::convert::Infallible;
 use std::panic::Location;
@@ -56,7 +56,7 @@ impl Asker<'_> {
 /// In this order: the fields that a request reads come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub(crate) struct Claim {
+pub(crate) struct RequestSource {
     pub(super) thread: u64,
     pub(super) transaction: bool,
     pub(super) call_site: &'static Location<'static>,
@@ -64,7 +64,7 @@ pub(crate) struct Claim {
     pub(super) label: Option<SmolStr>,
 }
 
-impl Claim {
+impl RequestSource {
     pub(super) fn vacant() -> Self {
         Self {
             owner: OwnerId::default(),
@@ -131,7 +131,7 @@ impl Claim {
 
 /// Work under a lock. If it is for any thread, the holder of the lock can run it when its turn
 /// comes.
-pub(crate) trait Errand: Send + 'static {
+pub(crate) trait QueuedWork: Send + 'static {
     /// The result of the work.
     type Reply: Send + 'static;
 
@@ -148,7 +148,7 @@ pub(crate) trait Errand: Send + 'static {
 }
 
 /// No work: the request is for the lock itself.
-impl Errand for Infallible {
+impl QueuedWork for Infallible {
     type Reply = Infallible;
 
     fn is_for_any_thread(&self) -> bool {
@@ -166,7 +166,7 @@ impl Errand for Infallible {
 
 /// The outcome of a waiting request, delivered exactly once.
 #[derive(Debug)]
-pub(super) enum Outcome<R> {
+pub(super) enum RequestOutcome<R> {
     /// It holds the lock, and runs its work itself.
     Granted(Grant),
     /// It left the queue without a grant.
@@ -178,15 +178,15 @@ pub(super) enum Outcome<R> {
 }
 
 /// A grant or an error: an outcome of the lock itself.
-pub(super) type Verdict = Outcome<Infallible>;
+pub(super) type LockOutcome = RequestOutcome<Infallible>;
 
-impl Verdict {
-    fn of<R>(self) -> Outcome<R> {
+impl LockOutcome {
+    fn of<R>(self) -> RequestOutcome<R> {
         match self {
-            Self::Granted(grant) => Outcome::Granted(grant),
-            Self::Failed(error) => Outcome::Failed(error),
+            Self::Granted(grant) => RequestOutcome::Granted(grant),
+            Self::Failed(error) => RequestOutcome::Failed(error),
             Self::Done(never) => match never {},
-            Self::Panicked(panic) => Outcome::Panicked(panic),
+            Self::Panicked(panic) => RequestOutcome::Panicked(panic),
         }
     }
 }
@@ -203,7 +203,7 @@ pub(super) trait Waiting: Send + Sync {
 
     /// Delivers the verdict. Called once, and without the lock's mutex; instead of
     /// [`Waiting::serve`].
-    fn tell(&self, verdict: Verdict);
+    fn tell(&self, verdict: LockOutcome);
 
     /// Runs the waiter's work in the calling thread and leaves its outcome, even after a panic.
     /// Returns whether the waiter sleeps and must be woken.
@@ -222,7 +222,7 @@ pub(super) trait Waiting: Send + Sync {
 /// A request with a thread that waits for it.
 ///
 /// Ten thousand may wait, so its parts are side by side, with the flags in the padding.
-pub(super) struct Request<W: Errand> {
+pub(super) struct Request<W: QueuedWork> {
     owner: OwnerId,
     label: Option<SmolStr>,
     call_site: &'static Location<'static>,
@@ -230,27 +230,27 @@ pub(super) struct Request<W: Errand> {
     slot: Mutex<{ rank::REQUEST }, Slot<W>>,
     changed: Condvar,
     transaction: bool,
-    errand: bool,
+    for_any_thread: bool,
     brief: bool,
     /// Read and written under the slot's mutex alone.
     asleep: AtomicBool,
     told: Hint,
-    /// Whether it was woken from the [wake-up chain](super::relay). Written under the slot's mutex,
-    /// while the waiter sleeps.
+    /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the slot's
+    /// mutex, while the waiter sleeps.
     relayed: AtomicBool,
     /// Whether it was made a watcher and has yet to look. Read and written under the slot's mutex
     /// alone.
     called: AtomicBool,
 }
 
-struct Slot<W: Errand> {
+struct Slot<W: QueuedWork> {
     /// Set until a thread takes it to run it; then what is left of it.
     work: Option<W>,
     /// Set from the delivery until the waiter takes it.
-    outcome: Option<Outcome<W::Reply>>,
+    outcome: Option<RequestOutcome<W::Reply>>,
 }
 
-impl<W: Errand> Request<W> {
+impl<W: QueuedWork> Request<W> {
     pub(super) fn new(asker: &Asker<'_>, work: Option<W>) -> Self {
         Self {
             owner: asker.owner.clone(),
@@ -258,7 +258,7 @@ impl<W: Errand> Request<W> {
             call_site: asker.call_site,
             thread: asker.holding_thread(),
             transaction: asker.transaction,
-            errand: work.as_ref().is_some_and(W::is_for_any_thread),
+            for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
             brief: work.as_ref().is_some_and(W::is_brief),
             slot: Mutex::new(Slot {
                 work,
@@ -283,11 +283,11 @@ impl<W: Errand> Request<W> {
     }
 
     /// Leaves an outcome. Returns whether the waiter sleeps.
-    pub(super) fn leave(&self, outcome: Outcome<W::Reply>) -> bool {
+    pub(super) fn leave(&self, outcome: RequestOutcome<W::Reply>) -> bool {
         self.leave_with(outcome, None)
     }
 
-    fn leave_with(&self, outcome: Outcome<W::Reply>, spent: Option<W>) -> bool {
+    fn leave_with(&self, outcome: RequestOutcome<W::Reply>, spent: Option<W>) -> bool {
         self.parker().leave(|slot| {
             debug_assert!(slot.outcome.is_none(), "told twice");
             slot.outcome = Some(outcome);
@@ -312,15 +312,15 @@ impl<W: Errand> Request<W> {
     }
 }
 
-impl<W: Errand> Waiter for Request<W> {
-    type Outcome = Outcome<W::Reply>;
+impl<W: QueuedWork> Waiter for Request<W> {
+    type Outcome = RequestOutcome<W::Reply>;
 
     fn wait_until(
         &self,
         looks: u32,
         clock: &Clock,
         deadline: Option<Deadline>,
-    ) -> Option<Outcome<W::Reply>> {
+    ) -> Option<RequestOutcome<W::Reply>> {
         let take = |slot: &mut Slot<W>| match slot.outcome.take() {
             Some(outcome) => Some(Some(outcome)),
             None => self.called.swap(false, Ordering::Relaxed).then_some(None),
@@ -330,7 +330,7 @@ impl<W: Errand> Waiter for Request<W> {
     }
 }
 
-impl<W: Errand> Waiting for Request<W> {
+impl<W: QueuedWork> Waiting for Request<W> {
     fn asker(&self) -> Asker<'_> {
         Asker {
             owner: &self.owner,
@@ -343,14 +343,14 @@ impl<W: Errand> Waiting for Request<W> {
     }
 
     fn is_errand(&self) -> bool {
-        self.errand
+        self.for_any_thread
     }
 
     fn is_brief(&self) -> bool {
         self.brief
     }
 
-    fn tell(&self, verdict: Verdict) {
+    fn tell(&self, verdict: LockOutcome) {
         if self.leave(verdict.of()) {
             self.notify();
         }
@@ -358,14 +358,14 @@ impl<W: Errand> Waiting for Request<W> {
 
     fn serve(&self, grant: Grant) -> bool {
         let Some(mut work) = self.take_work() else {
-            debug_assert!(false, "only errands are served, and those once");
+            debug_assert!(false, "only work for any thread is served, and those once");
             return false;
         };
         // A panic leaves no visible state: the work owns all that it changes, and does not run
         // again.
         let outcome = match catch(|| work.run(grant)) {
-            Ok(reply) => Outcome::Done(reply),
-            Err(panic) => Outcome::Panicked(panic),
+            Ok(reply) => RequestOutcome::Done(reply),
+            Err(panic) => RequestOutcome::Panicked(panic),
         };
         self.leave_with(outcome, Some(work))
     }
@@ -393,7 +393,7 @@ impl<W: Errand> Waiting for Request<W> {
     }
 }
 
-impl<W: Errand> TimeListener for Request<W> {
+impl<W: QueuedWork> TimeListener for Request<W> {
     fn time_advanced(&self) {
         self.parker().look_again();
     }

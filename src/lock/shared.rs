@@ -10,11 +10,11 @@ use std::time::Duration;
 use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
-use super::relay::Relay;
-use super::state::{Moment, Next, Stand, State};
-use super::tempo::Measured;
-use super::wait::{Line, Reason, Wait};
-use super::word::{Held, Word};
+use super::sampling::Measured;
+use super::state::{AfterUnlock, LockState, Moment, RequestPosition};
+use super::wait::{Reason, Wait, WaitQueue};
+use super::wake_chain::WakeChain;
+use super::word::{HeldWord, Word};
 use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
@@ -25,19 +25,19 @@ use crate::time::{Clock, Deadline};
 /// request uses are side by side. Requesting and granting threads take these lines from each
 /// other's processor in turn.
 #[repr(C, align(64))]
-pub(super) struct Shared {
+pub(super) struct LockShared {
     pub(super) word: Word,
-    pub(super) state: Mutex<{ rank::LOCK }, State>,
+    pub(super) state: Mutex<{ rank::LOCK }, LockState>,
     /// From here on read-only, except for rare cases.
-    pub(super) timeout: WaitLimit,
+    pub(super) timeout: DefaultTimeout,
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,
     pub(super) batch: BatchLimit,
-    pub(super) relay: Relay,
+    pub(super) wake_chain: WakeChain,
 }
 
-impl Shared {
+impl LockShared {
     /// Returns a timeout with its deadline. A timeout of zero needs none.
     pub(super) fn deadline(&self, limit: Option<Duration>) -> Option<(Duration, Deadline)> {
         let limit = limit.filter(|limit| !limit.is_zero())?;
@@ -47,11 +47,11 @@ impl Shared {
     /// Returns how a request at this position waits.
     pub(super) fn wait_as(
         &self,
-        state: &mut State,
-        stand: Stand,
+        state: &mut LockState,
+        stand: RequestPosition,
         deadline: Option<(Duration, Deadline)>,
         now: Moment,
-    ) -> Wait<Stand> {
+    ) -> Wait<RequestPosition> {
         Wait {
             ticket: stand,
             deadline,
@@ -62,7 +62,7 @@ impl Shared {
 
     /// Locks the state and pins the holder: no other thread changes the word until the mutex is
     /// free again.
-    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, State>, Moment) {
+    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, LockState>, Moment) {
         let mut state = self.state.lock();
         if let Some(held) = state.shown
             && !held.is_pinned()
@@ -87,21 +87,21 @@ impl Shared {
     }
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
-    pub(super) fn step<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+    pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
         self.step_and(step, drop)
     }
 
     /// Takes a step as [`step`](Self::step) does. A thread that waits for the state meanwhile gets
     /// it next, before this one can lock it again.
-    pub(super) fn step_in_turn<T>(&self, step: impl FnOnce(&mut State, Moment) -> T) -> T {
+    pub(super) fn step_in_turn<T>(&self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
         self.step_and(step, unlock_fair)
     }
 
     #[inline(always)]
     fn step_and<'s, T>(
         &'s self,
-        step: impl FnOnce(&mut State, Moment) -> T,
-        let_go: impl FnOnce(MutexGuard<'s, { rank::LOCK }, State>),
+        step: impl FnOnce(&mut LockState, Moment) -> T,
+        let_go: impl FnOnce(MutexGuard<'s, { rank::LOCK }, LockState>),
     ) -> T {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
@@ -115,12 +115,12 @@ impl Shared {
             false => Some(std::mem::take(&mut state.outbox)),
         };
         let_go(state);
-        outbox.into_iter().flatten().for_each(Next::deliver);
+        outbox.into_iter().flatten().for_each(AfterUnlock::deliver);
         result
     }
 
     #[inline(always)]
-    pub(super) fn show(&self, state: &mut State, held: Option<Held>) {
+    pub(super) fn show(&self, state: &mut LockState, held: Option<HeldWord>) {
         state.shown = held;
         self.word.set(held);
     }
@@ -128,7 +128,7 @@ impl Shared {
     /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
     /// that a request held it a moment ago.
     #[inline(always)]
-    pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, { rank::LOCK }, State>> {
+    pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, { rank::LOCK }, LockState>> {
         if !self.word.is_free() {
             return None;
         }
@@ -138,7 +138,7 @@ impl Shared {
 
     /// Whether the lock is free, and stays free while the mutex is locked.
     #[inline(always)]
-    fn is_free(&self, state: &State) -> bool {
+    fn is_free(&self, state: &LockState) -> bool {
         match state.shown {
             None => true,
             Some(held) => !held.is_pinned() && self.word.is_free(),
@@ -146,7 +146,7 @@ impl Shared {
     }
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
-    pub(super) fn hand_on(&self, step: impl FnOnce(&mut State, Moment) -> Option<Next>) {
+    pub(super) fn hand_on(&self, step: impl FnOnce(&mut LockState, Moment) -> Option<AfterUnlock>) {
         if let Some(next) = self.step(step) {
             next.deliver();
         }
@@ -154,9 +154,13 @@ impl Shared {
 
     /// Grants the free lock to the request that has written its claim.
     #[inline(always)]
-    pub(super) fn take(&self, state: &mut State, scope: impl FnOnce() -> Option<Scope>) -> Grant {
+    pub(super) fn take(
+        &self,
+        state: &mut LockState,
+        scope: impl FnOnce() -> Option<Scope>,
+    ) -> Grant {
         let (measured, overdue) = match state.hold_limit.get() {
-            None => (state.tempo.measure(|| self.clock.now()), None),
+            None => (state.sampling.measure(|| self.clock.now()), None),
             Some(limit) => (
                 Some(Measured::once(self.clock.now())),
                 self.clock.deadline(limit),
@@ -177,7 +181,7 @@ impl Shared {
     /// Checks hold limits on behalf of all waiters, and returns when this waiter must check again.
     pub(super) fn look_if(
         &self,
-        stand: Stand,
+        stand: RequestPosition,
         has_passed: impl Fn(Deadline) -> bool,
     ) -> Option<Deadline> {
         self.step(|state, now| state.look(stand, now, has_passed))
@@ -205,9 +209,9 @@ impl Shared {
 
 /// The default timeout of requests. Read without the mutex, so that deadlines are computed outside
 /// it.
-pub(super) struct WaitLimit(AtomicU64);
+pub(super) struct DefaultTimeout(AtomicU64);
 
-impl WaitLimit {
+impl DefaultTimeout {
     const NONE: u64 = u64::MAX;
 
     pub(super) fn new(limit: Option<Duration>) -> Self {
@@ -228,18 +232,18 @@ impl WaitLimit {
     }
 }
 
-impl Line for Shared {
-    type Ticket = Stand;
+impl WaitQueue for LockShared {
+    type Ticket = RequestPosition;
 
     fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    fn withdraw(&self, stand: Stand, reason: Reason) {
+    fn withdraw(&self, stand: RequestPosition, reason: Reason) {
         self.step(|state, now| state.withdraw(stand, reason, now));
     }
 
-    fn look(&self, stand: Stand) -> Option<Deadline> {
+    fn look(&self, stand: RequestPosition) -> Option<Deadline> {
         self.look_if(stand, |overdue| self.clock.until(overdue).is_none())
     }
 }

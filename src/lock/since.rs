@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::tempo::Measured;
+use super::sampling::Measured;
 use crate::time::Timestamp;
 
 /// When a hold began. Plain fields, each written in place, like
-/// [`Claim::assign`](super::request::Claim::assign).
+/// [`RequestSource::assign`](super::request::RequestSource::assign).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Since {
     at: Timestamp,

@@ -14,21 +14,21 @@ use std::time::Duration;
 
 use super::error::TimeoutEvidence;
 use super::node::{Granule, Members, NodeWait, Scope};
-use super::options::Limit;
+use super::options::PackedDuration;
 use super::pace::Pace;
-use super::request::{Asker, Claim, Outcome, Verdict, Waiting};
+use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting};
+use super::sampling::{Measured, Sampling};
 use super::stats::{LockStats, Recorder};
-use super::tempo::{Measured, Tempo};
 use super::wait::Reason;
-use super::word::Held;
+use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{Cursor, Divisible, Part, Priority, Queue, Rights, Ticket};
 use crate::time::{Deadline, Timestamp};
 
 pub(super) use asking::HowToWait;
-use asking::{Stood, Waiter};
-use holder::{Holder, Joined};
+use asking::{LeavingRequest, LockWaiter};
+use holder::{Joined, LockHolder};
 pub(super) use nodes::AskedNodes;
 use watch::Watch;
 
@@ -50,7 +50,7 @@ pub(super) struct WaitId(u64);
 
 /// The position of a request that was not granted at once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stand {
+pub(super) struct RequestPosition {
     /// The number of its id.
     number: u64,
     wait: WaitId,
@@ -61,21 +61,21 @@ pub(super) struct Stand {
 
 /// Work for after the release of the mutex, for the thread that held it.
 #[must_use]
-pub(super) enum Next {
+pub(super) enum AfterUnlock {
     /// Deliver the outcome of a waiter.
-    Tell(Arc<dyn Waiting>, Verdict),
+    Tell(Arc<dyn Waiting>, LockOutcome),
     /// Run the work of the new holder.
     Serve(Arc<dyn Waiting>, Grant),
     /// Make a waiter a watcher.
     Watch(Arc<dyn Waiting>),
 }
 
-impl Next {
+impl AfterUnlock {
     /// Delivers the outcome to the waiter.
     pub(super) fn deliver(self) {
         match self {
             Self::Tell(request, verdict) => request.tell(verdict),
-            Self::Serve(request, grant) => request.tell(Outcome::Granted(grant)),
+            Self::Serve(request, grant) => request.tell(RequestOutcome::Granted(grant)),
             Self::Watch(request) => request.call_to_watch(),
         }
     }
@@ -85,12 +85,12 @@ impl Next {
 /// stack, which costs a third of that path (docs/performance.md, "The lock").
 ///
 /// In this order: the fields that a joining request uses come first, see
-/// [`Shared`](super::shared::Shared).
+/// [`LockShared`](super::shared::LockShared).
 #[repr(C)]
-pub(super) struct State {
+pub(super) struct LockState {
     /// The value to which the lock's word was last set under the mutex. Unless it is held and not
     /// pinned, the word still has it.
-    pub(super) shown: Option<Held>,
+    pub(super) shown: Option<HeldWord>,
     /// Whether a request holds the whole of `queue`.
     held: bool,
     /// The lock's number, a part of its ids.
@@ -99,17 +99,17 @@ pub(super) struct State {
     pub(super) pace: Pace,
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
-    pub(super) hold_limit: Limit,
+    pub(super) hold_limit: PackedDuration,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
-    pub(super) outbox: Vec<Next>,
-    /// The holder, or the last one: overwritten instead of replaced, see [`Claim::assign`].
-    holder: Holder,
-    queue: Queue<Divisible, Waiter>,
+    pub(super) outbox: Vec<AfterUnlock>,
+    /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
+    holder: LockHolder,
+    queue: Queue<Divisible, LockWaiter>,
     grants: u64,
-    pub(super) tempo: Tempo,
-    pub(super) figures: Recorder,
+    pub(super) sampling: Sampling,
+    pub(super) metrics: Recorder,
     /// Set by the first wait under a hold limit.
     watch: Option<Box<Watch>>,
 }
@@ -117,22 +117,22 @@ pub(super) struct State {
 /// How many waiters a dump reads at a time.
 const PAGE: usize = 32;
 
-impl State {
-    pub(super) fn new(lock: u32, overtaking: u32, tempo: Tempo) -> Self {
+impl LockState {
+    pub(super) fn new(lock: u32, overtaking: u32, sampling: Sampling) -> Self {
         Self {
             queue: Queue::new(Divisible::default(), overtaking),
             held: false,
-            holder: Holder::vacant(),
+            holder: LockHolder::vacant(),
             shown: None,
             lock,
             requests: 0,
             grants: 0,
             watch: None,
-            tempo,
+            sampling,
             pace: Pace::default(),
-            hold_limit: Limit::default(),
+            hold_limit: PackedDuration::default(),
             queue_bound: usize::MAX,
-            figures: Recorder::default(),
+            metrics: Recorder::default(),
             nodes: None,
             outbox: Vec::new(),
         }
@@ -141,7 +141,7 @@ impl State {
     // --- Grants ---
 
     /// Records the end of a hold that ended without the mutex. Called before everything else except
-    /// [`State::take`] when the lock is free.
+    /// [`LockState::take`] when the lock is free.
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
@@ -157,25 +157,25 @@ impl State {
 
     /// Returns the holder in the form of the lock's word.
     #[inline(always)]
-    pub(super) fn held(&self) -> Option<Held> {
+    pub(super) fn held(&self) -> Option<HeldWord> {
         if !self.held {
-            return self.is_shared().then_some(Held::SHARED);
+            return self.is_shared().then_some(HeldWord::SHARED);
         }
-        let Holder {
+        let LockHolder {
             grant,
             claim,
             since,
             ..
         } = &self.holder;
         // If the clock was not read since the hold began, no request waits: its end needs no mutex.
-        Held::by(grant.id().number, claim.transaction, since.is_known())
+        HeldWord::by(grant.id().number, claim.transaction, since.is_known())
     }
 
     /// Returns the metrics in which the holder counts.
     #[inline(always)]
     fn recorder(&mut self) -> &mut Recorder {
         match self.holder.scope {
-            None => &mut self.figures,
+            None => &mut self.metrics,
             Some(_) => self.recorder_of(Part::Share),
         }
     }
@@ -183,17 +183,17 @@ impl State {
     /// Returns the metrics of requests for the whole lock, or of requests for nodes.
     pub(super) fn recorder_of(&mut self, part: Part) -> &mut Recorder {
         match part {
-            Part::Whole => &mut self.figures,
-            Part::Share => &mut self.nodes.get_or_insert_default().figures,
+            Part::Whole => &mut self.metrics,
+            Part::Share => &mut self.nodes.get_or_insert_default().metrics,
         }
     }
 
-    fn holder(&self) -> Option<&Holder> {
+    fn holder(&self) -> Option<&LockHolder> {
         self.held.then_some(&self.holder)
     }
 
     /// Returns the holder, if it has this id.
-    fn holder_of(&mut self, id: LockId) -> Option<&mut Holder> {
+    fn holder_of(&mut self, id: LockId) -> Option<&mut LockHolder> {
         (self.held && self.holder.grant.id() == id).then_some(&mut self.holder)
     }
 
@@ -214,9 +214,9 @@ impl State {
         }
     }
 
-    /// Returns the claim to write before [`State::take`]. Requires a free lock.
+    /// Returns the claim to write before [`LockState::take`]. Requires a free lock.
     #[inline(always)]
-    pub(super) fn claim(&mut self) -> &mut Claim {
+    pub(super) fn claim(&mut self) -> &mut RequestSource {
         &mut self.holder.claim
     }
 
@@ -266,18 +266,18 @@ impl State {
 
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The thread
     /// `server` runs its work, if there is a server and the work allows it.
-    fn end(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
+    fn end(&mut self, now: Moment, server: Option<u64>) -> Option<AfterUnlock> {
         self.recorder().releases += 1;
         self.vacate(now, server)
     }
 
-    fn vacate(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
+    fn vacate(&mut self, now: Moment, server: Option<u64>) -> Option<AfterUnlock> {
         self.held = false;
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
             self.pace.take_in(hold);
             if self.recorder().hold.record(hold, weight) {
-                self.tempo.pardon();
+                self.sampling.pardon();
             }
         }
         self.queue.give_back(&Part::Whole);
@@ -286,7 +286,7 @@ impl State {
 
     /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
     /// first for the whole lock.
-    fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<Next> {
+    fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<AfterUnlock> {
         let (number, since, request) = loop {
             let mut waiter = self.queue.next()?;
             match waiter.nodes.take() {
@@ -297,8 +297,8 @@ impl State {
         self.relieve(number);
         self.holder.scope = None;
         let id = self.id(number);
-        let figures = &mut self.figures;
-        figures.wait.record_wait(now.at - since, &mut figures.hold);
+        let metrics = &mut self.metrics;
+        metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
         let server = server.filter(|_| request.is_errand());
         let asker = request.asker();
@@ -309,14 +309,14 @@ impl State {
         let measured = match server {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
             Some(_) if self.queue.is_empty() && self.hold_limit.get().is_none() => {
-                self.tempo.measure(|| now.at)
+                self.sampling.measure(|| now.at)
             }
             _ => Some(Measured::once(now.at)),
         };
         let grant = self.hold(id, measured, now.overdue);
         Some(match server {
-            Some(_) => Next::Serve(request, grant),
-            None => Next::Tell(request, Outcome::Granted(grant)),
+            Some(_) => AfterUnlock::Serve(request, grant),
+            None => AfterUnlock::Tell(request, RequestOutcome::Granted(grant)),
         })
     }
 
@@ -327,7 +327,7 @@ impl State {
         &mut self,
         id: LockId,
         now: Moment,
-    ) -> Result<Option<Next>, ReleaseError> {
+    ) -> Result<Option<AfterUnlock>, ReleaseError> {
         if let Some(holder) = self.holder_of(id) {
             return match holder.has_transaction() {
                 true => Err(ReleaseError::TransactionOpen { id }),
@@ -348,7 +348,7 @@ impl State {
     }
 
     /// Ends the grant, or leaves that to the transaction that is open under it.
-    pub(super) fn release_or_defer(&mut self, id: LockId, now: Moment) -> Option<Next> {
+    pub(super) fn release_or_defer(&mut self, id: LockId, now: Moment) -> Option<AfterUnlock> {
         match self.release(id, now) {
             Ok(next) => next,
             Err(ReleaseError::TransactionOpen { .. }) => {
@@ -394,14 +394,14 @@ impl State {
         })
     }
 
-    /// Closes the transaction that [`State::join_grant`] opened, or ends a transaction's own grant.
-    /// Then the next request may be left for combining.
+    /// Closes the transaction that [`LockState::join_grant`] opened, or ends a transaction's own
+    /// grant. Then the next request may be left for combining.
     pub(super) fn part_from_grant(
         &mut self,
         id: LockId,
         now: Moment,
         server: Option<u64>,
-    ) -> Option<Next> {
+    ) -> Option<AfterUnlock> {
         if !self.held {
             return self.part_from_nodes(id, now);
         }
@@ -446,13 +446,14 @@ impl State {
         now: Timestamp,
     ) -> (Vec<QueueEntry>, Option<Cursor>) {
         let (page, next) = self.queue.page(after, PAGE);
-        let places = page.into_iter().zip(listed + 1..);
-        let entries = places.map(|((_, waiter), place)| waiter.entry(self.lock, place, now));
+        let positions = page.into_iter().zip(listed + 1..);
+        let entries =
+            positions.map(|((_, waiter), position)| waiter.entry(self.lock, position, now));
         (entries.collect(), next)
     }
 
     #[cfg(loom)]
-    pub(super) fn stand_of(&self, owner: &OwnerId) -> Option<Stand> {
+    pub(super) fn stand_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
         let mut waiting = self.queue.waiting();
         let in_line = waiting.find(|(_, waiter)| waiter.request.asker().owner == owner);
         match in_line {
@@ -462,14 +463,14 @@ impl State {
     }
 
     pub(super) fn reset_figures(&mut self) {
-        self.figures = Recorder::default();
-        self.tempo.calm();
+        self.metrics = Recorder::default();
+        self.sampling.calm();
     }
 
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: Timestamp) -> LockStats {
         let current = self.current(now);
-        self.figures.stats(current, self.queue_length())
+        self.metrics.stats(current, self.queue_length())
     }
 }
 

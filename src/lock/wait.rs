@@ -11,7 +11,7 @@ use super::parker::Waiter;
 use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
-pub(super) trait Line: Send + Sync + 'static {
+pub(super) trait WaitQueue: Send + Sync + 'static {
     /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
     /// wait of the same holder. A token collects its requests before it withdraws them, so a
     /// withdrawal can come after its wait is over.
@@ -52,18 +52,18 @@ pub(super) struct Wait<T> {
 
 /// Waits until the request has its outcome, which happens exactly once. A waiter that times out
 /// withdraws its request and waits for the answer to that, so a grant that races it counts.
-pub(super) fn wait<L: Line, W: Waiter>(
-    line: &Arc<L>,
+pub(super) fn wait<L: WaitQueue, W: Waiter>(
+    queue: &Arc<L>,
     waiter: &Arc<W>,
     cancel: Option<&CancelToken>,
     mut wait: Wait<L::Ticket>,
 ) -> W::Outcome {
     let ticket = wait.ticket;
     let _attached = cancel.map(|token| {
-        let line = Arc::clone(line);
-        token.attach(move || line.withdraw(ticket, Reason::Cancelled))
+        let queue = Arc::clone(queue);
+        token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
     });
-    let clock = line.clock();
+    let clock = queue.clock();
     let mut listens = false;
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);
@@ -79,10 +79,10 @@ pub(super) fn wait<L: Line, W: Waiter>(
         match wait.deadline {
             Some((limit, deadline)) if clock.until(deadline).is_none() => {
                 // Whatever the outcome will be, it is on its way.
-                line.withdraw(ticket, Reason::Expired(limit));
+                queue.withdraw(ticket, Reason::Expired(limit));
                 (wait.deadline, wait.alarm) = (None, None);
             }
-            _ => wait.alarm = line.look(ticket),
+            _ => wait.alarm = queue.look(ticket),
         }
     }
 }

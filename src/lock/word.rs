@@ -46,7 +46,7 @@ impl Word {
 
     /// Sets the holder. Requires the mutex, and a word that is free or pinned.
     #[inline]
-    pub(super) fn set(&self, held: Option<Held>) {
+    pub(super) fn set(&self, held: Option<HeldWord>) {
         // Release: a thread that finds the lock free without the mutex must see what was done under
         // it.
         self.0
@@ -70,7 +70,7 @@ impl Word {
     /// Ends a hold that is not pinned.
     #[inline]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        let held = Held::encode(id.number, transaction);
+        let held = HeldWord::encode(id.number, transaction);
         self.0
             .compare_exchange(held, FREE, Ordering::Release, Ordering::Relaxed)
             .is_ok()
@@ -79,14 +79,14 @@ impl Word {
 
 /// A word that is not free, as it was set last. One number, because it is written with each grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Held(NonZeroU64);
+pub(super) struct HeldWord(NonZeroU64);
 
-impl Held {
-    /// Held by requests that share the lock: each of them leaves under the mutex. No request has
-    /// the number zero.
+impl HeldWord {
+    /// HeldWord by requests that share the lock: each of them leaves under the mutex. No request
+    /// has the number zero.
     pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
 
-    /// Held by the request with that number.
+    /// HeldWord by the request with that number.
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
         let unpinned = Self::encode(number, transaction);

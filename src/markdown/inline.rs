@@ -21,7 +21,7 @@ use crate::steps::{step, steps};
 
 /// The context of a text, which determines what has to be escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EscapeContext {
     /// Several lines, each of which could begin a block.
     Paragraph,
     /// One line, at whose end number signs are ignored.
@@ -33,7 +33,7 @@ pub(super) enum Place {
 /// Writes the texts of these nodes, concatenated.
 pub(super) fn written<'v>(
     nodes: impl IntoIterator<Item = &'v Node>,
-    place: Place,
+    place: EscapeContext,
     filter: &TargetFilter,
 ) -> String {
     let mut run = Run::default();
@@ -42,7 +42,7 @@ pub(super) fn written<'v>(
         .retain(|span| span.target().is_none_or(|target| filter.allows(target)));
     run.settle();
     let plain = run.spelled(place, Care::default());
-    if place != Place::Paragraph || !begins_definition(&plain) {
+    if place != EscapeContext::Paragraph || !begins_definition(&plain) {
         return plain;
     }
     let mut careful = Care::ALL.into_iter().map(|care| run.spelled(place, care));
@@ -263,7 +263,7 @@ impl<'v> Run<'v> {
         }
     }
 
-    fn spelled(&self, place: Place, care: Care) -> String {
+    fn spelled(&self, place: EscapeContext, care: Care) -> String {
         let mut pieces = self.pieces(care);
         settle(&mut pieces, &self.text);
         Speller::new(&self.text, &pieces, place, care.escaped).spelled()

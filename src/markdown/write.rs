@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::TargetFilter;
-use super::inline::{self, Place};
+use super::inline::{self, EscapeContext};
 use crate::document::{Node, View};
 use crate::steps;
 
@@ -314,7 +314,7 @@ impl<'v, V: View> Writer<'v, V> {
     // --- Leaf blocks ---
 
     fn paragraph(&mut self, nodes: impl IntoIterator<Item = &'v Node>) {
-        let text = inline::written(nodes, Place::Paragraph, self.filter);
+        let text = inline::written(nodes, EscapeContext::Paragraph, self.filter);
         if !text.is_empty() {
             text.split('\n').for_each(|line| self.line(line));
             self.in_paragraph = true;
@@ -326,7 +326,7 @@ impl<'v, V: View> Writer<'v, V> {
         let signs = "#".repeat(level.unwrap_or(1).clamp(1, 6) as usize);
         let text = inline::written(
             self.view.descendants(node.id()),
-            Place::Heading,
+            EscapeContext::Heading,
             self.filter,
         );
         self.line(format!("{signs} {text}").trim_end());
@@ -374,7 +374,11 @@ impl<'v, V: View> Writer<'v, V> {
     fn row(&mut self, row: Option<&'v Node>, least: usize) {
         let cells = row.into_iter().flat_map(|row| self.view.children(row.id()));
         let cell = |cell: &'v Node| {
-            inline::written(self.view.descendants(cell.id()), Place::Cell, self.filter)
+            inline::written(
+                self.view.descendants(cell.id()),
+                EscapeContext::Cell,
+                self.filter,
+            )
         };
         let mut cells: Vec<String> = cells.map(cell).collect();
         cells.resize_with(cells.len().max(least), String::new);

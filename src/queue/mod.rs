@@ -28,24 +28,24 @@
 mod capacity;
 mod gaps;
 mod lane;
-mod line;
 mod mode;
 mod priority;
 mod table;
+mod wait_list;
 
 pub(crate) use capacity::{Capacity, Divisible, Exclusive, Part, Slots};
-use line::Line;
-pub(crate) use line::{Cursor, Ticket};
 pub use mode::LockMode;
 pub(crate) use mode::Rights;
 pub use priority::Priority;
 pub(crate) use table::{Asked, Link, LockTable, Party};
+use wait_list::WaitList;
+pub(crate) use wait_list::{Cursor, Ticket};
 
 /// A queue in front of a capacity. `T` is the data that a lock type keeps for each waiting request.
 #[derive(Debug)]
 pub(crate) struct Queue<C: Capacity, T> {
     capacity: C,
-    line: Line<Waiting<C::Demand, T>>,
+    list: WaitList<Waiting<C::Demand, T>>,
 }
 
 #[derive(Debug)]
@@ -61,24 +61,24 @@ impl<C: Capacity, T> Queue<C, T> {
     pub(crate) fn new(capacity: C, overtaking: u32) -> Self {
         Self {
             capacity,
-            line: Line::new(overtaking),
+            list: WaitList::new(overtaking),
         }
     }
 
     /// Takes `demand` at once if no request waits and it fits.
     pub(crate) fn try_take(&mut self, demand: &C::Demand) -> bool {
-        self.line.is_empty() && self.capacity.take(demand)
+        self.list.is_empty() && self.capacity.take(demand)
     }
 
     /// Joins the queue. Called only after [`Queue::try_take`] has declined.
     #[inline]
     pub(crate) fn join(&mut self, demand: C::Demand, priority: Priority, request: T) -> Ticket {
-        self.line.join(priority, Waiting { demand, request })
+        self.list.join(priority, Waiting { demand, request })
     }
 
     /// Removes a request from any position; `None` when it no longer waits. O(log n), amortized.
     pub(crate) fn withdraw(&mut self, ticket: Ticket) -> Option<T> {
-        self.line.remove(ticket).map(|waiting| waiting.request)
+        self.list.remove(ticket).map(|waiting| waiting.request)
     }
 
     /// Returns the part that a granted request had taken.
@@ -97,7 +97,7 @@ impl<C: Capacity, T> Queue<C, T> {
     #[inline]
     pub(crate) fn next(&mut self) -> Option<T> {
         let capacity = &mut self.capacity;
-        let granted = self.line.pop_if(|head| capacity.take(&head.demand));
+        let granted = self.list.pop_if(|head| capacity.take(&head.demand));
         granted.map(|waiting| waiting.request)
     }
 
@@ -114,24 +114,24 @@ impl<C: Capacity, T> Queue<C, T> {
 
     /// Returns the demand of the head of the queue.
     pub(crate) fn head(&self) -> Option<&C::Demand> {
-        let (_, waiting) = self.line.iter().next()?;
+        let (_, waiting) = self.list.iter().next()?;
         Some(&waiting.demand)
     }
 
     /// Returns how many requests wait.
     pub(crate) fn len(&self) -> usize {
-        self.line.len()
+        self.list.len()
     }
 
     /// Whether no request waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.line.is_empty()
+        self.list.is_empty()
     }
 
     /// Iterates over the waiting requests in the order in which they would be granted.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = (Ticket, &T)> {
-        requests(self.line.iter())
+        requests(self.list.iter())
     }
 
     /// Returns up to `count` waiting requests (zero counts as one) from a position on, and the
@@ -146,29 +146,29 @@ impl<C: Capacity, T> Queue<C, T> {
         count: usize,
     ) -> (Vec<(Ticket, &T)>, Option<Cursor>) {
         let members = match after {
-            None => self.line.iter(),
-            Some(after) => self.line.iter_behind(after),
+            None => self.list.iter(),
+            Some(after) => self.list.iter_behind(after),
         };
         let mut members = requests(members);
         let page: Vec<_> = members.by_ref().take(count.max(1)).collect();
-        let last = page.last().map(|&(ticket, _)| self.line.position(ticket));
+        let last = page.last().map(|&(ticket, _)| self.list.cursor_of(ticket));
         (page, last.filter(|_| members.next().is_some()))
     }
 
     /// Whether this request waits. O(log n).
     pub(crate) fn waits(&self, ticket: Ticket) -> bool {
-        self.line.get(ticket).is_some()
+        self.list.get(ticket).is_some()
     }
 
     /// Returns a request that is not granted soon: one from the rear half of a lane if there is
     /// any. O(log² n).
     pub(crate) fn late(&self) -> Option<&T> {
-        self.line.late().map(|waiting| &waiting.request)
+        self.list.late().map(|waiting| &waiting.request)
     }
 
     /// Returns how many requests are ahead of this one; `None` when it no longer waits. O(log n).
-    pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
-        self.line.place(ticket)
+    pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
+        self.list.ahead_of(ticket)
     }
 }
 

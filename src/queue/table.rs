@@ -24,7 +24,7 @@ use std::hash::Hash;
 
 use smallvec::SmallVec;
 
-use super::line::{Line, Ticket};
+use super::wait_list::{Ticket, WaitList};
 use super::{Priority, Rights};
 use crate::fit::excess;
 use crate::hashing::Secret;
@@ -35,7 +35,7 @@ pub(crate) type Party = u64;
 
 #[derive(Debug)]
 pub(crate) struct LockTable<K> {
-    entries: HashMap<K, Entry, Secret>,
+    entries: HashMap<K, TableEntry, Secret>,
     parties: HashMap<Party, Account<K>, Secret>,
     /// The things for which some party waits.
     contended: HashSet<K, Secret>,
@@ -68,7 +68,7 @@ pub(crate) struct Link<K> {
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct TableEntry {
     /// How many parties have each right.
     counts: [u32; Rights::COUNT],
     /// In the order of their numbers.
@@ -79,7 +79,7 @@ struct Entry {
 /// The requests that wait for one thing.
 #[derive(Debug)]
 struct Waits {
-    line: Line<Wish>,
+    list: WaitList<Wish>,
     /// Requests of holders for more.
     upgrades: SmallVec<[Wish; 1]>,
 }
@@ -145,7 +145,7 @@ impl<K> Default for LockTable<K> {
     }
 }
 
-impl Entry {
+impl TableEntry {
     fn rights(&self, party: Party) -> Rights {
         let at = self.holders.binary_search_by_key(&party, |holder| holder.0);
         at.map_or(Rights::NONE, |at| self.holders[at].1)
@@ -192,7 +192,7 @@ impl Entry {
     fn is_clear(&self) -> bool {
         self.waits
             .as_ref()
-            .is_none_or(|waits| waits.line.is_empty())
+            .is_none_or(|waits| waits.list.is_empty())
     }
 
     fn is_idle(&self) -> bool {
@@ -202,7 +202,7 @@ impl Entry {
     fn waits(&mut self) -> &mut Waits {
         self.waits.get_or_insert_with(|| {
             Box::new(Waits {
-                line: Line::new(0),
+                list: WaitList::new(0),
                 upgrades: SmallVec::new(),
             })
         })
@@ -221,11 +221,11 @@ impl Entry {
                 wish
             }
             None => {
-                let (_, &wish) = self.waits.as_ref()?.line.iter().next()?;
+                let (_, &wish) = self.waits.as_ref()?.list.iter().next()?;
                 if !self.admits(wish.rights) {
                     return None;
                 }
-                self.waits().line.pop_if(|_| true);
+                self.waits().list.pop_if(|_| true);
                 wish
             }
         };
@@ -240,7 +240,7 @@ impl Entry {
         let upgrades = self.upgrades().iter().map(|wish| (wish.party, wish.rights));
         let mut before = self.holders.iter().copied().chain(upgrades);
         let found = before.find(|&(other, rights)| other != party && rights.exclude(wanted));
-        let first = || self.waits.as_ref()?.line.iter().next();
+        let first = || self.waits.as_ref()?.list.iter().next();
         found
             .map(|(other, _)| other)
             .or_else(|| first().map(|(_, wish)| wish.party))
@@ -248,7 +248,7 @@ impl Entry {
 
     fn tidy(&mut self) {
         let waits = self.waits.as_deref();
-        if waits.is_some_and(|waits| waits.line.is_empty() && waits.upgrades.is_empty()) {
+        if waits.is_some_and(|waits| waits.list.is_empty() && waits.upgrades.is_empty()) {
             self.waits = None;
         }
     }
@@ -261,7 +261,7 @@ impl Entry {
         let mut upgrades = self.upgrades();
         match (state, &self.waits) {
             (PartState::Stands(ticket), Some(waits)) => {
-                let ahead = waits.line.iter().take_while(|(other, _)| *other != ticket);
+                let ahead = waits.list.iter().take_while(|(other, _)| *other != ticket);
                 let ahead: SmallVec<[_; 8]> = ahead.map(|(_, ahead)| *ahead).collect();
                 for wish in ahead.into_iter().rev() {
                     if wish.rights.exclude(before) {
@@ -287,12 +287,12 @@ impl Entry {
     }
 }
 
-impl Entry {
+impl TableEntry {
     /// Returns the parties that delay the requests here. The last in the queue waits for all
     /// parties that any request ahead of it waits for.
     fn delaying(&self) -> Vec<Party> {
-        let line = self.waits.iter().flat_map(|waits| waits.line.iter());
-        let last = line
+        let list = self.waits.iter().flat_map(|waits| waits.list.iter());
+        let last = list
             .last()
             .map(|(ticket, wish)| (*wish, PartState::Stands(ticket)));
         let upgrades = self.upgrades().iter();
@@ -388,7 +388,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 entry.waits().upgrades.push(wish);
                 PartState::Upgrades
             } else {
-                PartState::Stands(entry.waits().line.join(Priority::Normal, wish))
+                PartState::Stands(entry.waits().list.join(Priority::Normal, wish))
             };
             if granted && !is_upgrade {
                 account.held.push(key.clone());
@@ -405,11 +405,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         account.asks = Some(Box::new(asks));
         // No party waits for a party that has had nothing until now.
         if held_before > 0
-            && let Some(circle) = self.circle(party)
+            && let Some(cycle) = self.cycle(party)
         {
             let served = self.withdraw(party);
             debug_assert!(served.is_empty(), "it has just asked, and delayed no party");
-            return Asked::Refused(circle);
+            return Asked::Refused(cycle);
         }
         Asked::Waits
     }
@@ -436,7 +436,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             match part.state {
                 PartState::Granted => entry.set(party, part.before),
                 PartState::Upgrades => entry.waits().upgrades.retain(|wish| wish.party != party),
-                PartState::Stands(ticket) => drop(entry.waits().line.remove(ticket)),
+                PartState::Stands(ticket) => drop(entry.waits().list.remove(ticket)),
             }
             entry.tidy();
             self.serve(&part.key, &mut served);
@@ -503,7 +503,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             let waits = entry.waits.as_ref();
             let wanted = entry.wanted(party, part.state);
             let ahead = match part.state {
-                PartState::Stands(ticket) => waits.and_then(|waits| waits.line.place(ticket)),
+                PartState::Stands(ticket) => waits.and_then(|waits| waits.list.ahead_of(ticket)),
                 _ => None,
             };
             (&part.key, wanted, ahead.unwrap_or(0))
@@ -527,10 +527,10 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     pub(crate) fn delaying(&self) -> impl Iterator<Item = Party> {
         let contended = self.contended.iter();
         let entries = contended.filter_map(|key| self.entries.get(key));
-        entries.flat_map(Entry::delaying)
+        entries.flat_map(TableEntry::delaying)
     }
 
-    fn waiting_parts(&self, party: Party) -> impl Iterator<Item = (&Part<K>, &Entry)> {
+    fn waiting_parts(&self, party: Party) -> impl Iterator<Item = (&Part<K>, &TableEntry)> {
         let asks = self
             .parties
             .get(&party)
@@ -541,7 +541,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     }
 
     /// Returns the cycle that a party's request closes, beginning with the party.
-    fn circle(&self, party: Party) -> Option<Vec<Link<K>>> {
+    fn cycle(&self, party: Party) -> Option<Vec<Link<K>>> {
         // Depth first, with the path to the present party. A party from which no path led back need
         // not be tried again.
         let mut way = vec![(self.links(party), None)];
@@ -583,7 +583,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     }
 }
 
-impl Entry {
+impl TableEntry {
     /// Returns the rights that a waiting part of a request is for.
     fn wanted(&self, party: Party, state: PartState) -> Rights {
         let Some(waits) = &self.waits else {
@@ -591,7 +591,7 @@ impl Entry {
         };
         let wanted = match state {
             PartState::Granted => None,
-            PartState::Stands(ticket) => waits.line.get(ticket).copied(),
+            PartState::Stands(ticket) => waits.list.get(ticket).copied(),
             PartState::Upgrades => {
                 let mut upgrades = waits.upgrades.iter();
                 upgrades.find(|wish| wish.party == party).copied()

@@ -62,9 +62,9 @@ impl Reference {
             let levels = level(request.priority).saturating_sub(level(other.priority));
             number - earlier <= self.overtaking * levels
         };
-        let place = self.waiting.iter().position(overtakes);
-        let place = place.unwrap_or(self.waiting.len());
-        self.waiting.insert(place, (number, request));
+        let position = self.waiting.iter().position(overtakes);
+        let position = position.unwrap_or(self.waiting.len());
+        self.waiting.insert(position, (number, request));
     }
 
     fn try_take(&mut self, request: Request) -> bool {
@@ -109,7 +109,7 @@ impl Reader {
         let (page, next) = queue.page(self.at, count);
         assert!(page.len() == count || next.is_none(), "a page too short");
         for (ticket, request) in page {
-            assert!(queue.place(ticket).is_some());
+            assert!(queue.ahead_of(ticket).is_some());
             self.listed.push(*request);
         }
         self.at = next;
@@ -184,8 +184,8 @@ proptest! {
             let order: Vec<_> = queue.waiting().map(|(_, &request)| request).collect();
             prop_assert_eq!(&order, &waiting);
             for &(request, ticket) in &tickets {
-                let place = waiting.iter().position(|&other| other == request);
-                prop_assert_eq!(queue.place(ticket), place);
+                let position = waiting.iter().position(|&other| other == request);
+                prop_assert_eq!(queue.ahead_of(ticket), position);
             }
         }
     }
@@ -234,7 +234,11 @@ fn a_request_is_overtaken_by_exactly_as_many_as_the_bound_allows() {
             for later in 1..=3 * bound as u64 + 3 {
                 queue.join((), other, later);
                 let overtaken = bound.min(later as usize);
-                assert_eq!(queue.place(ticket), Some(overtaken), "{own:?} by {other:?}");
+                assert_eq!(
+                    queue.ahead_of(ticket),
+                    Some(overtaken),
+                    "{own:?} by {other:?}"
+                );
             }
         }
     }
@@ -266,7 +270,11 @@ fn only_numbers_count_towards_the_bound_whoever_takes_them() {
             queue.withdraw(ticket);
         }
     }
-    assert_eq!(queue.place(low), Some(0), "4 is more than 2 numbers away");
+    assert_eq!(
+        queue.ahead_of(low),
+        Some(0),
+        "4 is more than 2 numbers away"
+    );
     queue.join((), Priority::High, 5);
     assert_eq!(order(&queue), [0, 5, 4], "5 is more than 2 * 2 away from 0");
 }
@@ -295,7 +303,7 @@ fn a_ticket_never_names_anothers_place() {
     queue.withdraw(stale);
     for number in 1..100 {
         let ticket = queue.join((), Priority::Normal, number);
-        assert_eq!(queue.place(stale), None);
+        assert_eq!(queue.ahead_of(stale), None);
         assert_eq!(queue.withdraw(stale), None);
         assert_eq!(queue.withdraw(ticket), Some(number));
     }
@@ -332,8 +340,8 @@ const LOGARITHMIC: usize = 8 * 15;
 fn a_place_is_found_without_counting_those_before_it() {
     let (queue, tickets) = long_line();
     for &ticket in &tickets {
-        let (place, steps) = counted(|| queue.place(ticket));
-        assert!(place.is_some());
+        let (position, steps) = counted(|| queue.ahead_of(ticket));
+        assert!(position.is_some());
         assert!(steps <= LOGARITHMIC, "{steps} steps");
     }
 }
@@ -399,7 +407,7 @@ fn a_million_withdrawals_behind_a_waiting_head_leave_nothing_behind() {
                     .is_some_and(|gone| queue.withdraw(gone).is_some())
             );
         }
-        let [slots, slots_kept, nodes_kept] = queue.line.sizes();
+        let [slots, slots_kept, nodes_kept] = queue.list.sizes();
         assert!(
             slots <= 2 * queue.len(),
             "{slots} slots for {}",
@@ -421,7 +429,7 @@ fn grants_between_withdrawals_leave_nothing_behind_either() {
         assert!(queue.withdraw(leaving).is_some());
         queue.give_back(&());
         assert!(queue.next().is_some());
-        let [slots, slots_kept, nodes_kept] = queue.line.sizes();
+        let [slots, slots_kept, nodes_kept] = queue.list.sizes();
         assert!(slots <= 2 * queue.len());
         assert!(slots_kept <= 1024 && nodes_kept <= 1024);
     }
@@ -437,7 +445,7 @@ fn those_who_left_are_dropped_when_few_remain_before_them() {
         queue.withdraw(ticket);
     }
     for _ in 0..60 {
-        let [slots, ..] = queue.line.sizes();
+        let [slots, ..] = queue.list.sizes();
         assert!(
             slots <= 2 * queue.len(),
             "{slots} slots for {}",
@@ -460,19 +468,19 @@ fn a_line_that_was_long_gives_its_memory_back() {
         let tickets: Vec<_> = (0..100_000)
             .map(|number| queue.join((), Priority::Normal, number))
             .collect();
-        assert!(queue.line.sizes()[1] >= 100_000);
+        assert!(queue.list.sizes()[1] >= 100_000);
         for &odd in tickets.iter().skip(1).step_by(2) {
             queue.withdraw(odd);
         }
         for &even in tickets.iter().step_by(2) {
             assert!(leave(&mut queue, even).is_some());
-            let kept = queue.line.sizes()[1];
+            let kept = queue.list.sizes()[1];
             assert!(
                 kept <= Lane::<u64>::KEPT.max(8 * queue.len() + 8),
                 "{kept} kept"
             );
         }
-        let [slots, slots_kept, nodes_kept] = queue.line.sizes();
+        let [slots, slots_kept, nodes_kept] = queue.list.sizes();
         assert_eq!(slots, 0);
         assert!(slots_kept <= 1024 && nodes_kept <= 1024);
     }

@@ -1,10 +1,10 @@
 //! The records of an inbox: claimed, done and dead events. The time is an argument.
 
-mod figures;
 mod forget;
 mod inboxes;
 mod letters;
 mod marks;
+mod metrics;
 
 use std::time::{Duration, SystemTime};
 
@@ -14,15 +14,15 @@ use smol_str::SmolStr;
 use crate::hashing::Secret;
 use crate::id::{FencingToken, OwnerId};
 use crate::time::MonotonicTime;
-use figures::Figures;
-pub use figures::{InboxStats, ReasonCount};
 use forget::Settled;
 pub use inboxes::InboxInUse;
 pub(crate) use inboxes::InboxKey;
 pub(super) use inboxes::Inboxes;
 use letters::Nameless;
-pub use letters::{Cause, DeadLetter, EventState};
-use marks::Marks;
+pub use letters::{DeadLetter, DeadLetterCause, EventState};
+use marks::DoneMarks;
+use metrics::InboxCounters;
+pub use metrics::{InboxStats, ReasonCount};
 
 /// The events of one inbox.
 ///
@@ -31,7 +31,7 @@ use marks::Marks;
 #[derive(Default)]
 pub(crate) struct Claims {
     open: Table<Open>,
-    done: Marks,
+    done: DoneMarks,
     /// The done and dead events, in the orders in which they are forgotten.
     settled: Settled,
     /// The newest time of sending of all forgotten events. A message sent no later whose event is
@@ -42,7 +42,7 @@ pub(crate) struct Claims {
     nameless: Nameless,
     /// How many events have been buried.
     burials: u64,
-    figures: Figures,
+    metrics: InboxCounters,
 }
 
 type Table<R> = HashMap<SmolStr, R, Secret>;
@@ -51,10 +51,10 @@ struct Open {
     sent_at: Option<SystemTime>,
     /// How often the event was claimed.
     attempts: u32,
-    state: State,
+    state: EventProgress,
 }
 
-enum State {
+enum EventProgress {
     /// A worker has claimed it. The claim may be stale.
     Claimed {
         owner: OwnerId,
@@ -73,7 +73,7 @@ enum State {
 struct Burial {
     number: u64,
     at: MonotonicTime,
-    cause: Cause,
+    cause: DeadLetterCause,
     error: String,
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct Claimant<'a> {
 }
 
 /// The answer to a delivery that requests its event.
-pub(crate) enum Verdict {
+pub(crate) enum ClaimOutcome {
     Claimed { token: FencingToken, attempt: u32 },
     Duplicate,
     Buried,
@@ -166,8 +166,8 @@ impl Claims {
     /// The number of claims that are not stale, and the time until the last of them is.
     fn held(&self, now: MonotonicTime) -> Option<(usize, Duration)> {
         let left = self.open.values().filter_map(|open| match &open.state {
-            State::Claimed { span, .. } => span.left(now),
-            State::Waiting { .. } | State::Dead(_) => None,
+            EventProgress::Claimed { span, .. } => span.left(now),
+            EventProgress::Waiting { .. } | EventProgress::Dead(_) => None,
         });
         left.fold(None, |held, left| {
             let (count, longest) = held.unwrap_or_default();
@@ -184,38 +184,38 @@ impl Claims {
         delivery: &Delivery<'_>,
         by: &Claimant<'_>,
         now: MonotonicTime,
-    ) -> Verdict {
-        self.figures.received += u64::from(delivery.first);
+    ) -> ClaimOutcome {
+        self.metrics.received += u64::from(delivery.first);
         if self.done.contains(delivery.id) {
-            self.figures.duplicates += 1;
-            return Verdict::Duplicate;
+            self.metrics.duplicates += 1;
+            return ClaimOutcome::Duplicate;
         }
         let Some(open) = self.open.get_mut(delivery.id) else {
             return self.claim_new(delivery, by, now);
         };
         let stale = match &open.state {
-            State::Dead(_) => {
-                self.figures.duplicates += 1;
-                return Verdict::Buried;
+            EventProgress::Dead(_) => {
+                self.metrics.duplicates += 1;
+                return ClaimOutcome::Buried;
             }
-            State::Claimed { span, .. } | State::Waiting { span } => {
+            EventProgress::Claimed { span, .. } | EventProgress::Waiting { span } => {
                 if let Some(remaining) = span.left(now) {
-                    self.figures.taken += u64::from(delivery.first);
-                    return Verdict::Taken { remaining };
+                    self.metrics.taken += u64::from(delivery.first);
+                    return ClaimOutcome::Taken { remaining };
                 }
-                matches!(open.state, State::Claimed { .. })
+                matches!(open.state, EventProgress::Claimed { .. })
             }
         };
         if open.attempts >= by.attempts {
-            return Verdict::Dead(self.bury_unheard_of(delivery.id, now));
+            return ClaimOutcome::Dead(self.bury_unheard_of(delivery.id, now));
         }
-        self.figures.taken_over += u64::from(stale);
+        self.metrics.taken_over += u64::from(stale);
         open.attempts += 1;
         let attempt = open.attempts;
         self.last_token += 1;
         let token = FencingToken(self.last_token);
         open.state = by.claims(token, now);
-        Verdict::Claimed { token, attempt }
+        ClaimOutcome::Claimed { token, attempt }
     }
 
     fn claim_new(
@@ -223,11 +223,11 @@ impl Claims {
         delivery: &Delivery<'_>,
         by: &Claimant<'_>,
         now: MonotonicTime,
-    ) -> Verdict {
+    ) -> ClaimOutcome {
         // `None` is the smallest time, and has its own case.
         if delivery.sent_at.is_some() && delivery.sent_at <= self.watermark {
-            self.figures.too_old += 1;
-            return Verdict::TooOld;
+            self.metrics.too_old += 1;
+            return ClaimOutcome::TooOld;
         }
         self.last_token += 1;
         let token = FencingToken(self.last_token);
@@ -237,14 +237,14 @@ impl Claims {
             state: by.claims(token, now),
         };
         self.open.insert(SmolStr::new(delivery.id), open);
-        Verdict::Claimed { token, attempt: 1 }
+        ClaimOutcome::Claimed { token, attempt: 1 }
     }
 
     /// The token of the claim on the event, and its start.
     fn claimed(&self, id: &str) -> Option<(FencingToken, MonotonicTime)> {
         match &self.open.get(id)?.state {
-            State::Claimed { token, span, .. } => Some((*token, span.since)),
-            State::Waiting { .. } | State::Dead(_) => None,
+            EventProgress::Claimed { token, span, .. } => Some((*token, span.since)),
+            EventProgress::Waiting { .. } | EventProgress::Dead(_) => None,
         }
     }
 
@@ -253,13 +253,13 @@ impl Claims {
         matches!(self.claimed(id), Some((held, _)) if held == token)
     }
 
-    /// Marks an event as done. Its claim [holds](Self::holds).
+    /// DoneMarks an event as done. Its claim [holds](Self::holds).
     pub(super) fn finish(&mut self, id: &str, now: MonotonicTime) {
         let since = self.claimed(id).map_or(now, |(_, since)| since);
         let Some((id, open)) = self.open.remove_entry(id) else {
             return;
         };
-        self.figures.finished(now - since);
+        self.metrics.finished(now - since);
         self.settled.done(open.sent_at, id.clone());
         let done = Done {
             attempts: open.attempts,
@@ -285,13 +285,13 @@ impl Claims {
             return Aftermath::Superseded;
         };
         let exhausted = open.attempts >= limit;
-        self.figures.failed(&failed, exhausted);
+        self.metrics.failed(&failed, exhausted);
         let cause = match failed.kind {
-            FailedKind::Poison => Cause::Poison,
-            _ if exhausted => Cause::Exhausted,
+            FailedKind::Poison => DeadLetterCause::Poison,
+            _ if exhausted => DeadLetterCause::Exhausted,
             _ => {
                 let span = Span::new(now, delay);
-                open.state = State::Waiting { span };
+                open.state = EventProgress::Waiting { span };
                 return Aftermath::Again;
             }
         };
@@ -303,7 +303,7 @@ impl Claims {
 
     /// Counts an attempt that ended after its claim was taken over.
     pub(crate) fn superseded(&mut self) -> Aftermath {
-        self.figures.superseded += 1;
+        self.metrics.superseded += 1;
         Aftermath::Superseded
     }
 
@@ -321,7 +321,7 @@ impl Claims {
             self.open.remove(id);
         } else {
             // Without a record, the event could count as an old one that is done.
-            open.state = State::due(now);
+            open.state = EventProgress::due(now);
         }
     }
 
@@ -330,7 +330,7 @@ impl Claims {
         if self.holds(id, token)
             && let Some(open) = self.open.get_mut(id)
         {
-            open.state = State::due(now);
+            open.state = EventProgress::due(now);
         }
     }
 
@@ -340,15 +340,15 @@ impl Claims {
             reason: SmolStr::new_static("no word of the last attempt"),
             error: "the last attempt did not say how it ended".to_owned(),
         };
-        self.figures.failed(&failed, true);
-        self.bury(id, Cause::Exhausted, failed.error, now)
+        self.metrics.failed(&failed, true);
+        self.bury(id, DeadLetterCause::Exhausted, failed.error, now)
             .unwrap_or_else(|| DeadLetter::unnamed("it was never attempted"))
     }
 
     fn bury(
         &mut self,
         id: &str,
-        cause: Cause,
+        cause: DeadLetterCause,
         error: String,
         now: MonotonicTime,
     ) -> Option<DeadLetter> {
@@ -363,7 +363,7 @@ impl Claims {
             error,
         };
         let letter = burial.letter(&id, open.attempts, open.sent_at, now);
-        open.state = State::Dead(Box::new(burial));
+        open.state = EventProgress::Dead(Box::new(burial));
         self.settled.buried(open.sent_at, self.burials, id);
         Some(letter)
     }
@@ -379,17 +379,17 @@ impl Claims {
         let burial = Burial {
             number: self.burials,
             at: now,
-            cause: Cause::Poison,
+            cause: DeadLetterCause::Poison,
             error: "the message has no event id".to_owned(),
         };
         let letter = self.nameless.bury(burial, sent_at, now);
-        self.figures.received += u64::from(first);
+        self.metrics.received += u64::from(first);
         let failed = Failed {
             kind: FailedKind::Poison,
             reason: SmolStr::new_static("no event id"),
             error: String::new(),
         };
-        self.figures.failed(&failed, false);
+        self.metrics.failed(&failed, false);
         letter
     }
 
@@ -404,14 +404,14 @@ impl Claims {
         self.settled.exhumed(open.sent_at, burial.number);
         // It stays in the table: without a record it could count as an old one that is done.
         open.attempts = 0;
-        open.state = State::due(now);
+        open.state = EventProgress::due(now);
         true
     }
 }
 
 impl Claimant<'_> {
-    fn claims(&self, token: FencingToken, now: MonotonicTime) -> State {
-        State::Claimed {
+    fn claims(&self, token: FencingToken, now: MonotonicTime) -> EventProgress {
+        EventProgress::Claimed {
             owner: self.owner.clone(),
             token,
             span: Span::new(now, self.claim_time),
@@ -423,13 +423,13 @@ impl Open {
     /// Its burial, if the event is dead.
     fn burial(&self) -> Option<&Burial> {
         match &self.state {
-            State::Dead(burial) => Some(burial),
-            State::Claimed { .. } | State::Waiting { .. } => None,
+            EventProgress::Dead(burial) => Some(burial),
+            EventProgress::Claimed { .. } | EventProgress::Waiting { .. } => None,
         }
     }
 }
 
-impl State {
+impl EventProgress {
     /// Waiting, and due at once.
     fn due(now: MonotonicTime) -> Self {
         Self::Waiting {

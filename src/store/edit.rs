@@ -7,7 +7,9 @@ use smol_str::SmolStr;
 
 use super::{Needs, Transaction};
 use crate::document::plan::{self, Target};
-use crate::document::{Change, Conflict, Cut, EditError, Mark, NodeSpec, Selection, Since, value};
+use crate::document::{
+    Change, EditError, Mark, NodeSpec, Selection, Since, SplitPoint, UndoConflict, value,
+};
 use crate::id::NodeId;
 
 /// # Edits
@@ -222,7 +224,7 @@ impl Transaction {
     pub fn split_node(
         &mut self,
         id: &NodeId,
-        at: Cut,
+        at: SplitPoint,
         kind: impl Into<Option<SmolStr>>,
     ) -> Result<NodeId, EditError> {
         self.claim(|needs| needs.divided(id).list_of(id))?;
@@ -285,7 +287,11 @@ impl Transaction {
 
     /// Applies the inverse of a change that other edits followed (`since`), and rebases `since`
     /// over it.
-    pub(crate) fn rewind(&mut self, change: &Change, since: &mut Since) -> Result<(), Conflict> {
+    pub(crate) fn rewind(
+        &mut self,
+        change: &Change,
+        since: &mut Since,
+    ) -> Result<(), UndoConflict> {
         self.overlay.rewind(change, since, &self.held.store.0.ids)
     }
 

@@ -10,7 +10,7 @@ use std::panic::Location;
 pub(super) use claim::OnNodes;
 pub(crate) use needs::Needs;
 
-use super::{DataStore, EndedBy, Held, Transaction};
+use super::{DataStore, EndedBy, Transaction, TransactionGrant};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::node::{NodeHolder, NodeLockStats, NodeWaiter};
@@ -114,7 +114,7 @@ impl DataStore {
         let asker = options.asker(&owner, call_site, true);
         let nodes = OnNodes::new(&scope, asker.thread, call_site);
         let grant = self.0.lock.grant_nodes(&asker, &options, scope, self)?;
-        let held = Held::new(self.clone(), grant, EndedBy::Transaction);
+        let held = TransactionGrant::new(self.clone(), grant, EndedBy::Transaction);
         let mut transaction = Transaction::new(self.next_transaction(), owner, held);
         transaction.nodes = Some(Box::new(nodes.waiting_as(options)));
         Ok(transaction)

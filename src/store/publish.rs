@@ -22,8 +22,8 @@ pub(crate) struct Published {
 
 /// A condition that must hold when a transaction is published, with an effect that appears together
 /// with it.
-pub(crate) trait Term: Send + Sync {
-    /// Whether it holds. Nothing is published between this and [`fulfil`](Term::fulfil).
+pub(crate) trait CommitCondition: Send + Sync {
+    /// Whether it holds. Nothing is published between this and [`fulfil`](CommitCondition::fulfil).
     fn check(&self, published: &Published) -> Result<(), CommitError>;
 
     /// Publishes its effect. All terms of the transaction hold.
@@ -31,7 +31,7 @@ pub(crate) trait Term: Send + Sync {
 }
 
 /// The terms of one transaction.
-pub(super) type Terms = Vec<Box<dyn Term>>;
+pub(super) type CommitConditions = Vec<Box<dyn CommitCondition>>;
 
 /// Up to this many nodes are folded in while readers wait, which takes microseconds. More nodes are
 /// folded into a copy beside the published version.
@@ -50,13 +50,17 @@ impl Published {
         }
     }
 
-    fn check(&self, terms: &Terms) -> Result<(), CommitError> {
+    fn check(&self, terms: &CommitConditions) -> Result<(), CommitError> {
         terms.iter().try_for_each(|term| term.check(self))
     }
 
     /// Publishes everything of a transaction but its changes.
     #[must_use = "freed under the mutex, it would hold up readers"]
-    fn accompany(&mut self, receipt: Option<&Kept>, terms: &mut Terms) -> Option<Arc<Receipt>> {
+    fn accompany(
+        &mut self,
+        receipt: Option<&Kept>,
+        terms: &mut CommitConditions,
+    ) -> Option<Arc<Receipt>> {
         for term in terms {
             term.fulfil(self);
         }
@@ -72,7 +76,7 @@ impl DataStore {
         &self,
         overlay: &mut Overlay,
         receipt: Option<&Kept>,
-        terms: &mut Terms,
+        terms: &mut CommitConditions,
     ) -> Result<u64, CommitError> {
         // Declared before the guard, hence dropped after it: readers do not wait while old values
         // are freed.
@@ -102,7 +106,7 @@ impl DataStore {
     pub(super) fn publish_terms(
         &self,
         receipt: Option<&Kept>,
-        terms: &mut Terms,
+        terms: &mut CommitConditions,
     ) -> Result<(), CommitError> {
         if receipt.is_none() && terms.is_empty() {
             return Ok(());

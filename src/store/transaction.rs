@@ -15,10 +15,10 @@ pub use savepoint::{Savepoint, SavepointError};
 use smol_str::SmolStr;
 
 use super::nodes::OnNodes;
-use super::publish::{Kept, Terms};
+use super::publish::{CommitConditions, Kept};
 use super::{
-    BatchDigest, Commit, CommitError, Committed, DataStore, ExecutedOperation, ObserverId, Receipt,
-    Term, Witnessed,
+    BatchDigest, Commit, CommitCondition, CommitError, Committed, DataStore, ExecutedOperation,
+    ObserverId, Receipt, Witnessed,
 };
 use crate::document::{
     Budget, Change, EditError, Fragment, Limit, Limits, Node, Overlay, Selection, Snapshot, View,
@@ -79,7 +79,7 @@ pub struct Transaction {
     /// Set on a transaction that does not hold the whole document.
     pub(super) nodes: Option<Box<OnNodes>>,
     /// Declared last, hence dropped last: the lock outlives the other fields.
-    pub(super) held: Held,
+    pub(super) held: TransactionGrant,
 }
 
 /// What a commit published.
@@ -100,23 +100,23 @@ struct Remembered {
 #[derive(Default)]
 struct Aside {
     aliases: Aliases,
-    /// Shared with the savepoints.
+    /// StoreShared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits the transaction undoes.
     undone: Vec<u64>,
-    savepoints: Vec<(u64, savepoint::State)>,
+    savepoints: Vec<(u64, savepoint::SavepointState)>,
     /// How many savepoints were made so far.
     saved: u64,
     /// How many of the savepoints were made before the code that must be all or nothing. These
     /// cannot be returned to meanwhile.
     out_of_reach: usize,
-    terms: Terms,
+    terms: CommitConditions,
     /// Set on a transaction with limits.
     budget: Option<Budget>,
 }
 
 /// The grant under which a transaction is open.
-pub(super) struct Held {
+pub(super) struct TransactionGrant {
     pub(super) store: DataStore,
     pub(super) grant: Grant,
     ended_by: EndedBy,
@@ -131,7 +131,7 @@ pub(crate) enum EndedBy {
     Lender,
 }
 
-impl Held {
+impl TransactionGrant {
     #[inline(always)]
     pub(super) fn new(store: DataStore, grant: Grant, ended_by: EndedBy) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for TransactionGrant {
     fn drop(&mut self) {
         if self.ended_by == EndedBy::Transaction {
             self.store.0.lock.part_from_grant(self.grant.id());
@@ -156,12 +156,16 @@ impl Transaction {
         Ok(Self::new(
             store.next_transaction(),
             owner,
-            Held::new(store, grant, EndedBy::Transaction),
+            TransactionGrant::new(store, grant, EndedBy::Transaction),
         ))
     }
 
     #[inline(always)]
-    pub(super) fn new((id, base): (TransactionId, Snapshot), owner: OwnerId, held: Held) -> Self {
+    pub(super) fn new(
+        (id, base): (TransactionId, Snapshot),
+        owner: OwnerId,
+        held: TransactionGrant,
+    ) -> Self {
         Self {
             id,
             owner,
@@ -179,7 +183,7 @@ impl Transaction {
     /// A transaction under no lock, on a version of no store.
     #[cfg(feature = "bare")]
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
-        let held = Held::new(store.clone(), Grant::none(), EndedBy::Lender);
+        let held = TransactionGrant::new(store.clone(), Grant::none(), EndedBy::Lender);
         let id = TransactionId {
             session: 0,
             number: 0,
@@ -277,7 +281,7 @@ impl Transaction {
     }
 
     /// Publishes the transaction only if `term` holds, together with the effect of the term.
-    pub(crate) fn on_terms(&mut self, term: Box<dyn Term>) {
+    pub(crate) fn on_terms(&mut self, term: Box<dyn CommitCondition>) {
         self.aside_mut().terms.push(term);
     }
 
@@ -421,7 +425,7 @@ impl Transaction {
         let changed = self.changes().iter().any(Change::is_of_the_document);
         let receipt = self.receipt(changed);
         let store = &self.held.store;
-        let mut none = Terms::new();
+        let mut none = CommitConditions::new();
         let terms = self
             .aside
             .as_mut()

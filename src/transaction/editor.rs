@@ -5,9 +5,9 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::desk::OwnSeat;
 use super::history::{Direction, History};
 use super::manager::Submission;
+use super::session::OwnedSession;
 use super::{
     HistoryOptions, Hooks, IntoOperations, TransactionError, TransactionManager, TransactionResult,
     UndoError,
@@ -35,14 +35,14 @@ use crate::store::{DataStore, EndedBy, ExecutedOperation};
 /// ```
 pub struct Editor {
     manager: TransactionManager,
-    seat: OwnSeat,
+    session: OwnedSession,
 }
 
 impl Editor {
     /// Creates an editor with no selection and an empty history.
     pub fn new(store: DataStore, owner: impl Into<OwnerId>) -> Self {
         Self {
-            seat: OwnSeat::take(store.clone()),
+            session: OwnedSession::take(store.clone()),
             manager: TransactionManager::for_owner(store, owner),
         }
     }
@@ -50,7 +50,7 @@ impl Editor {
     /// Replaces the history with an empty one that has these options.
     #[must_use]
     pub fn with_history(self, options: HistoryOptions) -> Self {
-        let before = std::mem::replace(&mut self.seat.desk().history, History::new(options));
+        let before = std::mem::replace(&mut self.session.state().history, History::new(options));
         drop(before);
         self
     }
@@ -86,7 +86,7 @@ impl Editor {
 
     /// Returns the selection.
     pub fn selection(&self) -> Option<Selection> {
-        self.seat.desk().selection.clone()
+        self.session.state().selection.clone()
     }
 
     /// Sets or clears the selection, in the latest version of the document.
@@ -102,7 +102,7 @@ impl Editor {
             if let Some(selection) = &selection {
                 selection.check(&document)?;
             }
-            let mut state = self.seat.desk();
+            let mut state = self.session.state();
             // A commit that the session has not seen yet would have moved the selection.
             if state.version <= document.version() {
                 state.version = document.version();
@@ -114,12 +114,12 @@ impl Editor {
 
     /// Returns the clipboard.
     pub fn clipboard(&self) -> Option<Fragment> {
-        self.seat.desk().clipboard.clone()
+        self.session.state().clipboard.clone()
     }
 
     /// Sets or clears the clipboard.
     pub fn set_clipboard(&self, fragment: impl Into<Option<Fragment>>) {
-        self.seat.desk().clipboard = fragment.into();
+        self.session.state().clipboard = fragment.into();
     }
 
     /// Waits for the lock, runs the operations in the order given, and commits. Like
@@ -156,11 +156,11 @@ impl Editor {
         submission: Submission,
         options: &AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
-        let seat = Some(&*self.seat);
+        let session = Some(&*self.session);
         let mut outcome = self
             .manager
-            .run(submission, options, Location::caller(), seat);
-        self.seat.clear_away();
+            .run(submission, options, Location::caller(), session);
+        self.session.drop_removed();
         if let Ok(result) = &mut outcome
             && result.operations.is_empty()
             && !result.repeated
@@ -181,7 +181,8 @@ impl Editor {
 ///
 /// An undo changes only what its entry changed. Later edits by other editors are kept, and
 /// positions move with them. If such an edit makes the undo impossible, or the undo would revert
-/// such an edit, the undo returns a [`Conflict`](crate::document::Conflict) and changes nothing.
+/// such an edit, the undo returns a [`UndoConflict`](crate::document::UndoConflict) and changes
+/// nothing.
 impl Editor {
     /// Waits for the lock and undoes the latest entry of the history, in a transaction of its own.
     /// The selection is restored to what it was before the entry.
@@ -256,7 +257,7 @@ impl Editor {
             Direction::Undo => ("undo", UndoError::NothingToUndo),
             Direction::Redo => ("redo", UndoError::NothingToRedo),
         };
-        if self.seat.desk().history.depth(direction) == 0 {
+        if self.session.state().history.depth(direction) == 0 {
             return Err(nothing);
         }
         let name = SmolStr::new_static(name);
@@ -273,8 +274,8 @@ impl Editor {
         let mut transaction = self
             .store()
             .begin_granted(grant, owner, EndedBy::Transaction);
-        let before = self.seat.prepare(&mut transaction).before;
-        topmost = self.seat.desk().history.topmost(direction);
+        let before = self.session.prepare(&mut transaction).before;
+        topmost = self.session.state().history.topmost(direction);
         let Some(topmost) = &topmost else {
             return Err(nothing);
         };
@@ -287,14 +288,14 @@ impl Editor {
             Err(failure) => {
                 // A revoked holder sees later commits; the cause of its failure is the revocation.
                 transaction.check_grant()?;
-                return Err(self.seat.desk().history.explain(direction, failure));
+                return Err(self.session.state().history.explain(direction, failure));
             }
         };
         transaction.record(ExecutedOperation::named(name));
         transaction.undoes(topmost.versions());
         let after = transaction.selection().cloned();
         let published = transaction.publish_and(|version, changes| {
-            let mut state = self.seat.desk();
+            let mut state = self.session.state();
             state.selection.clone_from(&after);
             state.version = version;
             let changes = std::mem::take(changes);
@@ -303,7 +304,7 @@ impl Editor {
         let result = published
             .map(|published| TransactionResult::new(&mut transaction, published, before, after));
         drop(transaction);
-        self.seat.clear_away();
+        self.session.drop_removed();
         let mut result = result?;
         self.manager.follow(&mut result);
         Ok(result)
@@ -321,12 +322,12 @@ impl Editor {
 
     /// Returns how many entries can be undone.
     pub fn undo_depth(&self) -> usize {
-        self.seat.desk().history.depth(Direction::Undo)
+        self.session.state().history.depth(Direction::Undo)
     }
 
     /// Returns how many entries can be redone.
     pub fn redo_depth(&self) -> usize {
-        self.seat.desk().history.depth(Direction::Redo)
+        self.session.state().history.depth(Direction::Redo)
     }
 
     /// Discards the latest entry without undoing it, and returns whether there was one. This makes
@@ -342,19 +343,19 @@ impl Editor {
     }
 
     fn discard(&self, direction: Direction) -> bool {
-        let mut state = self.seat.desk();
+        let mut state = self.session.state();
         let discarded = state.history.discard(direction);
         drop(state);
-        self.seat.clear_away();
+        self.session.drop_removed();
         discarded
     }
 
     /// Clears the history.
     pub fn clear_history(&self) {
-        let mut state = self.seat.desk();
+        let mut state = self.session.state();
         state.history.clear();
         drop(state);
-        self.seat.clear_away();
+        self.session.drop_removed();
     }
 
     /// Opens a group: all commits of the editor until the group is dropped form one entry. Groups
@@ -384,7 +385,7 @@ impl Editor {
     }
 
     fn open_group(&self, name: Option<SmolStr>) -> EditGroup<'_> {
-        self.seat.desk().history.open_group(name);
+        self.session.state().history.open_group(name);
         EditGroup { editor: self }
     }
 }
@@ -409,6 +410,6 @@ pub struct EditGroup<'a> {
 
 impl Drop for EditGroup<'_> {
     fn drop(&mut self) {
-        self.editor.seat.desk().history.close_group();
+        self.editor.session.state().history.close_group();
     }
 }

@@ -7,17 +7,17 @@ use crossbeam_utils::CachePadded;
 use smol_str::SmolStr;
 
 use super::admission::admit;
-use super::desk::{Prepared, Seat};
 use super::hooks::BeforeHooks;
 use super::once::Once;
 use super::run::List;
+use super::session::{Prepared, Session};
 use super::{
     Callback, HistoryMode, Hooks, IdempotencyKey, IntoOperations, Operation, TransactionError,
     TransactionResult, declare, retry,
 };
 use crate::document::{Limit, Limits};
 use crate::id::{LockId, OwnerId};
-use crate::lock::{AcquireOptions, Answer, Asker, Errand, FifoLock, Grant};
+use crate::lock::{AcquireOptions, Answer, Asker, FifoLock, Grant, QueuedWork};
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
 
 /// Runs operation batches on a store.
@@ -65,12 +65,12 @@ pub(super) struct Submission {
 }
 
 /// What the submitter gets.
-type Outcome = Result<TransactionResult, TransactionError>;
+type BatchOutcome = Result<TransactionResult, TransactionError>;
 
 /// A batch that waits for the lock. If it is data, the combiner runs it at the head of the queue.
-struct Job {
+struct QueuedBatch {
     manager: TransactionManager,
-    seat: Option<Seat>,
+    session: Option<Session>,
     submission: Submission,
     /// Whether another thread may run its code.
     any_thread: bool,
@@ -78,8 +78,8 @@ struct Job {
     room: Vec<ExecutedOperation>,
 }
 
-impl Errand for Job {
-    type Reply = Outcome;
+impl QueuedWork for QueuedBatch {
+    type Reply = BatchOutcome;
 
     fn is_for_any_thread(&self) -> bool {
         self.any_thread || self.submission.is_data()
@@ -99,27 +99,27 @@ impl Errand for Job {
         extent.is_some()
     }
 
-    fn run(&mut self, grant: Grant) -> Outcome {
+    fn run(&mut self, grant: Grant) -> BatchOutcome {
         let Self {
             manager,
-            seat,
+            session,
             submission,
             room,
             ..
         } = self;
-        manager.carry_out(grant, seat.as_ref(), submission, std::mem::take(room))
+        manager.carry_out(grant, session.as_ref(), submission, std::mem::take(room))
     }
 }
 
 /// A grant of the calling thread. Its drop runs queued batches of other threads, or releases the
 /// lock.
-struct Turn<'a> {
+struct CombinerGrant<'a> {
     lock: &'a FifoLock,
     grant: Grant,
     without_combining: bool,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for CombinerGrant<'_> {
     fn drop(&mut self) {
         // A thread that unwinds does not combine.
         match self.without_combining || std::thread::panicking() {
@@ -348,7 +348,7 @@ impl TransactionManager {
         mut submission: Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
-        seat: Option<&Seat>,
+        session: Option<&Session>,
     ) -> Result<TransactionResult, TransactionError> {
         let Manager { store, owner, .. } = &**self.0;
         self.admit(submission.once.as_deref(), &submission.operations)?;
@@ -361,7 +361,7 @@ impl TransactionManager {
         };
         let label = SmolStr::new_static(first.name());
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
-        if let (Some(attempts), None) = (self.0.attempts_on_nodes, seat) {
+        if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
             return self.run_on_nodes(
                 attempts,
                 submission,
@@ -375,22 +375,22 @@ impl TransactionManager {
             ..asker
         };
         let lock = store.fifo();
-        let turn = |grant| Turn {
+        let turn = |grant| CombinerGrant {
             lock,
             grant,
-            without_combining: options.hands_over(),
+            without_combining: options.opts_out_of_combining(),
         };
         if let Some(grant) = lock.try_grant(&asker, options)? {
-            return self.take_turn(turn(grant), seat, &mut submission);
+            return self.take_turn(turn(grant), session, &mut submission);
         }
         if submission.operations.len() == 1 {
             // The operations travel in the request: the thread that runs them cannot fetch them
             // elsewhere.
             submission.operations.shrink_to_fit();
         }
-        let job = Job {
+        let job = QueuedBatch {
             manager: self.clone(),
-            seat: seat.cloned(),
+            session: session.cloned(),
             any_thread: options.allows_any_thread(),
             room: Vec::with_capacity(submission.operations.len()),
             submission,
@@ -402,7 +402,7 @@ impl TransactionManager {
             }
             Answer::Granted(grant, job) => {
                 let mut job = job.expect("a job that no combiner ran is still here");
-                self.take_turn(turn(grant), seat, &mut job.submission)
+                self.take_turn(turn(grant), session, &mut job.submission)
             }
         }
     }
@@ -421,15 +421,15 @@ impl TransactionManager {
     /// Runs a batch in the thread that submitted it.
     fn take_turn(
         &self,
-        turn: Turn<'_>,
-        seat: Option<&Seat>,
+        turn: CombinerGrant<'_>,
+        session: Option<&Session>,
         submission: &mut Submission,
-    ) -> Outcome {
+    ) -> BatchOutcome {
         if self.0.hooks.is_none() {
             // No frame in between reads the outcome, so it is built in its final place.
-            return self.carry_out(turn.grant, seat, submission, Vec::new());
+            return self.carry_out(turn.grant, session, submission, Vec::new());
         }
-        let mut outcome = self.carry_out(turn.grant, seat, submission, Vec::new());
+        let mut outcome = self.carry_out(turn.grant, session, submission, Vec::new());
         drop(turn);
         self.follow_if_done(&mut outcome);
         outcome
@@ -442,7 +442,7 @@ impl TransactionManager {
         submission: Submission,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
-    ) -> Outcome {
+    ) -> BatchOutcome {
         retry(attempts, || {
             self.try_on_nodes(submission.clone(), &options, call_site)
         })
@@ -453,7 +453,7 @@ impl TransactionManager {
         mut submission: Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
-    ) -> Outcome {
+    ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let scope = declare::list(&store.snapshot(), &submission.operations);
         let mut transaction =
@@ -490,10 +490,10 @@ impl TransactionManager {
     fn carry_out(
         &self,
         grant: Grant,
-        seat: Option<&Seat>,
+        session: Option<&Session>,
         submission: &mut Submission,
         room: Vec<ExecutedOperation>,
-    ) -> Outcome {
+    ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
         // From here on no other thread can use the key; during the wait another thread may have
@@ -505,7 +505,7 @@ impl TransactionManager {
             transaction.remember_as(once.key, once.digest);
         }
         transaction.record_in(room);
-        let prepared = seat.map(|seat| seat.prepare(&mut transaction));
+        let prepared = session.map(|session| session.prepare(&mut transaction));
         self.carry_out_in(&mut transaction, prepared, submission)
     }
 
@@ -514,7 +514,7 @@ impl TransactionManager {
         transaction: &mut Transaction,
         prepared: Option<Prepared<'_>>,
         submission: &mut Submission,
-    ) -> Outcome {
+    ) -> BatchOutcome {
         let Submission {
             operations,
             code,
@@ -541,7 +541,7 @@ impl TransactionManager {
     }
 
     /// Runs the after-hooks, in the thread of the submitter and with no lock held.
-    fn follow_if_done(&self, outcome: &mut Outcome) {
+    fn follow_if_done(&self, outcome: &mut BatchOutcome) {
         if let Ok(result) = outcome
             && !result.repeated
         {
@@ -551,7 +551,7 @@ impl TransactionManager {
 
     /// Returns the outcome of an earlier batch with the same key.
     #[inline]
-    fn repeated(&self, once: Option<&Once>) -> Option<Outcome> {
+    fn repeated(&self, once: Option<&Once>) -> Option<BatchOutcome> {
         let once = once?;
         let receipt = self.0.store.receipt(&once.key)?;
         Some(once.repeat(&receipt))

@@ -23,7 +23,6 @@
 
 mod admission;
 mod declare;
-mod desk;
 pub mod dsl;
 mod edit;
 mod editor;
@@ -38,6 +37,7 @@ mod result;
 mod retry;
 mod run;
 mod script;
+mod session;
 mod user_code;
 
 pub use editor::Editor;

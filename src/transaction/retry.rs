@@ -11,7 +11,9 @@ use super::{
     HookFailure, OperationError, PatternError, Refusal, ScriptError, TransactionError, UndoError,
 };
 use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
-use crate::document::{Conflict, EditError, IntegrityError, JsonError, LimitExceeded, OffsetError};
+use crate::document::{
+    EditError, IntegrityError, JsonError, LimitExceeded, OffsetError, UndoConflict,
+};
 use crate::id::ParseIdError;
 use crate::lock::keyed::{ExecutionError, TaskPanic};
 use crate::lock::limiter::LimiterError;
@@ -130,7 +132,7 @@ transient! {
     AttributeFault,
     CancelEvidence,
     CommitError,
-    Conflict,
+    UndoConflict,
     Deadlock,
     EditError,
     ExecutionError,

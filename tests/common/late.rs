@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use doclock::lock::{
     CancelToken,
-    limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions, Permit},
+    limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions, Permit},
 };
 
 /// The first request of the token waits for a limiter. Its withdrawal drops its key, which pauses
@@ -49,7 +49,7 @@ impl LateCancel {
         let slot = limiter.acquire(None).unwrap();
         let call = {
             let limiter = limiter.clone();
-            let call = Call::to(Some(Key)).no_timeout().cancel_token(&token);
+            let call = CallOptions::to(Some(Key)).no_timeout().cancel_token(&token);
             thread::spawn(move || limiter.run(call, |_| ()))
         };
         until_attached(&token, 1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doclock::{
     Editor, NodeId, Snapshot, Transaction, View,
-    document::{Cut, Mark, check},
+    document::{Mark, SplitPoint, check},
     dsl::*,
     history::{HistoryOptions, UndoError},
     transaction::OperationError,
@@ -161,7 +161,7 @@ impl Pen {
             }
             3 => drop(on.split_node(
                 &id,
-                Cut {
+                SplitPoint {
                     text: one,
                     children: 0,
                 },

@@ -2,7 +2,7 @@
 
 use doclock::{
     Editor, NodeId, Transaction, View,
-    document::{Conflict, Cut, Mark, Position, Selection},
+    document::{Mark, Position, Selection, SplitPoint, UndoConflict},
     dsl::*,
     history::{HistoryMode, UndoError},
 };
@@ -18,7 +18,7 @@ fn three(text: &str) -> [Editor; 3] {
     [ann, bob, carl]
 }
 
-fn conflict(editor: &Editor) -> Conflict {
+fn conflict(editor: &Editor) -> UndoConflict {
     let before = (image(editor), editor.undo_depth());
     let error = editor.undo().unwrap_err();
     assert_eq!((image(editor), editor.undo_depth()), before);
@@ -65,7 +65,7 @@ fn undo_03_a_half_that_came_back_with_the_text_of_others_is_left_alone() {
     run(&carl, insert_text(1, "XYZ").on("l"));
     bob.undo().unwrap();
     assert_eq!(common::text(&ann.store().snapshot(), "r"), "XYZabc123");
-    assert_eq!(conflict(&ann), Conflict::Split { id: "r".into() });
+    assert_eq!(conflict(&ann), UndoConflict::Split { id: "r".into() });
 }
 
 #[test]
@@ -230,14 +230,14 @@ fn undo_03_a_node_that_another_put_elsewhere_in_the_list_stays_there() {
     run(&bob, create(element("list", items).with_id("list")));
     run(&ann, move_node("list", 0).on("d"));
     run(&bob, move_node("list", 2).on("d"));
-    assert_eq!(conflict(&ann), Conflict::Moved { id: "d".into() });
+    assert_eq!(conflict(&ann), UndoConflict::Moved { id: "d".into() });
 }
 
 /// Whether the entry inserted text or a mark.
 #[test]
 fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
     let cut = |on: &mut Transaction| {
-        let at = Cut {
+        let at = SplitPoint {
             text: 3,
             children: 0,
         };
@@ -253,7 +253,7 @@ fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
         run(&bob, create(element("p", [line]).with_id("p")));
         run(&ann, edit);
         run(&bob, op(cut));
-        assert_eq!(conflict(&ann), Conflict::Split { id: "l".into() });
+        assert_eq!(conflict(&ann), UndoConflict::Split { id: "l".into() });
         bob.undo().unwrap();
         ann.undo().unwrap();
         assert_eq!(common::text(&ann.store().snapshot(), "l"), "......");

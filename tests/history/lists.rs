@@ -1,6 +1,6 @@
 //! Undo in lists of children that others change, too.
 
-use doclock::{Editor, Transaction, document::Cut, dsl::*};
+use doclock::{Editor, Transaction, document::SplitPoint, dsl::*};
 
 use super::{editor_of, run};
 use crate::common::{self, store};
@@ -72,7 +72,7 @@ fn undo_03_what_others_put_into_a_half_is_known_in_the_whole() {
     let [ann, bob] = two([&["a", "b", "c", "x"], &[]]);
     run(&ann, delete_node().on("x"));
     let cut = |on: &mut Transaction| {
-        let at = Cut {
+        let at = SplitPoint {
             text: 0,
             children: 2,
         };

@@ -2,7 +2,7 @@
 
 use doclock::{
     Editor,
-    document::{Conflict, EditError, Mark, Selection},
+    document::{EditError, Mark, Selection, UndoConflict},
     dsl::*,
     history::UndoError,
 };
@@ -17,7 +17,7 @@ fn two(text: &str) -> (Editor, Editor) {
     (ann, bob)
 }
 
-fn conflict(editor: &Editor) -> Conflict {
+fn conflict(editor: &Editor) -> UndoConflict {
     let before = (image(editor), editor.undo_depth(), editor.store().version());
     let error = editor.undo().unwrap_err();
     let after = (image(editor), editor.undo_depth(), editor.store().version());
@@ -55,7 +55,7 @@ fn undo_03_where_nothing_of_it_is_left_that_is_a_conflict() {
     let (ann, bob) = two("<>");
     type_in(&ann, 1, "abc");
     run(&bob, delete_text_range(0, 5).on("t"));
-    assert!(matches!(conflict(&ann), Conflict::NothingLeft { .. }));
+    assert!(matches!(conflict(&ann), UndoConflict::NothingLeft { .. }));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn undo_03_a_moved_node_goes_back_unless_somebody_moved_it_on() {
     );
     ann.redo().unwrap();
     run(&bob, remove_child("c").on("list"));
-    assert_eq!(conflict(&ann), Conflict::Moved { id: "c".into() });
+    assert_eq!(conflict(&ann), UndoConflict::Moved { id: "c".into() });
 }
 
 #[test]
@@ -134,7 +134,10 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
         create(element("p", [text_node("t", "x").with_id("x")]).with_id("p")),
     );
     run(&bob, insert_text(0, "y").on("x"));
-    assert_eq!(conflict(&ann), Conflict::SubtreeChanged { id: "p".into() });
+    assert_eq!(
+        conflict(&ann),
+        UndoConflict::SubtreeChanged { id: "p".into() }
+    );
     let error = ann.undo().unwrap_err().to_string();
     assert_eq!(
         error,
@@ -152,7 +155,7 @@ fn undo_03_what_is_gone_says_so_and_who_it_was() {
     let (ann, bob) = two("abc");
     run(&ann, insert_text(0, "x").on("t"));
     run(&bob, delete_node().on("t"));
-    assert_eq!(conflict(&ann), Conflict::NodeGone { id: "t".into() });
+    assert_eq!(conflict(&ann), UndoConflict::NodeGone { id: "t".into() });
     assert_eq!(
         ann.undo().unwrap_err().to_string(),
         "it can no longer be undone: node t was deleted, by bob in version 3"
@@ -170,7 +173,7 @@ fn undo_03_attributes_and_types_that_others_changed_are_theirs() {
     let aspect = "set of attributes";
     assert_eq!(
         conflict(&ann),
-        Conflict::Changed {
+        UndoConflict::Changed {
             id: "t".into(),
             aspect
         }
@@ -182,7 +185,7 @@ fn undo_03_attributes_and_types_that_others_changed_are_theirs() {
     let aspect = "type";
     assert_eq!(
         conflict(&ann),
-        Conflict::Changed {
+        UndoConflict::Changed {
             id: "t".into(),
             aspect
         }
@@ -268,7 +271,7 @@ fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() 
 
 fn split_at(text: usize) -> doclock::transaction::Operation {
     op(move |on: &mut doclock::Transaction| {
-        let cut = doclock::document::Cut { text, children: 0 };
+        let cut = doclock::document::SplitPoint { text, children: 0 };
         on.split_node(&"l".into(), cut, None).map(drop)
     })
 }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use doclock::{
     DataStore, Transaction,
     document::NodeSpec,
-    inbox::{Failure, Feed, Handled, Inbox, Message, Outcome},
+    inbox::{Feed, HandlerError, HandlerResult, Inbox, Message, Outcome},
     lock::LockError,
 };
 
@@ -108,7 +108,7 @@ const CODE: [&str; 7] = [
 /// Handles one message with an act at this point. Returns how often the handler succeeded.
 fn deliver(inbox: &Inbox, code: &'static str, act: &Act) -> usize {
     let done = AtomicUsize::new(0);
-    let handler = |transaction: &mut Transaction, _: &Letter| -> Handled {
+    let handler = |transaction: &mut Transaction, _: &Letter| -> HandlerResult {
         let _owned = OnDrop(|| {
             if code == "handler" {
                 act();
@@ -194,7 +194,7 @@ fn inbox_01_a_handler_that_delivers_to_its_own_inbox_is_refused() {
         let handler = move |_: &mut Transaction, _: &(&str, ())| {
             let refused = nested.process(&("nested", ()), |_, _| Ok(()));
             assert!(matches!(refused, Err(LockError::Reentrant { .. })));
-            Err(Failure::poison("enough"))
+            Err(HandlerError::poison("enough"))
         };
         let outcome = inbox.process(&("outer", ()), handler).unwrap();
         assert!(matches!(outcome, Outcome::Dead(_)), "{outcome:?}");

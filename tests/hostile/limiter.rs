@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use doclock::lock::{
     CancelToken,
-    limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions},
+    limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
 };
 
 use crate::keys::{CODE, Ends, Key, Script};
@@ -15,8 +15,8 @@ use crate::{OnDrop, ends, message};
 type Limiter = InFlightLimiter<Key>;
 type Step = fn(&Limiter, Key);
 
-fn at_once(key: Key) -> Call<Key> {
-    Call::to(key).timeout(Duration::ZERO)
+fn at_once(key: Key) -> CallOptions<Key> {
+    CallOptions::to(key).timeout(Duration::ZERO)
 }
 
 /// Every public method. None waits for the end of another.
@@ -24,13 +24,13 @@ const STEPS: &[Step] = &[
     |limiter, key| drop(limiter.run(at_once(key), |_| ())),
     |limiter, key| drop(limiter.try_run(key, |_| ())),
     |limiter, key| drop(limiter.acquire(at_once(key))),
-    |limiter, key| drop(limiter.acquire(Call::to(key).timeout(Duration::from_millis(1)))),
-    |limiter, key| drop(limiter.acquire(Call::to(key).queue_bound(0))),
-    |limiter, key| drop(limiter.acquire(Call::to(key).weight(9))),
+    |limiter, key| drop(limiter.acquire(CallOptions::to(key).timeout(Duration::from_millis(1)))),
+    |limiter, key| drop(limiter.acquire(CallOptions::to(key).queue_bound(0))),
+    |limiter, key| drop(limiter.acquire(CallOptions::to(key).weight(9))),
     |limiter, key| {
         let token = CancelToken::new();
         token.cancel();
-        drop(limiter.acquire(Call::to(key).cancel_token(&token)));
+        drop(limiter.acquire(CallOptions::to(key).cancel_token(&token)));
     },
     |limiter, key| drop(limiter.try_acquire(key)),
     |limiter, key| {
@@ -42,7 +42,7 @@ const STEPS: &[Step] = &[
         let _ = (snapshot.key(&key), snapshot.to_string());
     },
     |limiter, _| drop(format!("{limiter:?}")),
-    |_, key| drop(format!("{:?}", Call::to(key).clone())),
+    |_, key| drop(format!("{:?}", CallOptions::to(key).clone())),
 ];
 
 /// All steps, for a key at its limit, a configured key, and an idle one.
@@ -122,7 +122,7 @@ fn limiter_03_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() 
         let dropped = limiter.acquire(Key::new(2, &plain)).unwrap();
         let token = CancelToken::new();
         let waiting = {
-            let (limiter, call) = (limiter.clone(), Call::to(Key::new(1, &plain)));
+            let (limiter, call) = (limiter.clone(), CallOptions::to(Key::new(1, &plain)));
             let call = call.no_timeout().cancel_token(&token);
             thread::spawn(move || limiter.acquire(call).map(drop))
         };
@@ -202,7 +202,7 @@ fn limiter_01_calls_and_what_they_own_may_use_the_limiter() {
             move || go_through(&limiter, &Script::default(), &noted)
         };
         let owned = OnDrop(user.clone());
-        let call = move |_: &doclock::lock::limiter::Signal| {
+        let call = move |_: &doclock::lock::limiter::CallCancellation| {
             user();
             drop(owned);
         };

@@ -7,7 +7,7 @@ use std::thread;
 use doclock::{
     CommitError, StoreOptions,
     document::NodeSpec,
-    inbox::{EventState, Failure, Inbox, InboxOptions, Outcome},
+    inbox::{EventState, HandlerError, Inbox, InboxOptions, Outcome},
     schema::{NodeType, Schema},
 };
 
@@ -111,8 +111,8 @@ fn inbox_02_an_attempt_that_fails_leaves_neither_effect_nor_mark() {
     let before = image(&bank.store.snapshot());
     let events = bank.store.subscribe(8);
     let message = ("evt-1", ());
-    let failures: [fn() -> doclock::inbox::Handled; 2] = [
-        || Err(Failure::transient("no network")),
+    let failures: [fn() -> doclock::inbox::HandlerResult; 2] = [
+        || Err(HandlerError::transient("no network")),
         || panic!("crashed in the middle"),
     ];
     for failure in failures {

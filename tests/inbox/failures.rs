@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use doclock::{
     DataStore, StoreOptions,
-    inbox::{Cause, EventState, Failure, Inbox, InboxOptions, Outcome},
+    inbox::{DeadLetterCause, EventState, HandlerError, Inbox, InboxOptions, Outcome},
     lock::LockError,
 };
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
 
-fn failing(reason: &str) -> Result<(), Failure> {
-    Err(Failure::transient(reason))
+fn failing(reason: &str) -> Result<(), HandlerError> {
+    Err(HandlerError::transient(reason))
 }
 
 #[test]
@@ -38,7 +38,10 @@ fn inbox_03_what_fails_in_passing_is_attempted_up_to_the_limit() {
         panic!("{outcome:?}");
     };
     assert_eq!(attempts, 3);
-    assert_eq!((letter.cause, letter.attempts), (Cause::Exhausted, 4));
+    assert_eq!(
+        (letter.cause, letter.attempts),
+        (DeadLetterCause::Exhausted, 4)
+    );
     assert_eq!(letter.error, "no network at all");
     assert_eq!((&*letter.event_id, letter.sent_at), ("evt-1", Some(at(7))));
     bank.clock.advance(CLAIM);
@@ -77,12 +80,15 @@ fn inbox_03_poison_is_a_dead_letter_at_once() {
     let bank = Bank::new(InboxOptions::new());
     let outcome = bank.process(&("evt-1", ()), |transaction, message| {
         credit(transaction, message)?;
-        Err(Failure::poison("unknown currency"))
+        Err(HandlerError::poison("unknown currency"))
     });
     let Outcome::Dead(letter) = outcome else {
         panic!("{outcome:?}");
     };
-    assert_eq!((letter.cause, letter.attempts), (Cause::Poison, 1));
+    assert_eq!(
+        (letter.cause, letter.attempts),
+        (DeadLetterCause::Poison, 1)
+    );
     assert_eq!(
         letter.to_string(),
         "event \"evt-1\", poison after 1 attempt: unknown currency"
@@ -100,10 +106,15 @@ fn inbox_03_each_message_without_an_id_is_poison_and_a_dead_letter() {
         let Outcome::Dead(letter) = outcome else {
             panic!("{outcome:?}");
         };
-        assert_eq!((letter.cause, letter.attempts), (Cause::Poison, 0));
+        assert_eq!(
+            (letter.cause, letter.attempts),
+            (DeadLetterCause::Poison, 0)
+        );
         assert_eq!(bank.inbox.dead_letters().last(), Some(&letter));
     }
-    bank.process(&("evt-1", at(2), ()), |_, _| Err(Failure::poison("no")));
+    bank.process(&("evt-1", at(2), ()), |_, _| {
+        Err(HandlerError::poison("no"))
+    });
     bank.process(&("", ()), credit);
     bank.clock.advance(MS);
     let letters = bank.inbox.dead_letters();
@@ -212,7 +223,9 @@ fn inbox_03_a_handler_that_takes_the_inbox_again_is_refused_and_not_stuck() {
 fn inbox_03_a_dead_event_that_is_revived_has_all_its_attempts_again() {
     let bank = Bank::new(InboxOptions::new().attempts(2).backoff(MS, MS));
     let message = ("evt-1", at(1), ());
-    let dead = bank.process(&message, |_, _| Err(Failure::poison("unknown currency")));
+    let dead = bank.process(&message, |_, _| {
+        Err(HandlerError::poison("unknown currency"))
+    });
     assert!(matches!(dead, Outcome::Dead(_)));
     assert!(bank.inbox.revive("evt-1"));
     assert!(!bank.inbox.revive("evt-1"), "it is alive");
@@ -235,7 +248,7 @@ fn inbox_03_dead_letters_are_listed_in_the_order_in_which_they_died() {
     let bank = Bank::new(InboxOptions::new());
     let events: Vec<String> = (0..100).map(|event| event.to_string()).collect();
     for event in &events {
-        bank.process(&(event, ()), |_, _| Err(Failure::poison("bad")));
+        bank.process(&(event, ()), |_, _| Err(HandlerError::poison("bad")));
     }
     let listed = bank.inbox.dead_letters();
     assert!(listed.iter().map(|letter| &*letter.event_id).eq(&events));
@@ -274,7 +287,10 @@ fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
     });
     let over = over.recv_timeout(crate::common::PATIENCE);
     assert_eq!(over.expect("the worker returns"), (true, 3));
-    assert_eq!(bank.inbox.dead_letters()[0].cause, Cause::Exhausted);
+    assert_eq!(
+        bank.inbox.dead_letters()[0].cause,
+        DeadLetterCause::Exhausted
+    );
 }
 
 /// A panic from the drop of a payload ended the worker, and its claim remained.

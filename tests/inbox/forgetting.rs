@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doclock::inbox::{EventState, Failure, InboxOptions, Outcome};
+use doclock::inbox::{EventState, HandlerError, InboxOptions, Outcome};
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
 
@@ -35,9 +35,11 @@ fn inbox_05_only_what_is_done_or_dead_is_forgotten() {
     let bank = Bank::new(InboxOptions::new());
     let claim = bank.inbox.claim(&("claimed", at(1), ())).unwrap();
     bank.process(&("waiting", at(1), ()), |_, _| {
-        Err(Failure::transient("no network"))
+        Err(HandlerError::transient("no network"))
     });
-    bank.process(&("dead", at(1), ()), |_, _| Err(Failure::poison("bad")));
+    bank.process(&("dead", at(1), ()), |_, _| {
+        Err(HandlerError::poison("bad"))
+    });
     bank.process(&("done", at(1), ()), credit);
     bank.process(&("timeless", ()), credit);
     assert_eq!(bank.inbox.prune(at(2)), 2);
@@ -71,7 +73,7 @@ fn inbox_05_a_record_that_died_twice_is_forgotten_once() {
     let bank = Bank::new(InboxOptions::new());
     let message = ("evt-1", at(1), ());
     for _ in 0..2 {
-        bank.process(&message, |_, _| Err(Failure::poison("bad")));
+        bank.process(&message, |_, _| Err(HandlerError::poison("bad")));
         assert!(bank.inbox.revive("evt-1"));
         assert_eq!(bank.inbox.prune(at(9)), 0, "it is alive");
     }
@@ -85,15 +87,19 @@ fn inbox_05_a_record_that_died_twice_is_forgotten_once() {
 fn inbox_05_events_without_a_time_are_forgotten_by_how_long_they_are_settled() {
     let bank = Bank::new(InboxOptions::new());
     let poison = |id: &'static str| {
-        bank.process(&(id, ()), |_, _| Err(Failure::poison("bad")));
+        bank.process(&(id, ()), |_, _| Err(HandlerError::poison("bad")));
     };
     bank.process(&("done", ()), credit);
     poison("dead");
     poison("revived");
     poison("");
-    bank.process(&("timed", at(1), ()), |_, _| Err(Failure::poison("bad")));
+    bank.process(&("timed", at(1), ()), |_, _| {
+        Err(HandlerError::poison("bad"))
+    });
     bank.process(&("", at(1), ()), |_, _| Ok(()));
-    bank.process(&("waiting", ()), |_, _| Err(Failure::transient("later")));
+    bank.process(&("waiting", ()), |_, _| {
+        Err(HandlerError::transient("later"))
+    });
     let claim = bank.inbox.claim(&("claimed", ())).unwrap();
     assert!(bank.inbox.revive("revived"));
     bank.clock.advance(CLAIM);
@@ -128,7 +134,7 @@ fn inbox_05_events_without_a_time_are_forgotten_by_how_long_they_are_settled() {
 fn inbox_05_a_dead_event_that_was_forgotten_is_attempted_as_a_new_one() {
     let bank = Bank::new(InboxOptions::new());
     for message in [("evt-1", at(5), ()), ("evt-2", at(1), ())] {
-        bank.process(&message, |_, _| Err(Failure::poison("bad")));
+        bank.process(&message, |_, _| Err(HandlerError::poison("bad")));
         assert!(bank.inbox.forget(message.0));
         assert!(!bank.inbox.forget(message.0), "it is forgotten already");
         assert_eq!(bank.inbox.event(message.0), None);
@@ -144,7 +150,9 @@ fn inbox_05_a_dead_event_that_was_forgotten_is_attempted_as_a_new_one() {
 #[test]
 fn inbox_05_a_message_that_changes_its_time_is_forgotten_by_that_under_which_it_was_done() {
     let bank = Bank::new(InboxOptions::new());
-    bank.process(&("evt-1", at(1), ()), |_, _| Err(Failure::poison("bad")));
+    bank.process(&("evt-1", at(1), ()), |_, _| {
+        Err(HandlerError::poison("bad"))
+    });
     assert!(bank.inbox.forget("evt-1"));
     assert!(done(&bank.process(&("evt-1", at(8), ()), credit)));
     assert_eq!(bank.inbox.prune(at(5)), 0);
@@ -162,7 +170,7 @@ fn inbox_05_many_are_forgotten_piece_by_piece() {
     for number in 0..2_000 {
         bank.process(&(number.to_string(), ()), |_, _| Ok(()));
         bank.process(&(format!("bad {number}"), ()), |_, _| {
-            Err(Failure::poison(""))
+            Err(HandlerError::poison(""))
         });
     }
     assert_eq!(bank.inbox.prune_untimed(Duration::ZERO), 4_000);

@@ -5,8 +5,8 @@ mod common;
 
 mod effects;
 mod failures;
-mod figures;
 mod forgetting;
+mod metrics;
 mod random;
 mod removal;
 mod replay;
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 use doclock::{
     DataStore, StoreOptions, Transaction,
     document::NodeSpec,
-    inbox::{Claim, Handled, Inbox, InboxOptions, Message, Outcome},
+    inbox::{Claim, HandlerResult, Inbox, InboxOptions, Message, Outcome},
     time::ManualClock,
 };
 
@@ -66,7 +66,7 @@ impl Bank {
     fn process<M: Message>(
         &self,
         message: &M,
-        handler: impl FnOnce(&mut Transaction, &M) -> Handled,
+        handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,
     ) -> Outcome {
         self.inbox.process(message, handler).unwrap()
     }
@@ -86,7 +86,7 @@ impl Bank {
 }
 
 /// Writes the event's id into the ledger.
-fn credit(transaction: &mut Transaction, message: &impl Message) -> Handled {
+fn credit(transaction: &mut Transaction, message: &impl Message) -> HandlerResult {
     let ledger = id("ledger");
     let end = common::text(&*transaction, "ledger").chars().count();
     transaction.insert_text(&ledger, end, format!("{} ", message.event_id()))?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use doclock::inbox::{Claim, EventState, Failure, InboxOptions, Message, Outcome};
+use doclock::inbox::{Claim, EventState, HandlerError, InboxOptions, Message, Outcome};
 use proptest::prelude::*;
 
 use crate::common::cases;
@@ -266,9 +266,9 @@ fn deliver(bank: &Bank, reference: &mut Reference, event: u64, handler: Handler)
         credit(transaction, message)?;
         match handler {
             Handler::Done => Ok(()),
-            Handler::Transient => Err(Failure::transient("no network")),
+            Handler::Transient => Err(HandlerError::transient("no network")),
             Handler::Panic => panic!("bad luck"),
-            Handler::Poison => Err(Failure::poison("bad")),
+            Handler::Poison => Err(HandlerError::poison("bad")),
         }
     });
     match (reference.claim(event), handler) {
@@ -297,12 +297,12 @@ fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept<'_>,
         }
         Ending::Fail => {
             let holds = reference.failed(event, number);
-            let outcome = claim.fail(Failure::transient("no network"));
+            let outcome = claim.fail(HandlerError::transient("no network"));
             assert_eq!(outcome != Outcome::Superseded, holds);
         }
         Ending::Poison => {
             let holds = reference.end(event, number, reference.dead());
-            let outcome = claim.fail(Failure::poison("bad"));
+            let outcome = claim.fail(HandlerError::poison("bad"));
             assert_eq!(outcome != Outcome::Superseded, holds);
         }
         Ending::Drop => {

@@ -2,7 +2,7 @@
 
 use doclock::{
     CommitError,
-    inbox::{DeadLetter, EventState, Failure, Inbox, InboxOptions, Outcome},
+    inbox::{DeadLetter, EventState, HandlerError, Inbox, InboxOptions, Outcome},
 };
 
 use crate::{Bank, CLAIM, MS, at, credit, done};
@@ -14,10 +14,12 @@ fn inbox_05_a_removed_inbox_is_as_a_new_one() {
     let other = Inbox::new(&bank.store, "refunds");
     other.process(&("evt-1", ()), |_, _| Ok(())).unwrap();
     bank.process(&("evt-1", at(1), ()), credit);
-    bank.process(&("evt-2", at(2), ()), |_, _| Err(Failure::poison("bad")));
+    bank.process(&("evt-2", at(2), ()), |_, _| {
+        Err(HandlerError::poison("bad"))
+    });
     bank.process(&("", ()), |_, _| Ok(()));
     bank.process(&("evt-3", at(3), ()), |_, _| {
-        Err(Failure::transient("no network"))
+        Err(HandlerError::transient("no network"))
     });
     assert_eq!(bank.inbox.prune(at(2)), 1);
 
@@ -87,7 +89,10 @@ fn inbox_04_a_stale_claim_on_a_removed_inbox_leaves_no_record() {
     let before = bank.inbox.stats();
     let [dropped, failed, finished] = claims;
     drop(dropped);
-    assert_eq!(failed.fail(Failure::poison("bad")), Outcome::Superseded);
+    assert_eq!(
+        failed.fail(HandlerError::poison("bad")),
+        Outcome::Superseded
+    );
     assert!(bank.finish(finished).is_err());
     bank.clock.advance(MS);
     assert_eq!(bank.inbox.stats(), before);

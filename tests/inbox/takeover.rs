@@ -5,7 +5,7 @@ use std::thread;
 
 use doclock::{
     CommitError, StoreOptions,
-    inbox::{Cause, EventState, Failure, InboxOptions, Outcome},
+    inbox::{DeadLetterCause, EventState, HandlerError, InboxOptions, Outcome},
 };
 
 use crate::{Bank, CLAIM, MS, credit, done};
@@ -55,7 +55,7 @@ fn inbox_04_the_old_worker_can_neither_finish_nor_fail_what_the_new_one_did() {
                 bank.finish(old),
                 Err(CommitError::Superseded { .. })
             )),
-            1 => assert_eq!(old.fail(Failure::poison("late")), Outcome::Superseded),
+            1 => assert_eq!(old.fail(HandlerError::poison("late")), Outcome::Superseded),
             _ => drop(old),
         }
         let state = bank.inbox.event(message.0);
@@ -112,7 +112,10 @@ fn inbox_04_what_kills_each_of_its_workers_is_a_dead_letter_in_the_end() {
     let Outcome::Dead(letter) = outcome else {
         panic!("{outcome:?}");
     };
-    assert_eq!((letter.cause, letter.attempts), (Cause::Exhausted, 3));
+    assert_eq!(
+        (letter.cause, letter.attempts),
+        (DeadLetterCause::Exhausted, 3)
+    );
     assert_eq!(bank.inbox.stats().exhausted, 1);
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use doclock::{
     StoreOptions,
-    inbox::{Cause, EventState, Failure, Feed, InboxOptions, Interruption, Outcome},
+    inbox::{DeadLetterCause, EventState, Feed, HandlerError, InboxOptions, Interruption, Outcome},
     lock::CancelToken,
 };
 
@@ -55,7 +55,7 @@ fn inbox_03_a_retry_that_is_due_later_does_not_hold_up_others() {
             bank.inbox.run(&messages, |transaction, message: &Event| {
                 attempts += usize::from(message.0 == "slow");
                 if message.0 == "slow" && attempts < 3 {
-                    return Err(Failure::transient("no network"));
+                    return Err(HandlerError::transient("no network"));
                 }
                 credit(transaction, message)
             })
@@ -96,7 +96,7 @@ fn inbox_03_what_is_due_again_at_once_does_not_hold_up_others_either() {
         .run(&messages, |transaction, message| {
             let is_there = bank.inbox.event("order").is_some();
             match (message.0, is_there) {
-                ("early", false) => Err(Failure::transient("there is no such order")),
+                ("early", false) => Err(HandlerError::transient("there is no such order")),
                 _ => credit(transaction, message),
             }
         })
@@ -115,8 +115,8 @@ fn inbox_03_dead_letters_are_sent_with_their_messages() {
     let messages = closed(&["good", "poison", "weak", "", "poison"]);
     let feed = Feed::from(&messages).dead_letters(&bury);
     let handle = |transaction: &mut doclock::Transaction, message: &Event| match message.0 {
-        "poison" => Err(Failure::poison("bad")),
-        "weak" => Err(Failure::transient("no network")),
+        "poison" => Err(HandlerError::poison("bad")),
+        "weak" => Err(HandlerError::transient("no network")),
         _ => credit(transaction, message),
     };
     bank.inbox.run(feed, handle).unwrap();
@@ -126,9 +126,9 @@ fn inbox_03_dead_letters_are_sent_with_their_messages() {
         .collect();
     found.sort_unstable_by_key(|(event, ..)| *event);
     let expected = [
-        ("", Cause::Poison, 0),
-        ("poison", Cause::Poison, 1),
-        ("weak", Cause::Exhausted, 2),
+        ("", DeadLetterCause::Poison, 0),
+        ("poison", DeadLetterCause::Poison, 1),
+        ("weak", DeadLetterCause::Exhausted, 2),
     ];
     assert_eq!(found, expected);
     assert_eq!(bank.ledger(), ["good"]);
@@ -199,7 +199,7 @@ fn inbox_05_several_workers_have_each_effect_once() {
                         };
                         credit(transaction, message)?;
                         match (message.0.len(), nth) {
-                            (1, 1) => Err(Failure::transient("no network")),
+                            (1, 1) => Err(HandlerError::transient("no network")),
                             (2, 1) => panic!("bad luck"),
                             _ => Ok(()),
                         }
@@ -232,8 +232,9 @@ fn a_worker_that_is_cancelled_gives_back_what_it_has_not_settled() {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             let feed = Feed::from(&messages).cancel_token(&token);
-            bank.inbox
-                .run(feed, |_, _: &Event| Err(Failure::transient("no network")))
+            bank.inbox.run(feed, |_, _: &Event| {
+                Err(HandlerError::transient("no network"))
+            })
         });
         for event in ["a", "b"] {
             sender.send((event, ())).unwrap();
@@ -308,7 +309,7 @@ fn a_worker_that_waits_for_many_takes_no_more() {
             let feed = Feed::from(&messages).cancel_token(&token);
             bank.inbox.run(feed, |transaction, message: &Event| {
                 match healthy.load(Ordering::Relaxed) {
-                    0 => Err(Failure::transient("no network")),
+                    0 => Err(HandlerError::transient("no network")),
                     _ => credit(transaction, message),
                 }
             })

@@ -135,7 +135,7 @@ fn keyed_04_waiting_for_all_has_limits_and_can_be_cancelled() {
     assert!(!all.is_finished());
     clock.advance(MS);
     let evidence = timeout_of(all.join().unwrap());
-    assert_eq!((evidence.owner.as_str(), evidence.place), ("closing", 2));
+    assert_eq!((evidence.owner.as_str(), evidence.position), ("closing", 2));
     assert_eq!(evidence.holder.owner_id.as_str(), "holder");
     assert_eq!(evidence.holder.held_for, 9 * MS);
 

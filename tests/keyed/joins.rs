@@ -144,7 +144,7 @@ fn keyed_03_joining_has_limits_and_can_be_cancelled() {
     clock.advance(MS);
     match waiting.join().unwrap() {
         Err(ExecutionError::Lock(LockError::Timeout(evidence))) => {
-            assert_eq!((evidence.limit, evidence.place), (4 * MS, 1));
+            assert_eq!((evidence.limit, evidence.position), (4 * MS, 1));
             assert_eq!(evidence.holder.owner_id.as_str(), "runner");
         }
         other => panic!("{other:?}"),

@@ -61,7 +61,7 @@ fn keyed_02_holder_and_line_can_be_looked_at() {
     let [entry] = &lock.queue_info("ann")[..] else {
         panic!("one waits")
     };
-    assert_eq!((entry.owner_id.as_str(), entry.place), ("waiter", 1));
+    assert_eq!((entry.owner_id.as_str(), entry.position), ("waiter", 1));
     assert_eq!(entry.wait_time, 3 * MS);
     assert!(entry.lock_id > current.lock_id);
     assert_eq!(holder.end(0), Ok(0));

@@ -8,7 +8,7 @@ mod code;
 mod ends;
 mod joins;
 mod keys;
-mod turns;
+mod reservations;
 mod waits;
 
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -26,19 +26,19 @@ fn keyed_01_a_wait_limit_passes_never_early_and_says_who_was_before() {
     assert_eq!(lock.queue_length("ann"), 3);
     clock.advance(MS);
     let evidence = timeout_of(waiter.join().unwrap());
-    assert_eq!((evidence.owner.as_str(), evidence.place), ("waiter", 2));
+    assert_eq!((evidence.owner.as_str(), evidence.position), ("waiter", 2));
     assert_eq!((evidence.limit, evidence.waited), (100 * MS, 100 * MS));
     assert_eq!(evidence.holder.owner_id.as_str(), "holder");
     assert_eq!(evidence.holder.held_for, 110 * MS);
     let [first] = &evidence.ahead[..] else {
         panic!("{evidence}")
     };
-    assert_eq!((first.owner_id.as_str(), first.place), ("ahead", 1));
+    assert_eq!((first.owner_id.as_str(), first.position), ("ahead", 1));
     assert_eq!(first.wait_time, 103 * MS);
     assert!(
         evidence
             .to_string()
-            .contains("place 2 in line behind lock-")
+            .contains("queue position 2 behind lock-")
     );
 
     // Other requests are not affected.
@@ -250,7 +250,7 @@ fn keyed_01_a_reserved_turn_has_its_limit_from_the_reservation() {
     clock.advance(10 * MS);
     // Its timeout passes before it begins to wait.
     let evidence = timeout_of(late.execute(|| 1));
-    assert_eq!((evidence.place, evidence.waited), (1, 10 * MS));
+    assert_eq!((evidence.position, evidence.waited), (1, 10 * MS));
     // A granted turn stays granted.
     assert_eq!(holder.end(0), Ok(0));
     clock.advance(10 * MS);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use doclock::lock::{
     CancelToken,
-    limiter::{Call, CallEvidence, InFlightLimiter, LimiterError, LimiterOptions},
+    limiter::{CallEvidence, CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
 };
 
 use crate::{Limiter, MS, Started, at_rest, patient, timed, until_queued};
@@ -55,16 +55,16 @@ fn limiter_03_cancelled_while_waiting_it_leaves_the_line_and_never_runs() {
             panic!("{ends:?}");
         };
         let evidence = cancelled(b.clone());
-        assert_eq!((evidence.place, evidence.waited), (Some(2), 30 * MS));
+        assert_eq!((evidence.position, evidence.waited), (Some(2), 30 * MS));
         // Which of the two leaves first is unspecified.
-        assert!([Some(3), Some(4)].contains(&cancelled(d.clone()).place));
+        assert!([Some(3), Some(4)].contains(&cancelled(d.clone()).position));
         let queued = evidence.load.queued;
         assert!([4, 5].contains(&queued));
         assert_eq!(
             b.as_ref().unwrap_err().to_string(),
             format!(
                 "Call to \"payments\" cancelled after 30ms: \
-                 place 2 in line, 1 of 1 slots taken, {queued} waiting"
+                 queue position 2, 1 of 1 slots taken, {queued} waiting"
             )
         );
     });
@@ -78,9 +78,9 @@ fn limiter_03_cancelled_before_it_asked_it_is_refused_even_a_free_slot() {
     let limiter: Limiter = InFlightLimiter::new(1);
     let token = CancelToken::new();
     token.cancel();
-    let call = Call::to("payments").cancel_token(&token);
+    let call = CallOptions::to("payments").cancel_token(&token);
     let evidence = cancelled(limiter.run(call.clone(), |_| unreachable!("it runs")));
-    assert_eq!((evidence.place, evidence.waited), (None, Duration::ZERO));
+    assert_eq!((evidence.position, evidence.waited), (None, Duration::ZERO));
     cancelled(limiter.try_acquire(call));
     assert_eq!(limiter.snapshot().total.cancelled, 2);
     at_rest(&limiter, 0);
@@ -92,7 +92,7 @@ fn limiter_03_cancelled_while_running_the_task_sees_the_signal_and_the_slot_come
     let token = CancelToken::new();
     let (running, runs) = mpsc::channel();
     thread::scope(|scope| {
-        let call = Call::to("payments").cancel_token(&token);
+        let call = CallOptions::to("payments").cancel_token(&token);
         let task = scope.spawn(|| {
             limiter.run(call, |signal| {
                 assert!(!signal.is_cancelled());
@@ -122,7 +122,7 @@ fn limiter_03_the_signal_carries_the_token_on_to_calls_made_within() {
     let inner = limiter.acquire("inner").unwrap();
     thread::scope(|scope| {
         let outer = scope.spawn(|| {
-            limiter.run(Call::to("outer").cancel_token(&token), |signal| {
+            limiter.run(CallOptions::to("outer").cancel_token(&token), |signal| {
                 let call = patient("inner").cancel_token(signal.token().unwrap());
                 limiter.run(call, |_| unreachable!("it runs"))
             })
@@ -203,7 +203,7 @@ fn limiter_04_a_wait_that_is_too_long_ends_in_an_error_of_its_own_and_never_befo
     let (limiter, clock) = timed(LimiterOptions::new(1));
     let held = limiter.acquire("payments").unwrap();
     thread::scope(|scope| {
-        let call = Call::to("payments").timeout(100 * MS);
+        let call = CallOptions::to("payments").timeout(100 * MS);
         let waiter = scope.spawn(|| limiter.run(call, |_| unreachable!("it runs")));
         until_queued(&limiter, "payments", 1);
         clock.advance(100 * MS - Duration::from_nanos(1));
@@ -213,12 +213,12 @@ fn limiter_04_a_wait_that_is_too_long_ends_in_an_error_of_its_own_and_never_befo
         let text = result.as_ref().unwrap_err().to_string();
         let (limit, evidence) = timeout_of(result);
         assert_eq!((limit, evidence.waited), (100 * MS, 100 * MS));
-        assert_eq!((evidence.place, evidence.weight), (Some(1), 1));
+        assert_eq!((evidence.position, evidence.weight), (Some(1), 1));
         assert_eq!(evidence.key, "\"payments\"");
         assert_eq!((evidence.load.in_flight, evidence.load.limit), (1, 1));
         assert_eq!(
             text,
-            "No slot for \"payments\" within 100ms: place 1 in line, 1 of 1 slots taken, 1 waiting"
+            "No slot for \"payments\" within 100ms: queue position 1, 1 of 1 slots taken, 1 waiting"
         );
     });
     drop(held);
@@ -237,7 +237,7 @@ fn limiter_04_on_the_systems_clock_too() {
     assert_eq!(
         error.to_string(),
         "No slot for \"shipping\" within 20ms: \
-         place 1 in line, 0 of 1 slots taken, 1 waiting, 1 of 1 taken in all"
+         queue position 1, 0 of 1 slots taken, 1 waiting, 1 of 1 taken in all"
     );
     let (_, evidence) = timeout_of(Err::<(), _>(error));
     assert!(evidence.waited >= 20 * MS);
@@ -246,7 +246,7 @@ fn limiter_04_on_the_systems_clock_too() {
 #[test]
 fn limiter_04_the_limit_is_on_waiting_not_on_running() {
     let (limiter, clock) = timed(LimiterOptions::new(1));
-    let call = Call::to("payments").timeout(10 * MS);
+    let call = CallOptions::to("payments").timeout(10 * MS);
     let answer = limiter.run(call, |signal| {
         clock.advance(Duration::from_secs(3600));
         assert!(!signal.is_cancelled());
@@ -282,7 +282,7 @@ fn limiter_05_a_full_line_turns_away_at_once() {
         let error = limiter.acquire(patient("payments")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "Line for \"payments\" full, 2 allowed: 1 of 1 slots taken, 2 waiting"
+            "Queue for \"payments\" full, 2 allowed: 1 of 1 slots taken, 2 waiting"
         );
         // The smaller of both bounds counts.
         for (own, counts) in [(0, 0), (1, 1), (3, 2)] {
@@ -293,7 +293,7 @@ fn limiter_05_a_full_line_turns_away_at_once() {
         }
         // Another key has another queue.
         limiter
-            .run(Call::to("shipping").queue_bound(0), |_| ())
+            .run(CallOptions::to("shipping").queue_bound(0), |_| ())
             .unwrap();
         drop(held);
     });

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use doclock::lock::limiter::{Call, InFlightLimiter, LimiterOptions};
+use doclock::lock::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
 
 use crate::{Limiter, Started, at_rest, busy, patient, timed, until_queued};
 
@@ -94,8 +94,8 @@ fn limiter_02_calls_to_one_key_start_in_the_order_of_asking() {
             // A limit, a bound or neither makes no difference.
             let call = match nth % 3 {
                 0 => patient("payments"),
-                1 => Call::to("payments").queue_bound(100),
-                _ => Call::to("payments").timeout(std::time::Duration::from_secs(600)),
+                1 => CallOptions::to("payments").queue_bound(100),
+                _ => CallOptions::to("payments").timeout(std::time::Duration::from_secs(600)),
             };
             started.line_up(scope, limiter, "payments", name, call);
         }
@@ -160,9 +160,9 @@ fn limiter_08_a_try_finds_a_free_slot_or_says_at_once_that_there_is_none() {
     let second = limiter.try_acquire("payments").unwrap();
     let evidence = busy(limiter.try_acquire("payments"));
     assert_eq!((evidence.load.in_flight, evidence.load.limit), (2, 2));
-    assert_eq!((evidence.place, evidence.load.queued), (None, 0));
+    assert_eq!((evidence.position, evidence.load.queued), (None, 0));
     // A timeout of zero is a try.
-    let zero = Call::to("payments").timeout(std::time::Duration::ZERO);
+    let zero = CallOptions::to("payments").timeout(std::time::Duration::ZERO);
     busy(limiter.acquire(zero));
     drop(first);
     assert_eq!(limiter.try_run("payments", |_| 7), Ok(7));
@@ -174,9 +174,15 @@ fn limiter_08_a_try_finds_a_free_slot_or_says_at_once_that_there_is_none() {
 #[test]
 fn limiter_08_a_try_never_overtakes_those_who_wait() {
     let (limiter, clock) = timed(LimiterOptions::new(3));
-    let held = limiter.acquire(Call::to("payments").weight(2)).unwrap();
+    let held = limiter
+        .acquire(CallOptions::to("payments").weight(2))
+        .unwrap();
     thread::scope(|scope| {
-        let heavy = scope.spawn(|| limiter.acquire(Call::to("payments").weight(2)).map(drop));
+        let heavy = scope.spawn(|| {
+            limiter
+                .acquire(CallOptions::to("payments").weight(2))
+                .map(drop)
+        });
         until_queued(&limiter, "payments", 1);
         // One slot is free, and would be enough.
         let evidence = busy(limiter.try_acquire("payments"));
@@ -193,7 +199,9 @@ fn limiter_08_a_try_never_overtakes_those_who_wait() {
 fn limiter_08_a_try_does_not_overtake_another_key_under_the_global_limit() {
     let options = LimiterOptions::new(4).global_limit(4);
     let limiter: Limiter = InFlightLimiter::with_options(options);
-    let held = limiter.acquire(Call::to("payments").weight(2)).unwrap();
+    let held = limiter
+        .acquire(CallOptions::to("payments").weight(2))
+        .unwrap();
     thread::scope(|scope| {
         let heavy = scope.spawn(|| limiter.run(patient("shipping").weight(3), |_| ()).unwrap());
         until_queued(&limiter, "shipping", 1);

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use doclock::lock::limiter::{Call, InFlightLimiter, LimiterOptions};
+use doclock::lock::limiter::{CallOptions, InFlightLimiter, LimiterOptions};
 
 thread_local! {
     /// How many more calls of a key's code succeed in this thread; `None` for all.
@@ -91,7 +91,7 @@ fn a_key_that_fails_at_whichever_call_leaves_nothing_behind() {
     drop(limiter.try_acquire(Frail(0)).unwrap());
     // Rejected at once, with the key in the error.
     let held = limiter.acquire(Frail(0)).unwrap();
-    for call in [0, 1].map(|key| move || Call::to(Frail(key)).timeout(Duration::ZERO)) {
+    for call in [0, 1].map(|key| move || CallOptions::to(Frail(key)).timeout(Duration::ZERO)) {
         failed = 0;
         while fails(failed, || drop(limiter.acquire(call()))) {
             assert_eq!(limiter.snapshot().keys.len(), 1);

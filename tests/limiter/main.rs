@@ -1,9 +1,9 @@
 //! The guarantees of the limiter, by number.
 
 mod ends;
-mod figures;
 mod grants;
 mod keys;
+mod metrics;
 mod weights;
 
 use std::sync::Mutex;
@@ -11,7 +11,9 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    lock::limiter::{Call, CallEvidence, InFlightLimiter, LimiterError, LimiterOptions, Permit},
+    lock::limiter::{
+        CallEvidence, CallOptions, InFlightLimiter, LimiterError, LimiterOptions, Permit,
+    },
     time::ManualClock,
 };
 
@@ -33,8 +35,8 @@ fn until_queued(limiter: &Limiter, key: &'static str, count: usize) {
     }
 }
 
-fn patient(key: &'static str) -> Call<&'static str> {
-    Call::to(key).no_timeout()
+fn patient(key: &'static str) -> CallOptions<&'static str> {
+    CallOptions::to(key).no_timeout()
 }
 
 /// The names of calls in the order of their runs.
@@ -57,7 +59,7 @@ impl Started {
         limiter: &'scope Limiter,
         key: &'static str,
         name: &'static str,
-        call: Call<&'static str>,
+        call: CallOptions<&'static str>,
     ) -> ScopedJoinHandle<'scope, Result<(), LimiterError>> {
         let queued = limiter.load(&key).queued;
         let caller = scope.spawn(move || limiter.run(call, |_| self.note(name)));

@@ -4,7 +4,7 @@ use std::thread;
 
 use doclock::lock::{
     CancelToken,
-    limiter::{Aimd, Call, InFlightLimiter, LimiterError, LimiterOptions},
+    limiter::{Aimd, CallOptions, InFlightLimiter, LimiterError, LimiterOptions},
 };
 
 use crate::{Limiter, MS, Started, at_rest, patient, timed, until_queued};
@@ -41,9 +41,11 @@ fn limiter_06_a_heavy_call_waits_for_those_before_it_and_for_no_other() {
 #[test]
 fn limiter_06_a_heavy_call_holds_as_many_slots_as_it_weighs() {
     let (limiter, _clock) = timed(LimiterOptions::new(5));
-    let heavy = limiter.acquire(Call::to("batch").weight(3)).unwrap();
+    let heavy = limiter.acquire(CallOptions::to("batch").weight(3)).unwrap();
     assert_eq!((heavy.weight(), limiter.load(&"batch").in_flight), (3, 3));
-    let two = limiter.try_acquire(Call::to("batch").weight(2)).unwrap();
+    let two = limiter
+        .try_acquire(CallOptions::to("batch").weight(2))
+        .unwrap();
     limiter.try_acquire("batch").unwrap_err();
     drop(heavy);
     assert_eq!(limiter.load(&"batch").in_flight, 2);
@@ -51,7 +53,7 @@ fn limiter_06_a_heavy_call_holds_as_many_slots_as_it_weighs() {
     // A weight of zero does not bypass a limit.
     assert_eq!(
         limiter
-            .try_acquire(Call::to("batch").weight(0))
+            .try_acquire(CallOptions::to("batch").weight(0))
             .unwrap()
             .weight(),
         1
@@ -76,7 +78,7 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
         ("search", 3, 2),
         ("other", usize::MAX, 4),
     ] {
-        let call = Call::to(key).weight(weight);
+        let call = CallOptions::to(key).weight(weight);
         let error = limiter.acquire(call).unwrap_err();
         let expected = LimiterError::TooHeavy {
             key: format!("{key:?}"),
@@ -85,14 +87,16 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
         };
         assert_eq!(error, expected);
     }
-    let error = limiter.acquire(Call::to("other").weight(5)).unwrap_err();
+    let error = limiter
+        .acquire(CallOptions::to("other").weight(5))
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "Call to \"other\" takes 5 slots, and there are never more than 4"
     );
     let snapshot = limiter.snapshot();
     assert_eq!(snapshot.total.too_heavy, 6);
-    let closed = snapshot.key(&"closed").unwrap().figures.unwrap();
+    let closed = snapshot.key(&"closed").unwrap().metrics.unwrap();
     assert_eq!((closed.too_heavy, closed.rejected), (1, 0));
     at_rest(&limiter, 3);
 }
@@ -128,7 +132,7 @@ fn limiter_06_under_the_global_limit_a_heavy_call_is_overtaken_once_by_each_othe
     let options = LimiterOptions::new(4).global_limit(4);
     let limiter: Limiter = InFlightLimiter::with_options(options);
     let started = Started::default();
-    let first = limiter.acquire(Call::to("first").weight(4)).unwrap();
+    let first = limiter.acquire(CallOptions::to("first").weight(4)).unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
         for (key, name, weight) in [

@@ -1,9 +1,9 @@
 //! The guarantees of the document lock, by number.
 
 mod ends;
-mod figures;
 mod forms;
 mod grants;
+mod metrics;
 mod revoked;
 mod waits;
 

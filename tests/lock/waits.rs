@@ -122,7 +122,7 @@ fn lock_05_the_error_carries_holder_hold_place_and_who_is_ahead() {
         let evidence = timeout_of(last.join().unwrap());
         assert_eq!(evidence.owner.as_str(), "dora");
         assert_eq!((evidence.limit, evidence.waited), (limit, limit));
-        assert_eq!(evidence.place, 3);
+        assert_eq!(evidence.position, 3);
         assert_eq!(evidence.holder.lock_id, held.id());
         assert_eq!(evidence.holder.owner_id.as_str(), "ann");
         assert_eq!(evidence.holder.held_for, Duration::from_millis(140));
@@ -139,7 +139,7 @@ fn lock_05_the_error_carries_holder_hold_place_and_who_is_ahead() {
         assert_eq!(
             evidence.to_string(),
             format!(
-                "Lock acquisition timeout after 100ms for owner dora: place 3 in line behind \
+                "Lock acquisition timeout after 100ms for owner dora: queue position 3 behind \
                  {} of ann (import) from {call_site}, held for 140ms; ahead: {} of ben, {} of cem",
                 held.id(),
                 ids[0],
@@ -332,7 +332,7 @@ fn lock_07_a_cancelled_token_refuses_even_a_free_lock() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Lock acquisition cancelled for owner w before it joined the line"
+        "Lock acquisition cancelled for owner w before it joined the queue"
     );
     assert_eq!(store.lock_stats().total_cancellations, 1);
     assert!(!store.is_locked());
@@ -427,7 +427,7 @@ fn lock_05_the_error_lists_the_first_of_a_long_line_and_counts_the_rest() {
         clock.advance(Duration::from_secs(5));
         let evidence = timeout_of(last.join().unwrap());
         assert_eq!(
-            (evidence.place, evidence.ahead.len()),
+            (evidence.position, evidence.ahead.len()),
             (11, TimeoutEvidence::AHEAD)
         );
         let text = evidence.to_string();

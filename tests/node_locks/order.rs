@@ -19,7 +19,10 @@ fn node_locks_02_requests_for_one_node_are_granted_in_order() {
     let owners = ["one", "two", "three", "four"];
     let asking = owners.map(|owner| ask(&store, owner, Scope::new().write("a1")));
     let waiters = store.node_locks().waiters();
-    let places: Vec<_> = waiters.iter().map(|waiter| waiter.request.place).collect();
+    let places: Vec<_> = waiters
+        .iter()
+        .map(|waiter| waiter.request.position)
+        .collect();
     assert_eq!(places, [1, 2, 3, 4]);
     drop(first);
     let mut tokens = Vec::new();

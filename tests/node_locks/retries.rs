@@ -9,7 +9,7 @@ use std::thread;
 
 use doclock::{
     AliasError, CommitError, DataStore, NodeId, Transaction, TransactionManager, View,
-    document::{Conflict, EditError},
+    document::{EditError, UndoConflict},
     dsl::*,
     history::UndoError,
     lease::LeaseError,
@@ -273,7 +273,7 @@ fn node_locks_04_every_error_of_an_unlucky_meeting_is_tried_again_bare_and_wrapp
     assert_eq!(attempts(|| not_locked(true)), 3);
     let undo = || UndoError::Conflict {
         redo: false,
-        conflict: Conflict::Impossible(outdated()),
+        conflict: UndoConflict::Impossible(outdated()),
         by: None,
     };
     assert_eq!(attempts(undo), 3);

@@ -89,7 +89,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
             |it| {
                 it.split_node(
                     &node("a1"),
-                    doclock::document::Cut {
+                    doclock::document::SplitPoint {
                         text: 1,
                         children: 0,
                     },
@@ -111,7 +111,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
             |it| {
                 it.split_node(
                     &node("a"),
-                    doclock::document::Cut {
+                    doclock::document::SplitPoint {
                         text: 0,
                         children: 1,
                     },

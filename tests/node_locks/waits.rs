@@ -39,12 +39,12 @@ fn node_locks_01_a_wait_ends_with_its_limit_and_tells_whom_it_was_for() {
         (wait.node, wait.mode),
         (Some(node("a1")), LockMode::NodeShared)
     );
-    assert_eq!((evidence.place, evidence.ahead.len()), (2, 1));
+    assert_eq!((evidence.position, evidence.ahead.len()), (2, 1));
     assert_eq!(evidence.ahead[0].owner_id.as_str(), "before");
     assert_eq!(evidence.holder.owner_id.as_str(), "holder");
     assert_eq!(evidence.waited, Duration::from_millis(100));
     let text = evidence.to_string();
-    let expected = "Lock acquisition timeout after 100ms for owner ann: place 2 in line for node a1 (node shared) behind lock-";
+    let expected = "Lock acquisition timeout after 100ms for owner ann: queue position 2 for node a1 (node shared) behind lock-";
     assert!(text.starts_with(expected), "{text}");
     assert!(
         !blocked(&store, Scope::new().write("b1")),
@@ -282,7 +282,10 @@ fn node_locks_01_all_holders_and_waiters_are_listed() {
         .map(|_| ask(&store, "ann", Scope::new().write("9:0")))
         .collect();
     let waiters = locks.waiters();
-    let places: Vec<_> = waiters.iter().map(|waiter| waiter.request.place).collect();
+    let places: Vec<_> = waiters
+        .iter()
+        .map(|waiter| waiter.request.position)
+        .collect();
     assert_eq!(places, (1..=40).collect::<Vec<_>>());
     assert_eq!((waiters[0].behind.len(), waiters[39].behind.len()), (1, 40));
     let line = waiters[1].to_string();

@@ -5,8 +5,8 @@ use doclock::dsl::*;
 use doclock::{
     DataStore, Editor, Transaction, View,
     document::{
-        AttributePatch, Attributes, Change, Cut, EditError, Fragment, Half, Mark, Node, NodeSpec,
-        Place, Selection,
+        AttributePatch, Attributes, Change, ChildPosition, EditError, Fragment, Mark, Node,
+        NodeSpec, RightHalf, Selection, SplitPoint,
     },
     events::Commit,
     schema::{AttributeSpec, NodeType, Schema, ValueType},
@@ -119,16 +119,16 @@ fn a_value_is_accepted_up_to_the_bound_wherever_it_enters() {
         ("the half of a split", |on, levels| {
             on.apply(Change::SplitNode {
                 id: id("t"),
-                at: Cut {
+                at: SplitPoint {
                     text: 1,
                     children: 0,
                 },
-                right: Box::new(Half {
+                right: Box::new(RightHalf {
                     id: id("right"),
                     kind: "text".into(),
                     attributes: Attributes::from([("b", nested(levels))]),
                 }),
-                place: Place {
+                place: ChildPosition {
                     parent: id("page"),
                     index: 1,
                 },

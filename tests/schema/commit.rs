@@ -3,7 +3,7 @@
 
 use doclock::{
     CommitError, DataStore, Editor, NodeId, Transaction, View,
-    document::{Change, Cut, EditError, Half, Mark, NodeSpec, Place, check},
+    document::{Change, ChildPosition, EditError, Mark, NodeSpec, RightHalf, SplitPoint, check},
     dsl,
     schema::{NodeType, Schema, SchemaViolation},
     transaction::TransactionError,
@@ -104,7 +104,7 @@ fn tree_06_an_unknown_type_or_mark_is_refused_by_the_edit_that_brings_it_in() {
     for (error, expected) in errors {
         assert_eq!(error, Err(expected));
     }
-    let cut = Cut {
+    let cut = SplitPoint {
         text: 0,
         children: 0,
     };
@@ -337,7 +337,7 @@ fn tree_06_another_type_is_checked_for_itself_and_for_its_parent() {
 #[test]
 fn tree_06_both_halves_of_a_split_node_and_its_siblings_are_checked() {
     let store = store();
-    let cut = |children| Cut { text: 0, children };
+    let cut = |children| SplitPoint { text: 0, children };
     assert_eq!(
         refused(&store, |on| drop(
             on.split_node(&id("h"), cut(0), Some("paragraph".into()))
@@ -378,7 +378,7 @@ fn tree_06_both_halves_of_a_split_node_and_its_siblings_are_checked() {
     commit(&store, |on| {
         on.split_node(
             &id("pt"),
-            Cut {
+            SplitPoint {
                 text: 2,
                 children: 0,
             },
@@ -448,7 +448,7 @@ fn tree_06_the_root_has_its_type() {
 fn tree_06_primitive_changes_are_checked_as_what_they_do() {
     let store = store();
     let place = |parent: &str, index| {
-        Some(Place {
+        Some(ChildPosition {
             parent: parent.into(),
             index,
         })
@@ -492,11 +492,11 @@ fn tree_06_primitive_changes_are_checked_as_what_they_do() {
             on,
             Change::SplitNode {
                 id: id("p"),
-                at: Cut {
+                at: SplitPoint {
                     text: 0,
                     children: 0
                 },
-                right: Box::new(Half {
+                right: Box::new(RightHalf {
                     id: id("n"),
                     kind: "blok".into(),
                     attributes: Default::default()
@@ -551,7 +551,7 @@ fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
             // The split makes no difference to the result.
             on.split_node(
                 &id("p"),
-                Cut {
+                SplitPoint {
                     text: 0,
                     children: 1,
                 },

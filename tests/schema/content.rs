@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use doclock::{
     DataStore, NodeId, Snapshot, Transaction, View,
-    document::{Change, Children, Cut, Node, NodeSpec},
+    document::{Change, Children, Node, NodeSpec, SplitPoint},
     schema::Schema,
 };
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ fn edit(on: &mut Transaction, dice: &mut Dice) -> Option<()> {
         5 => on.remove_child(&p, &child(on, dice)?).ok()?,
         6 => on.set_type(&child(on, dice)?, kind).ok()?,
         7 => {
-            let cut = Cut {
+            let cut = SplitPoint {
                 text: 0,
                 children: 0,
             };
@@ -72,7 +72,7 @@ fn edit(on: &mut Transaction, dice: &mut Dice) -> Option<()> {
         }
         10 => {
             // Everything after the split point moves to another node, and may move back.
-            let cut = Cut {
+            let cut = SplitPoint {
                 text: 0,
                 children: dice.below(len + 1),
             };
@@ -202,7 +202,7 @@ fn insert(on: &mut Transaction, kind: &str, index: usize) {
     on.insert(NodeSpec::new(kind), &id("p"), index).unwrap();
 }
 
-const NO_CUT: Cut = Cut {
+const NO_CUT: SplitPoint = SplitPoint {
     text: 0,
     children: 0,
 };

@@ -3,7 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     DataStore, Editor, TransactionManager, View,
-    document::{AttributePatch, Change, Mark, Marks, MarksChange, NodeSpec, Place},
+    document::{AttributePatch, Change, ChildPosition, Mark, Marks, MarksChange, NodeSpec},
 };
 use serde_json::json;
 
@@ -163,7 +163,7 @@ fn text_05_a_change_that_changes_nothing_emits_nothing() {
         added: marks.clone(),
     };
     let place = || {
-        Some(Place {
+        Some(ChildPosition {
             parent: id("p"),
             index: 0,
         })

@@ -13,7 +13,7 @@ use common::{commit, id, image, store};
 use doclock::dsl::*;
 use doclock::{
     DataStore, TransactionManager,
-    document::{EditError, NodeSpec, Place},
+    document::{ChildPosition, EditError, NodeSpec},
     transaction::{Operation, OperationError, TransactionError},
 };
 
@@ -38,8 +38,8 @@ fn family() -> DataStore {
     store
 }
 
-fn place(parent: &str, index: usize) -> Option<Place> {
-    Some(Place {
+fn place(parent: &str, index: usize) -> Option<ChildPosition> {
+    Some(ChildPosition {
         parent: id(parent),
         index,
     })

@@ -3,7 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     View,
-    document::{Change, EditError, Mark, Place},
+    document::{Change, ChildPosition, EditError, Mark},
 };
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn tree_01_a_missing_node_or_parent_is_named_and_nothing_is_changed() {
         Err(reason.clone())
     );
     assert_eq!(transaction.set_root(&nowhere), Err(reason.clone()));
-    let at = Some(Place {
+    let at = Some(ChildPosition {
         parent: nowhere.clone(),
         index: 0,
     });

@@ -3,7 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     NodeId, TransactionManager, View,
-    document::{Change, EditError, IntegrityError, Node, Place, check},
+    document::{Change, ChildPosition, EditError, IntegrityError, Node, check},
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn tree_02_moving_under_itself_or_a_descendant_is_an_error() {
                 refused(&store, move_node(below, index).on("a"), &cycle);
                 refused(&store, add_child("a", index).on(below), &cycle);
             }
-            let to = Some(Place {
+            let to = Some(ChildPosition {
                 parent: id(below),
                 index: index.unwrap_or(0),
             });
@@ -189,13 +189,13 @@ fn tree_02_a_check_finds_whatever_is_wrong_with_a_document() {
         "the parent does not exist"
     );
 
-    let circle = json!([
+    let cycle = json!([
         node("x", Some("y"), &["y"]),
         node("y", Some("x"), &["x"]),
         p(&[])
     ]);
     assert!(
-        matches!(found(None, circle), Err(IntegrityError::Cycle { id: of }) if of == id("x") || of == id("y"))
+        matches!(found(None, cycle), Err(IntegrityError::Cycle { id: of }) if of == id("x") || of == id("y"))
     );
     let itself = json!([node("x", Some("x"), &["x"])]);
     assert_eq!(

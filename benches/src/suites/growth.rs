@@ -8,10 +8,10 @@ mod batches;
 mod ids;
 mod inputs;
 mod ladder;
-mod line;
 mod marks;
 mod patterns;
 mod plot;
+mod queue;
 mod timed;
 
 use crate::Result;
@@ -115,20 +115,20 @@ const DIMENSIONS: [Dimension; 14] = [
         "marks",
     ),
     Dimension {
-        sizes: line::SIZES,
+        sizes: queue::SIZES,
         ..Dimension::new(
             Unit::Nanoseconds,
-            line::queue_info,
+            queue::queue_info,
             "queue-info",
             "A call beside queue_info, 99th percentile",
             "waiters",
         )
     },
     Dimension {
-        sizes: line::SIZES,
+        sizes: queue::SIZES,
         ..Dimension::new(
             Unit::Nanoseconds,
-            line::lock_stats,
+            queue::lock_stats,
             "lock-stats",
             "A call beside lock_stats, 99th percentile",
             "waiters",

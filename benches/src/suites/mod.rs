@@ -3,10 +3,10 @@
 
 pub mod contended;
 pub mod document;
-pub mod faces;
 pub mod growth;
 pub mod lock;
 pub mod node_locks;
+pub mod primitives;
 pub mod replay;
 pub mod text;
 pub mod transaction;

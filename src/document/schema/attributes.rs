@@ -14,13 +14,13 @@ use crate::steps::step;
 /// The rules for the attributes of one node type or one kind of mark.
 #[derive(Clone, Debug)]
 pub(super) struct AttributeRules {
-    rules: BTreeMap<SmolStr, Rule>,
+    rules: BTreeMap<SmolStr, AttributeRule>,
     others: bool,
 }
 
 /// The rule for one attribute.
 #[derive(Clone, Debug)]
-struct Rule {
+struct AttributeRule {
     value_type: ValueType,
     required: bool,
     default: Option<Value>,
@@ -36,7 +36,7 @@ impl AttributeRules {
     ) -> Result<Self, SchemaError> {
         let mut rules = BTreeMap::new();
         for (attribute, spec) in &attributes.0 {
-            let rule = Rule::new(of, attribute, spec)?;
+            let rule = AttributeRule::new(of, attribute, spec)?;
             if rules.insert(attribute.clone(), rule).is_some() {
                 return Err(SchemaError::DuplicateAttribute {
                     of: of.clone(),
@@ -89,7 +89,7 @@ impl AttributeRules {
     }
 }
 
-impl Rule {
+impl AttributeRule {
     /// Checks that an attribute has a possible value, and that its default is one.
     fn new(of: &SmolStr, attribute: &SmolStr, spec: &AttributeSpec) -> Result<Self, SchemaError> {
         let mut given = spec.values.iter().flatten().chain(&spec.default);

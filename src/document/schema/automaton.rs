@@ -12,10 +12,10 @@ use super::expression::Expression;
 /// The number of a node type.
 pub(super) type Symbol = u16;
 /// A state of the automaton.
-pub(super) type State = u32;
+pub(super) type StateId = u32;
 
 /// The state from which nothing is accepted.
-pub(super) const DEAD: State = 0;
+pub(super) const DEAD: StateId = 0;
 
 /// The most places of a nondeterministic automaton.
 const PLACES: usize = 1 << 16;
@@ -54,9 +54,9 @@ pub(super) struct Automaton {
     /// The number of classes without class zero.
     width: usize,
     /// The next state, by state and class.
-    table: Vec<State>,
+    table: Vec<StateId>,
     accepting: Vec<bool>,
-    start: State,
+    start: StateId,
 }
 
 impl Automaton {
@@ -83,12 +83,12 @@ impl Automaton {
         })
     }
 
-    pub(super) fn start(&self) -> State {
+    pub(super) fn start(&self) -> StateId {
         self.start
     }
 
     /// The state after a child of this type; an unknown type leads to the dead state.
-    pub(super) fn step(&self, state: State, symbol: Option<Symbol>) -> State {
+    pub(super) fn step(&self, state: StateId, symbol: Option<Symbol>) -> StateId {
         crate::steps::step();
         let class = symbol.and_then(|symbol| self.classes.get(usize::from(symbol)));
         match class {
@@ -100,13 +100,13 @@ impl Automaton {
         }
     }
 
-    pub(super) fn accepts(&self, state: State) -> bool {
+    pub(super) fn accepts(&self, state: StateId) -> bool {
         self.accepting.get(state as usize).is_some_and(|&yes| yes)
     }
 
     /// All states but the dead one.
-    pub(super) fn live(&self) -> std::ops::Range<State> {
-        1..self.accepting.len() as State
+    pub(super) fn live(&self) -> std::ops::Range<StateId> {
+        1..self.accepting.len() as StateId
     }
 }
 
@@ -254,7 +254,7 @@ impl Guessing {
         let mut seen = Seen::of(self.nodes.len());
         let start = self.closure(vec![first], &mut seen, effort)?;
         let mut states = vec![Vec::new(), start];
-        let mut known: HashMap<Vec<usize>, State> =
+        let mut known: HashMap<Vec<usize>, StateId> =
             states.iter().cloned().zip([DEAD, START]).collect();
         let mut table = Table {
             width: classes.count,
@@ -278,7 +278,7 @@ impl Guessing {
                 let places = self.closure(targets, &mut seen, effort)?;
                 let state = *known.entry(places).or_insert_with_key(|places| {
                     states.push(places.clone());
-                    states.len() as State - 1
+                    states.len() as StateId - 1
                 });
                 table.next.push(state);
             }
@@ -292,7 +292,7 @@ impl Guessing {
 }
 
 /// The start state before equivalent states are merged.
-const START: State = 1;
+const START: StateId = 1;
 
 /// The places visited since the last reset.
 struct Seen {
@@ -319,29 +319,34 @@ impl Seen {
 
 struct Table {
     width: usize,
-    next: Vec<State>,
+    next: Vec<StateId>,
     accepting: Vec<bool>,
 }
 
 impl Table {
-    fn row(&self, state: usize) -> &[State] {
+    fn row(&self, state: usize) -> &[StateId] {
         &self.next[state * self.width..][..self.width]
     }
 
     /// Merges equivalent states. Returns the new table and its start.
-    fn merged(self, effort: &mut Effort) -> Result<(Self, State), ExpressionError> {
+    fn merged(self, effort: &mut Effort) -> Result<(Self, StateId), ExpressionError> {
         let states = self.accepting.len();
         // Split by the empty continuation; then by longer ones until nothing changes.
-        let mut group: Vec<State> = self.accepting.iter().map(|&yes| State::from(yes)).collect();
+        let mut group: Vec<StateId> = self
+            .accepting
+            .iter()
+            .map(|&yes| StateId::from(yes))
+            .collect();
         let mut groups = 0;
         loop {
             effort.spend(states * (self.width + 1))?;
             let mut known = HashMap::new();
-            let refined: Vec<State> = (0..states)
+            let refined: Vec<StateId> = (0..states)
                 .map(|state| {
                     let next = self.row(state).iter().map(|&next| group[next as usize]);
-                    let signature: Vec<State> = std::iter::once(group[state]).chain(next).collect();
-                    let fresh = known.len() as State;
+                    let signature: Vec<StateId> =
+                        std::iter::once(group[state]).chain(next).collect();
+                    let fresh = known.len() as StateId;
                     *known.entry(signature).or_insert(fresh)
                 })
                 .collect();

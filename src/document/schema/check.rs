@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::automaton::Symbol;
 use super::content::{Misfit, Sequence};
 use super::error::SchemaViolation;
-use super::touched::{Children, Touched};
+use super::touched::{TouchedChildren, TouchedNodes};
 use super::{Schema, TypeRules};
 use crate::document::{Change, Mark, Marks, Node, View};
 use crate::steps::step;
@@ -45,7 +45,7 @@ impl Schema {
         after: &impl View,
         changes: &[Change],
     ) -> Result<(), SchemaViolation> {
-        let touched = Touched::by(changes, base, after);
+        let touched = TouchedNodes::by(changes, base, after);
         let mut nodes = touched.ids().filter_map(|id| after.node(id));
         nodes.try_for_each(|node| self.check_node(node))?;
         for (node, list) in touched.lists(base, after) {
@@ -62,7 +62,7 @@ impl Schema {
     pub fn check_all(&self, document: &impl View) -> Result<(), SchemaViolation> {
         for node in document.nodes() {
             self.check_node(node)?;
-            self.check_list(node, Children::All, document, document)?;
+            self.check_list(node, TouchedChildren::All, document, document)?;
         }
         self.check_root(document)
     }
@@ -115,7 +115,7 @@ impl Schema {
     fn check_list(
         &self,
         node: &Node,
-        list: Children<'_>,
+        list: TouchedChildren<'_>,
         base: &impl View,
         after: &impl View,
     ) -> Result<(), SchemaViolation> {
@@ -126,9 +126,9 @@ impl Schema {
             symbol: &new,
         };
         let checked = match list {
-            Children::Same => Ok(()),
-            Children::All => content.check(&new),
-            Children::Edited(before, kept) => {
+            TouchedChildren::Same => Ok(()),
+            TouchedChildren::All => content.check(&new),
+            TouchedChildren::Edited(before, kept) => {
                 let old = |index| self.symbol_of_child(base, before, index);
                 let old = Sequence {
                     len: before.children.len(),

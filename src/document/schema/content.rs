@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smol_str::SmolStr;
 
-use super::automaton::{Automaton, DEAD, Effort, State, Symbol};
+use super::automaton::{Automaton, DEAD, Effort, StateId, Symbol};
 use super::error::ExpressionError;
 use super::expression;
 
@@ -107,10 +107,10 @@ impl Content {
 
     fn run(
         &self,
-        from: State,
+        from: StateId,
         children: &Sequence<'_>,
         over: Range<usize>,
-    ) -> Result<State, Misfit> {
+    ) -> Result<StateId, Misfit> {
         let mut state = from;
         for index in over {
             state = self.automaton.step(state, (children.symbol)(index));
@@ -121,7 +121,7 @@ impl Content {
         Ok(state)
     }
 
-    fn ends(&self, state: State, children: &Sequence<'_>) -> Result<(), Misfit> {
+    fn ends(&self, state: StateId, children: &Sequence<'_>) -> Result<(), Misfit> {
         match self.automaton.accepts(state) {
             true => Ok(()),
             false => Err(Misfit(children.len)),
@@ -133,7 +133,7 @@ impl Content {
     /// Some children earlier, the state was one of the live ones. Reading on from all of them often
     /// leaves one state; otherwise the reading begins further back. If that costs more than reading
     /// from the first child, it reads from there.
-    fn state_before(&self, children: &Sequence<'_>, at: usize) -> Result<State, Misfit> {
+    fn state_before(&self, children: &Sequence<'_>, at: usize) -> Result<StateId, Misfit> {
         let live = self.automaton.live().len();
         let mut back = 0;
         while back * live < at {
@@ -146,8 +146,8 @@ impl Content {
     }
 
     /// The state that these children lead to from any live state, if it is the same for all.
-    fn only_state(&self, children: &Sequence<'_>, over: Range<usize>) -> Option<State> {
-        let mut states: Vec<State> = self.automaton.live().collect();
+    fn only_state(&self, children: &Sequence<'_>, over: Range<usize>) -> Option<StateId> {
+        let mut states: Vec<StateId> = self.automaton.live().collect();
         for index in over {
             let symbol = (children.symbol)(index);
             for state in &mut states {

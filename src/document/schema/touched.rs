@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use super::content::Kept;
-use crate::document::{Change, Node, Place, View};
+use crate::document::{Change, ChildPosition, Node, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// The nodes that changes touched, in the order of the first touch.
-pub(super) struct Touched<'a> {
-    entries: Vec<(&'a NodeId, TextSpan)>,
+pub(super) struct TouchedNodes<'a> {
+    entries: Vec<(&'a NodeId, TouchedPart)>,
     positions: HashMap<&'a NodeId, usize, Secret>,
     /// Nodes with the same position that may have another type.
     retyped: HashSet<&'a NodeId, Secret>,
@@ -19,7 +19,7 @@ pub(super) struct Touched<'a> {
 
 /// What was changed in a node.
 #[derive(Clone, Copy, Debug, Default)]
-struct TextSpan {
+struct TouchedPart {
     /// The node is new or has another type: nothing known about it holds.
     whole: bool,
     children: Option<Span>,
@@ -37,7 +37,7 @@ struct Span {
 
 /// Which children of a node need a check.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Children<'v> {
+pub(super) enum TouchedChildren<'v> {
     /// None of them.
     Same,
     /// All of them.
@@ -46,7 +46,7 @@ pub(super) enum Children<'v> {
     Edited(&'v Node, Kept),
 }
 
-impl<'a> Touched<'a> {
+impl<'a> TouchedNodes<'a> {
     pub(super) fn by(changes: &'a [Change], base: &'a impl View, after: &'a impl View) -> Self {
         let mut touched = Self {
             entries: Vec::new(),
@@ -118,9 +118,9 @@ impl<'a> Touched<'a> {
         }
     }
 
-    fn extent(&mut self, id: &'a NodeId) -> &mut TextSpan {
+    fn extent(&mut self, id: &'a NodeId) -> &mut TouchedPart {
         let position = *self.positions.entry(id).or_insert_with(|| {
-            self.entries.push((id, TextSpan::default()));
+            self.entries.push((id, TouchedPart::default()));
             self.entries.len() - 1
         });
         &mut self.entries[position].1
@@ -137,8 +137,8 @@ impl<'a> Touched<'a> {
         })
     }
 
-    fn insert(&mut self, at: Option<&'a Place>, base: &impl View) {
-        if let Some(Place { parent, index }) = at {
+    fn insert(&mut self, at: Option<&'a ChildPosition>, base: &impl View) {
+        if let Some(ChildPosition { parent, index }) = at {
             let span = self.children(parent, base);
             span.prefix = span.prefix.min(*index);
             span.suffix = span.suffix.min(span.len.saturating_sub(*index));
@@ -146,8 +146,8 @@ impl<'a> Touched<'a> {
         }
     }
 
-    fn remove(&mut self, at: Option<&'a Place>, base: &impl View) {
-        if let Some(Place { parent, index }) = at {
+    fn remove(&mut self, at: Option<&'a ChildPosition>, base: &impl View) {
+        if let Some(ChildPosition { parent, index }) = at {
             let span = self.children(parent, base);
             span.len = span.len.saturating_sub(1);
             span.prefix = span.prefix.min(*index);
@@ -171,20 +171,25 @@ impl<'a> Touched<'a> {
         &self,
         base: &'v impl View,
         after: &'v impl View,
-    ) -> impl Iterator<Item = (&'v Node, Children<'v>)> {
+    ) -> impl Iterator<Item = (&'v Node, TouchedChildren<'v>)> {
         self.entries.iter().filter_map(|(id, extent)| {
             let node = after.node(id)?;
             Some((node, self.list(base.node(id), node, *extent)))
         })
     }
 
-    fn list<'v>(&self, before: Option<&'v Node>, after: &Node, extent: TextSpan) -> Children<'v> {
+    fn list<'v>(
+        &self,
+        before: Option<&'v Node>,
+        after: &Node,
+        extent: TouchedPart,
+    ) -> TouchedChildren<'v> {
         let Some(before) = before.filter(|before| !extent.whole && before.kind == after.kind)
         else {
-            return Children::All;
+            return TouchedChildren::All;
         };
         let Some(span) = extent.children else {
-            return Children::Same;
+            return TouchedChildren::Same;
         };
         let shorter = before.children.len().min(after.children.len());
         let (mut prefix, mut suffix) = (span.prefix.min(shorter), span.suffix.min(shorter));
@@ -201,6 +206,6 @@ impl<'a> Touched<'a> {
             suffix = pairs.take(suffix).take_while(same).count();
         }
         let suffix = suffix.min(shorter - prefix);
-        Children::Edited(before, Kept { prefix, suffix })
+        TouchedChildren::Edited(before, Kept { prefix, suffix })
     }
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::{Entry, Hold, Stand, Turn, Waiter};
+use super::entry::{Hold, KeyEntry, KeyedPosition, KeyedWaiter, QueuedTurn};
 use super::execution::Joiner;
-use super::shard::Book;
+use super::shard::ShardState;
 use crate::lock::request::{Asker, Waiting};
 use crate::lock::{LockError, LockInfo, QueueEntry};
 use crate::queue::Priority;
 use crate::time::Timestamp;
 
 pub(super) struct Active<'a, K, V> {
-    pub(super) entry: &'a mut Entry<K, V>,
-    pub(super) book: &'a mut Book,
+    pub(super) entry: &'a mut KeyEntry<K, V>,
+    pub(super) book: &'a mut ShardState,
 }
 
 impl<K, V> Active<'_, K, V> {
@@ -61,38 +61,46 @@ impl<K, V> Active<'_, K, V> {
     }
 
     /// Joins the queue of the key.
-    pub(super) fn join_line(&mut self, request: Arc<dyn Waiting>, now: Timestamp) -> (Stand, Hold) {
+    pub(super) fn join_queue(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        now: Timestamp,
+    ) -> (KeyedPosition, Hold) {
         let spot = self.entry.spot;
         let waiter = self.waiter(request, now);
         let number = waiter.number;
-        let generation = self.book.there.arrive();
-        let turn = Turn { waiter, generation };
+        let epoch = self.book.there.arrive();
+        let turn = QueuedTurn { waiter, epoch };
         let ticket = self
             .entry
             .holder
-            .lines()
+            .queues()
             .turns
             .join((), Priority::Normal, turn);
-        (Stand::Turn(spot, ticket), Hold { spot, number })
+        (KeyedPosition::Turn(spot, ticket), Hold { spot, number })
     }
 
     /// Joins the task that is executed, to wait for its result.
-    pub(super) fn join_task(&mut self, request: Arc<dyn Joiner<V>>, now: Timestamp) -> Stand {
+    pub(super) fn join_task(
+        &mut self,
+        request: Arc<dyn Joiner<V>>,
+        now: Timestamp,
+    ) -> KeyedPosition {
         self.book.counts.joins += 1;
         let waiter = self.waiter(request, now);
         let ticket = self
             .entry
             .holder
-            .lines()
+            .queues()
             .joins
             .join((), Priority::Normal, waiter);
-        Stand::Join(self.entry.spot, ticket)
+        KeyedPosition::Join(self.entry.spot, ticket)
     }
 
     /// Creates a waiter. The hold of the holder is measured from here on.
-    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: Timestamp) -> Waiter<R> {
+    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: Timestamp) -> KeyedWaiter<R> {
         self.entry.holder.since.observe(now);
-        Waiter {
+        KeyedWaiter {
             number: self.book.next_number(),
             since: now,
             request,
@@ -107,7 +115,7 @@ impl<K, V> Active<'_, K, V> {
 
     /// Returns the requests that wait for the key, in queue order.
     pub(super) fn queue(&self, now: Timestamp) -> impl Iterator<Item = QueueEntry> {
-        let places = self.entry.holder.waiters().zip(1..);
-        places.map(move |(waiter, place)| waiter.entry(self.book.lock, place, now))
+        let positions = self.entry.holder.waiters().zip(1..);
+        positions.map(move |(waiter, position)| waiter.entry(self.book.lock, position, now))
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::execution::Joiner;
 use crate::id::{FencingToken, LockId};
-use crate::lock::request::{Asker, Claim, Waiting};
+use crate::lock::request::{Asker, RequestSource, Waiting};
+use crate::lock::sampling::Measured;
 use crate::lock::since::Since;
-use crate::lock::tempo::Measured;
 use crate::lock::{Grant, LockInfo, QueueEntry};
 use crate::queue::{Exclusive, Queue, Ticket};
 use crate::sync::key_code;
@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 
 /// Identifies an entry while its key stays active. Never reused for another entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct EntryId {
     /// The hash of the key.
     pub(super) hash: u64,
     /// The number of the request that made the key active.
@@ -25,61 +25,61 @@ pub(super) struct Spot {
 /// A grant of a key, with the number of its request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
-    pub(super) spot: Spot,
+    pub(super) spot: EntryId,
     pub(super) number: u64,
 }
 
 /// The position where a request waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stand {
+pub(super) enum KeyedPosition {
     /// In the queue of a key.
-    Turn(Spot, Ticket),
+    Turn(EntryId, Ticket),
     /// Among the requests for the result of the task that held the key at that moment.
-    Join(Spot, Ticket),
+    Join(EntryId, Ticket),
     /// For all requests of a shard up to this epoch.
     Drain {
         shard: usize,
-        generation: u64,
+        epoch: u64,
         ticket: Ticket,
     },
 }
 
 /// Small, because it is moved into the table and out of it. The rest is in a box that is reused.
-pub(super) struct Entry<K, V> {
-    pub(super) spot: Spot,
+pub(super) struct KeyEntry<K, V> {
+    pub(super) spot: EntryId,
     pub(super) key: K,
-    pub(super) holder: Box<Holder<V>>,
+    pub(super) holder: Box<KeyHolder<V>>,
 }
 
-pub(super) struct Holder<V> {
+pub(super) struct KeyHolder<V> {
     pub(super) number: u64,
-    pub(super) generation: u64,
-    pub(super) claim: Claim,
+    pub(super) epoch: u64,
+    pub(super) claim: RequestSource,
     pub(super) since: Since,
     /// Set by the first waiter. Kept until the key is idle, because tickets name positions in these
     /// queues.
-    pub(super) lines: Option<Box<Lines<V>>>,
+    pub(super) queues: Option<Box<KeyQueues<V>>>,
 }
 
 /// The two queues of a key: requests for the key, and requests for the result of its task. The end
 /// of a task grants the first request of the one, and answers all requests of the other.
-pub(super) struct Lines<V> {
-    pub(super) turns: Queue<Exclusive, Turn>,
-    pub(super) joins: Queue<Exclusive, Waiter<dyn Joiner<V>>>,
+pub(super) struct KeyQueues<V> {
+    pub(super) turns: Queue<Exclusive, QueuedTurn>,
+    pub(super) joins: Queue<Exclusive, KeyedWaiter<dyn Joiner<V>>>,
 }
 
-pub(super) struct Turn {
-    pub(super) waiter: Waiter<dyn Waiting>,
-    pub(super) generation: u64,
+pub(super) struct QueuedTurn {
+    pub(super) waiter: KeyedWaiter<dyn Waiting>,
+    pub(super) epoch: u64,
 }
 
-pub(super) struct Waiter<R: ?Sized> {
+pub(super) struct KeyedWaiter<R: ?Sized> {
     pub(super) number: u64,
     pub(super) since: Timestamp,
     pub(super) request: Arc<R>,
 }
 
-impl<K, V> Entry<K, V> {
+impl<K, V> KeyEntry<K, V> {
     /// Whether the entry is that of `key`. Only keys with the same hash are compared.
     #[inline(always)]
     pub(super) fn is<Q>(&self, hash: u64, key: &Q) -> bool
@@ -91,28 +91,29 @@ impl<K, V> Entry<K, V> {
     }
 }
 
-impl<V> Holder<V> {
+impl<V> KeyHolder<V> {
     pub(super) fn vacant() -> Self {
         Self {
             number: 0,
-            generation: 0,
-            claim: Claim::vacant(),
+            epoch: 0,
+            claim: RequestSource::vacant(),
             since: Since::default(),
-            lines: None,
+            queues: None,
         }
     }
 
-    /// Makes the request the holder. Every field is written in place, see [`Claim::assign`].
+    /// Makes the request the holder. Every field is written in place, see
+    /// [`RequestSource::assign`].
     #[inline(always)]
     pub(super) fn begin(
         &mut self,
         number: u64,
-        generation: u64,
+        epoch: u64,
         asker: &Asker<'_>,
         measured: Option<Measured>,
     ) {
         self.number = number;
-        self.generation = generation;
+        self.epoch = epoch;
         self.claim.assign(asker);
         self.since.begin(measured);
     }
@@ -120,23 +121,23 @@ impl<V> Holder<V> {
     /// Drops every value that owns memory.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
-        if self.lines.is_some() {
-            self.lines = None;
+        if self.queues.is_some() {
+            self.queues = None;
         }
         self.claim.forget();
     }
 
-    pub(super) fn lines(&mut self) -> &mut Lines<V> {
-        self.lines.get_or_insert_with(Box::default)
+    pub(super) fn queues(&mut self) -> &mut KeyQueues<V> {
+        self.queues.get_or_insert_with(Box::default)
     }
 
     /// Returns how many requests wait for the key.
     pub(super) fn waiting(&self) -> usize {
-        self.lines.as_ref().map_or(0, |lines| lines.turns.len())
+        self.queues.as_ref().map_or(0, |queues| queues.turns.len())
     }
 
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter<dyn Waiting>> {
-        let turns = self.lines.iter().flat_map(|lines| lines.turns.waiting());
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &KeyedWaiter<dyn Waiting>> {
+        let turns = self.queues.iter().flat_map(|queues| queues.turns.waiting());
         turns.map(|(_, turn)| &turn.waiter)
     }
 
@@ -152,20 +153,20 @@ impl<V> Holder<V> {
     }
 }
 
-impl<V> Default for Lines<V> {
+impl<V> Default for KeyQueues<V> {
     /// Creates the queues of a key that is held. No request overtakes another.
     fn default() -> Self {
-        let mut lines = Self {
+        let mut queues = Self {
             turns: Queue::new(Exclusive::default(), 0),
             joins: Queue::new(Exclusive::default(), 0),
         };
-        let taken = lines.turns.try_take(&()) && lines.joins.try_take(&());
-        debug_assert!(taken, "a new line is free");
-        lines
+        let taken = queues.turns.try_take(&()) && queues.joins.try_take(&());
+        debug_assert!(taken, "a new queue is free");
+        queues
     }
 }
 
-impl<V> Lines<V> {
+impl<V> KeyQueues<V> {
     /// Returns the requests for the result of the task that ends now. Later requests wait for the
     /// next task.
     pub(super) fn part(&mut self) -> Vec<Arc<dyn Joiner<V>>> {
@@ -181,16 +182,16 @@ impl<V> Lines<V> {
     }
 
     /// Grants the key to the next request in the queue.
-    pub(super) fn without_combining(&mut self) -> Option<Turn> {
+    pub(super) fn grant_next(&mut self) -> Option<QueuedTurn> {
         self.turns.give_back(&());
         self.turns.next()
     }
 }
 
-impl<R: Waiting + ?Sized> Waiter<R> {
-    pub(super) fn entry(&self, lock: u32, place: usize, now: Timestamp) -> QueueEntry {
+impl<R: Waiting + ?Sized> KeyedWaiter<R> {
+    pub(super) fn entry(&self, lock: u32, position: usize, now: Timestamp) -> QueueEntry {
         let number = self.number;
         let id = LockId { number, lock };
-        QueueEntry::of(id, &self.request.asker(), now - self.since, place)
+        QueueEntry::of(id, &self.request.asker(), now - self.since, position)
     }
 }

@@ -6,12 +6,12 @@ use std::marker::PhantomData;
 
 use smol_str::SmolStr;
 
-use super::shared::Standing;
+use super::shared::KeyedRequest;
 use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
-use crate::lock::request::{Errand, Outcome, Request, Waiting};
+use crate::lock::request::{QueuedWork, Request, RequestOutcome, Waiting};
 use crate::lock::{AcquireOptions, Grant, LockError};
 use crate::sync::assert_unlocked;
 
@@ -21,7 +21,7 @@ use crate::sync::assert_unlocked;
 /// An `Execution` gets the result, however late it is joined. Dropping it does not affect the task.
 #[must_use = "it is joined with `join`"]
 pub struct Execution<K: 'static, V: Send + 'static> {
-    pub(super) standing: Standing<K, V, Join<V>>,
+    pub(super) standing: KeyedRequest<K, V, Join<V>>,
     pub(super) id: LockId,
     pub(super) owner: OwnerId,
 }
@@ -98,10 +98,10 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
         standing.refuse_self()?;
         let deadline = standing.deadline(&options);
         match standing.wait(deadline, options.cancel.as_ref()) {
-            Outcome::Done(result) => result,
-            Outcome::Failed(error) => Err(ExecutionError::Lock(*error)),
-            Outcome::Panicked(panic) => panic.resume(),
-            Outcome::Granted(_) => {
+            RequestOutcome::Done(result) => result,
+            RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
+            RequestOutcome::Panicked(panic) => panic.resume(),
+            RequestOutcome::Granted(_) => {
                 debug_assert!(false, "a join requests no grant");
                 Err(ExecutionError::Abandoned { id, owner })
             }
@@ -125,7 +125,7 @@ pub enum ExecutionError {
     /// The task panicked. The panic resumes in the thread that executed the task.
     #[error(transparent)]
     Panicked(Box<TaskPanic>),
-    /// The task was not executed: its [`Turn`](super::Turn) was dropped.
+    /// The task was not executed: its [`Reservation`](super::Reservation) was dropped.
     #[error("Task {id} of {owner} was never executed: its turn was dropped", owner = Brief(.owner))]
     Abandoned {
         /// The id of the grant.
@@ -217,7 +217,7 @@ impl Ended {
 /// The request of a join: it brings no work and gets a result.
 pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
 
-impl<V: Send + 'static> Errand for Join<V> {
+impl<V: Send + 'static> QueuedWork for Join<V> {
     type Reply = Result<V, ExecutionError>;
 
     fn is_for_any_thread(&self) -> bool {
@@ -246,11 +246,11 @@ impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
         let outcome = match ending {
             // Nothing can observe the state that a panicking clone leaves.
             Ending::Done(value) => match catch(|| V::clone(value)) {
-                Ok(value) => Outcome::Done(Ok(value)),
-                Err(panic) => Outcome::Panicked(panic),
+                Ok(value) => RequestOutcome::Done(Ok(value)),
+                Err(panic) => RequestOutcome::Panicked(panic),
             },
-            Ending::Panicked(panic) => Outcome::Done(Err(task.panicked(panic))),
-            Ending::Abandoned => Outcome::Done(Err(task.abandoned())),
+            Ending::Panicked(panic) => RequestOutcome::Done(Err(task.panicked(panic))),
+            Ending::Abandoned => RequestOutcome::Done(Err(task.abandoned())),
         };
         if self.leave(outcome) {
             self.notify();

@@ -1,18 +1,18 @@
 //! How a request leaves its queue without a grant.
 
-use super::entry::{Stand, Turn, Waiter};
+use super::entry::{KeyedPosition, KeyedWaiter, QueuedTurn};
 use super::shard::Shard;
 use crate::lock::error::TimeoutEvidence;
 use crate::lock::evidence::Withdrawn;
-use crate::lock::request::{Asker, Outcome, Waiting};
-use crate::lock::state::Next;
+use crate::lock::request::{Asker, RequestOutcome, Waiting};
+use crate::lock::state::AfterUnlock;
 use crate::lock::wait::Reason;
 use crate::lock::{LockError, LockInfo, QueueEntry};
 use crate::time::Timestamp;
 
 /// What a waiting request observes ahead of it.
 struct View {
-    place: usize,
+    position: usize,
     /// How many requests wait in the same queue.
     waiting: usize,
     holder: LockInfo,
@@ -24,10 +24,10 @@ impl<K, V> Shard<K, V> {
     /// the queue: then the earlier outcome counts.
     pub(super) fn withdraw(
         &mut self,
-        stand: Stand,
+        stand: KeyedPosition,
         reason: Reason,
         now: Timestamp,
-    ) -> Option<Next> {
+    ) -> Option<AfterUnlock> {
         let listed = match reason {
             Reason::Expired(_) => TimeoutEvidence::AHEAD,
             Reason::Cancelled => 0,
@@ -51,31 +51,35 @@ impl<K, V> Shard<K, V> {
                     id: self.book.id(waiter.number),
                     owner,
                     waited: now - waiter.since,
-                    place: view.place,
+                    position: view.position,
                     ahead: view.ahead,
                     node: None,
                 };
                 withdrawn.because(reason, || view.holder)
             }
         };
-        let failed = Outcome::Failed(Box::new(error));
-        Some(Next::Tell(waiter.request, failed))
+        let failed = RequestOutcome::Failed(Box::new(error));
+        Some(AfterUnlock::Tell(waiter.request, failed))
     }
 
     /// Removes a waiter from its queue if it is still there, without answering it.
-    pub(super) fn leave(&mut self, stand: Stand) {
+    pub(super) fn leave(&mut self, stand: KeyedPosition) {
         self.take_out(stand);
     }
 
     /// Refuses a request that waits already, and waits for its own thread.
     pub(super) fn refuse_self(
         &mut self,
-        stand: Stand,
+        stand: KeyedPosition,
         asker: &Asker<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
         let spot = match stand {
-            Stand::Turn(spot, _) | Stand::Join(spot, _) if self.place(stand).is_some() => spot,
+            KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _)
+                if self.position(stand).is_some() =>
+            {
+                spot
+            }
             _ => return Ok(()),
         };
         let refused = match self.active(spot) {
@@ -87,35 +91,43 @@ impl<K, V> Shard<K, V> {
 
     /// Returns the number of requests that must end before this one; `None` when it no longer
     /// waits.
-    fn place(&self, stand: Stand) -> Option<usize> {
+    fn position(&self, stand: KeyedPosition) -> Option<usize> {
         match stand {
-            Stand::Turn(spot, ticket) => {
-                self.find(spot)?.holder.lines.as_ref()?.turns.place(ticket)
-            }
-            Stand::Join(spot, ticket) => {
-                self.find(spot)?.holder.lines.as_ref()?.joins.place(ticket)
-            }
-            Stand::Drain { ticket, .. } => self.book.drains.as_ref()?.place(ticket),
+            KeyedPosition::Turn(spot, ticket) => self
+                .find(spot)?
+                .holder
+                .queues
+                .as_ref()?
+                .turns
+                .ahead_of(ticket),
+            KeyedPosition::Join(spot, ticket) => self
+                .find(spot)?
+                .holder
+                .queues
+                .as_ref()?
+                .joins
+                .ahead_of(ticket),
+            KeyedPosition::Drain { ticket, .. } => self.book.drains.as_ref()?.ahead_of(ticket),
         }
     }
 
-    fn view(&mut self, stand: Stand, listed: usize, now: Timestamp) -> Option<View> {
-        let ahead = self.place(stand)?;
-        let (spot, place, listed) = match stand {
-            Stand::Turn(spot, _) => (spot, ahead + 1, listed.min(ahead)),
+    fn view(&mut self, stand: KeyedPosition, listed: usize, now: Timestamp) -> Option<View> {
+        let ahead = self.position(stand)?;
+        let (spot, position, listed) = match stand {
+            KeyedPosition::Turn(spot, _) => (spot, ahead + 1, listed.min(ahead)),
             // All joined requests are answered together.
-            Stand::Join(spot, _) => (spot, 1, 0),
-            Stand::Drain { generation, .. } => {
+            KeyedPosition::Join(spot, _) => (spot, 1, 0),
+            KeyedPosition::Drain { epoch, .. } => {
                 let first = self
                     .entries()
-                    .filter(|entry| entry.holder.generation <= generation)
+                    .filter(|entry| entry.holder.epoch <= epoch)
                     .min_by_key(|entry| entry.holder.number)?;
-                (first.spot, self.book.there.left(generation), 0)
+                (first.spot, self.book.there.left(epoch), 0)
             }
         };
         let mut active = self.active(spot)?;
         Some(View {
-            place,
+            position,
             waiting: active.entry.holder.waiting(),
             ahead: active.queue(now).take(listed).collect(),
             holder: active.current(now),
@@ -124,29 +136,29 @@ impl<K, V> Shard<K, V> {
 
     /// Removes a waiter. No other waiter needs an answer: a wait for all also waits for every
     /// request ahead in this queue.
-    fn take_out(&mut self, stand: Stand) -> Option<Waiter<dyn Waiting>> {
+    fn take_out(&mut self, stand: KeyedPosition) -> Option<KeyedWaiter<dyn Waiting>> {
         match stand {
-            Stand::Turn(spot, ticket) => {
-                let turns = &mut self.active(spot)?.entry.holder.lines.as_mut()?.turns;
-                let Turn { waiter, generation } = turns.withdraw(ticket)?;
-                let last = self.book.there.leave(generation);
-                debug_assert!(!last, "the holder came in no later generation");
+            KeyedPosition::Turn(spot, ticket) => {
+                let turns = &mut self.active(spot)?.entry.holder.queues.as_mut()?.turns;
+                let QueuedTurn { waiter, epoch } = turns.withdraw(ticket)?;
+                let last = self.book.there.leave(epoch);
+                debug_assert!(!last, "the holder came in no later epoch");
                 Some(waiter)
             }
-            Stand::Join(spot, ticket) => {
-                let joins = &mut self.active(spot)?.entry.holder.lines.as_mut()?.joins;
-                let Waiter {
+            KeyedPosition::Join(spot, ticket) => {
+                let joins = &mut self.active(spot)?.entry.holder.queues.as_mut()?.joins;
+                let KeyedWaiter {
                     number,
                     since,
                     request,
                 } = joins.withdraw(ticket)?;
-                Some(Waiter {
+                Some(KeyedWaiter {
                     number,
                     since,
                     request,
                 })
             }
-            Stand::Drain { ticket, .. } => self.book.drains.as_mut()?.withdraw(ticket),
+            KeyedPosition::Drain { ticket, .. } => self.book.drains.as_mut()?.withdraw(ticket),
         }
     }
 }

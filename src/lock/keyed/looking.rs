@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::hash::Hash;
 
 use super::KeyedLock;
-use super::stats::{Counts, KeyedStats};
+use super::stats::{KeyedStats, ShardCounters};
 use crate::lock::discard::Discard;
 use crate::lock::{LockInfo, QueueEntry};
 use crate::sync::key_code;
@@ -55,7 +55,7 @@ impl<K, V> KeyedLock<K, V> {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn stats(&self) -> KeyedStats {
-        let mut counts = Counts::default();
+        let mut counts = ShardCounters::default();
         let mut sizes = [0; 3];
         for shard in self.0.each() {
             counts += shard.book.counts;
@@ -63,7 +63,7 @@ impl<K, V> KeyedLock<K, V> {
                 *sum += size;
             }
         }
-        let [wait, hold] = self.0.figures.lock().summaries(&counts);
+        let [wait, hold] = self.0.metrics.lock().summaries(&counts);
         let [active_keys, queue_length, capacity] = sizes;
         KeyedStats {
             total_acquisitions: counts.acquisitions,

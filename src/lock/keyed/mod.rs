@@ -15,15 +15,15 @@
 
 mod active;
 mod entry;
+mod epochs;
 mod execution;
-mod generations;
 mod leaving;
 mod looking;
 mod options;
+mod reservation;
 mod shard;
 mod shared;
 mod stats;
-mod turn;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -33,14 +33,14 @@ use std::sync::Arc;
 
 pub use execution::{Execution, ExecutionError, TaskPanic};
 pub use options::KeyedOptions;
+pub use reservation::Reservation;
 pub use stats::KeyedStats;
-pub use turn::Turn;
 
 use super::request::{Asker, Request};
 use super::{AcquireOptions, LockError};
 use crate::id::OwnerId;
 use crate::sync::thread_number;
-use shared::{Shared, Standing};
+use shared::{KeyedRequest, KeyedShared};
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
 /// the same time.
@@ -91,8 +91,8 @@ use shared::{Shared, Standing};
 ///
 /// Keys are compared while a part of the table is locked, and [`active_keys`](Self::active_keys)
 /// clones them there. So `Eq`, `Borrow` and `Clone` of a key must not use a keyed lock or a
-/// limiter; a use panics. They must not wait for a thread that uses one either. A [`Turn`] or an
-/// [`Execution`] that is dropped there is given up after the comparison, and a
+/// limiter; a use panics. They must not wait for a thread that uses one either. A [`Reservation`]
+/// or an [`Execution`] that is dropped there is given up after the comparison, and a
 /// [`CancelToken`](super::CancelToken) that is cancelled there takes effect then.
 ///
 /// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results.
@@ -101,7 +101,7 @@ use shared::{Shared, Standing};
 ///
 /// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
 /// other handles never strands it.
-pub struct KeyedLock<K, V = ()>(Arc<Shared<K, V>>);
+pub struct KeyedLock<K, V = ()>(Arc<KeyedShared<K, V>>);
 
 impl<K, V> KeyedLock<K, V> {
     /// Creates a lock without keys, with the system clock, no timeout and unbounded queues.
@@ -111,7 +111,7 @@ impl<K, V> KeyedLock<K, V> {
 
     /// Creates a lock without keys, with options.
     pub fn with_options(options: KeyedOptions) -> Self {
-        let shared = Shared::new(options);
+        let shared = KeyedShared::new(options);
         // Model threads run on two shards, except in models of how the shards are made.
         #[cfg(loom)]
         shared.spread_now();
@@ -122,7 +122,7 @@ impl<K, V> KeyedLock<K, V> {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn gathered() -> Self {
-        Self(Arc::new(Shared::new(KeyedOptions::new())))
+        Self(Arc::new(KeyedShared::new(KeyedOptions::new())))
     }
 
     /// Makes the other shards: runs the same code as under contention.
@@ -238,11 +238,11 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        let place = self.0.ask(key, asker, options, false)?;
-        if let Some(waits) = place.waits {
+        let position = self.0.ask(key, asker, options, false)?;
+        if let Some(waits) = position.waits {
             waits.wait(options.cancel.as_ref())?;
         }
-        Ok(self.0.execute(place.hold, task))
+        Ok(self.0.execute(position.hold, task))
     }
 
     /// Reserves a queue position for a task that is executed later, perhaps by another thread.
@@ -253,7 +253,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// the turns reach the pool in the order of their reservation (by a channel), the pool cannot
     /// run out of threads: each waiting turn waits for an earlier one.
     ///
-    /// The key is active until the task has ended or the [`Turn`] is dropped.
+    /// The key is active until the task has ended or the [`Reservation`] is dropped.
     ///
     /// # Errors
     ///
@@ -272,7 +272,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     ///         threads.spawn(|| {
     ///             loop {
     ///                 let next = messages.lock().unwrap().recv();
-    ///                 let Ok((turn, message)): Result<(doclock::lock::keyed::Turn<_, _>, u32), _> = next else { break };
+    ///                 let Ok((turn, message)): Result<(doclock::lock::keyed::Reservation<_, _>, u32), _> = next else { break };
     ///                 turn.execute(|| done.lock().unwrap().push(message)).unwrap();
     ///             }
     ///         });
@@ -287,7 +287,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
-    pub fn reserve<Q>(&self, key: &Q) -> Result<Turn<K, V>, LockError>
+    pub fn reserve<Q>(&self, key: &Q) -> Result<Reservation<K, V>, LockError>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -296,8 +296,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     }
 
     /// Reserves a queue position as [`reserve`](Self::reserve) does, with an owner for errors and
-    /// listings, and with options of this request. A timeout begins here; [`Turn::execute`] checks
-    /// it and the cancel token.
+    /// listings, and with options of this request. A timeout begins here; [`Reservation::execute`]
+    /// checks it and the cancel token.
     ///
     /// # Errors
     ///
@@ -309,7 +309,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         key: &Q,
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
-    ) -> Result<Turn<K, V>, LockError>
+    ) -> Result<Reservation<K, V>, LockError>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -320,8 +320,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
             thread: 0,
             ..asker(&owner, &options, Location::caller())
         };
-        let place = self.0.ask(key, &asker, &options, true)?;
-        Ok(Turn::new(&self.0, place, options.cancel))
+        let position = self.0.ask(key, &asker, &options, true)?;
+        Ok(Reservation::new(&self.0, position, options.cancel))
     }
 
     /// Returns the task that is executed for a key, so that a caller can share its result. `None`
@@ -345,7 +345,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let looks = active.book.pace.looks(None);
         let owner = active.entry.holder.claim.owner.clone();
         let id = active.book.id(active.entry.holder.number);
-        let standing = Standing::new(&self.0, stand, request, looks);
+        let standing = KeyedRequest::new(&self.0, stand, request, looks);
         Some(Execution {
             standing,
             id,

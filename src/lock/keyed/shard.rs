@@ -2,7 +2,7 @@
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 //! The only code of users that runs here is the comparison of keys with the same hash
-//! ([`Entry::is`]), before any change.
+//! ([`KeyEntry::is`]), before any change.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
 use super::active::Active;
-use super::entry::{Entry, Hold, Holder, Spot, Stand, Turn, Waiter};
+use super::entry::{EntryId, Hold, KeyEntry, KeyHolder, KeyedPosition, KeyedWaiter, QueuedTurn};
+use super::epochs::{EndedEpochs, Epochs};
 use super::execution::{Ended, Joiner};
-use super::generations::{Generations, Gone};
-use super::stats::Counts;
+use super::stats::ShardCounters;
 use crate::id::{FencingToken, LockId};
 use crate::lock::discard::Discard;
 use crate::lock::error::CancelEvidence;
 use crate::lock::pace::Pace;
-use crate::lock::request::{Asker, Outcome, Waiting};
-use crate::lock::state::Next;
-use crate::lock::tempo::{Measured, Tempo};
+use crate::lock::request::{Asker, RequestOutcome, Waiting};
+use crate::lock::sampling::{Measured, Sampling};
+use crate::lock::state::AfterUnlock;
 use crate::lock::{Grant, LockError};
 use crate::queue::{Priority, Queue};
 use crate::time::{Clock, Timestamp};
 
 pub(super) struct Shard<K, V> {
-    entries: HashTable<Entry<K, V>>,
+    entries: HashTable<KeyEntry<K, V>>,
     /// The box of the key that became idle last, for reuse.
-    spare: Option<Box<Holder<V>>>,
-    pub(super) book: Book,
+    spare: Option<Box<KeyHolder<V>>>,
+    pub(super) book: ShardState,
 }
 
 /// The data of a shard that belongs to no key.
-pub(super) struct Book {
+pub(super) struct ShardState {
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     index: u32,
@@ -43,16 +43,16 @@ pub(super) struct Book {
     requests: u64,
     /// How often a thread found the mutex taken, while there is one shard.
     pub(super) met: u32,
-    pub(super) there: Generations,
+    pub(super) there: Epochs,
     /// The waits for all present requests. `None` until the first.
-    pub(super) drains: Option<Box<Queue<Gone, Waiter<dyn Waiting>>>>,
-    tempo: Tempo,
+    pub(super) drains: Option<Box<Queue<EndedEpochs, KeyedWaiter<dyn Waiting>>>>,
+    sampling: Sampling,
     pub(super) pace: Pace,
-    pub(super) counts: Counts,
+    pub(super) counts: ShardCounters,
 }
 
 /// The rest of ending a hold, after the release of the mutex.
-pub(super) struct Parting<K, V> {
+pub(super) struct EndedHold<K, V> {
     /// The key, if it is idle. Dropping it is code of users.
     pub(super) gone: Option<Discard<K>>,
     /// The length of the hold, and how many holds that sample stands for.
@@ -65,7 +65,7 @@ pub(super) struct Waited<V> {
     /// The wait of the next holder.
     pub(super) wait: Option<Duration>,
     /// The next holder, then the waits for all requests of which this was the last.
-    pub(super) told: Vec<Next>,
+    pub(super) told: Vec<AfterUnlock>,
     /// The requests that joined the task.
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
     pub(super) task: Ended,
@@ -82,28 +82,33 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Creates one of several shards; its requests are numbered from `requests` on.
-    pub(super) fn new(lock: u32, [index, shards]: [u32; 2], requests: u64, tempo: Tempo) -> Self {
+    pub(super) fn new(
+        lock: u32,
+        [index, shards]: [u32; 2],
+        requests: u64,
+        sampling: Sampling,
+    ) -> Self {
         Self {
             entries: HashTable::new(),
             spare: None,
-            book: Book {
+            book: ShardState {
                 lock,
                 index,
                 shards,
                 requests,
                 met: 0,
-                there: Generations::default(),
+                there: Epochs::default(),
                 drains: None,
-                tempo,
+                sampling,
                 pace: Pace::default(),
-                counts: Counts::default(),
+                counts: ShardCounters::default(),
             },
         }
     }
 
     #[cold]
-    fn vacant() -> Box<Holder<V>> {
-        Box::new(Holder::vacant())
+    fn vacant() -> Box<KeyHolder<V>> {
+        Box::new(KeyHolder::vacant())
     }
 
     // --- Requests ---
@@ -123,7 +128,7 @@ impl<K, V> Shard<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        let is_key = |entry: &Entry<K, V>| entry.is(hash, key);
+        let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
         let slot = self.entries.entry(hash, is_key, |entry| entry.spot.hash);
         let vacant = match slot {
             Slot::Occupied(occupied) => {
@@ -137,13 +142,13 @@ impl<K, V> Shard<K, V> {
         let book = &mut self.book;
         let number = book.next_number();
         let began = number;
-        let spot = Spot { hash, began };
+        let spot = EntryId { hash, began };
         book.counts.acquisitions += 1;
-        let generation = book.there.arrive();
-        let measured = book.tempo.measure(|| clock.now());
+        let epoch = book.there.arrive();
+        let measured = book.sampling.measure(|| clock.now());
         let mut holder = self.spare.take().unwrap_or_else(Self::vacant);
-        holder.begin(number, generation, asker, measured);
-        vacant.insert(Entry { spot, key, holder });
+        holder.begin(number, epoch, asker, measured);
+        vacant.insert(KeyEntry { spot, key, holder });
         Ok(Hold { spot, number })
     }
 
@@ -157,9 +162,9 @@ impl<K, V> Shard<K, V> {
         &mut self,
         request: Arc<dyn Waiting>,
         now: Timestamp,
-    ) -> Option<Stand> {
-        let generation = self.book.there.close()?;
-        let waiter = Waiter {
+    ) -> Option<KeyedPosition> {
+        let epoch = self.book.there.close()?;
+        let waiter = KeyedWaiter {
             number: self.book.next_number(),
             since: now,
             request,
@@ -169,14 +174,14 @@ impl<K, V> Shard<K, V> {
         }
         let oldest = self.book.there.oldest();
         let drains = self.book.drains.get_or_insert_with(|| {
-            let mut drains = Queue::new(Gone::default(), 0);
+            let mut drains = Queue::new(EndedEpochs::default(), 0);
             drains.give_back(&oldest);
             Box::new(drains)
         });
-        Some(Stand::Drain {
+        Some(KeyedPosition::Drain {
             shard: self.book.index as usize,
-            generation,
-            ticket: drains.join(generation, Priority::Normal, waiter),
+            epoch,
+            ticket: drains.join(epoch, Priority::Normal, waiter),
         })
     }
 
@@ -197,8 +202,8 @@ impl<K, V> Shard<K, V> {
 
     /// Ends a hold: grants the key to the next request in the same step, or removes the idle key.
     #[inline(always)]
-    pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<Parting<K, V>> {
-        let is_spot = |entry: &Entry<K, V>| entry.spot == hold.spot;
+    pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<EndedHold<K, V>> {
+        let is_spot = |entry: &KeyEntry<K, V>| entry.spot == hold.spot;
         let mut found = self.entries.find_entry(hold.spot.hash, is_spot).ok()?;
         let holder = &mut *found.get_mut().holder;
         if holder.number != hold.number {
@@ -212,10 +217,10 @@ impl<K, V> Shard<K, V> {
         if let Some((held, _)) = held {
             book.pace.take_in(held);
         }
-        let is_last = book.there.leave(holder.generation);
+        let is_last = book.there.leave(holder.epoch);
         let mut waited = None;
         let mut is_idle = true;
-        if is_last || holder.lines.is_some() {
+        if is_last || holder.queues.is_some() {
             let now = measured.map_or_else(Timestamp::default, |(_, now)| now);
             let news = book.part(holder, now, is_last);
             is_idle = news.wait.is_none();
@@ -223,17 +228,17 @@ impl<K, V> Shard<K, V> {
         }
         let mut gone = None;
         if is_idle {
-            let (Entry { key, holder, .. }, _) = found.remove();
+            let (KeyEntry { key, holder, .. }, _) = found.remove();
             self.keep(holder);
             self.fit();
             gone = Some(Discard::new(key));
         }
-        Some(Parting { gone, held, waited })
+        Some(EndedHold { gone, held, waited })
     }
 
     /// Keeps what can be reused.
     #[inline(always)]
-    fn keep(&mut self, mut holder: Box<Holder<V>>) {
+    fn keep(&mut self, mut holder: Box<KeyHolder<V>>) {
         holder.clear();
         self.spare = Some(holder);
     }
@@ -263,11 +268,11 @@ impl<K, V> Shard<K, V> {
             && !self.entries.iter().any(|entry| belongs(entry.spot.hash))
     }
 
-    pub(super) fn find(&self, spot: Spot) -> Option<&Entry<K, V>> {
+    pub(super) fn find(&self, spot: EntryId) -> Option<&KeyEntry<K, V>> {
         self.entries.find(spot.hash, |entry| entry.spot == spot)
     }
 
-    pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&Entry<K, V>>
+    pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&KeyEntry<K, V>>
     where
         K: Borrow<Q>,
         Q: Eq + ?Sized,
@@ -275,8 +280,8 @@ impl<K, V> Shard<K, V> {
         self.entries.find(hash, |entry| entry.is(hash, key))
     }
 
-    pub(super) fn active(&mut self, spot: Spot) -> Option<Active<'_, K, V>> {
-        let is_spot = |entry: &Entry<K, V>| entry.spot == spot;
+    pub(super) fn active(&mut self, spot: EntryId) -> Option<Active<'_, K, V>> {
+        let is_spot = |entry: &KeyEntry<K, V>| entry.spot == spot;
         let entry = self.entries.find_mut(spot.hash, is_spot)?;
         let book = &mut self.book;
         Some(Active { entry, book })
@@ -287,13 +292,13 @@ impl<K, V> Shard<K, V> {
         K: Borrow<Q>,
         Q: Eq + ?Sized,
     {
-        let is_key = |entry: &Entry<K, V>| entry.is(hash, key);
+        let is_key = |entry: &KeyEntry<K, V>| entry.is(hash, key);
         let entry = self.entries.find_mut(hash, is_key)?;
         let book = &mut self.book;
         Some(Active { entry, book })
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<K, V>> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &KeyEntry<K, V>> {
         self.entries.iter()
     }
 
@@ -306,7 +311,7 @@ impl<K, V> Shard<K, V> {
     }
 }
 
-impl Book {
+impl ShardState {
     /// Returns a rising number that no other shard returns.
     #[inline(always)]
     pub(super) fn next_number(&mut self) -> u64 {
@@ -314,9 +319,9 @@ impl Book {
         self.requests * u64::from(self.shards) + u64::from(self.index)
     }
 
-    /// See [`Tempo::pardon`].
+    /// See [`Sampling::pardon`].
     pub(super) fn pardon(&mut self) {
-        self.tempo.pardon();
+        self.sampling.pardon();
     }
 
     /// Returns how many requests were numbered.
@@ -336,7 +341,12 @@ impl Book {
 
     /// Grants the key to the next waiter, and returns the waits that the end of this hold answers.
     #[cold]
-    fn part<V>(&mut self, holder: &mut Holder<V>, now: Timestamp, is_last: bool) -> Box<Waited<V>> {
+    fn part<V>(
+        &mut self,
+        holder: &mut KeyHolder<V>,
+        now: Timestamp,
+        is_last: bool,
+    ) -> Box<Waited<V>> {
         let mut news = Box::new(Waited {
             wait: None,
             told: Vec::new(),
@@ -347,15 +357,15 @@ impl Book {
                 label: holder.claim.label.clone(),
             },
         });
-        if let Some(lines) = &mut holder.lines {
-            news.joiners = lines.part();
-            if let Some(Turn { waiter, generation }) = lines.without_combining() {
+        if let Some(queues) = &mut holder.queues {
+            news.joiners = queues.part();
+            if let Some(QueuedTurn { waiter, epoch }) = queues.grant_next() {
                 self.counts.acquisitions += 1;
                 news.wait = Some(now - waiter.since);
                 let asker = waiter.request.asker();
-                holder.begin(waiter.number, generation, &asker, Some(Measured::once(now)));
-                let granted = Outcome::Granted(holder.grant(self.lock));
-                news.told.push(Next::Tell(waiter.request, granted));
+                holder.begin(waiter.number, epoch, &asker, Some(Measured::once(now)));
+                let granted = RequestOutcome::Granted(holder.grant(self.lock));
+                news.told.push(AfterUnlock::Tell(waiter.request, granted));
             }
         }
         if is_last {
@@ -365,11 +375,11 @@ impl Book {
     }
 
     /// Returns the waits for requests that have left now.
-    pub(super) fn pass(&mut self) -> Vec<Next> {
+    pub(super) fn pass(&mut self) -> Vec<AfterUnlock> {
         let mut told = Vec::new();
         if let Some(drains) = &mut self.drains {
             drains.give_back(&self.there.oldest());
-            while let Some(Waiter {
+            while let Some(KeyedWaiter {
                 number, request, ..
             }) = drains.next()
             {
@@ -378,7 +388,7 @@ impl Book {
                     lock: self.lock,
                 };
                 let grant = Grant::new(id, FencingToken(number), false);
-                told.push(Next::Tell(request, Outcome::Granted(grant)));
+                told.push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
             }
         }
         told

@@ -9,19 +9,19 @@ use std::time::Duration;
 
 use super::KeyedOptions;
 use super::active::Active;
-use super::entry::{Hold, Stand};
+use super::entry::{Hold, KeyedPosition};
 use super::execution::Ending;
-use super::shard::{Parting, Shard, Waited};
-use super::stats::Figures;
-use super::turn::Turn;
+use super::reservation::Reservation;
+use super::shard::{EndedHold, Shard, Waited};
+use super::stats::KeyedDurations;
 use crate::caught::catch;
 use crate::id::{LockId, random_session};
 use crate::lock::discard::Discard;
 use crate::lock::options;
-use crate::lock::request::{Asker, Errand, Outcome, Request, Waiting};
-use crate::lock::state::Next;
-use crate::lock::tempo::Tempo;
-use crate::lock::wait::{self, Line, Reason, Wait};
+use crate::lock::request::{Asker, QueuedWork, Request, RequestOutcome, Waiting};
+use crate::lock::sampling::Sampling;
+use crate::lock::state::AfterUnlock;
+use crate::lock::wait::{self, Reason, Wait, WaitQueue};
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, key_code, rank, thread_number};
 use crate::time::{Clock, Deadline};
@@ -44,7 +44,7 @@ type Hashing = foldhash::fast::FixedState;
 /// Invariant: a key is active in one shard at most. Under the mutex of the first shard, keys are
 /// added to it only while there is no other. So a thread that finds a key active there, or does not
 /// find it and goes on to its own shard, is at the right shard.
-pub(super) struct Shared<K, V> {
+pub(super) struct KeyedShared<K, V> {
     hashing: Hashing,
     /// A bit for each of the other shards: whether keys of that shard may still be active in the
     /// first.
@@ -54,20 +54,20 @@ pub(super) struct Shared<K, V> {
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) clock: Clock,
-    timeout: options::Limit,
+    timeout: options::PackedDuration,
     queue_bound: usize,
-    pub(super) figures: Mutex<{ rank::FIGURES }, Figures>,
+    pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
     first: Mutex<{ rank::KEYS }, Shard<K, V>>,
 }
 
-type Others<K, V> = [Apart<K, V>; SHARDS];
+type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
-/// On cache lines of its own, so that threads at different shards do not contend for one.
+/// On cache queues of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
-struct Apart<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
+struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 
 /// The turn of a request, and its wait if it waits.
-pub(super) struct Place<K: 'static, V: 'static> {
+pub(super) struct KeyedWait<K: 'static, V: 'static> {
     pub(super) hold: Hold,
     /// Set while the request waits.
     pub(super) waits: Option<Box<Waits<K, V>>>,
@@ -75,25 +75,25 @@ pub(super) struct Place<K: 'static, V: 'static> {
 
 /// A queue position for a turn, with its timeout.
 pub(super) struct Waits<K: 'static, V: 'static> {
-    standing: Standing<K, V, Infallible>,
-    deadline: Limit,
+    standing: KeyedRequest<K, V, Infallible>,
+    deadline: WaitDeadline,
 }
 
-pub(super) type Limit = Option<(Duration, Deadline)>;
+pub(super) type WaitDeadline = Option<(Duration, Deadline)>;
 
-impl<K, V> Shared<K, V> {
+impl<K, V> KeyedShared<K, V> {
     pub(super) fn new(options: KeyedOptions) -> Self {
         let lock = random_session();
         let clock = options.clock;
-        let first = Shard::new(lock, Self::numbering(SHARDS), 0, Tempo::new(&clock));
+        let first = Shard::new(lock, Self::numbering(SHARDS), 0, Sampling::new(&clock));
         Self {
             hashing: Hashing::default(),
             gathered: AtomicU64::new(u64::MAX),
             others: OnceLock::new(),
             lock,
-            timeout: options::Limit::new(options.timeout),
+            timeout: options::PackedDuration::new(options.timeout),
             queue_bound: options.queue_bound.unwrap_or(usize::MAX),
-            figures: Mutex::default(),
+            metrics: Mutex::default(),
             clock,
             first: Mutex::new(first),
         }
@@ -170,13 +170,13 @@ impl<K, V> Shared<K, V> {
     pub(super) fn spread(&self, first: &Shard<K, V>) {
         let requests = first.book.requests();
         let others = std::array::from_fn(|index| {
-            let tempo = Tempo::of_a_share(&self.clock, SHARDS as u32);
-            let shard = Shard::new(self.lock, Self::numbering(index), requests, tempo);
-            Apart(Mutex::new(shard))
+            let sampling = Sampling::of_a_share(&self.clock, SHARDS as u32);
+            let shard = Shard::new(self.lock, Self::numbering(index), requests, sampling);
+            PaddedShard(Mutex::new(shard))
         });
         // Without this, the metrics would be the contended part: sparse samples take long to
         // record.
-        self.figures.lock().expect_many();
+        self.metrics.lock().expect_many();
         let made = self.others.set(Box::new(others));
         debug_assert!(made.is_ok(), "looked up under the same mutex");
         let active = first.entries().map(|entry| Self::index(entry.spot.hash));
@@ -223,10 +223,12 @@ impl<K, V> Shared<K, V> {
         std::iter::once_with(|| self.first.lock()).chain(others)
     }
 
-    fn shard_of(&self, stand: Stand) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
+    fn shard_of(&self, stand: KeyedPosition) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
         match stand {
-            Stand::Turn(spot, _) | Stand::Join(spot, _) => self.shard_with(spot.began),
-            Stand::Drain { shard, .. } => self.shard_at(shard),
+            KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _) => {
+                self.shard_with(spot.began)
+            }
+            KeyedPosition::Drain { shard, .. } => self.shard_at(shard),
         }
     }
 
@@ -238,13 +240,13 @@ impl<K, V> Shared<K, V> {
     }
 
     /// Returns that timeout with its deadline, if it begins now.
-    pub(super) fn deadline(&self, options: &AcquireOptions) -> Limit {
+    pub(super) fn deadline(&self, options: &AcquireOptions) -> WaitDeadline {
         let limit = self.limit(options)?;
         Some((limit, self.clock.deadline(limit)?))
     }
 }
 
-impl<K: 'static, V: 'static> Shared<K, V> {
+impl<K: 'static, V: 'static> KeyedShared<K, V> {
     /// Returns a turn at a key, or a queue position for it. A thread may reserve a turn while it
     /// executes another at the same key, because a reservation does not wait.
     #[inline(always)]
@@ -254,7 +256,7 @@ impl<K: 'static, V: 'static> Shared<K, V> {
         asker: &Asker<'_>,
         options: &AcquireOptions,
         reserves: bool,
-    ) -> Result<Place<K, V>, LockError>
+    ) -> Result<KeyedWait<K, V>, LockError>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -271,25 +273,25 @@ impl<K: 'static, V: 'static> Shared<K, V> {
             return Err(shard.refuse_cancelled(asker));
         };
         let active = match shard.try_take(hash, key, copied, asker, &self.clock) {
-            Ok(hold) => return Ok(Place { hold, waits: None }),
+            Ok(hold) => return Ok(KeyedWait { hold, waits: None }),
             Err(active) => active,
         };
-        let place = self.join_line(active, asker, options, reserves)?;
+        let position = self.join_queue(active, asker, options, reserves)?;
         drop(shard);
         // If the drop of the copy panics, the turn is given up.
-        let turn = Turn::new(self, place, None);
+        let turn = Reservation::new(self, position, None);
         drop(copy);
         Ok(turn.into_place())
     }
 
     #[cold]
-    fn join_line(
+    fn join_queue(
         self: &Arc<Self>,
         mut active: Active<'_, K, V>,
         asker: &Asker<'_>,
         options: &AcquireOptions,
         reserves: bool,
-    ) -> Result<Place<K, V>, LockError> {
+    ) -> Result<KeyedWait<K, V>, LockError> {
         let now = self.clock.now();
         if !reserves {
             active.refuse_reentry(asker, now)?;
@@ -302,15 +304,15 @@ impl<K: 'static, V: 'static> Shared<K, V> {
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = self.deadline(options);
-        let (stand, hold) = active.join_line(request.clone(), now);
+        let (stand, hold) = active.join_queue(request.clone(), now);
         let looks = active.book.pace.looks(limit);
-        let standing = Standing::new(self, stand, request, looks);
+        let standing = KeyedRequest::new(self, stand, request, looks);
         let waits = Some(Box::new(Waits { standing, deadline }));
-        Ok(Place { hold, waits })
+        Ok(KeyedWait { hold, waits })
     }
 
     /// Removes a waiter from its queue, if it is still there, without answering it.
-    fn leave(&self, stand: Stand) {
+    fn leave(&self, stand: KeyedPosition) {
         self.shard_of(stand).leave(stand);
     }
 
@@ -318,20 +320,20 @@ impl<K: 'static, V: 'static> Shared<K, V> {
     pub(super) fn join_drains(
         self: &Arc<Self>,
         asker: &Asker<'_>,
-    ) -> Result<Vec<Standing<K, V, Infallible>>, LockError> {
+    ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut standing = Vec::new();
         for mut shard in self.each() {
             let now = self.clock.now();
             shard.refuse_drain(asker, now)?;
             let request = Arc::new(Request::new(asker, None));
             let stand = shard.join_drain(request.clone(), now);
-            standing.extend(stand.map(|stand| Standing::new(self, stand, request, 0)));
+            standing.extend(stand.map(|stand| KeyedRequest::new(self, stand, request, 0)));
         }
         Ok(standing)
     }
 }
 
-impl<K, V> Shared<K, V> {
+impl<K, V> KeyedShared<K, V> {
     // --- Executing ---
 
     /// Executes a task under a hold, and ends the hold.
@@ -375,8 +377,8 @@ impl<K, V> Shared<K, V> {
 
     /// Does the rest of ending a hold, with no mutex held.
     #[inline(always)]
-    fn part(&self, hold: Hold, parting: Parting<K, V>, ending: &Ending<'_, V>) {
-        let Parting { gone, held, waited } = parting;
+    fn part(&self, hold: Hold, parting: EndedHold<K, V>, ending: &Ending<'_, V>) {
+        let EndedHold { gone, held, waited } = parting;
         if held.is_some() || waited.is_some() {
             self.tell(hold, held, waited, ending);
         }
@@ -393,10 +395,10 @@ impl<K, V> Shared<K, V> {
     ) {
         let wait = waited.as_ref().and_then(|waited| waited.wait);
         let joined = waited.map(|waited| {
-            waited.told.into_iter().for_each(Next::deliver);
+            waited.told.into_iter().for_each(AfterUnlock::deliver);
             (waited.task, waited.joiners)
         });
-        let long = self.figures.lock().record(held, wait);
+        let long = self.metrics.lock().record(held, wait);
         if long {
             self.shard_with(hold.spot.began).book.pardon();
         }
@@ -423,14 +425,14 @@ impl<K, V> Shared<K, V> {
     }
 }
 
-impl<K: Send + 'static, V: 'static> Line for Shared<K, V> {
-    type Ticket = Stand;
+impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
+    type Ticket = KeyedPosition;
 
     fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    fn withdraw(&self, stand: Stand, reason: Reason) {
+    fn withdraw(&self, stand: KeyedPosition, reason: Reason) {
         let told = {
             let mut shard = self.shard_of(stand);
             let now = self.clock.now();
@@ -443,19 +445,19 @@ impl<K: Send + 'static, V: 'static> Line for Shared<K, V> {
 }
 
 /// A request in a queue, which leaves it on drop.
-pub(super) struct Standing<K: 'static, V: 'static, W: Errand> {
-    shared: Arc<Shared<K, V>>,
+pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
+    shared: Arc<KeyedShared<K, V>>,
     request: Arc<Request<W>>,
-    stand: Stand,
+    stand: KeyedPosition,
     looks: u32,
     /// Whether it still waits for its outcome.
     stands: bool,
 }
 
-impl<K: 'static, V: 'static, W: Errand> Standing<K, V, W> {
+impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     pub(super) fn new(
-        shared: &Arc<Shared<K, V>>,
-        stand: Stand,
+        shared: &Arc<KeyedShared<K, V>>,
+        stand: KeyedPosition,
         request: Arc<Request<W>>,
         looks: u32,
     ) -> Self {
@@ -468,7 +470,7 @@ impl<K: 'static, V: 'static, W: Errand> Standing<K, V, W> {
         }
     }
 
-    pub(super) fn deadline(&self, options: &AcquireOptions) -> Limit {
+    pub(super) fn deadline(&self, options: &AcquireOptions) -> WaitDeadline {
         self.shared.deadline(options)
     }
 
@@ -484,12 +486,12 @@ impl<K: 'static, V: 'static, W: Errand> Standing<K, V, W> {
     }
 }
 
-impl<K: Send + 'static, V: 'static, W: Errand> Standing<K, V, W> {
+impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     pub(super) fn wait(
         mut self,
-        deadline: Limit,
+        deadline: WaitDeadline,
         cancel: Option<&CancelToken>,
-    ) -> Outcome<W::Reply> {
+    ) -> RequestOutcome<W::Reply> {
         self.stands = false;
         let wait = Wait {
             ticket: self.stand,
@@ -511,22 +513,22 @@ impl<K: Send + 'static, V: 'static> Waits<K, V> {
     }
 }
 
-impl<K: Send + 'static, V: 'static> Standing<K, V, Infallible> {
+impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
     pub(super) fn wait_for_grant(
         self,
-        deadline: Limit,
+        deadline: WaitDeadline,
         cancel: Option<&CancelToken>,
     ) -> Result<(), LockError> {
         match self.wait(deadline, cancel) {
-            Outcome::Granted(_) => Ok(()),
-            Outcome::Failed(error) => Err(*error),
-            Outcome::Done(never) => match never {},
-            Outcome::Panicked(panic) => panic.resume(),
+            RequestOutcome::Granted(_) => Ok(()),
+            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::Done(never) => match never {},
+            RequestOutcome::Panicked(panic) => panic.resume(),
         }
     }
 }
 
-impl<K: 'static, V: 'static, W: Errand> Drop for Standing<K, V, W> {
+impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
     fn drop(&mut self) {
         if self.stands {
             let (shared, stand) = (Arc::clone(&self.shared), self.stand);
@@ -543,10 +545,10 @@ mod tests {
     /// twenty times slower.
     #[test]
     fn keyed_01_where_threads_meet_no_measurement_takes_long() {
-        let shared = Shared::<u32, ()>::new(KeyedOptions::new());
+        let shared = KeyedShared::<u32, ()>::new(KeyedOptions::new());
         let takes_long = |nanos| {
             let held = Some((Duration::from_nanos(nanos), 64));
-            shared.figures.lock().record(held, None)
+            shared.metrics.lock().record(held, None)
         };
         assert!((1..100).any(takes_long), "while one thread is there");
         shared.spread(&shared.first.lock());

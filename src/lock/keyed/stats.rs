@@ -12,7 +12,7 @@ use crate::lock::stats::{write_counts, write_durations};
 
 /// The counters of one shard.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct ShardCounters {
     pub(super) acquisitions: u64,
     pub(super) releases: u64,
     pub(super) joins: u64,
@@ -22,7 +22,7 @@ pub(super) struct Counts {
     pub(super) refusals: u64,
 }
 
-impl AddAssign for Counts {
+impl AddAssign for ShardCounters {
     fn add_assign(&mut self, other: Self) {
         self.acquisitions += other.acquisitions;
         self.releases += other.releases;
@@ -36,12 +36,12 @@ impl AddAssign for Counts {
 
 /// The measured durations, of all keys.
 #[derive(Debug, Default)]
-pub(super) struct Figures {
+pub(super) struct KeyedDurations {
     wait: Samples,
     hold: Samples,
 }
 
-impl Figures {
+impl KeyedDurations {
     /// Records samples. Returns whether that took long.
     pub(super) fn record(&mut self, held: Option<(Duration, u64)>, wait: Option<Duration>) -> bool {
         let long = held.is_some_and(|(held, weight)| self.hold.record(held, weight));
@@ -58,7 +58,7 @@ impl Figures {
     }
 
     /// Returns the distributions of waits and of holds.
-    pub(super) fn summaries(&self, counts: &Counts) -> [DurationSummary; 2] {
+    pub(super) fn summaries(&self, counts: &ShardCounters) -> [DurationSummary; 2] {
         let waits = self.wait.count();
         let grants = counts.acquisitions.max(waits);
         [

@@ -29,7 +29,7 @@ pub enum LimiterError {
         call: Box<CallEvidence>,
     },
     /// The queue of the key was full.
-    #[error("Line for {} full, {bound} allowed: {call}", Brief(&.call.key))]
+    #[error("Queue for {} full, {bound} allowed: {call}", Brief(&.call.key))]
     QueueFull {
         /// The queue bound.
         bound: usize,
@@ -78,9 +78,9 @@ pub struct CallEvidence {
     #[serde(rename = "waitedMs", serialize_with = "millis::duration")]
     pub waited: Duration,
     /// Its position in the key's queue, 1 being the head; `None` if it never joined the queue.
-    pub place: Option<usize>,
+    pub position: Option<usize>,
     /// The load at that moment.
-    pub load: Load,
+    pub load: LimiterLoad,
 }
 
 /// The load of a key and of all keys together.
@@ -89,7 +89,7 @@ pub struct CallEvidence {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Load {
+pub struct LimiterLoad {
     /// The number of the key's slots that are taken.
     pub in_flight: usize,
     /// The present limit of the key.
@@ -105,10 +105,10 @@ pub struct Load {
 
 impl fmt::Display for CallEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = self.place {
-            write!(f, "place {place} in line, ")?;
+        if let Some(position) = self.position {
+            write!(f, "queue position {position}, ")?;
         }
-        let Load {
+        let LimiterLoad {
             in_flight,
             limit,
             queued,

@@ -7,9 +7,9 @@
 use hashbrown::HashTable;
 
 use super::adaptive::{Adaptive, Sample};
-use super::figures::Figures;
+use super::metrics::CallMetrics;
 use crate::lock::discard::Discard;
-use crate::lock::tempo::Measured;
+use crate::lock::sampling::Measured;
 use crate::queue::{Queue, Slots, Ticket};
 use crate::sync::key_code;
 use crate::time::Timestamp;
@@ -37,7 +37,7 @@ impl<K> Clone for Name<'_, K> {
 }
 
 pub(super) struct Keys<K, T> {
-    entries: HashTable<Entry<K, T>>,
+    entries: HashTable<KeyEntry<K, T>>,
     /// How many numbers were issued.
     issued: u64,
     /// Of keys that were not configured by name.
@@ -46,7 +46,7 @@ pub(super) struct Keys<K, T> {
     spare: Option<Box<KeyState<T>>>,
 }
 
-pub(super) struct Entry<K, T> {
+pub(super) struct KeyEntry<K, T> {
     id: KeyId,
     pub(super) key: K,
     pub(super) state: Box<KeyState<T>>,
@@ -54,24 +54,24 @@ pub(super) struct Entry<K, T> {
 
 /// The state of a key beside its name.
 pub(super) struct KeyState<T> {
-    pub(super) queue: Queue<Slots, Waiter<T>>,
-    pub(super) turn: Option<Turn>,
+    pub(super) queue: Queue<Slots, WaitingCall<T>>,
+    pub(super) turn: Option<KeyTicket>,
     /// Set for a key that was configured by name.
-    pub(super) own: Option<Box<Own>>,
+    pub(super) own: Option<Box<OwnQueue>>,
 }
 
 /// The ticket of a key in the queue of keys, and its demand there.
-pub(super) struct Turn {
+pub(super) struct KeyTicket {
     pub(super) ticket: Ticket,
     pub(super) weight: usize,
 }
 
-pub(super) struct Own {
-    pub(super) figures: Figures,
+pub(super) struct OwnQueue {
+    pub(super) metrics: CallMetrics,
     pub(super) adaptive: Option<Adaptive>,
 }
 
-pub(super) struct Waiter<T> {
+pub(super) struct WaitingCall<T> {
     pub(super) weight: usize,
     pub(super) since: Timestamp,
     pub(super) request: T,
@@ -115,7 +115,7 @@ impl<K, T> Keys<K, T> {
     }
 
     /// Adds an absent key that stays.
-    pub(super) fn add_own(&mut self, key: K, hash: u64, limit: usize, own: Own) {
+    pub(super) fn add_own(&mut self, key: K, hash: u64, limit: usize, own: OwnQueue) {
         let state = KeyState::new(limit, Some(Box::new(own)));
         self.insert(key, hash, Box::new(state));
     }
@@ -124,7 +124,7 @@ impl<K, T> Keys<K, T> {
         let number = self.issued;
         self.issued += 1;
         let id = KeyId { hash, number };
-        let entry = Entry { id, key, state };
+        let entry = KeyEntry { id, key, state };
         let inserted = self
             .entries
             .insert_unique(hash, entry, |other| other.id.hash);
@@ -134,7 +134,7 @@ impl<K, T> Keys<K, T> {
     /// Removes an idle key. Dropping the key is code of users.
     pub(super) fn remove(&mut self, id: KeyId) -> Option<Discard<K>> {
         let found = self.entries.find_entry(id.hash, |entry| entry.id == id);
-        let (Entry { key, state, .. }, _) = found.ok()?.remove();
+        let (KeyEntry { key, state, .. }, _) = found.ok()?.remove();
         self.spare = Some(state);
         let capacity = self.entries.capacity();
         if capacity > Self::KEPT && self.entries.len() < capacity / 8 {
@@ -152,7 +152,7 @@ impl<K, T> Keys<K, T> {
     }
 
     /// Returns all keys, in the order in which they were added.
-    pub(super) fn in_order(&self) -> Vec<&Entry<K, T>> {
+    pub(super) fn in_order(&self) -> Vec<&KeyEntry<K, T>> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_unstable_by_key(|entry| entry.id.number);
         entries
@@ -167,20 +167,20 @@ impl<K, T> Keys<K, T> {
 
 impl<K: Eq, T> Keys<K, T> {
     pub(super) fn find(&self, name: Name<'_, K>) -> Option<(KeyId, &KeyState<T>)> {
-        let is_it = |entry: &Entry<K, T>| entry.is(name);
+        let is_it = |entry: &KeyEntry<K, T>| entry.is(name);
         let found = self.entries.find(name.hash, is_it);
         found.map(|entry| (entry.id, &*entry.state))
     }
 
     #[inline(always)]
     pub(super) fn find_mut(&mut self, name: Name<'_, K>) -> Option<(KeyId, &mut KeyState<T>)> {
-        let is_it = |entry: &Entry<K, T>| entry.is(name);
+        let is_it = |entry: &KeyEntry<K, T>| entry.is(name);
         let found = self.entries.find_mut(name.hash, is_it);
         found.map(|entry| (entry.id, &mut *entry.state))
     }
 }
 
-impl<K: Eq, T> Entry<K, T> {
+impl<K: Eq, T> KeyEntry<K, T> {
     /// Whether the entry is that of the key. Only keys with the same hash are compared.
     #[inline(always)]
     fn is(&self, name: Name<'_, K>) -> bool {
@@ -189,7 +189,7 @@ impl<K: Eq, T> Entry<K, T> {
 }
 
 impl<T> KeyState<T> {
-    fn new(limit: usize, own: Option<Box<Own>>) -> Self {
+    fn new(limit: usize, own: Option<Box<OwnQueue>>) -> Self {
         Self {
             queue: Queue::new(Slots::new(limit), 0),
             turn: None,
@@ -209,9 +209,9 @@ impl<T> KeyState<T> {
     }
 
     /// Returns the metrics in which its calls count.
-    pub(super) fn figures<'a>(&'a mut self, others: &'a mut Figures) -> &'a mut Figures {
+    pub(super) fn metrics<'a>(&'a mut self, others: &'a mut CallMetrics) -> &'a mut CallMetrics {
         match &mut self.own {
-            Some(own) => &mut own.figures,
+            Some(own) => &mut own.metrics,
             None => others,
         }
     }

@@ -17,8 +17,8 @@
 
 mod adaptive;
 mod error;
-mod figures;
 mod keys;
+mod metrics;
 mod options;
 mod permit;
 mod state;
@@ -29,20 +29,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use adaptive::Aimd;
-pub use error::{CallEvidence, LimiterError, Load};
-pub use figures::{KeySnapshot, LimiterFigures, LimiterSnapshot};
+pub use error::{CallEvidence, LimiterError, LimiterLoad};
 use foldhash::fast::RandomState;
 use keys::Name;
-pub use options::{Call, LimiterOptions};
-use permit::Held;
-pub use permit::{Permit, Signal};
-use state::{Granted, Left, Next, Place, State, Verdict};
+pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot};
+pub use options::{CallOptions, LimiterOptions};
+use permit::HeldSlots;
+pub use permit::{CallCancellation, Permit};
+use state::{AfterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
 use super::discard::Discard;
 use super::pace::Pace;
 use super::parker::Mailbox;
-use super::wait::{self, Line, Reason, Wait};
+use super::wait::{self, Reason, Wait, WaitQueue};
 use crate::sync::{Mutex, assert_unlocked, rank};
 use crate::time::Clock;
 
@@ -64,8 +64,8 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// downstream cannot take the threads of all others.
 ///
 /// A key names a downstream. Each key has a number of slots. A call takes one slot, or as many as
-/// its [weight](Call::weight) says, and returns them when it ends or panics. A key that is idle and
-/// was not configured by name takes no memory.
+/// its [weight](CallOptions::weight) says, and returns them when it ends or panics. A key that is
+/// idle and was not configured by name takes no memory.
 ///
 /// # Fairness
 ///
@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 ///
 /// [`run`](Self::run) and [`acquire`](Self::acquire) block the calling thread until the grant, a
 /// cancellation, or the end of the timeout (five seconds by default). No other method waits. The
-/// timeout limits the wait only, not the running call; the call's [`Signal`] reports its
+/// timeout limits the wait only, not the running call; the call's [`CallCancellation`] reports its
 /// cancellation.
 ///
 /// A thread that holds slots may request more. It waits for itself if it holds all slots.
@@ -99,7 +99,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// calls and permits keep it alive.
 ///
 /// ```
-/// use doclock::lock::limiter::{Call, InFlightLimiter, LimiterError, LimiterOptions};
+/// use doclock::lock::limiter::{CallOptions, InFlightLimiter, LimiterError, LimiterOptions};
 /// use std::time::Duration;
 ///
 /// let limiter = InFlightLimiter::with_options(LimiterOptions::new(8).limit("payments", 1));
@@ -109,20 +109,20 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 ///
 /// // While one call runs, the next waits, or does not.
 /// let permit = limiter.acquire("payments")?;
-/// let impatient = Call::to("payments").timeout(Duration::from_millis(1));
+/// let impatient = CallOptions::to("payments").timeout(Duration::from_millis(1));
 /// let error = limiter.run(impatient, |_| "paid twice").unwrap_err();
 /// assert!(matches!(error, LimiterError::Timeout { .. }));
 /// assert_eq!(
 ///     error.to_string(),
-///     "No slot for \"payments\" within 1ms: place 1 in line, 1 of 1 slots taken, 1 waiting",
+///     "No slot for \"payments\" within 1ms: queue position 1, 1 of 1 slots taken, 1 waiting",
 /// );
 /// drop(permit);
 /// # Ok::<(), LimiterError>(())
 /// ```
-pub struct InFlightLimiter<K: LimiterKey>(Arc<Shared<K>>);
+pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
-struct Shared<K: LimiterKey> {
-    state: Mutex<{ rank::KEYS }, State<K, Caller>>,
+struct LimiterShared<K: LimiterKey> {
+    state: Mutex<{ rank::KEYS }, LimiterState<K, Caller>>,
     hashing: RandomState,
     clock: Clock,
     timeout: Option<Duration>,
@@ -130,7 +130,7 @@ struct Shared<K: LimiterKey> {
 }
 
 /// The mailbox through which a waiting call gets its verdict.
-type Caller = Arc<Mailbox<Verdict>>;
+type Caller = Arc<Mailbox<CallOutcome>>;
 
 impl<K: LimiterKey> InFlightLimiter<K> {
     /// Creates a limiter with this limit for each key and no global limit.
@@ -141,13 +141,13 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Creates a limiter with options.
     pub fn with_options(options: LimiterOptions<K>) -> Self {
         let clock = options.clock;
-        let mut state = State::new(options.default_limit, options.global_limit, &clock);
+        let mut state = LimiterState::new(options.default_limit, options.global_limit, &clock);
         let hashing = RandomState::default();
         for (key, rule) in options.keys {
             let hash = hashing.hash_one(&key);
             state.configure(key, hash, rule, &clock);
         }
-        Self(Arc::new(Shared {
+        Self(Arc::new(LimiterShared {
             state: Mutex::new(state),
             hashing,
             clock,
@@ -158,18 +158,18 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Runs a task in the calling thread when its slots are granted, and returns its result.
     ///
-    /// The task receives its [`Signal`]. If it panics, its slots are returned and the panic resumes
-    /// in the caller.
+    /// The task receives its [`CallCancellation`]. If it panics, its slots are returned and the
+    /// panic resumes in the caller.
     ///
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire); the task has not run then.
     ///
     /// ```
-    /// use doclock::lock::limiter::{Call, InFlightLimiter};
+    /// use doclock::lock::limiter::{CallOptions, InFlightLimiter};
     ///
     /// let limiter: InFlightLimiter<&str> = InFlightLimiter::new(4);
-    /// let answer = limiter.run(Call::to("inventory").weight(2), |signal| match signal.is_cancelled() {
+    /// let answer = limiter.run(CallOptions::to("inventory").weight(2), |signal| match signal.is_cancelled() {
     ///     true => "never mind",
     ///     false => "12 in stock",
     /// })?;
@@ -178,12 +178,12 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// ```
     pub fn run<R>(
         &self,
-        call: impl Into<Call<K>>,
-        task: impl FnOnce(&Signal) -> R,
+        call: impl Into<CallOptions<K>>,
+        task: impl FnOnce(&CallCancellation) -> R,
     ) -> Result<R, LimiterError> {
         let call = call.into();
         let limit = call.wait.or(self.0.timeout);
-        let slots = Held::of(self, call, limit, |slots| slots)?;
+        let slots = HeldSlots::of(self, call, limit, |slots| slots)?;
         assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
@@ -204,10 +204,10 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// ```
     pub fn try_run<R>(
         &self,
-        call: impl Into<Call<K>>,
-        task: impl FnOnce(&Signal) -> R,
+        call: impl Into<CallOptions<K>>,
+        task: impl FnOnce(&CallCancellation) -> R,
     ) -> Result<R, LimiterError> {
-        let slots = Held::of(self, call.into(), Some(Duration::ZERO), |slots| slots)?;
+        let slots = HeldSlots::of(self, call.into(), Some(Duration::ZERO), |slots| slots)?;
         assert_unlocked("a call is made");
         Ok(task(&slots.signal))
     }
@@ -231,10 +231,10 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// assert_eq!(limiter.load(&"shipping").in_flight, 0);
     /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
     /// ```
-    pub fn acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
+    pub fn acquire(&self, call: impl Into<CallOptions<K>>) -> Result<Permit<K>, LimiterError> {
         let call = call.into();
         let limit = call.wait.or(self.0.timeout);
-        Held::of(self.clone(), call, limit, Permit)
+        HeldSlots::of(self.clone(), call, limit, Permit)
     }
 
     /// Acquires the slots of a call if they are free and no call waits for them. Never waits and
@@ -257,13 +257,13 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// );
     /// # Ok::<(), LimiterError>(())
     /// ```
-    pub fn try_acquire(&self, call: impl Into<Call<K>>) -> Result<Permit<K>, LimiterError> {
-        Held::of(self.clone(), call.into(), Some(Duration::ZERO), Permit)
+    pub fn try_acquire(&self, call: impl Into<CallOptions<K>>) -> Result<Permit<K>, LimiterError> {
+        HeldSlots::of(self.clone(), call.into(), Some(Duration::ZERO), Permit)
     }
 
     /// Acquires free slots. The caller must return them.
     #[inline(always)]
-    fn try_grant(&self, call: &mut Call<K>) -> Option<Granted> {
+    fn try_grant(&self, call: &mut CallOptions<K>) -> Option<Granted> {
         if call.is_cancelled() {
             return None;
         }
@@ -274,12 +274,12 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     }
 
     /// Acquires slots as [`try_grant`](Self::try_grant) does, but waits if needed and allowed.
-    /// Returns the copy of the key, which must be dropped after a [`Held`] owns the slots: the drop
-    /// is code of users.
+    /// Returns the copy of the key, which must be dropped after a [`HeldSlots`] owns the slots: the
+    /// drop is code of users.
     #[cold]
     fn grant(
         &self,
-        call: &Call<K>,
+        call: &CallOptions<K>,
         limit: Option<Duration>,
     ) -> Result<(Granted, Discard<K>), LimiterError> {
         let shared = &self.0;
@@ -341,7 +341,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Returns the slots of a permit.
     #[inline]
     fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
-        let mut next = Next::default();
+        let mut next = AfterUnlock::default();
         let mut state = self.0.state.lock();
         state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
         drop(state);
@@ -350,7 +350,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
     /// would have.
-    pub fn load(&self, key: &K) -> Load {
+    pub fn load(&self, key: &K) -> LimiterLoad {
         let name = self.0.name(key);
         self.0.state.lock().load(name)
     }
@@ -366,7 +366,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// limiter.run("shipping", |_| ())?;
     /// let snapshot = limiter.snapshot();
     /// assert_eq!(snapshot.total.acquired, 2);
-    /// let payments = snapshot.key(&"payments").and_then(|key| key.figures).unwrap();
+    /// let payments = snapshot.key(&"payments").and_then(|key| key.metrics).unwrap();
     /// assert_eq!((payments.acquired, payments.latency.count), (1, 1));
     /// println!("{snapshot}");
     /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
@@ -384,27 +384,27 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// as a waiter at its deadline.
     #[cfg(loom)]
     #[doc(hidden)]
-    pub fn expire(&self, key: &K, place: usize) {
-        let waiting = self.0.state.lock().waiting_at(self.0.name(key), place);
-        if let Some(place) = waiting {
-            self.0.withdraw(place, Reason::Expired(Duration::ZERO));
+    pub fn expire(&self, key: &K, position: usize) {
+        let waiting = self.0.state.lock().waiting_at(self.0.name(key), position);
+        if let Some(position) = waiting {
+            self.0.withdraw(position, Reason::Expired(Duration::ZERO));
         }
     }
 }
 
-impl<K: Debug> Call<K> {
+impl<K: Debug> CallOptions<K> {
     #[inline]
     fn is_cancelled(&self) -> bool {
         self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 
     /// Returns the evidence of a call that never joined the queue.
-    fn evidence(&self, load: Load) -> Box<CallEvidence> {
+    fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
         Box::new(CallEvidence {
             key: format!("{:?}", self.key),
             weight: self.weight,
             waited: Duration::ZERO,
-            place: None,
+            position: None,
             load,
         })
     }
@@ -417,10 +417,10 @@ impl<K: Debug> Call<K> {
         }
     }
 
-    fn error(&self, left: Left) -> LimiterError {
+    fn error(&self, left: LeftCall) -> LimiterError {
         let mut call = self.evidence(left.load);
         call.waited = left.waited;
-        call.place = Some(left.place);
+        call.position = Some(left.position);
         match left.reason {
             Reason::Expired(limit) => LimiterError::Timeout { limit, call },
             Reason::Cancelled => LimiterError::Cancelled { call },
@@ -430,13 +430,13 @@ impl<K: Debug> Call<K> {
 
 /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
 #[inline]
-fn tell<K>(next: &mut Next<K, Caller>) {
+fn tell<K>(next: &mut AfterUnlock<K, Caller>) {
     for (caller, verdict) in std::mem::take(&mut next.told) {
         caller.tell(verdict);
     }
 }
 
-impl<K: LimiterKey> Shared<K> {
+impl<K: LimiterKey> LimiterShared<K> {
     #[inline]
     fn name<'a>(&self, key: &'a K) -> Name<'a, K> {
         let hash = self.hashing.hash_one(key);
@@ -444,18 +444,18 @@ impl<K: LimiterKey> Shared<K> {
     }
 }
 
-impl<K: LimiterKey> Line for Shared<K> {
-    type Ticket = Place;
+impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
+    type Ticket = CallTicket;
 
     fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    fn withdraw(&self, place: Place, reason: Reason) {
-        let mut next = Next::default();
+    fn withdraw(&self, position: CallTicket, reason: Reason) {
+        let mut next = AfterUnlock::default();
         let mut state = self.state.lock();
         let now = self.clock.now();
-        state.withdraw(place, reason, now, &mut next);
+        state.withdraw(position, reason, now, &mut next);
         drop(state);
         tell(&mut next);
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Aimd;
 use crate::lock::discard::Discard;
-use crate::lock::options::WaitLimit;
+use crate::lock::options::RequestTimeout;
 use crate::lock::{CancelToken, LockOptions};
 use crate::time::Clock;
 
@@ -28,7 +28,7 @@ use crate::time::Clock;
 #[must_use]
 pub struct LimiterOptions<K> {
     pub(super) default_limit: usize,
-    pub(super) keys: Vec<(K, Rule)>,
+    pub(super) keys: Vec<(K, KeyLimit)>,
     pub(super) global_limit: Option<usize>,
     pub(super) queue_bound: Option<usize>,
     pub(super) timeout: Option<Duration>,
@@ -37,7 +37,7 @@ pub struct LimiterOptions<K> {
 
 /// The kind of a key's limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Rule {
+pub(super) enum KeyLimit {
     Fixed(usize),
     Adaptive(Aimd),
 }
@@ -62,15 +62,15 @@ impl<K: PartialEq> LimiterOptions<K> {
     /// A key that is configured here or in [`adaptive`](Self::adaptive) has metrics of its own; the
     /// others share theirs. The last configuration of a key counts.
     pub fn limit(self, key: K, slots: usize) -> Self {
-        self.rule(key, Rule::Fixed(slots))
+        self.rule(key, KeyLimit::Fixed(slots))
     }
 
     /// Sets an adaptive limit for a key, which follows the latency of its calls.
     pub fn adaptive(self, key: K, rules: Aimd) -> Self {
-        self.rule(key, Rule::Adaptive(rules))
+        self.rule(key, KeyLimit::Adaptive(rules))
     }
 
-    fn rule(mut self, key: K, rule: Rule) -> Self {
+    fn rule(mut self, key: K, rule: KeyLimit) -> Self {
         match self.keys.iter_mut().find(|(named, _)| *named == key) {
             Some((_, said)) => *said = rule,
             None => self.keys.push((key, rule)),
@@ -111,32 +111,32 @@ impl<K: PartialEq> LimiterOptions<K> {
 /// with the limiter's settings.
 ///
 /// ```
-/// use doclock::lock::limiter::{Call, InFlightLimiter};
+/// use doclock::lock::limiter::{CallOptions, InFlightLimiter};
 /// use std::time::Duration;
 ///
 /// let limiter = InFlightLimiter::new(4);
 /// limiter.run("payments", |_| ())?;
-/// let call = Call::to("payments").weight(2).timeout(Duration::from_millis(50)).queue_bound(8);
+/// let call = CallOptions::to("payments").weight(2).timeout(Duration::from_millis(50)).queue_bound(8);
 /// limiter.run(call, |_| ())?;
 /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Call<K> {
+pub struct CallOptions<K> {
     pub(super) key: Discard<K>,
     pub(super) weight: usize,
-    pub(super) wait: WaitLimit,
+    pub(super) wait: RequestTimeout,
     pub(super) cancel: Option<CancelToken>,
     pub(super) queue_bound: Option<usize>,
 }
 
-impl<K> Call<K> {
+impl<K> CallOptions<K> {
     /// Creates a call to this downstream.
     pub fn to(key: K) -> Self {
         Self {
             key: Discard::new(key),
             weight: 1,
-            wait: WaitLimit::OfTheLock,
+            wait: RequestTimeout::OfTheLock,
             cancel: None,
             queue_bound: None,
         }
@@ -154,18 +154,18 @@ impl<K> Call<K> {
 
     /// Sets the timeout of the wait. Zero: the call does not wait. The running call is not limited.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.wait = WaitLimit::Of(Some(limit));
+        self.wait = RequestTimeout::Of(Some(limit));
         self
     }
 
     /// Lets the call wait without limit.
     pub fn no_timeout(mut self) -> Self {
-        self.wait = WaitLimit::Of(None);
+        self.wait = RequestTimeout::Of(None);
         self
     }
 
     /// Lets `token` cancel the call while it waits. A running call reads the token from its
-    /// [`Signal`](super::Signal).
+    /// [`CallCancellation`](super::CallCancellation).
     pub fn cancel_token(mut self, token: &CancelToken) -> Self {
         self.cancel = Some(token.clone());
         self
@@ -179,7 +179,7 @@ impl<K> Call<K> {
     }
 }
 
-impl<K> From<K> for Call<K> {
+impl<K> From<K> for CallOptions<K> {
     fn from(key: K) -> Self {
         Self::to(key)
     }

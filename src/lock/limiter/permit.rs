@@ -7,24 +7,24 @@ use std::thread;
 use std::time::Duration;
 
 use super::state::Granted;
-use super::{Call, InFlightLimiter, LimiterError, LimiterKey};
+use super::{CallOptions, InFlightLimiter, LimiterError, LimiterKey};
 use crate::lock::CancelToken;
 use crate::sync::key_code;
 
 /// Slots that are returned on drop, to a limiter that it owns a handle of or borrows.
-pub(super) struct Held<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
+pub(super) struct HeldSlots<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> {
     limiter: L,
     granted: Granted,
-    pub(super) signal: Signal,
+    pub(super) signal: CallCancellation,
     key: PhantomData<fn() -> K>,
 }
 
-impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
+impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> HeldSlots<K, L> {
     /// Acquires slots. `wrap` receives them in place: one more copy costs as much as a lock.
     #[inline(always)]
     pub(super) fn of<R>(
         limiter: L,
-        mut call: Call<K>,
+        mut call: CallOptions<K>,
         limit: Option<Duration>,
         wrap: impl FnOnce(Self) -> R,
     ) -> Result<R, LimiterError> {
@@ -38,11 +38,11 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
     }
 
     #[inline(always)]
-    fn by(limiter: L, granted: Granted, mut call: Call<K>) -> Self {
+    fn by(limiter: L, granted: Granted, mut call: CallOptions<K>) -> Self {
         let held = Self {
             limiter,
             granted,
-            signal: Signal(call.cancel.take()),
+            signal: CallCancellation(call.cancel.take()),
             key: PhantomData,
         };
         // Dropping the key is code of users. If it panics, the slots are returned.
@@ -51,7 +51,7 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Held<K, L> {
     }
 }
 
-impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for Held<K, L> {
+impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for HeldSlots<K, L> {
     #[inline]
     fn drop(&mut self) {
         let (limiter, granted) = (self.limiter.borrow(), self.granted);
@@ -71,11 +71,11 @@ impl<K: LimiterKey, L: Borrow<InFlightLimiter<K>>> Drop for Held<K, L> {
 /// It may move to another thread and be dropped there. A forgotten permit ([`std::mem::forget`])
 /// never returns its slots.
 #[must_use = "the slots are returned as soon as the permit is dropped"]
-pub struct Permit<K: LimiterKey>(pub(super) Held<K, InFlightLimiter<K>>);
+pub struct Permit<K: LimiterKey>(pub(super) HeldSlots<K, InFlightLimiter<K>>);
 
 impl<K: LimiterKey> Permit<K> {
     /// Returns the signal of the call.
-    pub fn signal(&self) -> &Signal {
+    pub fn signal(&self) -> &CallCancellation {
         &self.0.signal
     }
 
@@ -98,11 +98,11 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 /// check the signal and return early.
 ///
 /// ```
-/// use doclock::lock::{CancelToken, limiter::{Call, InFlightLimiter}};
+/// use doclock::lock::{CancelToken, limiter::{CallOptions, InFlightLimiter}};
 ///
 /// let limiter = InFlightLimiter::new(1);
 /// let token = CancelToken::new();
-/// let call = Call::to("report").cancel_token(&token);
+/// let call = CallOptions::to("report").cancel_token(&token);
 /// let pages = limiter.run(call, |signal| {
 ///     let mut pages = 0;
 ///     while !signal.is_cancelled() {
@@ -118,9 +118,9 @@ impl<K: LimiterKey> fmt::Debug for Permit<K> {
 /// # Ok::<(), doclock::lock::limiter::LimiterError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Signal(Option<CancelToken>);
+pub struct CallCancellation(Option<CancelToken>);
 
-impl Signal {
+impl CallCancellation {
     /// Returns whether the token of the call was cancelled. Always `false` for a call without a
     /// token.
     #[inline]

@@ -17,26 +17,26 @@
 use std::time::Duration;
 
 use super::adaptive::Adaptive;
-use super::error::Load;
-use super::figures::{Counts, Figures, KeySnapshot, LimiterSnapshot};
-use super::keys::{KeyId, KeyState, Keys, Name, Own, Turn, Waiter};
-use super::options::Rule;
+use super::error::LimiterLoad;
+use super::keys::{KeyId, KeyState, KeyTicket, Keys, Name, OwnQueue, WaitingCall};
+use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot};
+use super::options::KeyLimit;
 use crate::lock::discard::Discard;
-use crate::lock::tempo::{Measured, Tempo};
+use crate::lock::sampling::{Measured, Sampling};
 use crate::lock::wait::Reason;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sync::key_code;
 use crate::time::{Clock, Timestamp};
 
 /// `T` is the data that a lock type keeps for each waiting call.
-pub(super) struct State<K, T> {
+pub(super) struct LimiterState<K, T> {
     keys: Keys<K, T>,
     /// The queue of keys in front of the global limit. A key that was served joins again at the
     /// end, which makes it a round robin.
     turns: Queue<Slots, KeyId>,
     global_limit: Option<usize>,
     /// Of the keys that were not configured by name.
-    others: Figures,
+    others: CallMetrics,
 }
 
 /// Slots that were taken.
@@ -50,32 +50,32 @@ pub(super) struct Granted {
 
 /// Identifies a waiting call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CallTicket {
     key: KeyId,
     ticket: Ticket,
 }
 
 /// Why a call left the queue without slots, and the state that it observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct LeftCall {
     pub(super) reason: Reason,
     pub(super) waited: Duration,
-    pub(super) place: usize,
-    pub(super) load: Load,
+    pub(super) position: usize,
+    pub(super) load: LimiterLoad,
 }
 
-pub(super) type Verdict = Result<Granted, Box<Left>>;
+pub(super) type CallOutcome = Result<Granted, Box<LeftCall>>;
 
 /// The work to do after the release of the mutex.
 #[must_use]
-pub(super) struct Next<K, T> {
+pub(super) struct AfterUnlock<K, T> {
     /// The calls to answer, with their verdicts.
-    pub(super) told: Vec<(T, Verdict)>,
+    pub(super) told: Vec<(T, CallOutcome)>,
     /// A key that is idle now. Dropping it is code of users, so it comes last.
     pub(super) gone: Option<Discard<K>>,
 }
 
-impl<K, T> Default for Next<K, T> {
+impl<K, T> Default for AfterUnlock<K, T> {
     fn default() -> Self {
         Self {
             told: Vec::new(),
@@ -84,28 +84,28 @@ impl<K, T> Default for Next<K, T> {
     }
 }
 
-impl<K: Clone + Eq, T> State<K, T> {
+impl<K: Clone + Eq, T> LimiterState<K, T> {
     pub(super) fn new(default_limit: usize, global_limit: Option<usize>, clock: &Clock) -> Self {
         let global = Slots::new(global_limit.unwrap_or(usize::MAX));
         Self {
             keys: Keys::new(default_limit),
             turns: Queue::new(global, 0),
             global_limit,
-            others: Figures::new(Tempo::new(clock)),
+            others: CallMetrics::new(Sampling::new(clock)),
         }
     }
 
     /// Configures an absent key.
-    pub(super) fn configure(&mut self, key: K, hash: u64, rule: Rule, clock: &Clock) {
-        let (limit, adaptive, tempo) = match rule {
-            Rule::Fixed(limit) => (limit, None, Tempo::new(clock)),
-            Rule::Adaptive(rules) => {
+    pub(super) fn configure(&mut self, key: K, hash: u64, rule: KeyLimit, clock: &Clock) {
+        let (limit, adaptive, sampling) = match rule {
+            KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
+            KeyLimit::Adaptive(rules) => {
                 let adaptive = Adaptive::new(rules);
-                (adaptive.limit(), Some(adaptive), Tempo::steady())
+                (adaptive.limit(), Some(adaptive), Sampling::steady())
             }
         };
-        let figures = Figures::new(tempo);
-        let own = Own { figures, adaptive };
+        let metrics = CallMetrics::new(sampling);
+        let own = OwnQueue { metrics, adaptive };
         self.keys.add_own(key, hash, limit, own);
     }
 
@@ -143,11 +143,12 @@ impl<K: Clone + Eq, T> State<K, T> {
             state.queue.give_back(&weight);
             return None;
         }
-        let began = state.figures(&mut self.others).begin(clock);
+        let began = state.metrics(&mut self.others).begin(clock);
         Some(Granted { key, weight, began })
     }
 
-    /// Takes slots as [`State::try_take`] does, for a key that is idle and was not configured.
+    /// Takes slots as [`LimiterState::try_take`] does, for a key that is idle and was not
+    /// configured.
     #[inline(always)]
     fn try_take_anew(
         &mut self,
@@ -168,7 +169,7 @@ impl<K: Clone + Eq, T> State<K, T> {
     }
 
     /// Joins the queue of a key. Takes the key out of `name` if it comes into use. Called only
-    /// after [`State::try_take`] has declined, and with no more than [`State::most`].
+    /// after [`LimiterState::try_take`] has declined, and with no more than [`LimiterState::most`].
     pub(super) fn join(
         &mut self,
         key: &mut Discard<K>,
@@ -176,8 +177,8 @@ impl<K: Clone + Eq, T> State<K, T> {
         weight: usize,
         now: Timestamp,
         request: T,
-    ) -> Place {
-        let waiter = Waiter {
+    ) -> CallTicket {
+        let waiter = WaitingCall {
             weight,
             since: now,
             request,
@@ -187,20 +188,24 @@ impl<K: Clone + Eq, T> State<K, T> {
             Some(known) => known,
             None => self.keys.add(key.take(), hash),
         };
-        state.figures(&mut self.others).calm();
+        state.metrics(&mut self.others).calm();
         let ticket = state.queue.join(weight, Priority::Normal, waiter);
         self.update_turn(key);
-        Place { key, ticket }
+        CallTicket { key, ticket }
     }
 
     /// Counts a call that ends without having joined a queue, and returns the load of its key.
-    pub(super) fn turn_away(&mut self, name: Name<'_, K>, count: impl FnOnce(&mut Counts)) -> Load {
+    pub(super) fn turn_away(
+        &mut self,
+        name: Name<'_, K>,
+        count: impl FnOnce(&mut CallCounters),
+    ) -> LimiterLoad {
         let known = self.keys.find_mut(name);
-        let figures = match known {
-            Some((_, state)) => state.figures(&mut self.others),
+        let metrics = match known {
+            Some((_, state)) => state.metrics(&mut self.others),
             None => &mut self.others,
         };
-        count(&mut figures.counts);
+        count(&mut metrics.counts);
         self.load(name)
     }
 
@@ -210,12 +215,12 @@ impl<K: Clone + Eq, T> State<K, T> {
     /// answer.
     pub(super) fn withdraw(
         &mut self,
-        place: Place,
+        position: CallTicket,
         reason: Reason,
         now: Timestamp,
-        next: &mut Next<K, T>,
+        next: &mut AfterUnlock<K, T>,
     ) {
-        let Place { key, ticket } = place;
+        let CallTicket { key, ticket } = position;
         let Some(state) = self.keys.get(key) else {
             return;
         };
@@ -223,12 +228,12 @@ impl<K: Clone + Eq, T> State<K, T> {
         let Some(state) = self.keys.get_mut(key) else {
             return;
         };
-        let ahead = state.queue.place(ticket);
+        let ahead = state.queue.ahead_of(ticket);
         let Some((ahead, waiter)) = ahead.zip(state.queue.withdraw(ticket)) else {
             return;
         };
         let waited = now - waiter.since;
-        let counts = &mut state.figures(&mut self.others).counts;
+        let counts = &mut state.metrics(&mut self.others).counts;
         let waited = match reason {
             Reason::Expired(limit) => {
                 counts.timed_out += 1;
@@ -240,10 +245,10 @@ impl<K: Clone + Eq, T> State<K, T> {
                 waited
             }
         };
-        let left = Left {
+        let left = LeftCall {
             reason,
             waited,
-            place: ahead + 1,
+            position: ahead + 1,
             load,
         };
         next.told.push((waiter.request, Err(Box::new(left))));
@@ -264,7 +269,7 @@ impl<K: Clone + Eq, T> State<K, T> {
         clock: &Clock,
         whole: bool,
         cancelled: bool,
-        next: &mut Next<K, T>,
+        next: &mut AfterUnlock<K, T>,
     ) {
         let Granted { key, weight, began } = granted;
         let Some(state) = self.keys.get_mut(key) else {
@@ -276,7 +281,7 @@ impl<K: Clone + Eq, T> State<K, T> {
             true => clock.now(),
             false => Timestamp::default(),
         };
-        state.figures(&mut self.others).end(began, now, cancelled);
+        state.metrics(&mut self.others).end(began, now, cancelled);
         state.learn(began, now, whole);
         state.queue.give_back(&weight);
         self.turns.give_back(&weight);
@@ -306,14 +311,14 @@ impl<K: Clone + Eq, T> State<K, T> {
         if let Some(turn) = state.turn.take() {
             self.turns.withdraw(turn.ticket);
         }
-        state.turn = demand.map(|weight| Turn {
+        state.turn = demand.map(|weight| KeyTicket {
             ticket: self.turns.join(weight, Priority::Normal, id),
             weight,
         });
     }
 
     /// Restores invariant 4: grants to keys in turn while the first fits.
-    fn serve(&mut self, now: Timestamp, next: &mut Next<K, T>) {
+    fn serve(&mut self, now: Timestamp, next: &mut AfterUnlock<K, T>) {
         while let Some(id) = self.turns.next() {
             let Some(state) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while a call waits for it");
@@ -321,11 +326,11 @@ impl<K: Clone + Eq, T> State<K, T> {
             };
             state.turn = None;
             let Some(waiter) = state.queue.next() else {
-                debug_assert!(false, "the head of a key's line fits its limit (3)");
+                debug_assert!(false, "the head of a key's queue fits its limit (3)");
                 continue;
             };
-            let figures = state.figures(&mut self.others);
-            figures.begin_after(now - waiter.since);
+            let metrics = state.metrics(&mut self.others);
+            metrics.begin_after(now - waiter.since);
             let granted = Granted {
                 key: id,
                 weight: waiter.weight,
@@ -338,13 +343,13 @@ impl<K: Clone + Eq, T> State<K, T> {
 
     // --- Looking ---
 
-    pub(super) fn load(&self, name: Name<'_, K>) -> Load {
+    pub(super) fn load(&self, name: Name<'_, K>) -> LimiterLoad {
         self.load_of(self.keys.find(name).map(|(_, state)| state))
     }
 
-    fn load_of(&self, state: Option<&KeyState<T>>) -> Load {
+    fn load_of(&self, state: Option<&KeyState<T>>) -> LimiterLoad {
         let slots = state.map(|state| state.queue.capacity());
-        Load {
+        LimiterLoad {
             in_flight: slots.map_or(0, Slots::taken),
             limit: slots.map_or(self.keys.default_limit(), Slots::limit),
             queued: state.map_or(0, |state| state.queue.len()),
@@ -358,15 +363,15 @@ impl<K: Clone + Eq, T> State<K, T> {
     pub(super) fn snapshot(&self, keys: &mut Vec<Discard<KeySnapshot<K>>>) -> LimiterSnapshot<K> {
         let entries = self.keys.in_order();
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
-        let all = own.map(|own| &own.figures).chain([&self.others]);
-        let total = Figures::sum(all);
+        let all = own.map(|own| &own.metrics).chain([&self.others]);
+        let total = CallMetrics::sum(all);
         for entry in entries {
             keys.push(Discard::new(KeySnapshot {
                 key: key_code::run(|| entry.key.clone()),
                 limit: entry.state.queue.capacity().limit(),
                 in_flight: entry.state.queue.capacity().taken(),
                 queued: entry.state.queue.len(),
-                figures: entry.state.own.as_ref().map(|own| own.figures.show()),
+                metrics: entry.state.own.as_ref().map(|own| own.metrics.show()),
             }));
         }
         LimiterSnapshot {
@@ -380,11 +385,11 @@ impl<K: Clone + Eq, T> State<K, T> {
 
     /// Returns the call at this position of a key's queue, from 1.
     #[cfg(loom)]
-    pub(super) fn waiting_at(&self, name: Name<'_, K>, place: usize) -> Option<Place> {
+    pub(super) fn waiting_at(&self, name: Name<'_, K>, position: usize) -> Option<CallTicket> {
         let (key, state) = self.keys.find(name)?;
         let mut waiting = state.queue.waiting();
-        let (ticket, _) = waiting.nth(place.checked_sub(1)?)?;
-        Some(Place { key, ticket })
+        let (ticket, _) = waiting.nth(position.checked_sub(1)?)?;
+        Some(CallTicket { key, ticket })
     }
 }
 

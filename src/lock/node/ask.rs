@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
-use crate::lock::request::{Claim, Outcome, Request};
-use crate::lock::state::{AskedNodes, HowToWait, Moment, State};
+use crate::lock::request::{Request, RequestOutcome, RequestSource};
+use crate::lock::state::{AskedNodes, HowToWait, LockState, Moment};
 use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
 use crate::queue::{Part, Party};
 use crate::time::Deadline;
 
 /// A timeout and its deadline, shared by all waits of one request.
-type Limit = Option<(Duration, Deadline)>;
+type WaitDeadline = Option<(Duration, Deadline)>;
 
 impl FifoLock {
     /// Locks nodes, all or none, and waits if needed. The request joins the queues of all its nodes
@@ -70,7 +70,7 @@ impl FifoLock {
     }
 
     /// Returns the claim of this grant on nodes.
-    pub(crate) fn claim_of(&self, grant: Grant) -> Result<Claim, LockError> {
+    pub(crate) fn claim_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         self.0.step(|state, _| state.claim_of(grant.id()))
     }
 
@@ -110,14 +110,14 @@ impl FifoLock {
         &self,
         asker: &Asker<'_>,
         options: &AcquireOptions,
-        limit: Option<Limit>,
+        limit: Option<WaitDeadline>,
         ask: impl FnOnce(
-            &mut State,
+            &mut LockState,
             Moment,
             HowToWait,
             Arc<Request<Infallible>>,
         ) -> Result<AskedNodes, LockError>,
-    ) -> Result<(Grant, Option<Limit>), LockError> {
+    ) -> Result<(Grant, Option<WaitDeadline>), LockError> {
         let shared = &self.0;
         let request = Arc::new(Request::new(asker, None));
         let waits = options.limit(shared.timeout.get());
@@ -141,10 +141,10 @@ impl FifoLock {
         };
         let limit = wait.deadline;
         match wait::wait(shared, &request, options.cancel.as_ref(), wait) {
-            Outcome::Granted(grant) => Ok((grant, Some(limit))),
-            Outcome::Failed(error) => Err(*error),
-            Outcome::Panicked(panic) => panic.resume(),
-            Outcome::Done(never) => match never {},
+            RequestOutcome::Granted(grant) => Ok((grant, Some(limit))),
+            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::Panicked(panic) => panic.resume(),
+            RequestOutcome::Done(never) => match never {},
         }
     }
 
@@ -160,7 +160,7 @@ impl FifoLock {
 
     fn by_pages<T>(
         &self,
-        page: impl Fn(&State, Option<Party>, Moment) -> (Vec<T>, Option<Party>),
+        page: impl Fn(&LockState, Option<Party>, Moment) -> (Vec<T>, Option<Party>),
     ) -> Vec<T> {
         let mut all = Vec::new();
         let mut after = None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Granule;
 use crate::lock::Grant;
-use crate::lock::request::{Claim, Waiting};
+use crate::lock::request::{RequestSource, Waiting};
 use crate::lock::state::WaitId;
 use crate::lock::stats::Recorder;
 use crate::queue::LockTable;
@@ -18,7 +18,7 @@ pub(in crate::lock) struct Members {
     pub(in crate::lock) list: BTreeMap<u64, Member>,
     /// How many of them wait for nodes.
     pub(in crate::lock) waiting: usize,
-    pub(in crate::lock) figures: Recorder,
+    pub(in crate::lock) metrics: Recorder,
     pub(in crate::lock) deadlocks: u64,
     pub(in crate::lock) upgrade_conflicts: u64,
 }
@@ -35,7 +35,7 @@ impl Members {
 }
 
 pub(in crate::lock) struct Member {
-    pub(in crate::lock) claim: Claim,
+    pub(in crate::lock) claim: RequestSource,
     /// `None` until the whole first request is granted.
     pub(in crate::lock) grant: Option<Grant>,
     /// When the first request was granted; until then, when the member was admitted.

@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use hdrhistogram::Histogram;
 
 use super::code::{Reader, Writer};
-use crate::lock::tempo::Tempo;
+use crate::lock::sampling::Sampling;
 
 /// The most recent samples, and all earlier ones sorted and as bits.
 ///
@@ -41,7 +41,7 @@ impl Sparse {
         let bucket = bucket(nanos);
         match weight {
             1 => self.recent.push(bucket),
-            _ if weight == u64::from(Tempo::RUN) => self.recent.push(bucket | Self::RUN),
+            _ if weight == u64::from(Sampling::RUN) => self.recent.push(bucket | Self::RUN),
             _ => {
                 self.settle(Some((bucket, weight)));
                 return true;
@@ -59,7 +59,7 @@ impl Sparse {
     fn settle(&mut self, last: Option<(u16, u64)>) {
         let weigh = |sample: u16| match sample & Self::RUN {
             0 => (sample, 1),
-            _ => (sample & !Self::RUN, u64::from(Tempo::RUN)),
+            _ => (sample & !Self::RUN, u64::from(Sampling::RUN)),
         };
         let recent = self.recent.take().into_iter().map(weigh);
         let mut added: ArrayVec<(u16, u64), { Self::RECENT + 1 }> = recent.chain(last).collect();
@@ -127,7 +127,7 @@ impl Sparse {
         for &sample in &self.recent {
             let weight = match sample & Self::RUN {
                 0 => 1,
-                _ => Tempo::RUN.into(),
+                _ => Sampling::RUN.into(),
             };
             histogram.saturating_record_n(lowest(sample & !Self::RUN), weight);
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::lock::evidence::Withdrawn;
 use crate::queue::Party;
 
-pub(super) struct Waiter {
+pub(super) struct LockWaiter {
     /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
     pub(super) since: Timestamp,
@@ -23,18 +23,18 @@ pub(in crate::lock) struct HowToWait {
 }
 
 /// The state of a request that is about to fail.
-pub(super) struct Stood {
+pub(super) struct LeavingRequest {
     pub(super) number: u64,
     pub(super) part: Part,
     pub(super) since: Timestamp,
-    pub(super) place: usize,
+    pub(super) position: usize,
     /// The holder that it waits for, if not the holder of the whole lock.
     pub(super) holder: Option<LockInfo>,
     pub(super) node: Option<NodeWait>,
     pub(super) ahead: Vec<QueueEntry>,
 }
 
-impl State {
+impl LockState {
     /// Refuses a request that would wait for its own thread.
     pub(in crate::lock) fn refuse_reentry(
         &mut self,
@@ -101,13 +101,13 @@ impl State {
         priority: Priority,
         nodes: Option<Box<NodeSet>>,
         now: Timestamp,
-    ) -> Stand {
+    ) -> RequestPosition {
         let number = self.next_id().number;
         let part = match nodes {
             None => Part::Whole,
             Some(_) => Part::Share,
         };
-        let waiter = Waiter {
+        let waiter = LockWaiter {
             number,
             since: now,
             request,
@@ -115,7 +115,7 @@ impl State {
         };
         let wait = waiter.wait();
         let ticket = Some(self.queue.join(part, priority, waiter));
-        Stand {
+        RequestPosition {
             number,
             wait,
             ticket,
@@ -125,9 +125,14 @@ impl State {
     /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
     /// over, because the request was granted or withdrawn before: then that outcome counts, even if
     /// it waits again.
-    pub(in crate::lock) fn withdraw(&mut self, stand: Stand, reason: Reason, now: Moment) {
-        let place = stand.ticket.and_then(|ticket| self.queue.place(ticket));
-        let (Some(ticket), Some(ahead)) = (stand.ticket, place) else {
+    pub(in crate::lock) fn withdraw(
+        &mut self,
+        stand: RequestPosition,
+        reason: Reason,
+        now: Moment,
+    ) {
+        let position = stand.ticket.and_then(|ticket| self.queue.ahead_of(ticket));
+        let (Some(ticket), Some(ahead)) = (stand.ticket, position) else {
             return self.withdraw_from_nodes(stand, reason, now);
         };
         let listed = match reason {
@@ -139,14 +144,14 @@ impl State {
             return;
         };
         self.relieve(waiter.number);
-        let stood = Stood {
+        let stood = LeavingRequest {
             number: waiter.number,
             part: match waiter.nodes {
                 None => Part::Whole,
                 Some(_) => Part::Share,
             },
             since: waiter.since,
-            place: ahead + 1,
+            position: ahead + 1,
             holder: None,
             node: None,
             ahead: ahead_of_it,
@@ -161,7 +166,7 @@ impl State {
     pub(super) fn fail(
         &mut self,
         request: Arc<dyn Waiting>,
-        stood: Stood,
+        stood: LeavingRequest,
         reason: Reason,
         now: Timestamp,
     ) {
@@ -169,42 +174,42 @@ impl State {
             id: self.id(stood.number),
             owner: request.asker().owner.clone(),
             waited: now - stood.since,
-            place: stood.place,
+            position: stood.position,
             ahead: stood.ahead,
             node: stood.node,
         };
         let holder = || stood.holder.unwrap_or_else(|| self.holder_info(now));
         let error = withdrawn.because(reason, holder);
-        let figures = self.recorder_of(stood.part);
+        let metrics = self.recorder_of(stood.part);
         match reason {
-            Reason::Expired(_) => figures.timeouts += 1,
-            Reason::Cancelled => figures.cancellations += 1,
+            Reason::Expired(_) => metrics.timeouts += 1,
+            Reason::Cancelled => metrics.cancellations += 1,
         }
-        let verdict = Outcome::Failed(Box::new(error));
-        self.outbox.push(Next::Tell(request, verdict));
+        let verdict = RequestOutcome::Failed(Box::new(error));
+        self.outbox.push(AfterUnlock::Tell(request, verdict));
     }
 }
 
-impl Waiter {
+impl LockWaiter {
     /// Its wait in the queue, and for nodes once it is admitted.
     pub(super) fn wait(&self) -> WaitId {
         WaitId(self.number)
     }
 
     #[cfg(loom)]
-    pub(super) fn stand(&self, ticket: Ticket) -> Stand {
-        Stand {
+    pub(super) fn stand(&self, ticket: Ticket) -> RequestPosition {
+        RequestPosition {
             number: self.number,
             wait: self.wait(),
             ticket: Some(ticket),
         }
     }
 
-    pub(super) fn entry(&self, lock: u32, place: usize, now: Timestamp) -> QueueEntry {
+    pub(super) fn entry(&self, lock: u32, position: usize, now: Timestamp) -> QueueEntry {
         let id = LockId {
             number: self.number,
             lock,
         };
-        QueueEntry::of(id, &self.request.asker(), now - self.since, place)
+        QueueEntry::of(id, &self.request.asker(), now - self.since, position)
     }
 }

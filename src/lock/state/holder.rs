@@ -1,7 +1,7 @@
 //! The holder of a lock, and the start of its hold.
 
 use crate::lock::node::Scope;
-use crate::lock::request::Claim;
+use crate::lock::request::RequestSource;
 use crate::lock::since::Since;
 use crate::lock::{Grant, LockInfo};
 use crate::time::{Deadline, Timestamp};
@@ -9,10 +9,10 @@ use crate::time::{Deadline, Timestamp};
 /// In this order: the fields that a request reads come first.
 #[derive(Debug)]
 #[repr(C)]
-pub(super) struct Holder {
+pub(super) struct LockHolder {
     pub(super) since: Since,
     pub(super) grant: Grant,
-    pub(super) claim: Claim,
+    pub(super) claim: RequestSource,
     /// When it can be revoked.
     pub(super) overdue: Option<Deadline>,
     /// Its transaction publishes, so it cannot be revoked until that ends.
@@ -33,11 +33,11 @@ pub(super) struct Joined {
     pub(super) last: bool,
 }
 
-impl Holder {
+impl LockHolder {
     pub(super) fn vacant() -> Self {
         Self {
             grant: Grant::none(),
-            claim: Claim::vacant(),
+            claim: RequestSource::vacant(),
             since: Since::default(),
             overdue: None,
             sealed: false,

@@ -20,10 +20,10 @@ use crate::queue::{Asked, Link, Party};
 /// The present outcome of a request for nodes.
 pub(in crate::lock) enum AskedNodes {
     Granted(Grant),
-    Waits(Stand),
+    Waits(RequestPosition),
 }
 
-impl State {
+impl LockState {
     // --- Requests ---
 
     /// Downgrades a holder that is alone and requested nodes only to its nodes.
@@ -45,7 +45,7 @@ impl State {
             .unwrap_or_default();
         let number = holder.grant.id().number;
         let member = Member {
-            claim: std::mem::replace(&mut holder.claim, Claim::vacant()),
+            claim: std::mem::replace(&mut holder.claim, RequestSource::vacant()),
             grant: Some(holder.grant),
             since,
             exact: holder.since.exact,
@@ -92,7 +92,7 @@ impl State {
             return Ok(AskedNodes::Waits(stand));
         }
         let number = self.next_id().number;
-        let mut claim = Claim::vacant();
+        let mut claim = RequestSource::vacant();
         claim.assign(&asker);
         Ok(match self.enroll(number, claim, set, now.at) {
             true => AskedNodes::Granted(self.grant_member(number, now.at, now)),
@@ -141,12 +141,12 @@ impl State {
                 let wait = self.next_wait();
                 AskedNodes::Waits(self.wait_for_nodes(number, wait, request, now.at))
             }
-            Asked::Refused(circle) => return Err(self.deadlock(circle, now.at)),
+            Asked::Refused(cycle) => return Err(self.deadlock(cycle, now.at)),
         })
     }
 
     /// Returns the claim of this grant on nodes.
-    pub(in crate::lock) fn claim_of(&mut self, id: LockId) -> Result<Claim, LockError> {
+    pub(in crate::lock) fn claim_of(&mut self, id: LockId) -> Result<RequestSource, LockError> {
         if let Some(holder) = self.holder_of(id) {
             return Ok(holder.claim.clone());
         }
@@ -182,28 +182,28 @@ impl State {
     }
 
     /// Admits a request that has waited in the queue for a share.
-    pub(super) fn admit(&mut self, waiter: Waiter, set: NodeSet, now: Moment) {
+    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: Moment) {
         let wait = waiter.wait();
-        let Waiter {
+        let LockWaiter {
             number,
             since,
             request,
             ..
         } = waiter;
-        let mut claim = Claim::vacant();
+        let mut claim = RequestSource::vacant();
         claim.assign(&request.asker());
         if self.enroll(number, claim, set, now.at) {
             self.relieve(number);
             let grant = self.grant_member(number, since, now);
             self.outbox
-                .push(Next::Tell(request, Outcome::Granted(grant)));
+                .push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
         } else {
             self.wait_for_nodes(number, wait, request, since);
         }
     }
 
     /// Makes a request a member. Returns whether its whole request is granted.
-    fn enroll(&mut self, number: u64, claim: Claim, set: NodeSet, now: Timestamp) -> bool {
+    fn enroll(&mut self, number: u64, claim: RequestSource, set: NodeSet, now: Timestamp) -> bool {
         let member = Member {
             claim,
             grant: None,
@@ -231,7 +231,7 @@ impl State {
         wait: WaitId,
         request: Arc<dyn Waiting>,
         since: Timestamp,
-    ) -> Stand {
+    ) -> RequestPosition {
         let nodes = self.nodes.get_or_insert_default();
         if let Some(member) = nodes.list.get_mut(&number) {
             member.asking = Some(Asking {
@@ -241,7 +241,7 @@ impl State {
             });
             nodes.waiting += 1;
         }
-        Stand {
+        RequestPosition {
             number,
             wait,
             ticket: None,
@@ -255,8 +255,8 @@ impl State {
         let granted = Grant::new(id, FencingToken(self.grants), now.overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
         if now.at != since {
-            let figures = &mut nodes.figures;
-            figures.wait.record_wait(now.at - since, &mut figures.hold);
+            let metrics = &mut nodes.metrics;
+            metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         }
         let Some(member) = nodes.list.get_mut(&number) else {
             debug_assert!(false, "only members are granted nodes");
@@ -266,7 +266,7 @@ impl State {
             grant.token = granted.token;
             return *grant;
         }
-        nodes.figures.acquisitions += 1;
+        nodes.metrics.acquisitions += 1;
         member.grant = Some(granted);
         member.since = now.at;
         member.overdue = now.overdue;
@@ -281,8 +281,8 @@ impl State {
                 continue;
             };
             let grant = self.grant_member(number, asking.since, now);
-            let verdict = Outcome::Granted(grant);
-            self.outbox.push(Next::Tell(asking.request, verdict));
+            let verdict = RequestOutcome::Granted(grant);
+            self.outbox.push(AfterUnlock::Tell(asking.request, verdict));
         }
     }
 
@@ -296,8 +296,13 @@ impl State {
 
     /// Withdraws a request for nodes from this wait. A member keeps its earlier nodes; a member
     /// without any ends.
-    pub(super) fn withdraw_from_nodes(&mut self, stand: Stand, reason: Reason, now: Moment) {
-        let Stand { number, wait, .. } = stand;
+    pub(super) fn withdraw_from_nodes(
+        &mut self,
+        stand: RequestPosition,
+        reason: Reason,
+        now: Moment,
+    ) {
+        let RequestPosition { number, wait, .. } = stand;
         let nodes = self.nodes.as_ref();
         let Some(nodes) = nodes.filter(|nodes| nodes.is_in_wait(number, wait)) else {
             return;
@@ -331,15 +336,15 @@ impl State {
                 }
             }
         }
-        let place = ahead + 1;
+        let position = ahead + 1;
         let Some(asking) = self.stop_waiting(number) else {
             return;
         };
-        let stood = Stood {
+        let stood = LeavingRequest {
             number,
             part: Part::Share,
             since: asking.since,
-            place,
+            position,
             holder,
             node: Some(node),
             ahead: standing,
@@ -389,7 +394,7 @@ impl State {
         &mut self,
         id: LockId,
         now: Moment,
-    ) -> Option<Result<Option<Next>, ReleaseError>> {
+    ) -> Option<Result<Option<AfterUnlock>, ReleaseError>> {
         if self.member(id)?.claim.transaction {
             return Some(Err(ReleaseError::TransactionOpen { id }));
         }
@@ -397,12 +402,12 @@ impl State {
     }
 
     /// Ends the locks of a member. Returns the first outcome that follows from that.
-    pub(super) fn part_from_nodes(&mut self, id: LockId, now: Moment) -> Option<Next> {
+    pub(super) fn part_from_nodes(&mut self, id: LockId, now: Moment) -> Option<AfterUnlock> {
         let member = self.member(id)?;
         let hold = now.at - member.since;
         let nodes = self.nodes.get_or_insert_default();
-        nodes.figures.releases += 1;
-        nodes.figures.hold.record(hold, 1);
+        nodes.metrics.releases += 1;
+        nodes.metrics.hold.record(hold, 1);
         self.pace.take_in(hold);
         self.leave(id.number, now);
         self.outbox.pop()
@@ -412,8 +417,8 @@ impl State {
     fn leave(&mut self, number: u64, now: Moment) {
         if let Some(asking) = self.stop_waiting(number) {
             let id = self.id(number);
-            let verdict = Outcome::Failed(Box::new(LockError::Revoked { id }));
-            self.outbox.push(Next::Tell(asking.request, verdict));
+            let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id }));
+            self.outbox.push(AfterUnlock::Tell(asking.request, verdict));
         }
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.remove(&number);
@@ -473,8 +478,8 @@ impl State {
         let Some(member) = nodes.list.get(&number) else {
             return;
         };
-        nodes.figures.revocations += 1;
-        nodes.figures.hold.record(now.at - member.since, 1);
+        nodes.metrics.revocations += 1;
+        nodes.metrics.hold.record(now.at - member.since, 1);
         if !member.claim.transaction {
             self.remember_revocation(id);
         }

@@ -5,7 +5,7 @@ use super::*;
 /// This many revoked grants are remembered, to distinguish them from ids that were never granted.
 pub(super) const REMEMBERED: usize = 256;
 
-impl State {
+impl LockState {
     /// Remembers the revocation for the release of the grant.
     pub(super) fn remember_revocation(&mut self, id: LockId) {
         let revoked = &mut self.watch().revoked;

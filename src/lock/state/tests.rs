@@ -11,15 +11,15 @@ const MS: Duration = Duration::from_millis(1);
 
 /// The state of a lock, taken through the sampled path and through the measured one.
 struct Taken {
-    state: State,
+    state: LockState,
     clock: ManualClock,
 }
 
 impl Taken {
     fn new() -> Self {
         let clock = ManualClock::new();
-        let tempo = Tempo::new(&LockOptions::default().clock);
-        let state = State::new(1, 64, tempo);
+        let sampling = Sampling::new(&LockOptions::default().clock);
+        let state = LockState::new(1, 64, sampling);
         Self { state, clock }
     }
 
@@ -128,11 +128,11 @@ fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
 #[test]
 fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
     let mut taken = Taken::new();
-    taken.state.hold_limit = Limit::new(Some(MS));
+    taken.state.hold_limit = PackedDuration::new(Some(MS));
     let id = taken.take(Some(1));
     taken.clock.advance(2 * MS);
     let now = taken.now();
-    let absent = Stand {
+    let absent = RequestPosition {
         number: 0,
         wait: WaitId(0),
         ticket: None,

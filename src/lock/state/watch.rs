@@ -62,7 +62,7 @@ impl Watch {
     }
 }
 
-impl State {
+impl LockState {
     /// Records that a request no longer waits, whatever its outcome.
     #[inline]
     pub(super) fn relieve(&mut self, number: u64) {
@@ -72,7 +72,11 @@ impl State {
     }
 
     /// Makes a request that begins to wait a watcher if one is needed. Returns when it must look.
-    pub(in crate::lock) fn enlist(&mut self, stand: Stand, now: Moment) -> Option<Deadline> {
+    pub(in crate::lock) fn enlist(
+        &mut self,
+        stand: RequestPosition,
+        now: Moment,
+    ) -> Option<Deadline> {
         // A watcher sees at once what is already overdue.
         let due = self.due(now, |_| false)?;
         self.watch().enlist(stand.number, due)
@@ -106,7 +110,7 @@ impl State {
         let found = waiter.map(|waiter| (waiter.number, Arc::clone(&waiter.request)));
         if let Some((number, request)) = found.or_else(|| self.last_asking()) {
             self.watch().appoint(number, due);
-            self.outbox.push(Next::Watch(request));
+            self.outbox.push(AfterUnlock::Watch(request));
         }
     }
 
@@ -114,7 +118,7 @@ impl State {
     /// look again; `None` if it no longer waits or enough others watch.
     pub(in crate::lock) fn look(
         &mut self,
-        stand: Stand,
+        stand: RequestPosition,
         now: Moment,
         has_passed: impl Fn(Deadline) -> bool,
     ) -> Option<Deadline> {
@@ -134,7 +138,7 @@ impl State {
         self.watch().enlist(stand.number, due)
     }
 
-    fn waits(&self, stand: Stand) -> bool {
+    fn waits(&self, stand: RequestPosition) -> bool {
         let in_line = stand.ticket.is_some_and(|ticket| self.queue.waits(ticket));
         in_line || self.waits_for_nodes(stand.number)
     }
@@ -177,14 +181,14 @@ impl State {
     }
 
     #[cfg(loom)]
-    pub(in crate::lock) fn first_watcher(&self) -> Option<Stand> {
+    pub(in crate::lock) fn first_watcher(&self) -> Option<RequestPosition> {
         let number = self.watch.as_ref()?.watchers.first()?.number;
         let mut waiting = self.queue.waiting();
         if let Some((ticket, waiter)) = waiting.find(|(_, waiter)| waiter.number == number) {
             return Some(waiter.stand(ticket));
         }
         let asking = self.nodes.as_ref()?.list.get(&number)?.asking.as_ref()?;
-        Some(Stand {
+        Some(RequestPosition {
             number,
             wait: asking.wait,
             ticket: None,

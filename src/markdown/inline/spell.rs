@@ -3,20 +3,25 @@
 use std::ops::Range;
 
 use super::super::OBJECT;
-use super::{Piece, Place, push_reference};
+use super::{EscapeContext, Piece, push_reference};
 use crate::steps::step;
 
 pub(super) struct Speller<'a> {
     text: &'a [char],
     pieces: &'a [Piece],
-    place: Place,
+    place: EscapeContext,
     /// Whether no line break and no end of a title may occur, as in a definition.
     escaped: bool,
     out: String,
 }
 
 impl<'a> Speller<'a> {
-    pub(super) fn new(text: &'a [char], pieces: &'a [Piece], place: Place, escaped: bool) -> Self {
+    pub(super) fn new(
+        text: &'a [char],
+        pieces: &'a [Piece],
+        place: EscapeContext,
+        escaped: bool,
+    ) -> Self {
         Self {
             text,
             pieces,
@@ -43,9 +48,9 @@ impl<'a> Speller<'a> {
                 Piece::OpenBracket(bracket) => self.out.push_str(bracket),
                 Piece::CloseBracket(bracket) => self.out.push_str(bracket),
                 Piece::Raw(raw) => match self.place {
-                    Place::Paragraph => self.out.push_str(raw),
-                    Place::Heading => self.out.push_str(&raw.replace('\n', " ")),
-                    Place::Cell => {
+                    EscapeContext::Paragraph => self.out.push_str(raw),
+                    EscapeContext::Heading => self.out.push_str(&raw.replace('\n', " ")),
+                    EscapeContext::Cell => {
                         let line = raw.replace('\n', " ");
                         self.out.push_str(&line.replace('|', r"\|"));
                     }
@@ -96,7 +101,7 @@ impl<'a> Speller<'a> {
             Some(Piece::Raw(raw)) => !raw.starts_with('<'),
             next => !matches!(next, Some(Piece::CloseBracket(_))),
         };
-        self.place == Place::Paragraph
+        self.place == EscapeContext::Paragraph
             && !self.escaped
             && place.checked_sub(1).is_some_and(is_word)
             && is_word(place + 1)
@@ -116,8 +121,8 @@ impl<'a> Speller<'a> {
                 place + 1 == range.end
                     && !matches!(bracket, None | Some(Piece::Open(_) | Piece::Close(_)))
             }
-            '|' if self.place == Place::Cell => true,
-            '#' if self.place == Place::Heading => true,
+            '|' if self.place == EscapeContext::Cell => true,
+            '#' if self.place == EscapeContext::Heading => true,
             // After a footnote reference it would form a definition or a link.
             ':' | '(' if self.out.ends_with(']') => true,
             '#' | '+' | '-' | '=' | '>' | ':' | '|' => begins_line,

@@ -211,10 +211,10 @@ proptest! {
                     prop_assert_eq!(would_wait, asked != Asked::Granted);
                     match asked {
                         Asked::Granted => prop_assert!(!after.waits(party)),
-                        Asked::Waits => prop_assert!(after.clone().comes_to_an_end(), "a circle was not seen"),
-                        Asked::Refused(circle) => {
-                            prop_assert!(!after.comes_to_an_end(), "there is no circle {:?}", circle);
-                            prop_assert_eq!(circle[0].party, party);
+                        Asked::Waits => prop_assert!(after.clone().comes_to_an_end(), "a cycle was not seen"),
+                        Asked::Refused(cycle) => {
+                            prop_assert!(!after.comes_to_an_end(), "there is no cycle {:?}", cycle);
+                            prop_assert_eq!(cycle[0].party, party);
                             after = model;
                         }
                     }
@@ -262,7 +262,7 @@ proptest! {
             match table.ask(party, set.into_iter().map(|(key, mode)| (key, mode.into()))) {
                 Asked::Granted => running.push(party),
                 Asked::Waits => {}
-                Asked::Refused(circle) => prop_assert!(false, "{circle:?}"),
+                Asked::Refused(cycle) => prop_assert!(false, "{cycle:?}"),
             }
         }
         let mut served = 0;

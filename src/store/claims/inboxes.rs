@@ -14,7 +14,7 @@ use crate::fit::excess;
 use crate::hashing::Secret;
 use crate::id::FencingToken;
 use crate::lock::millis;
-use crate::store::{CommitError, DataStore, Published, Term, Transaction};
+use crate::store::{CommitCondition, CommitError, DataStore, Published, Transaction};
 use crate::time::{Clock, MonotonicTime};
 
 /// The name of an inbox, with its hash.
@@ -117,15 +117,15 @@ impl Inboxes {
     }
 }
 
-/// Marks an event as done with the transaction, if the claim on the event still holds then.
-struct Mark {
+/// DoneMarks an event as done with the transaction, if the claim on the event still holds then.
+struct DoneMark {
     inbox: InboxKey,
     event: SmolStr,
     token: FencingToken,
     at: MonotonicTime,
 }
 
-impl Term for Mark {
+impl CommitCondition for DoneMark {
     fn check(&self, published: &Published) -> Result<(), CommitError> {
         let claims = published.inboxes.get(&self.inbox);
         match claims.is_some_and(|claims| claims.holds(&self.event, self.token)) {
@@ -158,7 +158,7 @@ impl Transaction {
             return Err(CommitError::OtherStore { event });
         }
         let at = self.now();
-        self.on_terms(Box::new(Mark {
+        self.on_terms(Box::new(DoneMark {
             inbox,
             event,
             token,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::{Burial, Claims, Open, State};
+use super::{Burial, Claims, EventProgress, Open};
 use crate::brief::Brief;
 use crate::fit::excess;
 use crate::id::{FencingToken, OwnerId};
@@ -18,14 +18,14 @@ use crate::time::MonotonicTime;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub enum Cause {
+pub enum DeadLetterCause {
     /// The handler reported that no attempt will ever succeed.
     Poison,
     /// The event used up its attempts.
     Exhausted,
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for DeadLetterCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Poison => "poison",
@@ -46,7 +46,7 @@ pub struct DeadLetter {
     /// [`NAMELESS`](Self::NAMELESS) of them.
     pub event_id: SmolStr,
     /// The reason for which the event is dead.
-    pub cause: Cause,
+    pub cause: DeadLetterCause,
     /// The error of the last attempt.
     pub error: String,
     /// How often the event was attempted.
@@ -66,7 +66,7 @@ impl DeadLetter {
     pub(super) fn unnamed(error: &str) -> Self {
         Self {
             event_id: SmolStr::default(),
-            cause: Cause::Poison,
+            cause: DeadLetterCause::Poison,
             error: error.to_owned(),
             attempts: 0,
             sent_at: None,
@@ -226,18 +226,18 @@ impl Claims {
 impl Open {
     fn state(&self, id: &SmolStr, now: MonotonicTime) -> EventState {
         match &self.state {
-            State::Claimed { owner, token, span } => EventState::Claimed {
+            EventProgress::Claimed { owner, token, span } => EventState::Claimed {
                 owner: owner.clone(),
                 token: *token,
                 attempt: self.attempts,
                 held_for: now - span.since,
                 remaining: span.left(now).unwrap_or_default(),
             },
-            State::Waiting { span } => EventState::Waiting {
+            EventProgress::Waiting { span } => EventState::Waiting {
                 attempts: self.attempts,
                 remaining: span.left(now).unwrap_or_default(),
             },
-            State::Dead(burial) => {
+            EventProgress::Dead(burial) => {
                 EventState::Dead(burial.letter(id, self.attempts, self.sent_at, now))
             }
         }

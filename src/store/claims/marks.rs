@@ -12,7 +12,7 @@ use crate::hashing::Secret;
 /// The marks of all done events. A table grows by moving all its entries, and readers of the
 /// document would wait for that. So many marks lie in parts that grow one at a time; few lie in one
 /// part.
-pub(super) struct Marks {
+pub(super) struct DoneMarks {
     /// One, or [`PARTS`](Self::PARTS).
     parts: Box<[Part]>,
     len: usize,
@@ -20,7 +20,7 @@ pub(super) struct Marks {
 
 type Part = HashTable<(SmolStr, Done)>;
 
-impl Default for Marks {
+impl Default for DoneMarks {
     fn default() -> Self {
         Self {
             parts: Box::new([Part::new()]),
@@ -29,7 +29,7 @@ impl Default for Marks {
     }
 }
 
-impl Marks {
+impl DoneMarks {
     /// A million marks are about 4,000 in a part, which are moved in tens of microseconds.
     const PARTS: usize = 256;
 
@@ -73,7 +73,7 @@ impl Marks {
         self.get(id).is_some()
     }
 
-    /// Marks an event that is not marked yet.
+    /// DoneMarks an event that is not marked yet.
     pub(super) fn insert(&mut self, id: SmolStr, done: Done) {
         debug_assert!(!self.contains(&id), "an event is done once");
         self.put(id, done);
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn marks_grow_in_small_steps_and_give_their_room_back() {
-        let mut marks = Marks::default();
+        let mut marks = DoneMarks::default();
         let id = |number: u32| SmolStr::from(format!("event {number}"));
         const EVENTS: u32 = 100_000;
         for number in 0..EVENTS {
@@ -123,7 +123,7 @@ mod tests {
             };
             marks.insert(id(number), done);
         }
-        let largest = |marks: &Marks| marks.parts.iter().map(HashTable::capacity).max();
+        let largest = |marks: &DoneMarks| marks.parts.iter().map(HashTable::capacity).max();
         assert!(largest(&marks) < Some(EVENTS as usize / 64));
         assert_eq!(marks.len(), EVENTS as usize);
         for number in 0..EVENTS {

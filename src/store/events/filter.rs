@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::document::{Change, Node, Place, Snapshot, View};
+use crate::document::{Change, ChildPosition, Node, Snapshot, View};
 use crate::id::NodeId;
 
 /// Selects the commits that a subscriber receives. Excluded commits do not count as missed.
@@ -75,7 +75,7 @@ impl<'a> Reach<'a> {
 /// joined nodes. That parent is looked up in the document after the commit: if it was another node
 /// at the time of the change, a later change of the parent touches that node.
 fn touched<'a>(change: &'a Change, after: &'a Snapshot) -> Vec<&'a NodeId> {
-    let parent = |at: &'a Option<Place>| at.as_ref().map(|place| &place.parent);
+    let parent = |at: &'a Option<ChildPosition>| at.as_ref().map(|place| &place.parent);
     match change {
         Change::InsertSubtree { at, nodes } | Change::RemoveSubtree { at, nodes } => {
             let nodes = nodes.iter().map(|node| Node::id(node));

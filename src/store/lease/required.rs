@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Lease, LeaseError, LeaseLost};
 use crate::document::Holding;
 use crate::id::FencingToken;
-use crate::store::{CommitError, DataStore, Published, Term, Transaction};
+use crate::store::{CommitCondition, CommitError, DataStore, Published, Transaction};
 
 /// The condition that a lease still lasts when the transaction is published.
 struct Required {
@@ -24,7 +24,7 @@ impl Required {
     }
 }
 
-impl Term for Required {
+impl CommitCondition for Required {
     fn check(&self, published: &Published) -> Result<(), CommitError> {
         let lost = self.lost(published);
         lost.map_or(Ok(()), |lost| Err(CommitError::LeaseLost(Box::new(lost))))

@@ -38,7 +38,7 @@ codes! { SavepointError {
 }}
 
 /// The state of a transaction at a savepoint.
-pub(super) struct State {
+pub(super) struct SavepointState {
     overlay: document::Savepoint,
     operations: usize,
     aliases: usize,
@@ -79,9 +79,9 @@ impl Transaction {
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> SavepointState {
         let aside = self.aside.as_deref();
-        State {
+        SavepointState {
             overlay: self.overlay.savepoint(),
             operations: self.operations.len(),
             aliases: aside.map_or(0, |aside| aside.aliases.len()),
@@ -91,7 +91,7 @@ impl Transaction {
         }
     }
 
-    fn return_to(&mut self, state: &State) {
+    fn return_to(&mut self, state: &SavepointState) {
         let ids = &self.held.store.0.ids;
         self.overlay.return_to(&state.overlay, ids);
         self.operations.truncate(state.operations);

@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use super::Edited;
 use super::tree::{insert_around, place, place_and_above, split_children};
 use crate::document::plan::find;
-use crate::document::{Cut, Node, NodeSpec, View};
+use crate::document::{Node, NodeSpec, SplitPoint, View};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
@@ -13,7 +13,7 @@ use crate::transaction::error::OperationError;
 pub(super) fn split_text_node(on: &mut Transaction, id: &NodeId, offset: usize) -> Edited {
     let children = find(on, id)?.children().len();
     let text = offset;
-    on.split_node(id, Cut { text, children }, None)?;
+    on.split_node(id, SplitPoint { text, children }, None)?;
     Ok(())
 }
 
@@ -68,7 +68,7 @@ pub(super) fn insert_paragraph(
 ) -> Edited {
     let (at, _) = place_and_above(on, id)?;
     split_at_caret(on, id, offset)?;
-    let block = Cut {
+    let block = SplitPoint {
         text: find(on, &at.parent)?.text().len(),
         children: at.index + 1,
     };
@@ -109,7 +109,7 @@ pub(super) fn split_list_item(
 
 /// Splits a node in its text. Its children come after the text, so they move to the second half.
 fn split_at_caret(on: &mut Transaction, id: &NodeId, offset: usize) -> Edited {
-    let at = Cut {
+    let at = SplitPoint {
         text: offset,
         children: 0,
     };

@@ -3,7 +3,8 @@
 use super::Edited;
 use super::range::{Over, are_alike, is_text_block, place_of, reselect};
 use crate::document::{
-    Cut, EditError, Fragment, Limit, Mark, Node, NodeSpec, Place, Position, Text, View, cost, plan,
+    ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, SplitPoint, Text,
+    View, cost, plan,
 };
 use crate::id::NodeId;
 use crate::store::Transaction;
@@ -68,18 +69,18 @@ fn splice(on: &mut Transaction, at: &Position, text: &Text, marks: &[Mark]) -> E
 struct Halves {
     left: Option<NodeId>,
     right: Option<NodeId>,
-    between: Place,
+    between: ChildPosition,
 }
 
 impl Halves {
-    fn of(on: &mut Transaction, id: &NodeId, cut: Cut) -> Result<Self, EditError> {
-        let Place { parent, index } = place_of(on, id)?;
+    fn of(on: &mut Transaction, id: &NodeId, cut: SplitPoint) -> Result<Self, EditError> {
+        let ChildPosition { parent, index } = place_of(on, id)?;
         let node = plan::find(on, id)?;
-        let whole = Cut {
+        let whole = SplitPoint {
             text: node.text().len(),
             children: node.children().len(),
         };
-        let start = Cut {
+        let start = SplitPoint {
             text: 0,
             children: 0,
         };
@@ -93,7 +94,7 @@ impl Halves {
         Ok(Self {
             left,
             right,
-            between: Place { parent, index },
+            between: ChildPosition { parent, index },
         })
     }
 
@@ -103,7 +104,7 @@ impl Halves {
         on: &mut Transaction,
         nodes: Vec<NodeSpec>,
     ) -> Result<Option<(NodeId, NodeId)>, EditError> {
-        let Place { parent, index } = &self.between;
+        let ChildPosition { parent, index } = &self.between;
         let mut ends = None;
         for (nth, node) in nodes.into_iter().enumerate() {
             let id = on.insert(node, parent, index + nth)?;
@@ -133,7 +134,7 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
         true => None,
         false => block_of(on, &at.node_id),
     };
-    let cut = Cut {
+    let cut = SplitPoint {
         text: at.offset,
         children: 0,
     };
@@ -141,7 +142,7 @@ fn paste_nodes(on: &mut Transaction, at: &Position, fragment: Fragment) -> Edite
     let at_end = texts.right.is_none() || into_blank;
     let halves = match &block {
         Some(block) => {
-            let cut = Cut {
+            let cut = SplitPoint {
                 text: 0,
                 children: texts.between.index,
             };

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use super::Edited;
 use crate::document::{
-    EditError, Limit, Node, Place, Position, Selection, TextSelection, View, cost, plan, walk,
+    ChildPosition, EditError, Limit, Node, Position, Selection, TextSelection, View, cost, plan,
+    walk,
 };
 use crate::id::NodeId;
 use crate::steps::steps;
@@ -113,7 +114,7 @@ pub(super) fn are_alike(one: &Node, other: &Node) -> bool {
 }
 
 /// Where a node is attached. A node without a parent is an error.
-pub(super) fn place_of(view: &impl View, id: &NodeId) -> Result<Place, EditError> {
+pub(super) fn place_of(view: &impl View, id: &NodeId) -> Result<ChildPosition, EditError> {
     let node = plan::find(view, id)?;
     plan::place(view, node).ok_or_else(|| EditError::NoParent { id: id.clone() })
 }
@@ -140,7 +141,7 @@ fn move_behind(on: &mut Transaction, id: &NodeId, nodes: &[NodeId]) -> Edited {
     if nodes.is_empty() {
         return Ok(());
     }
-    let Place { parent, index } = place_of(on, id)?;
+    let ChildPosition { parent, index } = place_of(on, id)?;
     for (nth, node) in nodes.iter().enumerate() {
         on.move_node(node, &parent, index + 1 + nth)?;
     }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::Edited;
 use super::order::{self, Move, Siblings};
 use crate::document::plan::{self, find};
-use crate::document::{Change, Cut, EditError, Node, NodeSpec, Place, View};
+use crate::document::{Change, ChildPosition, EditError, Node, NodeSpec, SplitPoint, View};
 use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::transaction::error::OperationError;
@@ -38,7 +38,7 @@ pub(super) fn move_children(
         return arrange(on, id, &order);
     }
     take_away(on, id, children, |nth| {
-        Some(Place {
+        Some(ChildPosition {
             parent: parent.clone(),
             index: index + nth,
         })
@@ -46,7 +46,7 @@ pub(super) fn move_children(
 }
 
 pub(super) fn move_block_up(on: &mut Transaction, id: &NodeId) -> Edited {
-    let Place { parent, index } = place(on, id)?;
+    let ChildPosition { parent, index } = place(on, id)?;
     if let Some(before) = index.checked_sub(1) {
         on.move_node(id, &parent, before)?;
     }
@@ -54,7 +54,7 @@ pub(super) fn move_block_up(on: &mut Transaction, id: &NodeId) -> Edited {
 }
 
 pub(super) fn move_block_down(on: &mut Transaction, id: &NodeId) -> Edited {
-    let Place { parent, index } = place(on, id)?;
+    let ChildPosition { parent, index } = place(on, id)?;
     if index + 1 < find(on, &parent)?.children().len() {
         on.move_node(id, &parent, index + 1)?;
     }
@@ -111,7 +111,7 @@ fn insert_copy(
             on.insert(copy, &parent, index)?
         }
         (None, None) => match plan::place(on, find(on, original)?) {
-            Some(Place { parent, index }) => on.insert(copy, &parent, index + 1)?,
+            Some(ChildPosition { parent, index }) => on.insert(copy, &parent, index + 1)?,
             None => on.create(copy)?,
         },
     };
@@ -145,7 +145,7 @@ pub(super) fn indent_node(
     id: &NodeId,
     container: Option<NodeSpec>,
 ) -> Edited {
-    let Place { parent, index } = place(on, id)?;
+    let ChildPosition { parent, index } = place(on, id)?;
     let siblings = find(on, &parent)?;
     let before = index.checked_sub(1);
     let Some(sibling) = before.and_then(|before| siblings.children().get(before)) else {
@@ -180,7 +180,7 @@ pub(super) fn outdent_node(on: &mut Transaction, id: &NodeId) -> Edited {
 }
 
 /// Puts an item of a nested list after the item that contains the list.
-fn outdent_item(on: &mut Transaction, id: &NodeId, at: &Place, item: &NodeId) -> Edited {
+fn outdent_item(on: &mut Transaction, id: &NodeId, at: &ChildPosition, item: &NodeId) -> Edited {
     let to = place(on, item)?;
     let list = find(on, &at.parent)?;
     let behind = children_from(list, at.index + 1);
@@ -200,7 +200,7 @@ fn outdent_item(on: &mut Transaction, id: &NodeId, at: &Place, item: &NodeId) ->
 }
 
 /// Where a node is attached.
-pub(super) fn place(on: &Transaction, id: &NodeId) -> Result<Place, EditError> {
+pub(super) fn place(on: &Transaction, id: &NodeId) -> Result<ChildPosition, EditError> {
     let place = plan::place(on, find(on, id)?);
     place.ok_or_else(|| EditError::NoParent { id: id.clone() })
 }
@@ -209,7 +209,7 @@ pub(super) fn place(on: &Transaction, id: &NodeId) -> Result<Place, EditError> {
 pub(super) fn place_and_above(
     on: &Transaction,
     id: &NodeId,
-) -> Result<(Place, Place), OperationError> {
+) -> Result<(ChildPosition, ChildPosition), OperationError> {
     let at = plan::place(on, find(on, id)?);
     let above = at.as_ref().and_then(|at| on.node(&at.parent));
     let above = above.and_then(|parent| plan::place(on, parent));
@@ -228,7 +228,7 @@ pub(super) fn insert_around(
         return Err(OperationError::RootWrapped { id: id.clone() });
     }
     Ok(match plan::place(on, inner) {
-        Some(Place { parent, index }) => on.insert(node, &parent, index)?,
+        Some(ChildPosition { parent, index }) => on.insert(node, &parent, index)?,
         None => on.create(node)?,
     })
 }
@@ -241,7 +241,7 @@ pub(super) fn split_children(
 ) -> Result<NodeId, EditError> {
     let text = find(on, id)?.text().len();
     let children = index;
-    on.split_node(id, Cut { text, children }, None)
+    on.split_node(id, SplitPoint { text, children }, None)
 }
 
 fn last_child<'a>(on: &'a Transaction, id: &NodeId) -> Option<&'a Node> {
@@ -276,7 +276,7 @@ fn distinct<'a>(
 fn arrange(on: &mut Transaction, id: &NodeId, order: &[NodeId]) -> Edited {
     let at = |index| {
         let parent = id.clone();
-        Some(Place { parent, index })
+        Some(ChildPosition { parent, index })
     };
     for Move { nth, from, to } in order::moves(&places(on, id, order)?) {
         let id = order[nth].clone();
@@ -291,12 +291,12 @@ fn take_away(
     on: &mut Transaction,
     id: &NodeId,
     children: &[NodeId],
-    to: impl Fn(usize) -> Option<Place>,
+    to: impl Fn(usize) -> Option<ChildPosition>,
 ) -> Edited {
     let places = places(on, id, children)?;
     let mut siblings = Siblings::new(find(on, id)?.children().len());
     for (nth, (child, place)) in children.iter().zip(places).enumerate() {
-        let from = Place {
+        let from = ChildPosition {
             parent: id.clone(),
             index: siblings.take(place),
         };

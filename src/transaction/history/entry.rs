@@ -5,14 +5,14 @@ use smol_str::SmolStr;
 
 use super::Edit;
 use super::part::Part;
-use crate::document::{Change, Conflict, Selection, Since};
+use crate::document::{Change, Selection, Since, UndoConflict};
 use crate::store::{Transaction, Witnessed};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::run::call;
 
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct HistoryEntry {
     /// The number of the entry in its history.
     pub(super) number: u64,
     pub(super) name: Option<SmolStr>,
@@ -33,18 +33,18 @@ pub(super) struct Entry {
 
 /// Why an entry could not be undone.
 #[derive(Debug)]
-pub(in crate::transaction) enum Failure {
-    Conflict(Conflict),
+pub(in crate::transaction) enum UndoFailure {
+    Conflict(UndoConflict),
     Inverse(OperationError),
 }
 
-impl From<Conflict> for Failure {
-    fn from(conflict: Conflict) -> Self {
+impl From<UndoConflict> for UndoFailure {
+    fn from(conflict: UndoConflict) -> Self {
         Self::Conflict(conflict)
     }
 }
 
-impl Entry {
+impl HistoryEntry {
     /// Adds an edit that is undone together with it.
     pub(super) fn join(&mut self, edit: Edit, open: bool) {
         self.open = open;
@@ -101,7 +101,7 @@ impl Entry {
     }
 
     /// Undoes it. Returns the later changes of others, as if the entry had never been.
-    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, Failure> {
+    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, UndoFailure> {
         for late in self.late.iter().rev() {
             late.rewind(followed(late.since(), on.changes()), on)?;
         }
@@ -114,14 +114,14 @@ impl Entry {
         if on.changes().is_empty() {
             let mut changes = self.parts.iter().flat_map(|part| &part.changes);
             if let Some(id) = changes.find_map(Change::node) {
-                return Err(Conflict::NothingLeft { id: id.clone() }.into());
+                return Err(UndoConflict::NothingLeft { id: id.clone() }.into());
             }
         }
         let inverses = self.parts.iter().chain(&self.late);
         let mut inverses = inverses.flat_map(|part| &part.inverses).rev();
         inverses
             .try_for_each(|code| call(code, on))
-            .map_err(Failure::Inverse)?;
+            .map_err(UndoFailure::Inverse)?;
         Ok(since)
     }
 }
@@ -134,7 +134,7 @@ fn followed(since: Since, changes: &[Change]) -> Since {
 }
 
 /// Whether an edit continues its entry: adjacent typing or adjacent deletion.
-pub(super) fn goes_on(entry: &Entry, changes: &[Change]) -> bool {
+pub(super) fn goes_on(entry: &HistoryEntry, changes: &[Change]) -> bool {
     let last = entry.parts.last().and_then(|part| part.changes.last());
     let (
         Some(Change::SpliceText {

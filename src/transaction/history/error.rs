@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::brief::Brief;
 use crate::codes::codes;
-use crate::document::Conflict;
+use crate::document::UndoConflict;
 use crate::id::{NodeId, OwnerId};
 use crate::lock::LockError;
 use crate::store::CommitError;
@@ -31,7 +31,7 @@ pub enum UndoError {
         redo: bool,
         /// The conflict.
         #[source]
-        conflict: Conflict,
+        conflict: UndoConflict,
         /// The owner that changed the node last, and the version of that change, if known.
         by: Option<(OwnerId, u64)>,
     },

@@ -42,7 +42,7 @@ pub use super::editor::EditGroup;
 pub use error::UndoError;
 pub use options::{HistoryMode, HistoryOptions};
 
-use entry::{Entry, Failure, goes_on};
+use entry::{HistoryEntry, UndoFailure, goes_on};
 use part::Part;
 use smallvec::smallvec;
 use smol_str::SmolStr;
@@ -64,8 +64,8 @@ pub(super) enum Direction {
 pub(super) struct History {
     options: HistoryOptions,
     // Shared with an undo in progress, which reads its entry without the session's mutex.
-    undo: VecDeque<Arc<Entry>>,
-    redo: VecDeque<Arc<Entry>>,
+    undo: VecDeque<Arc<HistoryEntry>>,
+    redo: VecDeque<Arc<HistoryEntry>>,
     /// How many entries there have been.
     entries: u64,
     /// How many nested groups are open.
@@ -78,7 +78,7 @@ pub(super) struct History {
     /// commit.
     late: usize,
     /// Removed entries, to be dropped with no lock held: their drop runs code of users.
-    gone: Vec<Arc<Entry>>,
+    gone: Vec<Arc<HistoryEntry>>,
     /// The nodes that others changed, with owner and version, the latest last; for errors.
     touched: VecDeque<(NodeId, OwnerId, u64)>,
 }
@@ -107,7 +107,7 @@ impl Edit {
 /// The topmost entry, to be undone or redone. It stays in the history until the undo is published.
 #[derive(Debug)]
 pub(super) struct Topmost {
-    entry: Arc<Entry>,
+    entry: Arc<HistoryEntry>,
     direction: Direction,
 }
 
@@ -133,14 +133,14 @@ impl History {
         self.stack(direction).len()
     }
 
-    fn stack(&self, direction: Direction) -> &VecDeque<Arc<Entry>> {
+    fn stack(&self, direction: Direction) -> &VecDeque<Arc<HistoryEntry>> {
         match direction {
             Direction::Undo => &self.undo,
             Direction::Redo => &self.redo,
         }
     }
 
-    fn stack_mut(&mut self, direction: Direction) -> &mut VecDeque<Arc<Entry>> {
+    fn stack_mut(&mut self, direction: Direction) -> &mut VecDeque<Arc<HistoryEntry>> {
         match direction {
             Direction::Undo => &mut self.undo,
             Direction::Redo => &mut self.redo,
@@ -224,7 +224,7 @@ impl History {
     }
 
     /// Takes in that an entry has left its stack.
-    fn forget(&mut self, entry: Option<Arc<Entry>>) {
+    fn forget(&mut self, entry: Option<Arc<HistoryEntry>>) {
         if let Some(entry) = entry {
             self.late -= entry.late.len();
             self.gone.push(entry);
@@ -233,8 +233,9 @@ impl History {
 
     fn join_or_push(&mut self, edit: Edit) {
         let interval = self.options.group_interval;
-        let joins =
-            |top: &Entry| top.open && edit.at - top.last < interval && goes_on(top, &edit.changes);
+        let joins = |top: &HistoryEntry| {
+            top.open && edit.at - top.last < interval && goes_on(top, &edit.changes)
+        };
         let grouped = self.open > 0 && self.grouping;
         match self.undo.back_mut() {
             Some(top) if grouped || (self.open == 0 && joins(top)) => {
@@ -253,8 +254,8 @@ impl History {
         self.undo.push_back(entry);
     }
 
-    fn entry(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) -> Arc<Entry> {
-        Arc::new(Entry {
+    fn entry(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) -> Arc<HistoryEntry> {
+        Arc::new(HistoryEntry {
             number: self.next_number(),
             name,
             open,
@@ -272,7 +273,7 @@ impl History {
     }
 
     fn merge(&mut self, edit: Edit, name: SmolStr) {
-        let named = |entry: &Arc<Entry>| entry.name.as_ref() == Some(&name);
+        let named = |entry: &Arc<HistoryEntry>| entry.name.as_ref() == Some(&name);
         match self.undo.iter().rposition(named) {
             None => {
                 self.end_entry();
@@ -323,7 +324,7 @@ impl History {
         }
     }
 
-    fn tops(&mut self) -> impl Iterator<Item = &mut Entry> {
+    fn tops(&mut self) -> impl Iterator<Item = &mut HistoryEntry> {
         let tops = self.undo.back_mut().into_iter().chain(self.redo.back_mut());
         tops.map(Arc::make_mut)
     }
@@ -376,7 +377,7 @@ impl History {
             Direction::Undo => Direction::Redo,
             Direction::Redo => Direction::Undo,
         };
-        let opposite = Arc::new(Entry {
+        let opposite = Arc::new(HistoryEntry {
             number: self.next_number(),
             open: false,
             here: there,
@@ -408,10 +409,10 @@ impl History {
         true
     }
 
-    pub(super) fn explain(&self, direction: Direction, failure: Failure) -> UndoError {
+    pub(super) fn explain(&self, direction: Direction, failure: UndoFailure) -> UndoError {
         match failure {
-            Failure::Inverse(error) => UndoError::Inverse(error),
-            Failure::Conflict(conflict) => {
+            UndoFailure::Inverse(error) => UndoError::Inverse(error),
+            UndoFailure::Conflict(conflict) => {
                 let node = conflict.node();
                 let mut touched = self.touched.iter().rev();
                 let by = touched.find(|(id, ..)| Some(id) == node);
@@ -432,7 +433,7 @@ impl Topmost {
     }
 
     /// Undoes it.
-    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, Failure> {
+    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, UndoFailure> {
         let since = self.entry.rewind(on)?;
         let here = self.entry.here.clone();
         let there = self.entry.there.as_ref();

@@ -6,7 +6,7 @@ use arrayvec::ArrayString;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use crate::document::{Change, Conflict, Since, Steps};
+use crate::document::{Change, Since, Steps, UndoConflict};
 use crate::store::Transaction;
 use crate::transaction::operation::Callback;
 
@@ -125,7 +125,7 @@ impl Part {
     }
 
     /// Undoes it, with the changes `since` after it. Returns those as if this part had never been.
-    pub(super) fn rewind(&self, since: Since, on: &mut Transaction) -> Result<Since, Conflict> {
+    pub(super) fn rewind(&self, since: Since, on: &mut Transaction) -> Result<Since, UndoConflict> {
         let mut since = since;
         let mut changes = self.changes.iter().rev();
         changes.try_for_each(|change| on.rewind(change, &mut since))?;

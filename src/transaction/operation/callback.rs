@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::store::Transaction;
 use crate::transaction::user_code::UserCode;
 
-type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
-type Code = Arc<UserCode<dyn Fn(&mut Transaction) -> Outcome + Send + Sync>>;
+type CallbackResult = Result<(), Box<dyn Error + Send + Sync>>;
+type Code = Arc<UserCode<dyn Fn(&mut Transaction) -> CallbackResult + Send + Sync>>;
 
 /// Code that runs as a step of a transaction.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl Callback {
         })
     }
 
-    pub(in crate::transaction) fn call(&self, transaction: &mut Transaction) -> Outcome {
+    pub(in crate::transaction) fn call(&self, transaction: &mut Transaction) -> CallbackResult {
         (self.code.get())(transaction)
     }
 }

@@ -26,9 +26,9 @@ use crate::id::FencingToken;
 
 /// One step of a transaction. The functions in [`dsl`](crate::dsl) create operations.
 ///
-/// All variants except [`Call`](Self::Call) are data: `{"type": "insertText", "payload": {"nodeId":
-/// "1:4", "offset": 0, "text": "x"}}`. Next to `type` and `payload` there may be an `alias` (see
-/// [`named`](Self::named)) and a `unit` (see [`in_unit`](Self::in_unit)).
+/// All variants except [`CallOptions`](Self::Call) are data: `{"type": "insertText", "payload":
+/// {"nodeId": "1:4", "offset": 0, "text": "x"}}`. Next to `type` and `payload` there may be an
+/// `alias` (see [`named`](Self::named)) and a `unit` (see [`in_unit`](Self::in_unit)).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Operation {

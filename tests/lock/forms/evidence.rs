@@ -80,9 +80,9 @@ fn lock_05_a_list_names_the_list_that_keeps_it_waiting(form: Form) {
     assert_eq!((entry.owner_id.as_str(), entry.wait_time), ("ben", 12 * MS));
     assert_eq!(entry.label.as_deref(), Some("import"));
     assert_eq!(place(entry.call_site), here(ahead_at));
-    assert_eq!((evidence.place, evidence.ahead.len()), (2, 1));
+    assert_eq!((evidence.position, evidence.ahead.len()), (2, 1));
     let expected = format!(
-        "Lock acquisition timeout after 10ms for owner cem: place 2 in line behind {} of ann (create) from {}, held for \
+        "Lock acquisition timeout after 10ms for owner cem: queue position 2 behind {} of ann (create) from {}, held for \
          19ms; ahead: {} of ben",
         holder.lock_id, holder.call_site, entry.lock_id
     );
@@ -201,7 +201,7 @@ fn lock_08_a_long_line_of_lists_is_listed_while_others_come_and_go(form: Form) {
     done.store(true, Ordering::SeqCst);
     coming.join().unwrap();
     for waiting in listed {
-        let places: Vec<_> = waiting.iter().map(|entry| entry.place).collect();
+        let places: Vec<_> = waiting.iter().map(|entry| entry.position).collect();
         assert_eq!(places, (1..=places.len()).collect::<Vec<_>>());
         assert_eq!(ids(waiting), all);
     }

@@ -2,13 +2,13 @@
 //! combiner, or after the lock was *handed off* to the submitter.
 
 mod batch;
-mod desk;
 mod ends;
 mod evidence;
-mod figures;
 mod holds;
 mod hooks;
+mod metrics;
 mod order;
+mod session;
 mod waits;
 
 use std::sync::{Arc, Mutex, mpsc};

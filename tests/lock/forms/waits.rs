@@ -44,7 +44,7 @@ fn lock_05_a_list_times_out_not_a_nanosecond_early_and_never_runs(form: Form) {
     let evidence = timeout_of(timed.join().unwrap());
     assert_eq!((evidence.id, evidence.owner.as_str()), (id, "ann"));
     assert_eq!((evidence.limit, evidence.waited), (limit, limit));
-    assert_eq!((evidence.place, evidence.ahead.len()), (2, 1));
+    assert_eq!((evidence.position, evidence.ahead.len()), (2, 1));
     assert_eq!(evidence.holder.owner_id.as_str(), "holder");
     assert_eq!(evidence.holder.held_for, limit);
     let store = scene.go_on();

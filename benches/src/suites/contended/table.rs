@@ -166,8 +166,8 @@ fn rate(trials: &[Trial]) -> Spread {
     Spread::of(rates).unwrap_or_default()
 }
 
-fn median(figures: impl Iterator<Item = f64>) -> Option<f64> {
-    Spread::of(figures.collect()).map(|spread| spread.median)
+fn median(metrics: impl Iterator<Item = f64>) -> Option<f64> {
+    Spread::of(metrics.collect()).map(|spread| spread.median)
 }
 
 fn frequency(rate: f64) -> String {

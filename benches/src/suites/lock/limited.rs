@@ -46,7 +46,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         let mut medians = Vec::new();
         for (limit, found) in limits.iter().zip(&found) {
             let median =
-                |figures: Vec<f64>| Spread::of(figures).map_or(0.0, |spread| spread.median);
+                |metrics: Vec<f64>| Spread::of(metrics).map_or(0.0, |spread| spread.median);
             let turns = median(found.iter().map(|one| one.turns).collect());
             let processors = median(found.iter().map(|one| one.processors).collect());
             let revocations: u64 = found.iter().map(|one| one.revocations).sum();

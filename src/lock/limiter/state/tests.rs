@@ -1,7 +1,7 @@
 //! The pure state under random calls: against a reference that keeps vectors, and against its
 //! invariants one by one.
 
-mod turns;
+mod fairness;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -58,19 +58,19 @@ fn name(key: &usize) -> Name<'_, usize> {
 
 /// A limiter and the outcome of every call to it.
 struct Subject {
-    state: State<usize, Caller>,
+    state: LimiterState<usize, Caller>,
     clock: ManualClock,
     holders: Vec<(Caller, Granted)>,
-    places: Vec<(Caller, Place)>,
+    positions: Vec<(Caller, CallTicket)>,
     /// In the order of the grants, without the immediate ones.
     served: Vec<Caller>,
     left: Vec<Caller>,
 }
 
 impl Subject {
-    fn new(rules: &[Rule], global_limit: Option<usize>) -> Self {
+    fn new(rules: &[KeyLimit], global_limit: Option<usize>) -> Self {
         let clock = ManualClock::new();
-        let mut state = State::new(3, global_limit, &clock.clock());
+        let mut state = LimiterState::new(3, global_limit, &clock.clock());
         // The last key is not configured by name.
         for (key, &rule) in rules.iter().enumerate() {
             state.configure(key, hash(&key), rule, &clock.clock());
@@ -79,7 +79,7 @@ impl Subject {
             state,
             clock,
             holders: Vec::new(),
-            places: Vec::new(),
+            positions: Vec::new(),
             served: Vec::new(),
             left: Vec::new(),
         }
@@ -105,27 +105,27 @@ impl Subject {
         match granted {
             Some(granted) => self.holders.push((asked, granted)),
             None if wait => {
-                let place = self.state.join(&mut key, name.hash, weight, now, asked);
-                self.places.push((asked, place));
+                let position = self.state.join(&mut key, name.hash, weight, now, asked);
+                self.positions.push((asked, position));
             }
             None => {}
         }
         Some(granted.is_some())
     }
 
-    fn leave(&mut self, place: Place, expired: bool) {
+    fn leave(&mut self, position: CallTicket, expired: bool) {
         let reason = match expired {
             true => Reason::Expired(Duration::ZERO),
             false => Reason::Cancelled,
         };
-        let mut next = Next::default();
-        self.state.withdraw(place, reason, self.now(), &mut next);
+        let mut next = AfterUnlock::default();
+        self.state.withdraw(position, reason, self.now(), &mut next);
         self.hear(next);
     }
 
     fn give_back(&mut self, which: usize) -> Caller {
         let (asked, granted) = self.holders.remove(which);
-        let mut next = Next::default();
+        let mut next = AfterUnlock::default();
         let clock = self.clock.clock();
         self.state
             .give_back(granted, &clock, true, false, &mut next);
@@ -133,7 +133,7 @@ impl Subject {
         asked
     }
 
-    fn hear(&mut self, next: Next<usize, Caller>) {
+    fn hear(&mut self, next: AfterUnlock<usize, Caller>) {
         for (asked, verdict) in next.told {
             match verdict {
                 Ok(granted) => {
@@ -276,7 +276,7 @@ proptest! {
         limits in limits(),
         global_limit in globals(),
     ) {
-        let mut subject = Subject::new(&limits.map(Rule::Fixed), global_limit);
+        let mut subject = Subject::new(&limits.map(KeyLimit::Fixed), global_limit);
         let global_limit = global_limit.unwrap_or(usize::MAX);
         let mut reference = Reference {
             limits: limits.into_iter().chain([3]).collect(),
@@ -293,9 +293,9 @@ proptest! {
                     let asked = Caller { number, key, weight };
                     prop_assert_eq!(subject.ask(asked, wait), reference.ask(asked, wait));
                 }
-                Step::Leave(which, expired) if !subject.places.is_empty() => {
-                    let &(asked, place) = which.get(&subject.places);
-                    subject.leave(place, expired);
+                Step::Leave(which, expired) if !subject.positions.is_empty() => {
+                    let &(asked, position) = which.get(&subject.positions);
+                    subject.leave(position, expired);
                     let line = &mut reference.waiting[asked.key];
                     if let Some(at) = line.iter().position(|other| *other == asked) {
                         line.remove(at);
@@ -326,7 +326,7 @@ proptest! {
         global_limit in globals(),
     ) {
         let rules = Aimd::new(10 * MS).between(4, 9).start(start).backoff(50);
-        let mut subject = Subject::new(&[Rule::Adaptive(rules); KEYS - 1], global_limit);
+        let mut subject = Subject::new(&[KeyLimit::Adaptive(rules); KEYS - 1], global_limit);
         for (number, step) in steps.into_iter().enumerate() {
             let served = subject.served.len();
             match step {
@@ -336,8 +336,8 @@ proptest! {
                 Step::Try(key, weight) => {
                     subject.ask(Caller { number, key, weight }, false);
                 }
-                Step::Leave(which, expired) if !subject.places.is_empty() => {
-                    subject.leave(which.get(&subject.places).1, expired);
+                Step::Leave(which, expired) if !subject.positions.is_empty() => {
+                    subject.leave(which.get(&subject.positions).1, expired);
                 }
                 Step::Return(which) if !subject.holders.is_empty() => {
                     subject.give_back(which.index(subject.holders.len()));
@@ -360,8 +360,8 @@ proptest! {
 #[test]
 fn a_burst_of_keys_gives_its_memory_back() {
     let clock = ManualClock::new().clock();
-    let mut state: State<usize, ()> = State::new(1, None, &clock);
-    state.configure(0, 0, Rule::Fixed(1), &clock);
+    let mut state: LimiterState<usize, ()> = LimiterState::new(1, None, &clock);
+    state.configure(0, 0, KeyLimit::Fixed(1), &clock);
     let granted: Vec<_> = (1..=10_000)
         .map(|key| {
             let hash = (key as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -373,7 +373,7 @@ fn a_burst_of_keys_gives_its_memory_back() {
     assert_eq!(kept, 10_001);
     assert!(room >= kept);
     for granted in granted {
-        let mut next = Next::default();
+        let mut next = AfterUnlock::default();
         state.give_back(granted, &clock, true, false, &mut next);
         assert!(next.gone.is_some() && next.told.is_empty());
     }

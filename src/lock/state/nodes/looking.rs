@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use super::*;
 
-impl State {
+impl LockState {
     pub(in crate::lock::state) fn info(
         &self,
         number: u64,
@@ -21,14 +21,14 @@ impl State {
         &self,
         number: u64,
         asking: &Asking,
-        place: usize,
+        position: usize,
         now: Timestamp,
     ) -> QueueEntry {
         QueueEntry::of(
             self.id(number),
             &asking.request.asker(),
             now - asking.since,
-            place,
+            position,
         )
     }
 
@@ -98,14 +98,14 @@ impl State {
         self.page_of_members(after, |nodes, number, member| {
             let asking = member.asking.as_ref()?;
             let waits_for = || nodes.table.waits_for(number);
-            let place = 1 + waits_for().map(|(_, _, ahead)| ahead).max()?;
+            let position = 1 + waits_for().map(|(_, _, ahead)| ahead).max()?;
             let node = |granule: &Granule, wants: Rights| NodeWait {
                 node: granule.node().cloned(),
                 mode: wants.mode(),
             };
             let behind = nodes.table.blockers(number).into_iter();
             Some(NodeWaiter {
-                request: self.entry(number, asking, place, now),
+                request: self.entry(number, asking, position, now),
                 waits_for: waits_for()
                     .map(|(granule, wants, _)| node(granule, wants))
                     .collect(),
@@ -140,20 +140,20 @@ impl State {
     pub(in crate::lock) fn node_stats(&mut self) -> NodeLockStats {
         let alone = self.held && self.holder.scope.is_some();
         let nodes = &**self.nodes.get_or_insert_default();
-        let figures = &nodes.figures;
+        let metrics = &nodes.metrics;
         let granted = nodes.list.values().filter(|member| member.grant.is_some());
         NodeLockStats {
-            total_acquisitions: figures.acquisitions,
-            total_releases: figures.releases,
-            total_timeouts: figures.timeouts,
-            total_cancellations: figures.cancellations,
-            total_rejections: figures.rejections,
-            total_refusals: figures.refusals,
-            total_revocations: figures.revocations,
+            total_acquisitions: metrics.acquisitions,
+            total_releases: metrics.releases,
+            total_timeouts: metrics.timeouts,
+            total_cancellations: metrics.cancellations,
+            total_rejections: metrics.rejections,
+            total_refusals: metrics.refusals,
+            total_revocations: metrics.revocations,
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
-            wait: figures.wait_summary(),
-            hold: figures.hold_summary(),
+            wait: metrics.wait_summary(),
+            hold: metrics.hold_summary(),
             holders: granted.count() + usize::from(alone),
             waiting: nodes.waiting,
             entries: nodes.table.len(),
@@ -162,11 +162,11 @@ impl State {
 
     pub(in crate::lock::state) fn deadlock(
         &mut self,
-        circle: Vec<Link<Granule>>,
+        cycle: Vec<Link<Granule>>,
         now: Timestamp,
     ) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
-        let links = circle.into_iter().filter_map(|link| {
+        let links = cycle.into_iter().filter_map(|link| {
             let member = nodes.list.get(&link.party)?;
             let waited = |asking: &Asking| now - asking.since;
             let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
@@ -203,11 +203,11 @@ impl State {
     pub(in crate::lock::state) fn member_who_waits(
         &self,
         is_meant: impl Fn(&OwnerId) -> bool,
-    ) -> Option<Stand> {
+    ) -> Option<RequestPosition> {
         let members = self.nodes.as_ref()?.list.iter();
         let mut asking = members.filter_map(|(&number, member)| {
             let asking = member.asking.as_ref()?;
-            is_meant(&member.claim.owner).then_some(Stand {
+            is_meant(&member.claim.owner).then_some(RequestPosition {
                 number,
                 wait: asking.wait,
                 ticket: None,

@@ -23,14 +23,14 @@ fn looks(waiters: usize, holds: usize) -> usize {
     let mut held = lock.acquire_lock("first").unwrap();
     let (grants, granted) = mpsc::channel();
     let threads: Vec<_> = (1..=waiters)
-        .map(|place| {
+        .map(|position| {
             let (theirs, grants) = (lock.clone(), grants.clone());
             let wait = move || grants.send(theirs.acquire_lock("waiter").unwrap());
             let thread = thread::Builder::new()
                 .stack_size(64 * 1024)
                 .spawn(wait)
                 .unwrap();
-            while lock.queue_length() < place {
+            while lock.queue_length() < position {
                 thread::yield_now();
             }
             thread

@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, unbounded};
 use doclock::{
     DataStore, NodeId, Transaction, View,
     document::NodeSpec,
-    inbox::{Handled, Inbox, InboxOptions, Message},
+    inbox::{HandlerResult, Inbox, InboxOptions, Message},
 };
 
 use super::SUITE;
@@ -57,7 +57,7 @@ impl Accounts {
         Ok(Self { store, ids })
     }
 
-    fn add(&self, transaction: &mut Transaction, (account, cents): (usize, u64)) -> Handled {
+    fn add(&self, transaction: &mut Transaction, (account, cents): (usize, u64)) -> HandlerResult {
         let account = &self.ids[account];
         let node = transaction.node(account);
         let before = node.and_then(|node| node.attributes().get("cents")?.as_u64());
@@ -83,7 +83,7 @@ impl Subject for Claims {
     }
 
     fn note(&self) -> &'static str {
-        "mark and effect in one commit; claims, retries, dead letters, figures"
+        "mark and effect in one commit; claims, retries, dead letters, metrics"
     }
 
     fn run(&self, accounts: &Accounts, messages: &Receiver<Event>) -> Result<Duration> {

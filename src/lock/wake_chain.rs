@@ -4,8 +4,8 @@
 //! therefore wakes only the first two waiters. Each woken waiter wakes the next before it returns,
 //! and so on to the last.
 //!
-//! Invariant: while the chain is not empty, some thread has yet to call [`Relay::go_on`] and will
-//! do so, with no code of users before that. It is the thread that added the last waiter, or a
+//! Invariant: while the chain is not empty, some thread has yet to call [`WakeChain::go_on`] and
+//! will do so, with no code of users before that. It is the thread that added the last waiter, or a
 //! thread that was woken from the chain and whose outcome is already there.
 
 use std::collections::VecDeque;
@@ -16,12 +16,12 @@ use crate::sync::{Mutex, rank};
 
 /// Answered waiters that have yet to be woken, in the order of the answers.
 #[derive(Default)]
-pub(super) struct Relay(Mutex<{ rank::RELAY }, Sleepers>);
+pub(super) struct WakeChain(Mutex<{ rank::WAKE_CHAIN }, Sleepers>);
 
 /// `None` until the first.
 type Sleepers = Option<Box<VecDeque<Arc<dyn Waiting>>>>;
 
-impl Relay {
+impl WakeChain {
     /// This many are woken at first, in case one of them is scheduled on a busy processor. One in a
     /// model, so that two sleeping waiters make a chain.
     const RUNNERS: usize = if cfg!(loom) { 1 } else { 2 };
@@ -51,7 +51,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::lock::Grant;
-    use crate::lock::request::{Asker, Verdict};
+    use crate::lock::request::{Asker, LockOutcome};
 
     /// A waiter with an outcome, asleep or not.
     pub(in crate::lock) struct Waiter {
@@ -88,7 +88,7 @@ pub(super) mod tests {
             self.brief
         }
 
-        fn tell(&self, _: Verdict) {}
+        fn tell(&self, _: LockOutcome) {}
 
         fn serve(&self, _: Grant) -> bool {
             self.sleeps
@@ -108,11 +108,11 @@ pub(super) mod tests {
     }
 
     /// Creates a chain that has begun with these waiters.
-    fn begun<const N: usize>(sleeping: [bool; N]) -> (Relay, [Arc<Waiter>; N]) {
+    fn begun<const N: usize>(sleeping: [bool; N]) -> (WakeChain, [Arc<Waiter>; N]) {
         let waiters = waiters(sleeping);
-        let relay = Relay::default();
-        relay.begin(waiters.clone().map(|waiter| waiter as Arc<dyn Waiting>));
-        (relay, waiters)
+        let wake_chain = WakeChain::default();
+        wake_chain.begin(waiters.clone().map(|waiter| waiter as Arc<dyn Waiting>));
+        (wake_chain, waiters)
     }
 
     fn woken<const N: usize>(waiters: &[Arc<Waiter>; N]) -> [bool; N] {
@@ -121,30 +121,30 @@ pub(super) mod tests {
 
     #[test]
     fn who_begins_a_relay_wakes_two_and_each_that_is_woken_the_next() {
-        let (relay, waiters) = begun([true; 4]);
+        let (wake_chain, waiters) = begun([true; 4]);
         assert_eq!(woken(&waiters), [true, true, false, false]);
-        relay.go_on();
+        wake_chain.go_on();
         assert_eq!(woken(&waiters), [true, true, true, false]);
-        relay.go_on();
-        relay.go_on();
+        wake_chain.go_on();
+        wake_chain.go_on();
         assert_eq!(woken(&waiters), [true; 4]);
     }
 
     #[test]
     fn who_awoke_by_itself_is_passed_over_and_keeps_nobody_asleep() {
-        let (relay, waiters) = begun([false, true, false, true, false, true]);
+        let (wake_chain, waiters) = begun([false, true, false, true, false, true]);
         assert_eq!(woken(&waiters), [true, true, true, true, false, false]);
-        relay.go_on();
+        wake_chain.go_on();
         assert_eq!(woken(&waiters), [true; 6]);
     }
 
     #[test]
     fn a_relay_that_begins_while_another_goes_on_lines_up_behind_it() {
-        let (relay, first) = begun([true; 4]);
+        let (wake_chain, first) = begun([true; 4]);
         let second = waiters([true]);
-        relay.begin(second.clone().map(|waiter| waiter as Arc<dyn Waiting>));
+        wake_chain.begin(second.clone().map(|waiter| waiter as Arc<dyn Waiting>));
         assert_eq!((woken(&first), woken(&second)), ([true; 4], [false]));
-        relay.go_on();
+        wake_chain.go_on();
         assert_eq!(woken(&second), [true]);
     }
 }

@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::lock::tempo::{Measured, Tempo};
+use crate::lock::sampling::{Measured, Sampling};
 use crate::lock::{DurationSummary, Samples};
 use crate::time::{Clock, Timestamp};
 
 /// Counters and samples of one key, or of several.
 #[derive(Debug)]
-pub(super) struct Figures {
-    pub(super) counts: Counts,
+pub(super) struct CallMetrics {
+    pub(super) counts: CallCounters,
     /// Of calls that waited.
     wait: Samples,
     latency: Samples,
     /// Decides which of the calls that did not wait are measured.
-    tempo: Tempo,
+    sampling: Sampling,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct CallCounters {
     acquired: u64,
     ended: u64,
     pub(super) rejected: u64,
@@ -33,13 +33,13 @@ pub(super) struct Counts {
     cancelled_running: u64,
 }
 
-impl Figures {
-    pub(super) fn new(tempo: Tempo) -> Self {
+impl CallMetrics {
+    pub(super) fn new(sampling: Sampling) -> Self {
         Self {
-            counts: Counts::default(),
+            counts: CallCounters::default(),
             wait: Samples::default(),
             latency: Samples::default(),
-            tempo,
+            sampling,
         }
     }
 
@@ -47,12 +47,12 @@ impl Figures {
     #[inline(always)]
     pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
         self.counts.acquired += 1;
-        self.tempo.measure(|| clock.now())
+        self.sampling.measure(|| clock.now())
     }
 
     /// Records that a call begins to wait: all calls are measured until the next burst.
     pub(super) fn calm(&mut self) {
-        self.tempo.calm();
+        self.sampling.calm();
     }
 
     /// Counts a call that is granted after a wait.
@@ -69,12 +69,12 @@ impl Figures {
         if let Some(Measured { at, weight }) = began
             && self.latency.record(now - at, weight)
         {
-            self.tempo.pardon();
+            self.sampling.pardon();
         }
     }
 
-    pub(super) fn show(&self) -> LimiterFigures {
-        let Counts {
+    pub(super) fn show(&self) -> LimiterMetrics {
+        let CallCounters {
             acquired,
             ended,
             rejected,
@@ -84,7 +84,7 @@ impl Figures {
             cancelled,
             cancelled_running,
         } = self.counts;
-        LimiterFigures {
+        LimiterMetrics {
             acquired,
             rejected,
             declined,
@@ -99,7 +99,7 @@ impl Figures {
 
     /// Returns the sum of several.
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
-        let mut sum = Self::new(Tempo::steady());
+        let mut sum = Self::new(Sampling::steady());
         for one in all {
             sum.counts += one.counts;
             sum.wait.add(&one.wait);
@@ -109,7 +109,7 @@ impl Figures {
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for CallCounters {
     fn add_assign(&mut self, other: Self) {
         self.acquired += other.acquired;
         self.ended += other.ended;
@@ -127,7 +127,7 @@ impl AddAssign for Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct LimiterFigures {
+pub struct LimiterMetrics {
     /// The number of calls that were granted their slots.
     pub acquired: u64,
     /// The number of calls that a full queue rejected.
@@ -166,7 +166,7 @@ pub struct KeySnapshot<K> {
     /// The number of calls that wait.
     pub queued: usize,
     /// Its own metrics, if it was configured by name.
-    pub figures: Option<LimiterFigures>,
+    pub metrics: Option<LimiterMetrics>,
 }
 
 /// The metrics and the state of a limiter, all of one moment.
@@ -184,7 +184,7 @@ pub struct LimiterSnapshot<K> {
     /// The number of calls that wait in all.
     pub queued: usize,
     /// The metrics of all calls.
-    pub total: LimiterFigures,
+    pub total: LimiterMetrics,
     /// The keys that were configured by name, in that order, then the other keys in use, in the
     /// order in which they came into use.
     pub keys: Vec<KeySnapshot<K>>,
@@ -217,7 +217,7 @@ impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
         for key in &self.keys {
             let slots = format!("{}/{}", key.in_flight, key.limit);
             let name = format!("{:?}", key.key);
-            row(f, &name, &slots, key.queued, key.figures.as_ref())?;
+            row(f, &name, &slots, key.queued, key.metrics.as_ref())?;
         }
         let slots = match self.global_limit {
             Some(limit) => format!("{}/{limit}", self.in_flight),
@@ -232,23 +232,23 @@ fn row(
     name: &str,
     slots: &str,
     queued: usize,
-    figures: Option<&LimiterFigures>,
+    metrics: Option<&LimiterMetrics>,
 ) -> fmt::Result {
     write!(f, "\n{name:<16}{slots:>10}{queued:>8}")?;
-    let Some(figures) = figures else {
+    let Some(metrics) = metrics else {
         return Ok(());
     };
     write!(
         f,
         "{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
-        figures.acquired,
-        figures.rejected,
-        figures.declined,
-        figures.too_heavy,
-        figures.timed_out,
-        figures.cancelled,
-        short(figures.latency.p50),
-        short(figures.latency.p99),
+        metrics.acquired,
+        metrics.rejected,
+        metrics.declined,
+        metrics.too_heavy,
+        metrics.timed_out,
+        metrics.cancelled,
+        short(metrics.latency.p50),
+        short(metrics.latency.p99),
     )
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Reading the clock costs as much as the rest of an uncontended lock. A lock that is acquired now
 //! and then measures every hold. A lock that is acquired hundreds of thousands of times a second
-//! measures one hold in [`Tempo::RUN`], which stands for all of them. The next measured hold shows
-//! that the rate has fallen; from then on every hold is measured.
+//! measures one hold in [`Sampling::RUN`], which stands for all of them. The next measured hold
+//! shows that the rate has fallen; from then on every hold is measured.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::time::{Clock, Timestamp};
 
 /// Decides which of the uncontended holds are measured.
 #[derive(Debug)]
-pub(super) struct Tempo {
+pub(super) struct Sampling {
     /// Whether the clock is so cheap that all of them are.
     always: bool,
     /// Whether the next may come late.
@@ -39,7 +39,7 @@ impl Measured {
     }
 }
 
-impl Tempo {
+impl Sampling {
     /// One hold in this many is measured at a high rate.
     pub(super) const RUN: u32 = 64;
     /// The rate counts as high if the lock is acquired again within this time.
@@ -101,7 +101,7 @@ impl Tempo {
     /// Has the effect of many quick grants. In a model time stands still, so this alone starts
     /// sampling.
     #[cfg(loom)]
-    pub(super) fn hurry(&mut self) {
+    pub(super) fn sample_sparsely(&mut self) {
         (self.unmeasured, self.quick) = (Self::RUN - 1, Self::BELIEVED);
     }
 
@@ -136,15 +136,15 @@ mod tests {
 
     /// The sampling of a lock, on a test clock that is as expensive to read as the system's.
     struct Taken {
-        tempo: Tempo,
+        sampling: Sampling,
         clock: ManualClock,
     }
 
     impl Taken {
         fn new() -> Self {
-            let tempo = Tempo::new(&Clock::system());
+            let sampling = Sampling::new(&Clock::system());
             let clock = ManualClock::new();
-            let mut taken = Self { tempo, clock };
+            let mut taken = Self { sampling, clock };
             // Long after the clock began.
             assert_eq!(taken.after(Duration::from_secs(1)), Some(1));
             taken
@@ -153,13 +153,13 @@ mod tests {
         /// Returns how many holds the next one stands for, after this pause, if it is measured.
         fn after(&mut self, pause: Duration) -> Option<u64> {
             self.clock.advance(pause);
-            let measured = self.tempo.measure(|| self.clock.clock().now());
+            let measured = self.sampling.measure(|| self.clock.clock().now());
             measured.map(|measured| measured.weight)
         }
 
         /// Acquires the lock until sampling begins.
-        fn hurry(&mut self) {
-            while self.after(Tempo::QUICK / 2) != Some(u64::from(Tempo::RUN)) {}
+        fn sample_sparsely(&mut self) {
+            while self.after(Sampling::QUICK / 2) != Some(u64::from(Sampling::RUN)) {}
         }
     }
 
@@ -167,61 +167,64 @@ mod tests {
     fn who_takes_the_lock_now_and_then_is_measured_each_time() {
         let mut taken = Taken::new();
         for _ in 0..1000 {
-            assert_eq!(taken.after(Tempo::QUICK), Some(1));
+            assert_eq!(taken.after(Sampling::QUICK), Some(1));
         }
     }
 
     #[test]
     fn a_hurry_is_believed_when_it_has_lasted_for_a_while() {
         let mut taken = Taken::new();
-        let quick = Tempo::QUICK - NANO;
-        for _ in 1..Tempo::BELIEVED {
+        let quick = Sampling::QUICK - NANO;
+        for _ in 1..Sampling::BELIEVED {
             assert_eq!(taken.after(quick), Some(1));
         }
         // One pause, and the count starts again.
-        assert_eq!(taken.after(Tempo::QUICK), Some(1));
-        for _ in 1..Tempo::BELIEVED {
+        assert_eq!(taken.after(Sampling::QUICK), Some(1));
+        for _ in 1..Sampling::BELIEVED {
             assert_eq!(taken.after(quick), Some(1));
         }
-        assert_eq!(taken.after(quick), Some(u64::from(Tempo::RUN)));
+        assert_eq!(taken.after(quick), Some(u64::from(Sampling::RUN)));
     }
 
     #[test]
     fn in_a_hurry_one_of_a_run_is_measured_and_stands_for_all() {
         let mut taken = Taken::new();
-        taken.hurry();
+        taken.sample_sparsely();
         for _ in 0..100 {
-            for _ in 1..Tempo::RUN {
-                assert_eq!(taken.after(Tempo::QUICK / 2), None);
+            for _ in 1..Sampling::RUN {
+                assert_eq!(taken.after(Sampling::QUICK / 2), None);
             }
-            assert_eq!(taken.after(Tempo::QUICK / 2), Some(u64::from(Tempo::RUN)));
+            assert_eq!(
+                taken.after(Sampling::QUICK / 2),
+                Some(u64::from(Sampling::RUN))
+            );
         }
     }
 
     #[test]
     fn when_the_hurry_is_over_each_is_measured_again() {
         let mut taken = Taken::new();
-        taken.hurry();
+        taken.sample_sparsely();
         // The rest of the run, without a measurement, is the longest time to notice.
-        for _ in 1..Tempo::RUN {
-            assert_eq!(taken.after(Tempo::QUICK), None);
+        for _ in 1..Sampling::RUN {
+            assert_eq!(taken.after(Sampling::QUICK), None);
         }
-        assert_eq!(taken.after(Tempo::QUICK), Some(1));
-        for _ in 1..Tempo::BELIEVED {
-            assert_eq!(taken.after(Tempo::QUICK), Some(1));
+        assert_eq!(taken.after(Sampling::QUICK), Some(1));
+        for _ in 1..Sampling::BELIEVED {
+            assert_eq!(taken.after(Sampling::QUICK), Some(1));
         }
     }
 
     #[test]
     fn a_tempo_that_is_calmed_measures_the_next_at_once() {
         let mut taken = Taken::new();
-        taken.hurry();
+        taken.sample_sparsely();
         assert_eq!(taken.after(NANO), None);
-        taken.tempo.calm();
-        for _ in 1..Tempo::BELIEVED {
+        taken.sampling.calm();
+        for _ in 1..Sampling::BELIEVED {
             assert_eq!(taken.after(NANO), Some(1));
         }
-        assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
+        assert_eq!(taken.after(NANO), Some(u64::from(Sampling::RUN)));
     }
 
     /// Once the recording of metrics sometimes took so long that sampling never began, and every
@@ -229,42 +232,42 @@ mod tests {
     #[test]
     fn what_the_figures_take_is_no_pause() {
         let mut taken = Taken::new();
-        for nth in 1..Tempo::BELIEVED + 3 {
+        for nth in 1..Sampling::BELIEVED + 3 {
             if nth % 20 == 0 {
-                taken.tempo.pardon();
-                assert_eq!(taken.after(Tempo::QUICK), Some(1));
+                taken.sampling.pardon();
+                assert_eq!(taken.after(Sampling::QUICK), Some(1));
             } else {
                 assert_eq!(taken.after(NANO), Some(1));
             }
         }
-        assert_eq!(taken.after(NANO), Some(u64::from(Tempo::RUN)));
+        assert_eq!(taken.after(NANO), Some(u64::from(Sampling::RUN)));
         // Only the next grant is pardoned.
-        taken.tempo.calm();
-        taken.tempo.pardon();
-        for _ in 1..Tempo::BELIEVED {
+        taken.sampling.calm();
+        taken.sampling.pardon();
+        for _ in 1..Sampling::BELIEVED {
             assert_eq!(taken.after(NANO), Some(1));
         }
-        assert_eq!(taken.after(Tempo::QUICK), Some(1));
+        assert_eq!(taken.after(Sampling::QUICK), Some(1));
         assert_eq!(taken.after(NANO), Some(1));
     }
 
     #[test]
     fn a_share_of_a_lock_is_in_a_hurry_when_the_whole_would_be() {
         let mut taken = Taken::new();
-        taken.tempo = Tempo::of_a_share(&Clock::system(), 8);
-        let quick = 8 * Tempo::QUICK - NANO;
+        taken.sampling = Sampling::of_a_share(&Clock::system(), 8);
+        let quick = 8 * Sampling::QUICK - NANO;
         assert_eq!(taken.after(Duration::from_secs(1)), Some(1));
-        for _ in 1..Tempo::BELIEVED {
+        for _ in 1..Sampling::BELIEVED {
             assert_eq!(taken.after(quick), Some(1));
         }
-        assert_eq!(taken.after(quick), Some(u64::from(Tempo::RUN)));
+        assert_eq!(taken.after(quick), Some(u64::from(Sampling::RUN)));
     }
 
     #[test]
     fn a_manual_clock_is_read_each_time_and_so_is_any_by_a_steady_tempo() {
         let mut taken = Taken::new();
-        for tempo in [Tempo::new(&taken.clock.clock()), Tempo::steady()] {
-            taken.tempo = tempo;
+        for sampling in [Sampling::new(&taken.clock.clock()), Sampling::steady()] {
+            taken.sampling = sampling;
             for _ in 0..1000 {
                 assert_eq!(taken.after(NANO), Some(1));
             }

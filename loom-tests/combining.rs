@@ -52,8 +52,8 @@ fn withdrawal(
 }
 
 #[test]
-fn delegation_a_list_that_timed_out_is_never_executed() {
-    Model::new("delegate against timeout", 3)
+fn combining_a_list_that_timed_out_is_never_executed() {
+    Model::new("combining against timeout", 3)
         .reaches(["executed by itself", "executed by another"])
         .reaches_by("timer", "timed out")
         .check(|run| {
@@ -67,8 +67,8 @@ fn delegation_a_list_that_timed_out_is_never_executed() {
 }
 
 #[test]
-fn delegation_a_list_that_was_cancelled_is_never_executed() {
-    Model::new("delegate against cancel", 3)
+fn combining_a_list_that_was_cancelled_is_never_executed() {
+    Model::new("combining against cancel", 3)
         .reaches(["executed by itself", "executed by another"])
         .reaches_by("canceller", "cancelled")
         .reaches_by("canceller", "refused")
@@ -89,11 +89,11 @@ fn delegation_a_list_that_was_cancelled_is_never_executed() {
 }
 
 #[test]
-fn delegation_stops_at_a_guard_in_mid_line() {
-    Model::new("delegate against a guard", 2)
+fn combining_stops_at_a_guard_in_the_middle_of_the_queue() {
+    Model::new("combining against a guard", 2)
         .reaches_by("guard", "guard first")
-        .reaches_by("guard", "guard after a list")
-        .reaches_by("guard", "guard after a delegated list")
+        .reaches_by("guard", "guard after a batch")
+        .reaches_by("guard", "guard after a combined batch")
         .reaches_by("guard", "guard last")
         .check(|run| {
             let site = Site::new(run, StoreOptions::new());
@@ -120,11 +120,11 @@ fn delegation_stops_at_a_guard_in_mid_line() {
                         "no thread executes past a guard"
                     );
                     match with == second {
-                        true => "guard after a list",
-                        false => "guard after a delegated list",
+                        true => "guard after a batch",
+                        false => "guard after a combined batch",
                     }
                 }
-                _ => "guard after a list",
+                _ => "guard after a batch",
             });
         });
 }
@@ -175,7 +175,7 @@ fn once<T: Send + 'static>(
 }
 
 #[test]
-fn delegation_a_panic_of_an_operation_is_told_to_its_submitter_alone() {
+fn combining_a_panic_of_an_operation_is_told_to_its_submitter_alone() {
     Model::new("panic of an operation", 3)
         .reaches(["executed by itself", "executed by a"])
         .reaches_by("c", "executed by c")
@@ -221,7 +221,7 @@ impl Drop for Burst {
 }
 
 #[test]
-fn delegation_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
+fn combining_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
     Model::new("panic of what a list captured", 3)
         .reaches_by("c", "panic before c")
         .reaches_by("c", "panic after c")
@@ -313,15 +313,15 @@ fn of_three_lists(name: &'static str) -> Model {
 }
 
 #[test]
-fn delegation_ends_with_the_batch_and_the_next_goes_on() {
-    of_three_lists("delegate against the batch limit").check(|run| {
+fn combining_ends_with_the_batch_and_the_next_goes_on() {
+    of_three_lists("combining against the batch limit").check(|run| {
         let options = StoreOptions::new().batch_limit(1, AGES);
         who_executes(run, options, plain(), ["a", "2nd", "2nd"]);
     });
 }
 
 #[test]
-fn delegation_without_a_batch_is_none() {
+fn combining_without_a_batch_is_none() {
     of_three_lists("a batch limit of zero").check(|run| {
         let options = StoreOptions::new().batch_limit(0, AGES);
         who_executes(run, options, plain(), ["1st", "2nd", "3rd"]);
@@ -329,7 +329,7 @@ fn delegation_without_a_batch_is_none() {
 }
 
 #[test]
-fn delegation_is_not_done_by_a_thread_that_hands_over() {
+fn combining_is_not_done_by_a_thread_that_opted_out() {
     of_three_lists("hand over to lists").check(|run| {
         let expected = ["1st", "1st", "1st"];
         who_executes(
@@ -346,8 +346,8 @@ fn delegation_is_not_done_by_a_thread_that_hands_over() {
 /// it must wake another. Or it is too late to leave the queue, and sleeps again, now without a
 /// timeout.
 #[test]
-fn delegation_wakes_all_who_slept_although_some_awoke_by_themselves() {
-    Model::new("relay against a limit", 3)
+fn combining_wakes_all_who_slept_although_some_awoke_by_themselves() {
+    Model::new("wake-up chain against a limit", 3)
         .reaches(["b first", "c first"])
         .reaches_by("mover", "b timed out")
         .check(|run| {

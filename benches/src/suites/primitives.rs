@@ -9,7 +9,7 @@ mod limiter;
 use crate::Result;
 use crate::report::Report;
 
-const SUITE: &str = "faces";
+const SUITE: &str = "primitives";
 
 pub fn run(rounds: usize, report: &Report) -> Result {
     keyed::run(rounds, report)?;

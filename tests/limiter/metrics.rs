@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use doclock::lock::{
     CancelToken,
-    limiter::{Aimd, Call, LimiterError, LimiterOptions},
+    limiter::{Aimd, CallOptions, LimiterError, LimiterOptions},
 };
 
 use crate::{MS, Started, at_rest, patient, timed, until_queued};
@@ -32,8 +32,8 @@ fn limiter_09_the_limit_falls_while_calls_are_slow_and_rises_when_they_are_fast(
     }
     // 20 calls for each step, in waves of 2 to 7.
     assert!((20..=40).contains(&waves), "{waves}");
-    let figures = limiter.snapshot().key(&"search").unwrap().figures.unwrap();
-    assert_eq!(figures.latency.count, figures.acquired);
+    let metrics = limiter.snapshot().key(&"search").unwrap().metrics.unwrap();
+    assert_eq!(metrics.latency.count, metrics.acquired);
 }
 
 #[test]
@@ -96,13 +96,15 @@ fn limiter_10_the_counters_say_what_happened() {
     let token = CancelToken::new();
     let started = Started::default();
     let held = limiter.acquire("payments").unwrap();
-    let other = limiter.acquire(Call::to("shipping").weight(2)).unwrap();
+    let other = limiter
+        .acquire(CallOptions::to("shipping").weight(2))
+        .unwrap();
     thread::scope(|scope| {
         let (limiter, started) = (&limiter, &started);
         let granted = started.line_up(scope, limiter, "payments", "a", patient("payments"));
         let call = patient("payments").cancel_token(&token);
         let gone = started.line_up(scope, limiter, "payments", "b", call);
-        let call = Call::to("payments").timeout(30 * MS);
+        let call = CallOptions::to("payments").timeout(30 * MS);
         let late = started.line_up(scope, limiter, "payments", "c", call);
 
         let snapshot = limiter.snapshot();
@@ -120,7 +122,7 @@ fn limiter_10_the_counters_say_what_happened() {
             ("shipping", 2, 2)
         );
         assert!(
-            shipping.figures.is_none(),
+            shipping.metrics.is_none(),
             "it shares those of all without a name"
         );
 
@@ -146,7 +148,7 @@ fn limiter_10_the_counters_say_what_happened() {
         (1, 1, 0)
     );
     assert_eq!((total.latency.count, total.latency.max), (3, 40 * MS));
-    let own = snapshot.key(&"payments").unwrap().figures.unwrap();
+    let own = snapshot.key(&"payments").unwrap().metrics.unwrap();
     assert_eq!((own.acquired, own.declined), (2, 0));
     assert_eq!((own.wait.count, own.wait.max), (2, 40 * MS));
     assert_eq!(own.wait.p50, Duration::ZERO, "of the one granted at once");
@@ -176,7 +178,9 @@ fn limiter_10_percentiles_of_the_latency_are_within_one_per_cent() {
 fn limiter_10_a_snapshot_is_a_table_and_json() {
     let (limiter, clock) = timed(LimiterOptions::new(4).limit("payments", 2).global_limit(8));
     limiter.run("payments", |_| clock.advance(5 * MS)).unwrap();
-    let _permit = limiter.acquire(Call::to("shipping").weight(3)).unwrap();
+    let _permit = limiter
+        .acquire(CallOptions::to("shipping").weight(3))
+        .unwrap();
     let snapshot = limiter.snapshot();
     let table = snapshot.to_string();
     let lines: Vec<Vec<&str>> = table
@@ -188,7 +192,7 @@ fn limiter_10_a_snapshot_is_a_table_and_json() {
     assert_eq!(lines[2], ["\"shipping\"", "3/4", "0"]);
     assert_eq!(lines[3][..4], ["all", "3/8", "0", "2"]);
     let json = serde_json::to_value(&snapshot).unwrap();
-    assert_eq!(json["keys"][0]["figures"]["latency"]["p50"], 5.0);
+    assert_eq!(json["keys"][0]["metrics"]["latency"]["p50"], 5.0);
     assert_eq!(json["keys"][1]["inFlight"], 3);
     assert_eq!(json["total"]["timedOut"], 0);
 }
@@ -196,7 +200,9 @@ fn limiter_10_a_snapshot_is_a_table_and_json() {
 #[test]
 fn errors_are_values() {
     let (limiter, _clock) = timed(LimiterOptions::new(1));
-    let error = limiter.acquire(Call::to("payments").weight(2)).unwrap_err();
+    let error = limiter
+        .acquire(CallOptions::to("payments").weight(2))
+        .unwrap_err();
     assert_eq!(error.clone(), error);
     let error: Box<dyn std::error::Error + Send + Sync> = error.into();
     assert!(error.downcast::<LimiterError>().is_ok());

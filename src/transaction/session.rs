@@ -11,25 +11,25 @@ use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
 #[derive(Clone, Debug)]
-pub(super) struct Seat {
-    desk: Arc<Desk>,
+pub(super) struct Session {
+    shared: Arc<SharedSession>,
     id: ObserverId,
 }
 
 /// Owns the session of an editor. Its drop drops the contents of the session in this thread, with
 /// no lock held: the history contains code of users.
 #[derive(Debug)]
-pub(super) struct OwnSeat {
-    seat: Seat,
+pub(super) struct OwnedSession {
+    session: Session,
     store: DataStore,
 }
 
 /// A thread that waits for the store's lock does not hold its mutex.
 #[derive(Debug, Default)]
-struct Desk(Mutex<{ rank::SESSION }, State>);
+struct SharedSession(Mutex<{ rank::SESSION }, SessionState>);
 
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct SessionState {
     pub(super) selection: Option<Selection>,
     /// The document version of the selection.
     pub(super) version: u64,
@@ -37,7 +37,7 @@ pub(super) struct State {
     pub(super) history: History,
 }
 
-impl Observer for Desk {
+impl Observer for SharedSession {
     fn committed(&self, commit: &Witnessed<'_>) {
         let mut state = self.0.lock();
         // The selection may have been made in this version already.
@@ -50,59 +50,62 @@ impl Observer for Desk {
     }
 }
 
-impl OwnSeat {
+impl OwnedSession {
     /// Opens an empty session that observes other editors' commits.
     pub(super) fn take(store: DataStore) -> Self {
-        let desk = Arc::new(Desk::default());
-        let id = store.observe(desk.clone());
+        let shared = Arc::new(SharedSession::default());
+        let id = store.observe(shared.clone());
         Self {
-            seat: Seat { desk, id },
+            session: Session { shared, id },
             store,
         }
     }
 }
 
-impl Deref for OwnSeat {
-    type Target = Seat;
+impl Deref for OwnedSession {
+    type Target = Session;
 
-    fn deref(&self) -> &Seat {
-        &self.seat
+    fn deref(&self) -> &Session {
+        &self.session
     }
 }
 
-impl Drop for OwnSeat {
+impl Drop for OwnedSession {
     fn drop(&mut self) {
-        self.store.stop_observing(self.seat.id);
-        let on_the_desk = std::mem::take(&mut *self.desk());
-        drop(on_the_desk);
+        self.store.stop_observing(self.session.id);
+        let contents = std::mem::take(&mut *self.state());
+        drop(contents);
     }
 }
 
-impl Seat {
-    pub(super) fn desk(&self) -> MutexGuard<'_, { rank::SESSION }, State> {
-        self.desk.0.lock()
+impl Session {
+    pub(super) fn state(&self) -> MutexGuard<'_, { rank::SESSION }, SessionState> {
+        self.shared.0.lock()
     }
 
     /// Drops entries that left the history. Call it with no lock held: their drop runs code of
     /// users.
-    pub(super) fn clear_away(&self) {
-        let gone = self.desk().history.take_gone();
+    pub(super) fn drop_removed(&self) {
+        let gone = self.state().history.take_gone();
         drop(gone);
     }
 
     /// Called with the store's lock held, so no other commit moves the selection from here on.
     pub(super) fn prepare(&self, transaction: &mut Transaction) -> Prepared<'_> {
-        let state = self.desk();
+        let state = self.state();
         transaction.begin_for(self.id, state.selection.clone());
         transaction.set_clipboard(state.clipboard.clone());
         let before = transaction.selection().cloned();
-        Prepared { seat: self, before }
+        Prepared {
+            session: self,
+            before,
+        }
     }
 }
 
 /// A transaction with the editor's selection and clipboard.
 pub(super) struct Prepared<'a> {
-    seat: &'a Seat,
+    session: &'a Session,
     /// The selection before the first operation.
     pub(super) before: Option<Selection>,
 }
@@ -115,13 +118,13 @@ impl Prepared<'_> {
         inverses: Vec<Callback>,
         in_history: HistoryMode,
     ) -> Result<TransactionResult, TransactionError> {
-        let Self { seat, before } = self;
+        let Self { session, before } = self;
         let after = transaction.selection().cloned();
         let clipboard = transaction.clipboard().cloned();
         let at = transaction.now();
         transaction.remember_selections([&before, &after]);
         let published = transaction.publish_and(|version, changes| {
-            let mut state = seat.desk();
+            let mut state = session.state();
             state.selection.clone_from(&after);
             state.version = version;
             state.clipboard = clipboard;

@@ -8,7 +8,7 @@ use std::thread;
 
 use doclock::lock::{
     LockError,
-    keyed::{KeyedLock, Turn},
+    keyed::{KeyedLock, Reservation},
 };
 
 use crate::common::Dice;
@@ -140,7 +140,7 @@ fn keyed_01_tasks_may_borrow_and_keys_may_be_looked_up_by_what_they_borrow_as() 
 fn keyed_01_reserved_turns_come_in_the_order_of_reserving_whoever_executes_them() {
     let lock = Lock::new();
     let order: Mutex<HashMap<usize, Vec<usize>>> = Mutex::default();
-    let (to_pool, turns) = mpsc::channel::<(Turn<String, u32>, usize, usize)>();
+    let (to_pool, turns) = mpsc::channel::<(Reservation<String, u32>, usize, usize)>();
     let turns = Mutex::new(turns);
     thread::scope(|threads| {
         for _ in 0..4 {
@@ -239,7 +239,7 @@ fn keyed_01_types_may_cross_threads() {
     fn both<T: Send + Sync>() {}
     fn sent<T: Send>() {}
     both::<KeyedLock<String, std::cell::Cell<u8>>>();
-    sent::<Turn<String, std::rc::Rc<u8>>>();
+    sent::<Reservation<String, std::rc::Rc<u8>>>();
     sent::<doclock::lock::keyed::Execution<String, u8>>();
     both::<doclock::lock::keyed::ExecutionError>();
     let _: Arc<KeyedLock<u8>> = Arc::default();

@@ -31,7 +31,7 @@ fn lock_08_the_line_of_lists_grows_and_shrinks_and_is_listed(form: Form) {
     scene.clock.advance(12 * MS);
 
     let queue = scene.store.queue_info();
-    let row = |entry: &QueueEntry| (entry.owner_id.to_string(), entry.wait_time, entry.place);
+    let row = |entry: &QueueEntry| (entry.owner_id.to_string(), entry.wait_time, entry.position);
     assert_eq!(row(&queue[0]), ("ben".into(), 42 * MS, 1));
     assert_eq!(row(&queue[1]), ("cem".into(), 12 * MS, 2));
     assert!(queue[0].lock_id < queue[1].lock_id);
@@ -41,7 +41,7 @@ fn lock_08_the_line_of_lists_grows_and_shrinks_and_is_listed(form: Form) {
     scene.first.resume();
     for (entry, list) in queue.iter().zip([ben, cem]) {
         assert_eq!(inside.entered(), scene.runner(list.thread().id()));
-        assert_eq!(scene.store.queue_length(), 2 - entry.place);
+        assert_eq!(scene.store.queue_length(), 2 - entry.position);
         let holder = scene.store.current_lock().unwrap();
         assert_eq!(holder.lock_id, entry.lock_id);
         inside.resume();

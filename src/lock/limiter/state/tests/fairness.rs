@@ -5,26 +5,26 @@ use super::*;
 /// How often each key was served while another kept its position in the queue of keys.
 #[derive(Default)]
 struct Overtakings {
-    places: [Option<Ticket>; KEYS],
+    positions: [Option<Ticket>; KEYS],
     counts: [[usize; KEYS]; KEYS],
 }
 
 impl Overtakings {
     /// Records a step that served these calls, in that order.
-    fn note(&mut self, state: &State<usize, Caller>, served: &[Caller]) {
+    fn note(&mut self, state: &LimiterState<usize, Caller>, served: &[Caller]) {
         for key in 0..KEYS {
             let turn = state
                 .keys
                 .find(name(&key))
                 .and_then(|(_, it)| it.turn.as_ref());
-            let place = turn.map(|turn| turn.ticket);
-            if place != std::mem::replace(&mut self.places[key], place) {
+            let position = turn.map(|turn| turn.ticket);
+            if position != std::mem::replace(&mut self.positions[key], position) {
                 self.counts[key] = [0; KEYS];
             }
             // A served key has joined again after that, and any other new one before all of them.
             let own = served.iter().rposition(|caller| caller.key == key);
             for other in &served[own.map_or(0, |own| own + 1)..] {
-                self.counts[key][other.key] += usize::from(place.is_some());
+                self.counts[key][other.key] += usize::from(position.is_some());
             }
         }
     }
@@ -42,8 +42,8 @@ proptest! {
         adaptive in any::<bool>(),
     ) {
         let rule = match adaptive {
-            true => Rule::Adaptive(Aimd::new(10 * MS).between(4, 9).start(6).backoff(50)),
-            false => Rule::Fixed(5),
+            true => KeyLimit::Adaptive(Aimd::new(10 * MS).between(4, 9).start(6).backoff(50)),
+            false => KeyLimit::Fixed(5),
         };
         let mut subject = Subject::new(&[rule; KEYS - 1], Some(global_limit));
         let mut overtakings = Overtakings::default();
@@ -54,8 +54,8 @@ proptest! {
                     let wait = matches!(step, Step::Ask(..));
                     subject.ask(Caller { number, key, weight }, wait);
                 }
-                Step::Leave(which, expired) if !subject.places.is_empty() => {
-                    subject.leave(which.get(&subject.places).1, expired);
+                Step::Leave(which, expired) if !subject.positions.is_empty() => {
+                    subject.leave(which.get(&subject.positions).1, expired);
                 }
                 Step::Return(which) if !subject.holders.is_empty() => {
                     subject.give_back(which.index(subject.holders.len()));
@@ -71,7 +71,7 @@ proptest! {
 
 /// Creates a subject whose slots are all taken by one call to the last key.
 fn held_up(limits: [usize; KEYS - 1], global_limit: usize) -> Subject {
-    let mut subject = Subject::new(&limits.map(Rule::Fixed), Some(global_limit));
+    let mut subject = Subject::new(&limits.map(KeyLimit::Fixed), Some(global_limit));
     for number in 0..global_limit.min(3) {
         subject.ask(
             Caller {
@@ -124,7 +124,7 @@ fn limiter_07_the_bound_between_keys_is_reached_and_not_exceeded() {
             assert_eq!(
                 overtakers.count(),
                 3,
-                "one of each other key for each place"
+                "one of each other key for each position"
             );
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crossbeam_channel::unbounded;
 use doclock::{
     CommitError,
-    inbox::{Failure, InboxOptions, Outcome},
+    inbox::{HandlerError, InboxOptions, Outcome},
 };
 
 use crate::{Bank, CLAIM, MS, at, credit};
@@ -13,7 +13,7 @@ use crate::{Bank, CLAIM, MS, at, credit};
 #[test]
 fn inbox_06_counters_tell_what_happened_and_why() {
     let bank = Bank::new(InboxOptions::new().attempts(2).backoff(MS, MS));
-    let process = |event: &str, verdict: fn() -> doclock::inbox::Handled| {
+    let process = |event: &str, verdict: fn() -> doclock::inbox::HandlerResult| {
         let outcome = bank.process(&(event, at(1), ()), |_, _| {
             bank.clock.advance(2 * MS);
             verdict()
@@ -21,10 +21,10 @@ fn inbox_06_counters_tell_what_happened_and_why() {
         bank.clock.advance(MS);
         outcome
     };
-    let weak = || Err(Failure::transient("no network"));
+    let weak = || Err(HandlerError::transient("no network"));
     process("good", || Ok(()));
     process("good", || Ok(()));
-    process("poison", || Err(Failure::poison("bad")));
+    process("poison", || Err(HandlerError::poison("bad")));
     process("poison", || Ok(()));
     process("weak", weak);
     process("weak", weak);
@@ -77,8 +77,8 @@ fn inbox_06_what_a_channel_delivered_ends_in_one_counter() {
     drop(sender);
     bank.inbox
         .run(&messages, |_, (_, _, nth)| match nth % 9 {
-            0 => Err(Failure::poison("bad")),
-            1 => Err(Failure::transient("no network")),
+            0 => Err(HandlerError::poison("bad")),
+            1 => Err(HandlerError::transient("no network")),
             _ => Ok(()),
         })
         .unwrap();
@@ -94,7 +94,9 @@ fn inbox_06_what_a_channel_delivered_ends_in_one_counter() {
 fn inbox_06_reasons_without_end_do_not_take_memory_without_end() {
     let bank = Bank::new(InboxOptions::new());
     for nth in 0..100 {
-        bank.process(&(nth.to_string(), ()), |_, _| Err(Failure::poison(nth)));
+        bank.process(&(nth.to_string(), ()), |_, _| {
+            Err(HandlerError::poison(nth))
+        });
     }
     let reasons = bank.inbox.stats().reasons;
     assert_eq!(reasons.len(), 33);
@@ -110,7 +112,7 @@ fn inbox_06_figures_are_a_table_and_json() {
         credit(transaction, message)
     });
     bank.process(&("evt-2", at(86_400), ()), |_, _| {
-        Err(Failure::poison("bad"))
+        Err(HandlerError::poison("bad"))
     });
     let stats = bank.inbox.stats();
     let table = stats.to_string();

@@ -104,7 +104,7 @@ fn sign(transaction: &mut Transaction, editor: &Editor, title: &str) -> Result<(
 /// The cycle, link by link.
 fn told(deadlock: &Deadlock) -> String {
     let mut text =
-        "each goes on to the other's title: a circle, which the second is refused\n".to_owned();
+        "each goes on to the other's title: a cycle, which the second is refused\n".to_owned();
     let links = &deadlock.links;
     // Each holder holds what the previous one waits for.
     let before = links.iter().cycle().skip(links.len().saturating_sub(1));

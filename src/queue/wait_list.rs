@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use super::Priority;
 use super::lane::Lane;
 
-/// Identifies a value in a [`Line`] while it waits. Numbers are not reused.
+/// Identifies a value in a [`WaitList`] while it waits. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket {
     sequence: u64,
     priority: Priority,
 }
 
-/// A position in the order of a [`Line`], whether or not a value is still there.
+/// A position in the order of a [`WaitList`], whether or not a value is still there.
 ///
 /// Ordered as the queue is: by rank, and of two with the same rank the higher priority first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +29,7 @@ pub(crate) struct Cursor {
 /// amortized. The memory for values that left is never more than that for the waiting ones. Memory
 /// is freed when three quarters of it are unused, except for a small rest.
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct WaitList<T> {
     /// `None` until the first joins: most queues of a program are never joined.
     lanes: Option<Box<Lanes<T>>>,
     /// How many ever joined. At one in each nanosecond this lasts for five hundred years.
@@ -42,7 +42,7 @@ pub(crate) struct Line<T> {
 
 type Lanes<T> = [Lane<T>; Priority::ALL.len()];
 
-impl<T> Line<T> {
+impl<T> WaitList<T> {
     pub(crate) fn new(overtaking: u32) -> Self {
         Self {
             lanes: None,
@@ -105,7 +105,7 @@ impl<T> Line<T> {
     }
 
     /// Returns how many values are ahead of this one; `None` when it is not in the queue.
-    pub(crate) fn place(&self, ticket: Ticket) -> Option<usize> {
+    pub(crate) fn ahead_of(&self, ticket: Ticket) -> Option<usize> {
         self.get(ticket)?;
         let own = self.cursor(ticket.priority, ticket.sequence);
         let before = Priority::ALL.map(|priority| {
@@ -119,7 +119,7 @@ impl<T> Line<T> {
     /// Iterates over all values from the front to the end.
     pub(crate) fn iter(&self) -> Members<'_, T> {
         Members {
-            line: self,
+            list: self,
             indices: [0; Priority::ALL.len()],
         }
     }
@@ -132,13 +132,13 @@ impl<T> Line<T> {
             lane.map_or(0, |lane| lane.next_value(lane.bound(before)))
         });
         Members {
-            line: self,
+            list: self,
             indices,
         }
     }
 
     /// Returns the position of this value, even if it has left.
-    pub(crate) fn position(&self, ticket: Ticket) -> Cursor {
+    pub(crate) fn cursor_of(&self, ticket: Ticket) -> Cursor {
         self.cursor(ticket.priority, ticket.sequence)
     }
 
@@ -185,11 +185,11 @@ impl<T> Line<T> {
     }
 }
 
-/// The values of a [`Line`], in order. Each costs O(1), or O(log n) where others have left before
-/// it.
+/// The values of a [`WaitList`], in order. Each costs O(1), or O(log n) where others have left
+/// before it.
 #[derive(Debug)]
 pub(crate) struct Members<'a, T> {
-    line: &'a Line<T>,
+    list: &'a WaitList<T>,
     /// The slot of the next value for each lane.
     indices: [usize; Priority::ALL.len()],
 }
@@ -198,15 +198,15 @@ impl<'a, T> Iterator for Members<'a, T> {
     type Item = (Ticket, &'a T);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let line = self.line;
+        let list = self.list;
         let nexts = Priority::ALL.into_iter().filter_map(|priority| {
-            let (sequence, value) = line.lane(priority)?.at(self.indices[priority as usize])?;
+            let (sequence, value) = list.lane(priority)?.at(self.indices[priority as usize])?;
             Some((Ticket { sequence, priority }, value))
         });
-        let next = nexts.min_by_key(|(ticket, _)| line.position(*ticket))?;
+        let next = nexts.min_by_key(|(ticket, _)| list.cursor_of(*ticket))?;
         let priority = next.0.priority;
         let index = &mut self.indices[priority as usize];
-        *index = line.lane(priority)?.next_value(*index + 1);
+        *index = list.lane(priority)?.next_value(*index + 1);
         Some(next)
     }
 }

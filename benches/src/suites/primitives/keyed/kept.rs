@@ -8,7 +8,7 @@ use super::{Subject, doclock, lockable};
 use crate::Result;
 use crate::measure::{Spread, take_turns, timed};
 use crate::report::{Report, rounded};
-use crate::suites::faces::SUITE;
+use crate::suites::primitives::SUITE;
 
 const KEYS: u64 = 1_000_000;
 

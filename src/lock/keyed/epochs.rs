@@ -4,29 +4,29 @@ use std::collections::VecDeque;
 
 use crate::queue::Capacity;
 
-/// Counts requests by epoch. An epoch ends when a request begins to wait for all present requests;
-/// later requests belong to a later epoch. So the requests that come and go meanwhile cost one
-/// counter.
+/// ShardCounters requests by epoch. An epoch ends when a request begins to wait for all present
+/// requests; later requests belong to a later epoch. So the requests that come and go meanwhile
+/// cost one counter.
 ///
 /// Invariant: each past epoch has at least one request left. So there are never more epochs than
 /// requests.
 #[derive(Debug, Default)]
-pub(super) struct Generations {
+pub(super) struct Epochs {
     /// The number of the present epoch.
     number: u64,
     present: usize,
     /// The past epochs, oldest first: the number of each, and how many requests it has left.
-    past: Option<Box<Past>>,
+    past: Option<Box<EarlierEpochs>>,
 }
 
-type Past = VecDeque<(u64, usize)>;
+type EarlierEpochs = VecDeque<(u64, usize)>;
 
-impl Generations {
+impl Epochs {
     fn past(&self) -> impl Iterator<Item = &(u64, usize)> {
         self.past.iter().flat_map(|past| past.iter())
     }
 
-    /// Counts a request in. Returns its epoch, for [`Generations::leave`].
+    /// Counts a request in. Returns its epoch, for [`Epochs::leave`].
     #[inline(always)]
     pub(super) fn arrive(&mut self) -> u64 {
         self.present += 1;
@@ -35,18 +35,18 @@ impl Generations {
 
     /// Counts a request out. `true` if it was the last of the oldest epoch.
     #[inline(always)]
-    pub(super) fn leave(&mut self, generation: u64) -> bool {
-        if generation == self.number {
+    pub(super) fn leave(&mut self, epoch: u64) -> bool {
+        if epoch == self.number {
             self.present -= 1;
             return false;
         }
-        self.leave_past(generation)
+        self.leave_past(epoch)
     }
 
     #[cold]
-    fn leave_past(&mut self, generation: u64) -> bool {
+    fn leave_past(&mut self, epoch: u64) -> bool {
         let past = self.past.get_or_insert_default();
-        let Ok(at) = past.binary_search_by_key(&generation, |&(number, _)| number) else {
+        let Ok(at) = past.binary_search_by_key(&epoch, |&(number, _)| number) else {
             debug_assert!(false, "a request leaves twice");
             return false;
         };
@@ -82,8 +82,8 @@ impl Generations {
 
     /// Returns how many requests are left in all epochs up to this one.
     pub(super) fn left(&self, up_to: u64) -> usize {
-        let generations = self.past().take_while(|(number, _)| *number <= up_to);
-        generations.map(|(_, left)| left).sum()
+        let epochs = self.past().take_while(|(number, _)| *number <= up_to);
+        epochs.map(|(_, left)| left).sum()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -94,11 +94,11 @@ impl Generations {
 
 /// The capacity in front of waits for epochs to end: a demand is the last epoch of the wait.
 #[derive(Debug, Default)]
-pub(super) struct Gone {
+pub(super) struct EndedEpochs {
     oldest: u64,
 }
 
-impl Capacity for Gone {
+impl Capacity for EndedEpochs {
     type Demand = u64;
 
     /// Fits as soon as all epochs up to `last` have ended. Takes nothing: the next wait may have
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_in_proportion_to_who_is_left() {
-        let mut there = Generations::default();
+        let mut there = Epochs::default();
         let stays = there.arrive();
         let first = there.close();
         // Requests come and go, and each time another waits for all of them.
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_later_is_not_waited_for() {
-        let mut there = Generations::default();
+        let mut there = Epochs::default();
         assert_eq!(there.close(), None);
         let (a, b) = (there.arrive(), there.arrive());
         let first = there.close().unwrap();

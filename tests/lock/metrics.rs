@@ -35,7 +35,8 @@ fn lock_08_the_queue_grows_and_shrinks_and_lists_who_waits() {
         clock.advance(Duration::from_millis(12));
 
         let queue = store.queue_info();
-        let row = |entry: &QueueEntry| (entry.owner_id.to_string(), entry.wait_time, entry.place);
+        let row =
+            |entry: &QueueEntry| (entry.owner_id.to_string(), entry.wait_time, entry.position);
         assert_eq!(row(&queue[0]), ("ben".into(), Duration::from_millis(42), 1));
         assert_eq!(row(&queue[1]), ("cem".into(), Duration::from_millis(12), 2));
         assert!(queue[0].lock_id < queue[1].lock_id);

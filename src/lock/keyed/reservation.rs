@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::execution::Ending;
-use super::shared::{Place, Shared};
+use super::shared::{KeyedShared, KeyedWait};
 use crate::id::LockId;
 use crate::lock::{CancelToken, LockError};
 use crate::sync::key_code;
@@ -16,43 +16,43 @@ use crate::sync::key_code;
 /// the thread that executes the task, so it is bound to no thread before that. Thus a thread that
 /// keeps a turn and requests the same key, or waits for all, waits for itself without an error.
 #[must_use = "a turn that is dropped is given up"]
-pub struct Turn<K: 'static, V: 'static> {
-    shared: Arc<Shared<K, V>>,
-    place: Place<K, V>,
+pub struct Reservation<K: 'static, V: 'static> {
+    shared: Arc<KeyedShared<K, V>>,
+    position: KeyedWait<K, V>,
     cancel: Option<CancelToken>,
     is_used: bool,
 }
 
-impl<K: 'static, V: 'static> Turn<K, V> {
+impl<K: 'static, V: 'static> Reservation<K, V> {
     pub(super) fn new(
-        shared: &Arc<Shared<K, V>>,
-        place: Place<K, V>,
+        shared: &Arc<KeyedShared<K, V>>,
+        position: KeyedWait<K, V>,
         cancel: Option<CancelToken>,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
-            place,
+            position,
             cancel,
             is_used: false,
         }
     }
 
-    pub(super) fn into_place(mut self) -> Place<K, V> {
+    pub(super) fn into_place(mut self) -> KeyedWait<K, V> {
         self.is_used = true;
-        let waits = self.place.waits.take();
-        Place {
-            hold: self.place.hold,
+        let waits = self.position.waits.take();
+        KeyedWait {
+            hold: self.position.hold,
             waits,
         }
     }
 
     /// Returns the id of the request and of its grant.
     pub fn id(&self) -> LockId {
-        self.shared.id(self.place.hold)
+        self.shared.id(self.position.hold)
     }
 }
 
-impl<K: Send + 'static, V: 'static> Turn<K, V> {
+impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     /// Waits for the turn, executes the task in the calling thread, and releases the key.
     ///
     /// Blocks until all earlier tasks of the same key have ended, or until the timeout that began
@@ -71,30 +71,30 @@ impl<K: Send + 'static, V: 'static> Turn<K, V> {
         // A turn that cannot be executed here is given up.
         key_code::refuse();
         self.is_used = true;
-        if let Some(waits) = self.place.waits.take() {
+        if let Some(waits) = self.position.waits.take() {
             waits.refuse_self()?;
             waits.wait(self.cancel.as_ref())?;
         }
-        let hold = self.place.hold;
+        let hold = self.position.hold;
         self.shared.tie(hold);
         Ok(self.shared.execute(hold, task))
     }
 }
 
-impl<K: 'static, V: 'static> Drop for Turn<K, V> {
+impl<K: 'static, V: 'static> Drop for Reservation<K, V> {
     /// Leaves the queue, and ends the hold if there is one by then.
     fn drop(&mut self) {
         if !self.is_used {
-            self.place.waits = None;
-            let (shared, hold) = (Arc::clone(&self.shared), self.place.hold);
+            self.position.waits = None;
+            let (shared, hold) = (Arc::clone(&self.shared), self.position.hold);
             key_code::after(move || shared.end(hold, &Ending::Abandoned));
         }
     }
 }
 
-impl<K: 'static, V: 'static> fmt::Debug for Turn<K, V> {
+impl<K: 'static, V: 'static> fmt::Debug for Reservation<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Turn")
+        f.debug_struct("Reservation")
             .field("id", &self.id())
             .finish_non_exhaustive()
     }

@@ -22,7 +22,7 @@ impl Subject for Keyed {
     }
 
     fn note(&self) -> &'static str {
-        "execute_exclusive: first in, first out per key, joinable, figures"
+        "execute_exclusive: first in, first out per key, joinable, metrics"
     }
 
     fn run(&self, keys: &mut dyn Iterator<Item = u64>, count: &mut u64) -> Result {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::{Claims, Failed, FailedKind, State};
+use super::{Claims, EventProgress, Failed, FailedKind};
 use crate::lock::{DurationSummary, Samples};
 
 /// How many reasons have their own counter.
@@ -14,7 +14,7 @@ const REASONS: usize = 32;
 
 /// Counts since the inbox was made.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(super) struct InboxCounters {
     pub(super) received: u64,
     pub(super) duplicates: u64,
     pub(super) too_old: u64,
@@ -32,7 +32,7 @@ pub(super) struct Figures {
     reasons: Vec<ReasonCount>,
 }
 
-impl Figures {
+impl InboxCounters {
     pub(super) fn finished(&mut self, took: Duration) {
         self.done += 1;
         self.latency.record(took, 1);
@@ -149,31 +149,31 @@ impl Claims {
         let (mut in_flight, mut waiting, mut dead) = (0, 0, self.nameless.len());
         for open in self.open.values() {
             match open.state {
-                State::Claimed { .. } => in_flight += 1,
-                State::Waiting { .. } => waiting += 1,
-                State::Dead(_) => dead += 1,
+                EventProgress::Claimed { .. } => in_flight += 1,
+                EventProgress::Waiting { .. } => waiting += 1,
+                EventProgress::Dead(_) => dead += 1,
             }
         }
-        let figures = &self.figures;
+        let metrics = &self.metrics;
         InboxStats {
-            received: figures.received,
-            done: figures.done,
-            duplicates: figures.duplicates,
-            too_old: figures.too_old,
-            taken: figures.taken,
-            transient: figures.transient,
-            panics: figures.panics,
-            retried: figures.retried,
-            poison: figures.poison,
-            exhausted: figures.exhausted,
-            taken_over: figures.taken_over,
-            superseded: figures.superseded,
+            received: metrics.received,
+            done: metrics.done,
+            duplicates: metrics.duplicates,
+            too_old: metrics.too_old,
+            taken: metrics.taken,
+            transient: metrics.transient,
+            panics: metrics.panics,
+            retried: metrics.retried,
+            poison: metrics.poison,
+            exhausted: metrics.exhausted,
+            taken_over: metrics.taken_over,
+            superseded: metrics.superseded,
             in_flight,
             waiting,
             dead,
             remembered: self.done.len(),
-            latency: figures.latency.summary(figures.latency.count(), 0),
-            reasons: figures.reasons.clone(),
+            latency: metrics.latency.summary(metrics.latency.count(), 0),
+            reasons: metrics.reasons.clone(),
         }
     }
 }
