@@ -64,7 +64,7 @@ fn revocation_comes_before_a_commit_or_after_it() {
 
         let document = store.snapshot();
         for (name, published) in [("a", a), ("b", b), ("c", c)] {
-            assert_eq!(document.contains(&name.into()), published, "{name}");
+            assert_eq!(document.contains(name), published, "{name}");
         }
         let published: u64 = [a, b, c].into_iter().map(u64::from).sum();
         assert_eq!(document.version(), published);

@@ -120,7 +120,7 @@ pub use bare::Bare;
 #[doc(inline)]
 pub use document::schema;
 pub use document::{Snapshot, View};
-pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
+pub use id::{AsNodeId, FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use store::{
     AliasError, CommitError, DataStore, NodeGuard, NodeLocks, Savepoint, SavepointError,
     StoreOptions, TakenOut, Transaction,

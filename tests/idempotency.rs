@@ -42,7 +42,7 @@ fn counting(count: &Arc<AtomicUsize>) -> Operation {
     let count = Arc::clone(count);
     op(move |transaction| {
         count.fetch_add(1, Ordering::Relaxed);
-        transaction.insert_text(&id("note"), 0, "+")
+        transaction.insert_text(id("note"), 0, "+")
     })
 }
 
@@ -408,7 +408,7 @@ fn race(rounds: usize, operations: impl Fn(&Arc<AtomicUsize>) -> Vec<Operation> 
     assert_eq!(count.load(Ordering::Relaxed), rounds);
     assert_eq!(store.version(), 1 + rounds as u64);
     assert_eq!(
-        store.snapshot().node(&id("note")).unwrap().text().len(),
+        store.snapshot().node(id("note")).unwrap().text().len(),
         5 + rounds
     );
 }

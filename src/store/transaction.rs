@@ -23,7 +23,7 @@ use super::{
 use crate::document::{
     Budget, Change, EditError, Fragment, Limit, Limits, Node, Overlay, Selection, Snapshot, View,
 };
-use crate::id::{LockId, NodeId, OwnerId, TransactionId};
+use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
 use crate::time::MonotonicTime;
 
@@ -531,7 +531,8 @@ impl Transaction {
 
 impl View for Transaction {
     #[inline]
-    fn node(&self, id: &NodeId) -> Option<&Node> {
+    fn node(&self, id: impl AsNodeId) -> Option<&Node> {
+        let id = &*id.as_node_id();
         if let Some(nodes) = &self.nodes {
             self.note_read(nodes, id);
         }

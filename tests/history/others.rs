@@ -253,10 +253,10 @@ fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() 
     drop(group);
     let insert = |on: &mut doclock::Transaction| {
         let line = text_node("text", "XYZ").with_id("b");
-        on.insert(line, &"p".into(), 1).map(drop)
+        on.insert(line, "p", 1).map(drop)
     };
     run(&bob, op(insert));
-    let join = |on: &mut doclock::Transaction| on.join_nodes(&"l".into(), &"b".into());
+    let join = |on: &mut doclock::Transaction| on.join_nodes("l", "b");
     run(&bob, op(join));
     let line = || {
         let now = ann.store().snapshot();
@@ -272,7 +272,7 @@ fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() 
 fn split_at(text: usize) -> doclock::transaction::Operation {
     op(move |on: &mut doclock::Transaction| {
         let cut = doclock::document::SplitPoint { text, children: 0 };
-        on.split_node(&"l".into(), cut, None).map(drop)
+        on.split_node("l", cut, None).map(drop)
     })
 }
 

@@ -252,5 +252,5 @@ fn lease_02_a_refused_list_leaves_its_key_to_the_next_and_a_repetition_needs_no_
     assert!(again.repeated && !first.repeated);
     assert_eq!(again.version, first.version);
     assert_eq!(text(&store.snapshot(), "ann"), "-10");
-    assert!(store.snapshot().contains(&id("ann")));
+    assert!(store.snapshot().contains(id("ann")));
 }

@@ -45,12 +45,12 @@ fn writes(transaction: &mut Transaction, id: &str) {
 /// The next holder commits on its unchanged base, and then the lock is free.
 fn unharmed(store: &DataStore, mut next: Transaction) {
     assert_eq!(store.current_lock().unwrap().lock_id, next.lock_id());
-    assert!(!next.contains(&"lost".into()));
+    assert!(!next.contains("lost"));
     assert_eq!(next.base().version(), 0);
     writes(&mut next, "kept");
     assert_eq!(next.commit().unwrap().version, 1);
     assert!(!store.is_locked());
-    assert!(!store.snapshot().contains(&"lost".into()));
+    assert!(!store.snapshot().contains("lost"));
 }
 
 /// The first release after the revocation reports it; later ones return the error of any old id.

@@ -125,10 +125,10 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
     let store = document();
     let text = |store: &DataStore| {
         let snapshot = store.snapshot();
-        ["a1", "b1"].map(|id| doclock::View::text_of(&snapshot, &node(id)).unwrap())
+        ["a1", "b1"].map(|id| doclock::View::text_of(&snapshot, node(id)).unwrap())
     };
     let mut ann = store.begin_on("ann", Scope::new().write("a1")).unwrap();
-    ann.set_text(&node("a1"), "Ann").unwrap();
+    ann.set_text(node("a1"), "Ann").unwrap();
     let other = store.clone();
     let (first, second) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
     let (tell, told) = first;
@@ -140,12 +140,12 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
             || -> Result<_, Box<dyn std::error::Error + Send + Sync>> {
                 attempts += 1;
                 let mut bob = other.begin_on("bob", Scope::new().write("b1"))?;
-                bob.set_text(&node("b1"), "Bob")?;
+                bob.set_text(node("b1"), "Bob")?;
                 if attempts == 1 {
                     tell.send(())?;
                     going.recv()?;
                 }
-                bob.set_text(&node("a1"), "Bob")?;
+                bob.set_text(node("a1"), "Bob")?;
                 Ok(bob.commit()?)
             },
         );
@@ -155,7 +155,7 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
     // Ann waits for Bob's node, and then Bob requests hers.
     let locks = store.node_locks();
     let ann = thread::spawn(move || {
-        ann.set_text(&node("b1"), "Ann").unwrap();
+        ann.set_text(node("b1"), "Ann").unwrap();
         ann.commit().unwrap();
     });
     until_waiting(&locks, 1);

@@ -147,7 +147,7 @@ impl Transaction {
     /// let mut transaction = DataStore::new().begin("ann")?;
     /// let failed = transaction.attempt(|transaction| {
     ///     transaction.create(NodeSpec::new("paragraph"))?;
-    ///     transaction.delete(&"nowhere".into())
+    ///     transaction.delete("nowhere")
     /// });
     /// assert!(matches!(failed, Err(EditError::NodeNotFound { .. })));
     /// assert_eq!(transaction.nodes().count(), 0);

@@ -91,7 +91,7 @@ fn lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on(form: F
     let store = scene.back();
     let snapshot = store.snapshot();
     assert_eq!(snapshot.len(), 2);
-    assert!(!snapshot.contains(&"lost".into()));
+    assert!(!snapshot.contains("lost"));
     let stats = store.lock_stats();
     assert_eq!((stats.total_revocations, stats.hold.count), (1, 4));
     assert_eq!((stats.total_acquisitions, stats.total_releases), (4, 3));
@@ -118,7 +118,7 @@ fn lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list(form: Form) {
     };
     assert_eq!(holder.unwrap().lock_id, transaction.lock_id());
     assert_eq!(transaction.base().version(), 0);
-    assert!(!transaction.contains(&"lost".into()));
+    assert!(!transaction.contains("lost"));
     assert_eq!(transaction.commit().unwrap().version, 1);
     let store = scene.back();
     assert_eq!((store.is_locked(), store.snapshot().len()), (false, 1));
