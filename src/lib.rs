@@ -89,8 +89,10 @@
 #[cfg(all(test, not(loom)))]
 extern crate self as doclock;
 
-#[cfg(feature = "bare")]
-mod bare;
+#[cfg(feature = "__bench")]
+#[doc(hidden)]
+#[path = "bare.rs"]
+pub mod __bench;
 mod brief;
 mod caught;
 mod codes;
@@ -114,9 +116,6 @@ mod sync;
 pub mod time;
 pub mod transaction;
 
-#[cfg(feature = "bare")]
-#[doc(hidden)]
-pub use bare::Bare;
 #[doc(inline)]
 pub use document::schema;
 pub use document::{Snapshot, View};

@@ -214,7 +214,7 @@ fn every_exported_type_is_named_in_this_file() {
     ];
     // Traits, types of other crates, and `Feed`: it has closures of the thread that feeds an inbox.
     let others = [
-        "Bare",
+        "AsNodeId",
         "Feed",
         "IntoOperations",
         "LimiterKey",
@@ -223,6 +223,7 @@ fn every_exported_type_is_named_in_this_file() {
         "RecvError",
         "RecvTimeoutError",
         "Rope",
+        "RunOperations",
         "SmolStr",
         "Transient",
         "TryRecvError",

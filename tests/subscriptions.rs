@@ -148,9 +148,7 @@ fn overlay_12_a_subscriber_to_a_node_hears_of_what_touches_it_and_of_nothing_els
             drop(on.insert(item("leaf"), id("left"), None).unwrap())
         }),
         (false, |on| on.set_text(id("leaf"), "x").unwrap()),
-        (true, |on| {
-            on.remove_child(id("left"), id("leaf")).unwrap()
-        }),
+        (true, |on| on.remove_child(id("left"), id("leaf")).unwrap()),
         (true, |on| {
             let cut = SplitPoint {
                 text: 1,
@@ -180,9 +178,7 @@ fn overlay_12_a_subscriber_to_a_subtree_hears_of_what_comes_to_it_stays_in_it_an
             on.move_node(id("other"), id("leaf"), None).unwrap()
         }),
         (true, |on| on.set_text(id("other"), "y").unwrap()),
-        (true, |on| {
-            on.remove_child(id("leaf"), id("other")).unwrap()
-        }),
+        (true, |on| on.remove_child(id("leaf"), id("other")).unwrap()),
         (false, |on| on.set_text(id("other"), "z").unwrap()),
         (true, |on| on.delete(id("left")).unwrap()),
         (true, |on| on.set_root(&id("top")).unwrap()),

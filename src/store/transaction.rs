@@ -100,7 +100,7 @@ struct Remembered {
 #[derive(Default)]
 struct Aside {
     aliases: Aliases,
-    /// StoreShared with the savepoints.
+    /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits the transaction undoes.
     undone: Vec<u64>,
@@ -181,7 +181,7 @@ impl Transaction {
     }
 
     /// A transaction under no lock, on a version of no store.
-    #[cfg(feature = "bare")]
+    #[cfg(feature = "__bench")]
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
         let held = TransactionGrant::new(store.clone(), Grant::none(), EndedBy::Lender);
         let id = TransactionId {
@@ -192,7 +192,7 @@ impl Transaction {
     }
 
     /// Makes `document` the next version.
-    #[cfg(feature = "bare")]
+    #[cfg(feature = "__bench")]
     pub(crate) fn fold_into(mut self, document: &mut Snapshot) {
         self.overlay.fold_into(document);
     }

@@ -482,10 +482,7 @@ fn wrap_node_puts_a_node_in_the_place_of_another() {
     let result = done(&editor, wrap_node(element("quote", [])).on("b"));
     assert_eq!(page(&editor), "page[x[a <quote>[b] c d] y[e]]");
     let quote = created(&result);
-    assert_eq!(
-        editor.store().snapshot().parent(id("b")),
-        Some(&id(&quote))
-    );
+    assert_eq!(editor.store().snapshot().parent(id("b")), Some(&id(&quote)));
 }
 
 #[test]

@@ -347,8 +347,7 @@ fn tree_06_both_halves_of_a_split_node_and_its_siblings_are_checked() {
     );
     assert_eq!(
         refused(&store, |on| drop(
-            on.split_node(id("p"), cut(1), Some("list".into()))
-                .unwrap()
+            on.split_node(id("p"), cut(1), Some("list".into())).unwrap()
         )),
         "node 7:1 of type list has 0 children; its content `item+` asks for more"
             .replace("7:1", "7:2"),

@@ -7,8 +7,8 @@ use super::{LeaseHolder, LeaseInfo};
 use crate::codes::codes;
 use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
-use crate::lock::millis;
 use crate::time::MonotonicTime;
+use crate::time::millis;
 
 /// An error of a lease: it was not taken, renewed or released, or cannot be required.
 ///

@@ -47,6 +47,9 @@ pub use node::*;
 pub use text::*;
 pub use tree::*;
 
+#[doc(no_inline)]
+pub use super::RunOperations;
+
 /// Makes a transaction of an editor; [`commit`](PendingTransaction::commit) runs it.
 pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingTransaction<'_> {
     PendingTransaction {

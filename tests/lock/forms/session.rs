@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use doclock::transaction::RunOperations;
 use doclock::{
     CommitError, Editor, StoreOptions, View, document::Selection, dsl, history::UndoError,
 };
