@@ -80,7 +80,7 @@ struct StoreShared {
     lock: FifoLock,
     /// Published by the holder of `lock`, or of a share of it and `publishing`; readers only clone.
     published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
-    /// TransactionGrant during a commit by a transaction that does not hold the whole lock.
+    /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     events: Events,
     ids: CachePadded<NodeIds>,

@@ -1,4 +1,4 @@
-//! The global lock: one holder, and a queue in FIFO order.
+//! The document lock: one holder, and a queue in FIFO order.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -373,7 +373,7 @@ impl FifoLock {
         LockStats { queue, ..stats }
     }
 
-    /// Sets all counters to zero. LockHolder and queue stay; a hold that began before counts in
+    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
     /// full when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.step(|state, _| state.reset_figures());

@@ -2,7 +2,7 @@
 //!
 //! A [`Queue`] decides the order of grants and nothing else. It owns no thread, reads no clock and
 //! depends on no document, so every interleaving of its callers is an ordering of plain method
-//! calls. It guards a [`Capacity`]: one holder for the global lock; other lock types have other
+//! calls. It guards a [`Capacity`]: one holder for the document lock; other lock types have other
 //! capacities.
 //!
 //! Invariants, for every sequence of calls in which [`Queue::next`] is drained after each call that

@@ -100,7 +100,7 @@ struct Remembered {
 #[derive(Default)]
 struct Aside {
     aliases: Aliases,
-    /// StoreShared with the savepoints.
+    /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits the transaction undoes.
     undone: Vec<u64>,

@@ -62,7 +62,7 @@ pub(super) struct KeyedShared<K, V> {
 
 type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
-/// On cache queues of its own, so that threads at different shards do not contend for one.
+/// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
 struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 

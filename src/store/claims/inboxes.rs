@@ -117,7 +117,7 @@ impl Inboxes {
     }
 }
 
-/// DoneMarks an event as done with the transaction, if the claim on the event still holds then.
+/// Marks an event as done with the transaction, if the claim on the event still holds then.
 struct DoneMark {
     inbox: InboxKey,
     event: SmolStr,
