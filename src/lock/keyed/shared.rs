@@ -41,7 +41,7 @@ type Hashing = foldhash::fast::FixedState;
 /// All keys are in the first shard until threads meet there. Then the others are made, and each key
 /// moves to its own shard when it becomes active the next time.
 ///
-/// Invariant: a key is active in one shard at most. Under the mutex of the first shard, keys are
+/// K10. A key is active in one shard at most. Under the mutex of the first shard, keys are
 /// added to it only while there is no other. So a thread that finds a key active there, or does not
 /// find it and goes on to its own shard, is at the right shard.
 pub(super) struct KeyedShared<K, V> {
