@@ -1,4 +1,4 @@
-//! The global lock: one holder, and a queue in FIFO order.
+//! The document lock: one holder, and a queue in FIFO order.
 
 use std::convert::Infallible;
 use std::fmt;

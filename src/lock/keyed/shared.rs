@@ -41,7 +41,7 @@ type Hashing = foldhash::fast::FixedState;
 /// All keys are in the first shard until threads meet there. Then the others are made, and each key
 /// moves to its own shard when it becomes active the next time.
 ///
-/// Invariant: a key is active in one shard at most. Under the mutex of the first shard, keys are
+/// K10. A key is active in one shard at most. Under the mutex of the first shard, keys are
 /// added to it only while there is no other. So a thread that finds a key active there, or does not
 /// find it and goes on to its own shard, is at the right shard.
 pub(super) struct KeyedShared<K, V> {
@@ -62,7 +62,7 @@ pub(super) struct KeyedShared<K, V> {
 
 type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
-/// On cache queues of its own, so that threads at different shards do not contend for one.
+/// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
 struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 

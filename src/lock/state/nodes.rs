@@ -1,6 +1,6 @@
 //! The steps of requests that lock nodes: they share the lock, and have their nodes in a table.
 //!
-//! Invariants, beside those of the table:
+//! Invariants N6 to N8, beside those of the table:
 //!
 //! 1. A member has a share of the lock from its admission to its end, so a request for the whole
 //!    lock waits for it.

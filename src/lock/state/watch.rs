@@ -1,6 +1,6 @@
 //! Which waiters watch the hold limit, and how they revoke.
 //!
-//! Invariant, whenever the mutex is free and there is a hold limit: while any request waits, some
+//! L20. Whenever the mutex is free and there is a hold limit: while any request waits, some
 //! watcher looks no later than the first holder that delays a request exceeds the limit. One
 //! exception: a holder of nodes that goes ahead of the queue to get more may be found up to one
 //! limit later.
