@@ -19,35 +19,35 @@ macro_rules! pages {
 }
 
 pages! {
-    /// Edits and reads a document: batches, scripts in JSON, transactions by hand.
+    /// Shows how to edit and read a document: batches, scripts in JSON, transactions by hand.
     editing: "../docs/guide/editing.md";
-    /// Embeds the store in a desktop editor: opening, typing, drawing, saving.
+    /// Shows how to embed the store in a desktop editor: opening, typing, drawing, saving.
     desktop: "../docs/guide/desktop.md";
-    /// Embeds the store in a server: threads, requests, held locks, errors as JSON.
+    /// Shows how to embed the store in a server: threads, requests, held locks, errors as JSON.
     server: "../docs/guide/server.md";
-    /// Undoes and redoes the edits of one editor beside the edits of others.
+    /// Shows how to undo and redo the edits of one editor beside the edits of others.
     undo: "../docs/guide/undo.md";
-    /// Restricts documents to a schema.
+    /// Shows how to restrict documents to a schema.
     schema: "../docs/guide/schema.md";
-    /// Runs transactions on different nodes at the same time.
+    /// Shows how to run transactions on different nodes at the same time.
     node_locks: "../docs/guide/node-locks.md";
-    /// Locks nodes for an owner that is no thread, for a limited time.
+    /// Shows how to lock nodes for an owner that is no thread, for a limited time.
     leases: "../docs/guide/leases.md";
-    /// Applies the effect of each message once, even if the message is delivered again.
+    /// Shows how to apply the effect of a message once, even if it is delivered again.
     inbox: "../docs/guide/inbox.md";
-    /// Limits the calls in flight, for each downstream and in total.
+    /// Shows how to limit the calls in flight, for each downstream and in total.
     limiter: "../docs/guide/limiter.md";
-    /// Runs the tasks of one key one after the other.
+    /// Shows how to run the tasks of one key one after the other.
     keyed: "../docs/guide/keyed.md";
-    /// Chooses timeouts, bounds and other limits.
+    /// Shows how to choose timeouts, bounds and other limits.
     limits: "../docs/guide/limits.md";
-    /// Finds out why an editor does not respond.
+    /// Shows how to find out why an editor does not respond.
     stuck_editor: "../docs/guide/stuck-editor.md";
-    /// Tests timeouts and expiry without sleeping.
+    /// Shows how to test timeouts and expiry without sleeping.
     testing: "../docs/guide/testing.md";
-    /// Runs the scripts of untrusted clients.
+    /// Shows how to run the scripts of untrusted clients.
     untrusted_scripts: "../docs/guide/untrusted-scripts.md";
-    /// Translates a program for the TypeScript API, name by name.
+    /// Shows how to port a program from the TypeScript API, name by name.
     typescript: "../docs/guide/typescript.md";
     /// Lists every operation: builder, JSON form, effect, errors, selection.
     operations: "../docs/operations.md";

@@ -57,7 +57,11 @@ fn pages(folder: &str) -> Vec<(String, String)> {
 /// A page whose code is not run promises what may not be there.
 #[test]
 fn every_page_with_code_is_run_as_a_test() {
-    let run = [include_str!("../src/lib.rs"), include_str!("../src/guide.rs")].concat();
+    let run = [
+        include_str!("../src/lib.rs"),
+        include_str!("../src/guide.rs"),
+    ]
+    .concat();
     let mut seen = 0;
     for (page, text) in ["", "docs", "docs/guide"].into_iter().flat_map(pages) {
         if text.contains("```rust") {
@@ -127,9 +131,16 @@ fn every_link_of_the_guide_leads_to_the_same_page_on_both_sides() {
         assert_eq!(labels, defined.collect(), "{page}: links and definitions");
         for (label, target) in repository {
             let there = rustdoc.get(label).copied();
-            assert_eq!(there, Some(&*in_rustdoc(&page, target)), "{page}: [{label}]");
+            assert_eq!(
+                there,
+                Some(&*in_rustdoc(&page, target)),
+                "{page}: [{label}]"
+            );
         }
         used.extend(labels);
     }
-    assert_eq!(used, rustdoc.keys().map(|label| (*label).to_owned()).collect());
+    assert_eq!(
+        used,
+        rustdoc.keys().map(|label| (*label).to_owned()).collect()
+    );
 }
