@@ -72,8 +72,8 @@ impl Limit {
 ///
 /// The defaults are made for such clients. A manager, an editor or a transaction is unlimited until
 /// limits are set. The size of a script is checked before the lock is requested. The size of its
-/// effects on the document, including copies, is checked before each change. The page
-/// `docs/untrusted-scripts.md` describes what each limit protects.
+/// effects on the document, including copies, is checked before each change. The page of
+/// [untrusted scripts](crate::guide::untrusted_scripts) describes what each limit protects.
 ///
 /// | limit | default |
 /// |---|---|

@@ -54,7 +54,7 @@ pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 ///
 /// A store with a schema ([`StoreOptions::schema`](crate::StoreOptions::schema)) enforces it for
 /// every version of its document. Each commit checks the changed parts once. The page
-/// `docs/schema.md` describes schemas completely.
+/// The [page of schemas](crate::guide::schema) describes them completely.
 ///
 /// ```
 /// use doclock::{
