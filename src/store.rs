@@ -139,8 +139,8 @@ impl DataStore {
 
     /// Waits for the lock and begins a transaction that owns it.
     ///
-    /// The lock is released when the transaction is committed, rolled back or dropped. A thread that
-    /// holds a guard or an open transaction of the store is refused at once. A lock that is held by
+    /// The lock is released when the transaction is committed, rolled back or dropped. A thread
+    /// that holds a guard or an open transaction of the store is refused at once. A lock held by
     /// id is bound to no thread, so a thread that acquired one waits here until its timeout;
     /// [`begin_under`](Self::begin_under) begins a transaction under it.
     ///
