@@ -174,7 +174,7 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
     assert_eq!(
         error,
         format!(
-            "the key \"key\" stands for transaction {id} (version 2), which had other operations"
+            "the key \"key\" belongs to transaction {id} (version 2), which had other operations"
         )
     );
     assert_mismatch(outcome, "key", &first);

@@ -98,6 +98,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::LockOptions>();
     shared::<doclock::lock::LockMode>();
     shared::<doclock::lock::LockStats>();
+    shared::<doclock::lock::Revocation>();
     shared::<doclock::lock::Priority>();
     shared::<doclock::lock::QueueEntry>();
     shared::<doclock::lock::ReleaseError>();

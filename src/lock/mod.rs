@@ -45,6 +45,7 @@ mod pace;
 mod parker;
 mod receive;
 mod request;
+mod revocation;
 mod samples;
 mod sampling;
 mod shared;
@@ -65,6 +66,7 @@ pub use info::{CallSite, LockInfo, QueueEntry};
 use node::{Deadlock, NodeWait};
 pub(crate) use node::{Granule, Scope, Tree};
 pub use options::{AcquireOptions, LockOptions};
+pub use revocation::Revocation;
 pub use stats::{DurationSummary, LockStats};
 
 pub(crate) use batch::BatchLimit;

@@ -59,7 +59,7 @@ fn released_in_vain(store: &DataStore, id: LockId, next: &Transaction) {
     assert_eq!(store.release_lock(id), Err(revoked));
     assert_eq!(
         revoked.to_string(),
-        format!("Lock {id} was revoked before it was released: it was held for too long")
+        format!("lock {id} was revoked before its release: it exceeded the hold limit")
     );
     let (expected, got) = (next.lock_id(), id);
     let mismatch = ReleaseError::Mismatch { expected, got };
@@ -108,7 +108,7 @@ fn lock_10_a_revoked_transaction_cannot_commit() {
     let holder = store.current_lock().unwrap();
     let error = transaction.commit().unwrap_err();
     let expected = format!(
-        "Lock {id} of owner ann was revoked: it was held for too long; the lock is now {holder}"
+        "lock {id} of owner ann was revoked: it exceeded the hold limit; now held by {holder}"
     );
     assert_eq!(error.to_string(), expected);
     unharmed(&store, next);
@@ -135,7 +135,7 @@ fn lock_10_the_error_names_nobody_where_nobody_holds() {
     overtaken(&store, &clock).rollback();
     let (owner, holder) = ("ann".into(), None);
     let revoked = CommitError::Revoked { id, owner, holder };
-    let text = format!("Lock {id} of owner ann was revoked: it was held for too long");
+    let text = format!("lock {id} of owner ann was revoked: it exceeded the hold limit");
     assert_eq!(revoked.to_string(), text);
     assert_eq!(transaction.commit().unwrap_err(), revoked);
 }

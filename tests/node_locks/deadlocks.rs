@@ -35,7 +35,7 @@ fn node_locks_01_a_second_upgrade_of_one_node_fails_at_once() {
     assert!(matches!(error, LockError::UpgradeConflict(_)), "{error}");
     assert!(error.is_transient());
     let text = error.to_string();
-    assert!(text.starts_with("Lock upgrade conflict: lock-"), "{text}");
+    assert!(text.starts_with("lock upgrade conflict: lock-"), "{text}");
     assert!(text.contains("of ann has (node shared)"), "{text}");
     drop(bob);
     drop(first.join().unwrap());
@@ -75,7 +75,7 @@ fn node_locks_04_a_request_that_would_close_a_circle_fails_at_once_and_names_it(
     assert!(
         deadlock
             .to_string()
-            .contains("and waits since 7ms for node b1"),
+            .contains("and has waited 7ms for node b1"),
         "{deadlock}"
     );
     assert_eq!(locks.stats().waiting, 1, "only Ann waits still");

@@ -374,7 +374,10 @@ fn split_list_item_needs_an_item_with_a_parent() {
     let editor = two_lines();
     let error = refused(&editor, split_list_item(0, "item").on("a"));
     assert!(matches!(&error, OperationError::NoItem { item_type, .. } if item_type == "item"));
-    assert_eq!(error.to_string(), "node a is no item, and is in none");
+    assert_eq!(
+        error.to_string(),
+        "node a is not of type item, nor is an ancestor"
+    );
     let why = |offset, kind: &str, on: &str| {
         refused(&editor, split_list_item(offset, kind).on(on)).to_string()
     };

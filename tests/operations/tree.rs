@@ -226,7 +226,7 @@ fn move_children_refuses_what_is_not_there() {
     assert_eq!(why(&[], "y", Some(2)), far);
     let far = "index 3 is out of range: node x has 2 children";
     assert_eq!(why(&["a", "b"], "x", Some(3)), far);
-    let cycle = "node b cannot move under b, which is the node itself or below it";
+    let cycle = "node b cannot move under node b, which is in its subtree";
     assert_eq!(why(&["a", "b"], "b", None), cycle);
     idle(&editor, move_children(["b", "c"], "x", 1).on("x"));
     idle(&editor, move_children::<&str>([], "y", 1).on("x"));

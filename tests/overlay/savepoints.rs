@@ -48,7 +48,7 @@ fn overlay_10_the_savepoints_behind_one_that_was_returned_to_are_gone() {
     let error = transaction.rollback_to(third).unwrap_err();
     assert_eq!((error.transaction, error.number), (transaction.id(), 3));
     let expected = format!(
-        "savepoint 3 of transaction {} cannot be returned to",
+        "transaction {} cannot return to savepoint 3",
         transaction.id()
     );
     assert_eq!(error.to_string(), expected);

@@ -60,7 +60,7 @@ fn apply(on: &mut Transaction, change: Change) {
 }
 
 const TOO_FEW: &str =
-    "node page of type page has 0 children; its content `heading? block+` asks for more";
+    "node page of type page has 0 children; its content `heading? block+` requires more";
 
 // --- At once ---
 
@@ -140,7 +140,7 @@ fn tree_06_the_error_names_the_operation() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     let TransactionError::Commit(CommitError::Schema(violation)) = error else {
         panic!("{error}")
@@ -178,7 +178,7 @@ fn tree_06_inserted_subtrees_are_checked_themselves_and_at_their_place() {
         refused(&store, |on| drop(
             on.insert(node("heading", "n"), id("page"), 0).unwrap()
         )),
-        "node n of type heading has 0 children; its content `inline+` asks for more",
+        "node n of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| drop(
@@ -209,7 +209,7 @@ fn tree_06_removed_subtrees_are_missed() {
     commit(&store, |on| on.delete(id("q")).unwrap());
     assert_eq!(
         refused(&store, |on| on.delete(id("p")).unwrap()),
-        "node page of type page has 1 children; its content `heading? block+` asks for more",
+        "node page of type page has 1 children; its content `heading? block+` requires more",
     );
     assert_eq!(
         refused(&store, |on| {
@@ -225,7 +225,7 @@ fn tree_06_moved_nodes_are_missed_and_checked_at_their_place() {
     let store = store();
     assert_eq!(
         refused(&store, |on| on.move_node(id("ht"), id("q"), 0).unwrap()),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| on.move_node(id("h"), id("page"), 1).unwrap()),
@@ -304,7 +304,7 @@ fn tree_06_another_type_is_checked_for_itself_and_for_its_parent() {
     let store = store();
     assert_eq!(
         refused(&store, |on| on.set_type(id("q"), "heading").unwrap()),
-        "node q of type heading has 0 children; its content `inline+` asks for more",
+        "node q of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| on.set_type(id("p"), "heading").unwrap()),
@@ -343,13 +343,13 @@ fn tree_06_both_halves_of_a_split_node_and_its_siblings_are_checked() {
             on.split_node(id("h"), cut(0), Some("paragraph".into()))
                 .unwrap()
         )),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| drop(
             on.split_node(id("p"), cut(1), Some("list".into())).unwrap()
         )),
-        "node 7:1 of type list has 0 children; its content `item+` asks for more"
+        "node 7:1 of type list has 0 children; its content `item+` requires more"
             .replace("7:1", "7:2"),
     );
     assert_eq!(
@@ -404,7 +404,7 @@ fn tree_06_a_joined_node_and_its_siblings_are_checked() {
     commit(&store, |on| on.join_nodes(id("p"), id("q")).unwrap());
     assert_eq!(
         refused(&store, |on| on.join_nodes(id("h"), id("p")).unwrap()),
-        "node page of type page has 1 children; its content `heading? block+` asks for more",
+        "node page of type page has 1 children; its content `heading? block+` requires more",
     );
     commit(&store, |on| {
         let list = node("list", "l")
@@ -420,7 +420,7 @@ fn tree_06_a_joined_node_and_its_siblings_are_checked() {
 #[test]
 fn tree_06_the_root_has_its_type() {
     let store = store();
-    let violation = "node n is the root and of type paragraph; the root has to be of type page";
+    let violation = "node n is the root and of type paragraph; the root must be of type page";
     assert_eq!(
         refused(&store, |on| {
             on.create(node("paragraph", "n")).unwrap();
@@ -484,7 +484,7 @@ fn tree_06_primitive_changes_are_checked_as_what_they_do() {
             let (id, from, to) = (id("ht"), place("h", 0), place("page", 3));
             apply(on, Change::MoveNode { id, from, to });
         }),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| apply(
@@ -519,11 +519,11 @@ fn tree_06_detached_nodes_are_whole_in_themselves_and_nobodys_content() {
     });
     assert_eq!(
         refused(&store, |on| drop(on.create(node("item", "j")).unwrap())),
-        "node j of type item has 0 children; its content `block+` asks for more",
+        "node j of type item has 0 children; its content `block+` requires more",
     );
     assert_eq!(
         refused(&store, |on| on.remove_child(id("i"), id("r")).unwrap()),
-        "node i of type item has 0 children; its content `block+` asks for more",
+        "node i of type item has 0 children; its content `block+` requires more",
     );
     assert_eq!(
         refused(&store, |on| on.set_text(id("q"), "x").unwrap()),

@@ -48,7 +48,7 @@ fn tree_02_moving_under_itself_or_a_descendant_is_an_error() {
     .to_string();
     assert_eq!(
         text,
-        "node a cannot move under deep, which is the node itself or below it"
+        "node a cannot move under node deep, which is in its subtree"
     );
     // The cycle may also arise within the transaction.
     let mut transaction = store.begin("ann").unwrap();

@@ -73,7 +73,7 @@ pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 /// let CommitError::Schema(violation) = transaction.commit().unwrap_err() else { unreachable!() };
 /// assert_eq!(
 ///     violation.to_string(),
-///     "node p of type page has 1 children; its content `heading? paragraph+` asks for more",
+///     "node p of type page has 1 children; its content `heading? paragraph+` requires more",
 /// );
 /// assert!(store.snapshot().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

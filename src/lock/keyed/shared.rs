@@ -54,7 +54,7 @@ pub(super) struct KeyedShared<K, V> {
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) clock: Clock,
-    timeout: options::PackedDuration,
+    timeout: Option<options::PackedDuration>,
     queue_bound: usize,
     pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
     first: Mutex<{ rank::KEYS }, Shard<K, V>>,
@@ -91,7 +91,7 @@ impl<K, V> KeyedShared<K, V> {
             gathered: AtomicU64::new(u64::MAX),
             others: OnceLock::new(),
             lock,
-            timeout: options::PackedDuration::new(options.timeout),
+            timeout: options.timeout.and_then(options::PackedDuration::new),
             queue_bound: options.queue_bound.unwrap_or(usize::MAX),
             metrics: Mutex::default(),
             clock,
@@ -236,7 +236,7 @@ impl<K, V> KeyedShared<K, V> {
 
     /// Returns the timeout of a request with these options.
     pub(super) fn limit(&self, options: &AcquireOptions) -> Option<Duration> {
-        options.limit(self.timeout.get())
+        options.limit(self.timeout.map(options::PackedDuration::get))
     }
 
     /// Returns that timeout with its deadline, if it begins now.

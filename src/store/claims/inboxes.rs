@@ -41,7 +41,7 @@ impl InboxKey {
 
 /// An error: an inbox was not removed, because workers hold claims on its events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("inbox {name} was not removed: {claims} of its events are claimed, the last for another {remaining:.1?}", name = Brief(.name))]
+#[error("inbox {name} was not removed: {claims} events are claimed, the last for another {remaining:.1?}", name = Brief(.name))]
 #[non_exhaustive]
 pub struct InboxInUse {
     /// The name of the inbox.

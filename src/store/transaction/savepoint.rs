@@ -24,7 +24,7 @@ pub struct Savepoint {
 /// - It is older than the running attempt or operation.
 /// - It belongs to another transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("savepoint {number} of transaction {transaction} cannot be returned to")]
+#[error("transaction {transaction} cannot return to savepoint {number}")]
 #[non_exhaustive]
 pub struct SavepointError {
     /// The transaction of the savepoint.
