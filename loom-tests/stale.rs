@@ -58,7 +58,7 @@ fn note(run: &Run, store: &DataStore, first: &Result<(), LockError>, late: Optio
         Ok(()) if late == Some(true) => "granted, and waits again",
         Ok(()) => "granted",
         Err(LockError::Timeout(_)) => "timed out",
-        Err(LockError::Cancelled(evidence)) if evidence.stood.is_none() => "refused",
+        Err(LockError::Cancelled(evidence)) if evidence.queued.is_none() => "refused",
         Err(LockError::Cancelled(_)) => "cancelled",
         Err(other) => panic!("{other}"),
     });
