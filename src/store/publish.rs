@@ -72,8 +72,8 @@ impl Published {
 }
 
 impl DataStore {
-    /// Makes an overlay the next version, with its receipt and conditions, and returns the version's
-    /// number. Publishes nothing if a condition does not hold.
+    /// Makes an overlay the next version, with its receipt and conditions, and returns the
+    /// version's number. Publishes nothing if a condition does not hold.
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,

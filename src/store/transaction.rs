@@ -280,7 +280,8 @@ impl Transaction {
         }
     }
 
-    /// Publishes the transaction only if `condition` holds, together with the effect of the condition.
+    /// Publishes the transaction only if `condition` holds, together with the effect of the
+    /// condition.
     pub(crate) fn on_condition(&mut self, condition: Box<dyn CommitCondition>) {
         self.aside_mut().conditions.push(condition);
     }
