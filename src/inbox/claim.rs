@@ -8,7 +8,7 @@ use super::{HandlerError, Inbox, Outcome};
 use crate::caught::CaughtPanic;
 use crate::id::FencingToken;
 use crate::lock::LockError;
-use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transaction};
+use crate::store::{Aftermath, CommitError, Failed, FailedKind, Transaction, TransactionResult};
 
 /// The right to work on one event, until it is stale and another worker takes it over.
 ///
@@ -78,7 +78,7 @@ impl<'a> Claim<'a> {
     /// [`CommitError::Superseded`]: another worker has taken the event over. Other errors are those
     /// of [`Transaction::commit`]; then the claim is given up, and the attempt counts. In each case
     /// neither the effect nor the mark is committed.
-    pub fn commit(mut self, transaction: Transaction) -> Result<Committed, CommitError> {
+    pub fn commit(mut self, transaction: Transaction) -> Result<TransactionResult, CommitError> {
         self.try_commit(transaction)
     }
 
@@ -90,7 +90,7 @@ impl<'a> Claim<'a> {
     pub(super) fn try_commit(
         &mut self,
         mut transaction: Transaction,
-    ) -> Result<Committed, CommitError> {
+    ) -> Result<TransactionResult, CommitError> {
         let Inbox { store, key, .. } = self.inbox;
         transaction.marks(store, key.clone(), self.event.clone(), self.token)?;
         let committed = transaction.commit();

@@ -294,18 +294,15 @@ impl Editor {
         transaction.record(ExecutedOperation::named(name));
         transaction.undoes(topmost.versions());
         let after = transaction.selection().cloned();
-        let published = transaction.publish_and(|version, changes| {
+        let result = transaction.publish_and([before, after], |result| {
             let mut state = self.session.state();
-            state.selection.clone_from(&after);
-            state.version = version;
-            let changes = std::mem::take(changes);
-            state.history.settle(topmost, version, changes, rewound);
+            state.selection.clone_from(&result.selection_after);
+            state.version = result.version;
+            state.history.settle(topmost, result, rewound);
         });
-        let result = published
-            .map(|published| TransactionResult::new(&mut transaction, published, before, after));
         drop(transaction);
         self.session.drop_removed();
-        let mut result = result?;
+        let mut result: TransactionResult = result.map_err(UndoError::Commit)?;
         self.manager.follow(&mut result);
         Ok(result)
     }

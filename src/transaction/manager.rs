@@ -15,7 +15,7 @@ use super::{
     Callback, HistoryMode, Hooks, IdempotencyKey, IntoOperations, Operation, TransactionError,
     TransactionResult, declare, retry,
 };
-use crate::document::{Limit, Limits};
+use crate::document::{Changes, Limit, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Answer, Asker, FifoLock, Grant, QueuedWork};
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
@@ -74,8 +74,15 @@ struct QueuedBatch {
     submission: Submission,
     /// Whether another thread may run its code.
     any_thread: bool,
-    /// For the executed operations: the submitter frees it, so the submitter allocates it.
-    room: Vec<ExecutedOperation>,
+    room: Room,
+}
+
+/// Buffers for the operations and changes of a result. The submitter frees them, so the submitter
+/// allocates them.
+#[derive(Default)]
+struct Room {
+    operations: Vec<ExecutedOperation>,
+    changes: Changes,
 }
 
 impl QueuedWork for QueuedBatch {
@@ -326,13 +333,7 @@ impl TransactionManager {
         self.admit(None, &operations)?;
         let mut transaction = self.0.store.begin_under(lock)?;
         if first(&operations).is_none() {
-            let published = transaction.publish_and(|_, _| ())?;
-            return Ok(TransactionResult::new(
-                &mut transaction,
-                published,
-                None,
-                None,
-            ));
+            return transaction.publish_and([None, None], |_| ());
         }
         let mut submission = Submission::new(operations);
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
@@ -392,7 +393,10 @@ impl TransactionManager {
             manager: self.clone(),
             session: session.cloned(),
             any_thread: options.allows_any_thread(),
-            room: Vec::with_capacity(submission.operations.len()),
+            room: Room {
+                operations: Vec::with_capacity(submission.operations.len()),
+                changes: Changes::with_room(),
+            },
             submission,
         };
         match lock.ask(&asker, options, Some(job))? {
@@ -427,9 +431,9 @@ impl TransactionManager {
     ) -> BatchOutcome {
         if self.0.hooks.is_none() {
             // No frame in between reads the outcome, so it is built in its final place.
-            return self.carry_out(turn.grant, session, submission, Vec::new());
+            return self.carry_out(turn.grant, session, submission, Room::default());
         }
-        let mut outcome = self.carry_out(turn.grant, session, submission, Vec::new());
+        let mut outcome = self.carry_out(turn.grant, session, submission, Room::default());
         drop(turn);
         self.follow_if_done(&mut outcome);
         outcome
@@ -492,7 +496,7 @@ impl TransactionManager {
         grant: Grant,
         session: Option<&Session>,
         submission: &mut Submission,
-        room: Vec<ExecutedOperation>,
+        room: Room,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
@@ -504,7 +508,8 @@ impl TransactionManager {
         if let Some(once) = submission.once.take() {
             transaction.remember_as(once.key, once.digest);
         }
-        transaction.record_in(room);
+        transaction.record_in(room.operations);
+        transaction.record_changes_in(room.changes);
         let prepared = session.map(|session| session.prepare(&mut transaction));
         self.carry_out_in(&mut transaction, prepared, submission)
     }
@@ -536,8 +541,7 @@ impl TransactionManager {
             return prepared.commit(transaction, inverses, in_history.clone());
         }
         transaction.run_list(operations)?;
-        let published = transaction.publish_and(|_, _| ())?;
-        Ok(TransactionResult::new(transaction, published, None, None))
+        transaction.publish_and([None, None], |_| ())
     }
 
     /// Runs the after-hooks, in the thread of the submitter and with no lock held.
@@ -566,16 +570,7 @@ impl TransactionManager {
 
     fn nothing_done(&self) -> TransactionResult {
         let (transaction_id, snapshot) = self.0.store.next_transaction();
-        TransactionResult {
-            transaction_id,
-            version: snapshot.version(),
-            changed: false,
-            operations: Vec::new(),
-            selection_before: None,
-            selection_after: None,
-            repeated: false,
-            hook_failures: Vec::new(),
-        }
+        TransactionResult::nothing_done(transaction_id, snapshot.version(), self.0.owner.clone())
     }
 }
 

@@ -109,11 +109,11 @@ impl Once {
     /// Returns the result of the first transaction with the key.
     pub(super) fn repeat(&self, receipt: &Receipt) -> Result<TransactionResult, TransactionError> {
         match self.any || receipt.digest == self.digest {
-            true => Ok(TransactionResult::repeated(receipt)),
+            true => Ok(receipt.result.clone()),
             false => Err(TransactionError::IdempotencyMismatch {
                 key: self.key.clone(),
-                transaction_id: receipt.transaction_id,
-                version: receipt.version,
+                transaction_id: receipt.result.transaction_id,
+                version: receipt.result.version,
             }),
         }
     }

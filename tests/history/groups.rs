@@ -34,6 +34,21 @@ fn undo_03_typing_without_a_pause_is_one_entry() {
 }
 
 #[test]
+fn undo_03_typing_that_also_selects_is_one_entry() {
+    let (ann, _clock) = timed();
+    for (at, letter) in ["a", "b", "c"].into_iter().enumerate() {
+        let select = select_range(at..).on("t");
+        ann.execute([insert_text(at, letter).on("t"), select])
+            .unwrap();
+    }
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("abc", 1));
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "");
+    ann.redo().unwrap();
+    assert_eq!(text(&ann), "abc");
+}
+
+#[test]
 fn undo_03_edits_of_other_kinds_or_elsewhere_are_other_entries() {
     let (ann, _clock) = timed();
     type_in(&ann, 0, "abcdef");
