@@ -148,6 +148,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::Child>();
     shared::<doclock::transaction::HookFailure>();
     shared::<doclock::transaction::HookId>();
+    shared::<doclock::transaction::IdempotencyMismatch>();
     shared::<doclock::transaction::Hooks>();
     shared::<doclock::transaction::IdempotencyKey>();
     shared::<doclock::transaction::NodeOperation>();

@@ -12,10 +12,10 @@ use super::once::Once;
 use super::run::List;
 use super::session::{Prepared, Session};
 use super::{
-    Callback, HistoryMode, Hooks, IdempotencyKey, IntoOperations, Operation, TransactionError,
-    TransactionResult, declare, retry,
+    Callback, HistoryMode, Hooks, IdempotencyKey, IdempotencyMismatch, IntoOperations, Operation,
+    TransactionError, TransactionResult, declare, retry,
 };
-use crate::document::{Changes, Limit, Limits};
+use crate::document::{Changes, Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Answer, Asker, FifoLock, Grant, QueuedWork};
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
@@ -413,13 +413,19 @@ impl TransactionManager {
 
     /// Checks the input of a client against the limits, with no lock held.
     fn admit(&self, once: Option<&Once>, operations: &[Operation]) -> Result<(), TransactionError> {
-        let Some(limits) = &self.0.limits else {
-            return Ok(());
-        };
-        if let Some(once) = once {
-            limits.check(Limit::NameBytes, once.key.len())?;
+        once.map_or(Ok(()), |once| self.admit_key(once))?;
+        match &self.0.limits {
+            Some(limits) => admit(limits, operations),
+            None => Ok(()),
         }
-        admit(limits, operations)
+    }
+
+    /// Checks an idempotency key of a client against the limits.
+    pub(super) fn admit_key(&self, once: &Once) -> Result<(), LimitExceeded> {
+        match &self.0.limits {
+            Some(limits) => limits.check(Limit::NameBytes, once.key.len()),
+            None => Ok(()),
+        }
     }
 
     /// Runs a batch in the thread that submitted it.
@@ -553,12 +559,15 @@ impl TransactionManager {
         }
     }
 
-    /// Returns the outcome of an earlier batch with the same key.
+    /// Returns the outcome of an earlier transaction with the same key.
     #[inline]
-    fn repeated(&self, once: Option<&Once>) -> Option<BatchOutcome> {
+    pub(super) fn repeated<E: From<IdempotencyMismatch>>(
+        &self,
+        once: Option<&Once>,
+    ) -> Option<Result<TransactionResult, E>> {
         let once = once?;
         let receipt = self.0.store.receipt(&once.key)?;
-        Some(once.repeat(&receipt))
+        Some(once.repeat(&receipt).map_err(E::from))
     }
 
     /// Runs the after-hooks on a result.

@@ -40,7 +40,7 @@ mod session;
 mod user_code;
 
 pub use editor::Editor;
-pub use error::{OperationError, PanicPayload, TransactionError};
+pub use error::{IdempotencyMismatch, OperationError, PanicPayload, TransactionError};
 pub(crate) use history::{HistoryMode, HistoryOptions, UndoError};
 pub use hooks::{BeforeHook, Hooks, Refusal};
 pub use manager::TransactionManager;

@@ -74,7 +74,7 @@ impl Bank {
     /// Credits what is claimed.
     fn finish(
         &self,
-        claim: Claim<'_>,
+        claim: Claim,
     ) -> Result<doclock::transaction::TransactionResult, doclock::CommitError> {
         let mut transaction = self.store.begin("by hand").unwrap();
         let event = (claim.event_id().to_owned(), ());

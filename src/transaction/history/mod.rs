@@ -60,6 +60,16 @@ pub(super) enum Direction {
     Redo,
 }
 
+impl Direction {
+    /// The name of the executed operation.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct History {
     options: HistoryOptions,
@@ -122,11 +132,15 @@ pub(super) struct Rewound {
 }
 
 impl History {
-    pub(super) fn new(options: HistoryOptions) -> Self {
-        Self {
+    /// Becomes empty, with these options and the same open groups. Returns the old history.
+    pub(super) fn replace(&mut self, options: HistoryOptions) -> Self {
+        let empty = Self {
             options,
+            open: self.open,
+            group_name: self.group_name.clone(),
             ..Self::default()
-        }
+        };
+        std::mem::replace(self, empty)
     }
 
     pub(super) fn depth(&self, direction: Direction) -> usize {
