@@ -15,11 +15,16 @@ use crate::lock::{LockError, LockInfo};
 /// Describes an operation that was executed.
 ///
 /// Serializes in camelCase: `{"type": "insertText", "nodeId": "1:4", "created": []}`.
+///
+/// The commit of an undo has one executed operation, `{"type": "undo", "created": []}`, and that of
+/// a redo has `{"type": "redo", "created": []}`. Both are without a target node and without created
+/// nodes, also if the undo inserts deleted nodes again; the changes contain these. No other
+/// operation has one of these names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExecutedOperation {
-    /// The name of the operation in the JSON form of the DSL.
+    /// The name of the operation in the JSON form of the DSL; `undo` or `redo` for an undo or redo.
     #[serde(rename = "type")]
     pub name: SmolStr,
     /// The target node of the operation.

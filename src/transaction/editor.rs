@@ -189,6 +189,8 @@ impl Editor {
     /// The selection is restored to what it was before the entry.
     ///
     /// After-hooks run for it. Before-hooks do not, because there are no operations to rewrite.
+    /// Result and event list one executed operation, `undo`: see
+    /// [`ExecutedOperation`](crate::events::ExecutedOperation).
     ///
     /// If no other editor changed the same nodes, the document is restored exactly, including ids.
     ///
@@ -232,9 +234,9 @@ impl Editor {
     /// repeated](field@TransactionResult::repeated), and changes nothing: no inverse and no hook
     /// runs, and the history and the selection stay as they are.
     ///
-    /// So a caller can repeat an undo if it cannot determine whether the undo was committed. An undo
-    /// that failed is not recorded and can be retried. Of several concurrent calls with one key, one
-    /// undoes; the others wait in the queue and get its result.
+    /// So a caller can repeat an undo if it cannot determine whether the undo was committed. A
+    /// failed undo is not recorded and can be retried. Of several concurrent calls with one key,
+    /// one undoes; the others wait in the queue and get its result.
     ///
     /// A key belongs to the store: see
     /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). It stands for

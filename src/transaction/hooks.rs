@@ -93,7 +93,8 @@ impl Hooks {
     }
 
     /// Registers code that runs before the first operation of each transaction, while the lock is
-    /// held.
+    /// held. It runs in the thread that submits the transaction, or in any thread that runs batches
+    /// if the options allow [any thread](crate::lock::AcquireOptions::any_thread).
     ///
     /// The first hook gets the submitted operations, and each later one gets what the previous hook
     /// returned. A hook returns the operations to run: the same, others, or none. Alternatively it

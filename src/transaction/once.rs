@@ -22,8 +22,9 @@ use crate::store::{BatchDigest, Receipt};
 /// Batches are compared by a digest of 128 bits, in the order of their flattened operations. For
 /// operations that are data it covers the JSON form. Operations that run code are compared only by
 /// position and name (`op`), because closures cannot be compared. `ifUnchanged` and `requireLease`
-/// are ignored, so a batch may be repeated for another version or under another lease. The key of an
-/// undo or a redo stands for the undo or the redo of this owner: see
+/// are ignored, so a batch may be repeated for another version or under another lease.
+///
+/// The key of an undo or a redo stands for the undo or the redo of this owner: see
 /// [`Editor::undo_once`](super::Editor::undo_once).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
