@@ -44,7 +44,7 @@ fn the_changes_in_a_result_cost_no_allocation() {
     let letters = || [letter(), letter(), letter()];
     let by_hand = |store: &DataStore| {
         let mut transaction = store.begin("ann").unwrap();
-        transaction.insert_text(&"t".into(), 0, "x").unwrap();
+        transaction.insert_text("t", 0, "x").unwrap();
         transaction.commit().unwrap()
     };
 

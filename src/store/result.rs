@@ -130,7 +130,7 @@ pub enum HookFailure {
     },
     /// The hook did not run, because after-hooks whose transactions run after-hooks were nested too
     /// deeply.
-    #[error("after-hook {hook} was not run: {depth} after-hooks run within each other already")]
+    #[error("after-hook {hook} was not run: {depth} after-hooks are nested already")]
     TooDeep {
         /// The hook.
         hook: HookId,

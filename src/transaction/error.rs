@@ -85,7 +85,7 @@ codes! { TransactionError {
 /// a redo. See [`IdempotencyKey`](super::IdempotencyKey).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the key {key:?} stands for transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
+    "the key {key:?} belongs to transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
 #[non_exhaustive]
 pub struct IdempotencyMismatch {
     /// The key.
@@ -204,7 +204,7 @@ pub enum OperationError {
         right: NodeId,
     },
     /// There is no list item to split.
-    #[error("node {id} is no {item_type}, and is in none", id = Brief(.id), item_type = Brief(.item_type))]
+    #[error("node {id} is not of type {item_type}, nor is an ancestor", id = Brief(.id), item_type = Brief(.item_type))]
     NoItem {
         /// The node.
         id: NodeId,

@@ -109,7 +109,7 @@ impl Hooks {
     ///
     /// let hooks = Hooks::new();
     /// hooks.before(|context, mut operations| {
-    ///     if !context.transaction().contains(&"log".into()) {
+    ///     if !context.transaction().contains("log") {
     ///         operations.insert(0, create(text_node("log", "").with_id("log")));
     ///     }
     ///     operations.push(insert_text(0, "+").on("log"));
@@ -118,7 +118,7 @@ impl Hooks {
     /// let manager = TransactionManager::new(DataStore::new()).with_hooks(hooks);
     /// manager.execute([create(element("list", []))])?;
     /// manager.execute([create(element("list", []))])?;
-    /// assert_eq!(manager.store().snapshot().node(&"log".into()).unwrap().text(), &"++");
+    /// assert_eq!(manager.store().snapshot().node("log").unwrap().text(), &"++");
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn before(

@@ -109,7 +109,7 @@ impl TransactionManager {
     /// The nodes are derived from the operations before any of them runs, and are locked in one
     /// step, so batches cannot deadlock on them. Nodes that cannot be derived, such as those that
     /// code changes, are locked when they are changed. Nodes that are only read are validated by
-    /// the commit: see [`Transaction`], "On nodes". A batch that fails with a
+    /// the commit: see [`Transaction`](crate::Transaction), "On nodes". A batch that fails with a
     /// [transient](crate::transaction::Transient) error is retried from its start, `attempts` times
     /// in all; its code and before-hooks run again each time. The thread that submits a batch runs
     /// it.

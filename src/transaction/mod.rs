@@ -50,6 +50,7 @@ pub use operation::{
     PatternError, TextSpan,
 };
 pub use retry::{Transient, retry};
+pub use run::RunOperations;
 pub use script::{ScriptError, parse_operations};
 
 pub use crate::store::{HookFailure, HookId, TransactionResult};

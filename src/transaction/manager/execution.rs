@@ -9,6 +9,7 @@ use super::{Manager, TransactionManager};
 use crate::document::Changes;
 use crate::lock::{AcquireOptions, Answer, Asker, FifoLock, Grant, QueuedWork};
 use crate::store::{CommitError, EndedBy, ExecutedOperation, Transaction};
+use crate::transaction::run::run_batch;
 use crate::transaction::session::{Prepared, Session};
 use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, declare, retry};
 
@@ -268,10 +269,10 @@ impl TransactionManager {
         code.extend(operations.iter().filter_map(Operation::code).cloned());
         if let Some(prepared) = prepared {
             let inverses = operations.iter().filter_map(Operation::inverse).collect();
-            transaction.run_list(operations)?;
+            run_batch(transaction, operations)?;
             return prepared.commit(transaction, inverses, in_history.clone());
         }
-        transaction.run_list(operations)?;
+        run_batch(transaction, operations)?;
         transaction.publish_and([None, None], |_| ())
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::transaction::hooks::BeforeHooks;
 use crate::transaction::once::Once;
-use crate::transaction::run::List;
+use crate::transaction::run::OperationBatch;
 use crate::transaction::{Callback, HistoryMode, IdempotencyKey, IntoOperations, Operation};
 
 /// A submitted batch and how to record it.
 #[derive(Clone, Debug)]
 pub(in crate::transaction) struct Submission {
-    pub(super) operations: List,
+    pub(super) operations: OperationBatch,
     /// The code of the operations once they run. It is dropped with the submission, after the lock
     /// is released.
     pub(super) code: Vec<Callback>,
