@@ -272,7 +272,7 @@ fn feed(inbox: &Inbox, deliveries: &[OrderPaid], workers: u64) -> Result<Duratio
 }
 
 /// Claims some well-formed events of the day, each a different one.
-fn hang<'a>(inbox: &'a Inbox, deliveries: &[OrderPaid]) -> Vec<Claim<'a>> {
+fn hang(inbox: &Inbox, deliveries: &[OrderPaid]) -> Vec<Claim> {
     let readable = deliveries
         .iter()
         .filter(|event| event.cents.parse::<i64>().is_ok());
@@ -283,7 +283,7 @@ fn hang<'a>(inbox: &'a Inbox, deliveries: &[OrderPaid]) -> Vec<Claim<'a>> {
 }
 
 /// The hung worker continues, and its claims have been taken over.
-fn wake_up(store: &DataStore, claims: Vec<Claim<'_>>) -> Result<Vec<String>, Box<dyn Error>> {
+fn wake_up(store: &DataStore, claims: Vec<Claim>) -> Result<Vec<String>, Box<dyn Error>> {
     let mut refused = Vec::new();
     for claim in claims {
         let mut transaction = store.begin("the worker that hung")?;

@@ -190,7 +190,7 @@ impl Inbox {
     /// The outcome of this delivery: [`Outcome::Duplicate`], [`Buried`](Outcome::Buried),
     /// [`TooOld`](Outcome::TooOld), [`Taken`](Outcome::Taken), or [`Dead`](Outcome::Dead). The last
     /// means that the event has used up its attempts and the last attempt did not report its end.
-    pub fn claim(&self, message: &impl Message) -> Result<Claim<'_>, Outcome> {
+    pub fn claim(&self, message: &impl Message) -> Result<Claim, Outcome> {
         self.claim_as(&self.owner, message, true)
     }
 
@@ -199,7 +199,7 @@ impl Inbox {
         owner: &OwnerId,
         message: &impl Message,
         first: bool,
-    ) -> Result<Claim<'_>, Outcome> {
+    ) -> Result<Claim, Outcome> {
         assert_unlocked("the methods of a message are called");
         let id = message.event_id();
         if id.is_empty() {
@@ -225,7 +225,7 @@ impl Inbox {
         });
         Err(match verdict {
             ClaimOutcome::Claimed { token, attempt } => {
-                return Ok(Claim::new(self, SmolStr::new(id), token, attempt));
+                return Ok(Claim::new(self.clone(), SmolStr::new(id), token, attempt));
             }
             ClaimOutcome::Duplicate => Outcome::Duplicate,
             ClaimOutcome::Buried => Outcome::Buried,
@@ -453,7 +453,7 @@ impl Attempt<'_> {
 }
 
 fn carry_out<M>(
-    mut claim: Claim<'_>,
+    mut claim: Claim,
     mut transaction: Transaction,
     message: &M,
     handler: impl FnOnce(&mut Transaction, &M) -> HandlerResult,

@@ -16,8 +16,8 @@
 //!   and all threads see the same order. A transaction that needs only a part of the document can
 //!   [lock nodes](DataStore::begin_on) and run beside others; conflicts, retries and deadlocks are
 //!   then possible.
-//! - **In memory.** Documents end with their process. [`Commit`](events::Commit)s are data that a
-//!   program can write to any storage.
+//! - **In memory.** Documents end with their process. A commit is data, a
+//!   [`TransactionResult`](transaction::TransactionResult) that a program can write to any storage.
 //! - **Threads, not tasks.** Waiting blocks the calling thread.
 //! - **While a snapshot lives, commits copy** the data that they would otherwise change in place.
 //!   At a million nodes this costs a few microseconds.

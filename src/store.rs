@@ -9,6 +9,7 @@ mod nodes;
 mod options;
 mod publish;
 mod receipts;
+mod result;
 mod transaction;
 
 use std::fmt;
@@ -23,7 +24,7 @@ pub(crate) use claims::{
 };
 pub use claims::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount};
 pub use commit::CommitError;
-pub(crate) use commit::{Commit, Committed, ExecutedOperation};
+pub(crate) use commit::ExecutedOperation;
 use events::{Filter, Subscription};
 pub(crate) use events::{Observer, ObserverId, Witnessed};
 use lease::LeaseLost;
@@ -32,9 +33,10 @@ pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
 pub(crate) use publish::{CommitCondition, Published};
 pub(crate) use receipts::{BatchDigest, Receipt};
+pub use result::{HookFailure, HookId, TransactionResult};
+pub(crate) use transaction::EndedBy;
 use transaction::TransactionGrant;
 pub use transaction::{AliasError, Savepoint, SavepointError, TakenOut, Transaction};
-pub(crate) use transaction::{EndedBy, Publication};
 
 use crate::document::Snapshot;
 use crate::document::schema::Schema;

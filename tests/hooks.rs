@@ -6,13 +6,14 @@ use std::panic::panic_any;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use common::{PATIENCE, commit, image, store, text};
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor, TransactionManager,
-    document::Selection,
-    lock::LockError,
+    DataStore, Editor, StoreOptions, TransactionManager,
+    document::{EditError, Selection},
+    lock::{AcquireOptions, LockError},
     transaction::{
         BeforeHook, HookFailure, Hooks, Operation, Refusal, TransactionError, TransactionResult,
     },
@@ -525,4 +526,48 @@ fn transaction_05_an_error_whose_payload_panics_in_drop_can_be_dropped() {
     common::contained(|| drop(refused()));
     assert!(!store.is_locked());
     manager.execute([insert_text(0, "x").on("note")]).unwrap();
+}
+
+/// A batch waits behind a batch of another thread, which could run it as the combiner.
+#[test]
+fn before_hooks_of_a_batch_that_waits_run_in_its_thread_unless_it_allows_any_thread() {
+    for any_thread in [false, true] {
+        let options = StoreOptions::new().batch_limit(usize::MAX, Duration::MAX);
+        let store = DataStore::with_options(options);
+        let (entered, has_entered) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let goes_on = Mutex::new(goes_on);
+        let pause = op(move |_| -> Result<(), EditError> {
+            entered.send(thread::current().id()).unwrap();
+            goes_on.lock().unwrap().recv().unwrap();
+            Ok(())
+        });
+        let combiner = TransactionManager::new(store.clone());
+        let combiner = thread::spawn(move || combiner.execute(pause).unwrap());
+        let combiner_id = has_entered.recv().unwrap();
+
+        let (hooks, (ran, has_run)) = (Hooks::new(), mpsc::channel());
+        hooks.before(move |_, operations| {
+            ran.send(thread::current().id()).unwrap();
+            Ok(operations)
+        });
+        let manager = TransactionManager::new(store.clone()).with_hooks(hooks);
+        let options = match any_thread {
+            false => AcquireOptions::new(),
+            true => AcquireOptions::new().any_thread(),
+        };
+        let list = create(element("list", []));
+        let submitter = thread::spawn(move || manager.execute_with(list, options).unwrap());
+        while store.queue_length() == 0 {
+            thread::yield_now();
+        }
+        go_on.send(()).unwrap();
+        let expected = match any_thread {
+            false => submitter.thread().id(),
+            true => combiner_id,
+        };
+        assert_eq!(has_run.recv().unwrap(), expected);
+        submitter.join().unwrap();
+        combiner.join().unwrap();
+    }
 }

@@ -11,10 +11,13 @@ use common::{PATIENCE, SESSION, commit, id, image, store, text};
 use doclock::dsl::*;
 use doclock::{
     DataStore, Editor, StoreOptions, TransactionManager, View,
-    document::Selection,
-    events::Commit,
+    document::{Limit, Limits, Selection},
+    history::UndoError,
     lock::AcquireOptions,
-    transaction::{Hooks, IdempotencyKey, Operation, Refusal, TransactionError, TransactionResult},
+    transaction::{
+        Hooks, IdempotencyKey, IdempotencyMismatch, Operation, Refusal, TransactionError,
+        TransactionResult,
+    },
 };
 
 /// A store with the text node `note` (`Hello`), at version 1.
@@ -50,7 +53,9 @@ fn counting(count: &Arc<AtomicUsize>) -> Operation {
 #[track_caller]
 fn assert_repeats(first: &TransactionResult, mut second: TransactionResult) {
     assert!(!first.repeated && second.repeated);
+    assert!(second.changes.is_empty(), "a receipt keeps no changes");
     second.repeated = false;
+    second.changes = first.changes.clone();
     assert_eq!(*first, second);
 }
 
@@ -129,11 +134,12 @@ fn assert_mismatch(
     first: &TransactionResult,
 ) {
     let error = outcome.unwrap_err();
-    let TransactionError::IdempotencyMismatch {
+    let TransactionError::IdempotencyMismatch(IdempotencyMismatch {
         key,
         transaction_id,
         version,
-    } = &error
+        ..
+    }) = &error
     else {
         panic!("{error}");
     };
@@ -328,7 +334,10 @@ fn transaction_07_a_commit_carries_its_key() {
         (&"key".into(), None)
     );
     for (commit, json) in commits.iter().zip(json) {
-        assert_eq!(**commit, serde_json::from_value::<Commit>(json).unwrap());
+        assert_eq!(
+            **commit,
+            serde_json::from_value::<TransactionResult>(json).unwrap()
+        );
     }
 }
 
@@ -455,4 +464,163 @@ fn transaction_07_a_receipt_is_visible_only_with_its_commit() {
         assert_repeats(&writer, repeated);
         assert_eq!(text, format!("{round}"));
     }
+}
+
+// --- Undo and redo ---
+
+/// An editor with three entries: `a`, `ab`, `abc`.
+fn with_entries(store: &DataStore) -> Editor {
+    let editor = Editor::new(store.clone(), "ann");
+    for text in ["a", "ab", "abc"] {
+        editor.execute(set_text(text).on("note")).unwrap();
+    }
+    editor
+}
+
+fn undo_once(editor: &Editor, key: &str) -> Result<TransactionResult, UndoError> {
+    editor.undo_once(key, AcquireOptions::new())
+}
+
+fn redo_once(editor: &Editor, key: &str) -> Result<TransactionResult, UndoError> {
+    editor.redo_once(key, AcquireOptions::new())
+}
+
+#[test]
+fn transaction_07_a_repeated_undo_or_redo_returns_the_first_result_and_does_nothing() {
+    let store = with_note(store());
+    let runs: Arc<AtomicUsize> = Arc::default();
+    let hooks = Hooks::new();
+    let ran = Arc::clone(&runs);
+    hooks.after(move |_| {
+        ran.fetch_add(1, Ordering::Relaxed);
+    });
+    let editor = with_entries(&store).with_hooks(hooks);
+    editor.select(Selection::caret("note", 1)).unwrap();
+    let undone = undo_once(&editor, "undo").unwrap();
+    let redone = redo_once(&editor, "redo").unwrap();
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!(text(&store.snapshot(), "note"), "abc");
+
+    let selection = Selection::caret("note", 3);
+    editor.select(selection.clone()).unwrap();
+    let events = store.subscribe(8);
+    for _ in 0..3 {
+        assert_repeats(&undone, undo_once(&editor, "undo").unwrap());
+        assert_repeats(&redone, redo_once(&editor, "redo").unwrap());
+    }
+    assert_eq!(text(&store.snapshot(), "note"), "abc");
+    assert!(events.try_recv().is_err());
+    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!((editor.undo_depth(), editor.redo_depth()), (3, 0));
+    assert_eq!(editor.selection(), Some(selection));
+
+    // The connection broke, and with it the session ended.
+    drop(editor);
+    let reconnected = Editor::new(store.clone(), "ann");
+    assert_repeats(&undone, undo_once(&reconnected, "undo").unwrap());
+    assert!(!store.is_locked());
+}
+
+#[test]
+fn transaction_07_a_repeated_undo_does_not_wait() {
+    let store = with_note(store());
+    let editor = with_entries(&store);
+    let first = undo_once(&editor, "undo").unwrap();
+    let _guard = store.lock("bob").unwrap();
+    let again = editor.undo_once("undo", AcquireOptions::new().no_wait());
+    assert_repeats(&first, again.unwrap());
+}
+
+#[test]
+fn transaction_07_of_several_undos_with_one_key_exactly_one_is_carried_out() {
+    const CALLS: usize = 6;
+    let store = with_note(store());
+    let editor = with_entries(&store);
+    editor.undo().unwrap();
+    editor.undo().unwrap();
+    // The last entry: the calls after the first find an empty history.
+    for redo in [false, true] {
+        let call = || match redo {
+            false => undo_once(&editor, "undo").unwrap(),
+            true => editor.redo_once("redo", AcquireOptions::new()).unwrap(),
+        };
+        let version = store.version();
+        let guard = store.lock("bob").unwrap();
+        let results: Vec<TransactionResult> = thread::scope(|scope| {
+            let calls: Vec<_> = (0..CALLS).map(|_| scope.spawn(call)).collect();
+            while store.queue_length() < CALLS {
+                thread::yield_now();
+            }
+            drop(guard);
+            calls.into_iter().map(|call| call.join().unwrap()).collect()
+        });
+        let (first, repeated): (Vec<_>, Vec<_>) =
+            results.into_iter().partition(|result| !result.repeated);
+        assert_eq!((first.len(), repeated.len()), (1, CALLS - 1));
+        for result in repeated {
+            assert_repeats(&first[0], result);
+        }
+        assert_eq!(store.version(), version + 1);
+        let depths = (editor.undo_depth(), editor.redo_depth());
+        assert_eq!(depths, if redo { (1, 2) } else { (0, 3) });
+    }
+}
+
+#[test]
+fn transaction_07_an_undo_that_failed_can_be_retried_with_its_key() {
+    let store = with_note(store());
+    let editor = Editor::new(store.clone(), "ann");
+    let error = undo_once(&editor, "key").unwrap_err();
+    assert!(matches!(error, UndoError::NothingToUndo), "{error}");
+    let error = redo_once(&editor, "key").unwrap_err();
+    assert!(matches!(error, UndoError::NothingToRedo), "{error}");
+
+    editor.execute(set_text("a").on("note")).unwrap();
+    let guard = store.lock("bob").unwrap();
+    let error = editor.undo_once("key", AcquireOptions::new().no_wait());
+    assert!(matches!(error, Err(UndoError::Lock(_))), "{error:?}");
+    drop(guard);
+
+    let bob = Editor::new(store.clone(), "bob");
+    bob.execute(delete_node().on("note")).unwrap();
+    let error = undo_once(&editor, "key").unwrap_err();
+    assert!(matches!(error, UndoError::Conflict { .. }), "{error}");
+    bob.undo().unwrap();
+
+    let first = undo_once(&editor, "key").unwrap();
+    assert!(first.changed && !first.repeated);
+    assert_eq!(text(&store.snapshot(), "note"), "Hello");
+    assert_repeats(&first, undo_once(&editor, "key").unwrap());
+}
+
+#[test]
+fn transaction_07_the_key_of_an_undo_stands_for_the_undo_of_its_owner() {
+    let store = with_note(store());
+    let (ann, bob) = (with_entries(&store), Editor::new(store.clone(), "bob"));
+    bob.execute(create(element("list", []))).unwrap();
+    let batch = once(&manager(&store), "batch", type_in("x"));
+    let undone = undo_once(&ann, "undo").unwrap();
+    let image_before = image(&store.snapshot());
+
+    let refused = |outcome: Result<TransactionResult, UndoError>, first: &TransactionResult| {
+        let error = outcome.unwrap_err();
+        let UndoError::IdempotencyMismatch(mismatch) = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(mismatch.transaction_id, first.transaction_id);
+        assert_eq!(error.code(), "idempotencyMismatch");
+    };
+    refused(undo_once(&ann, "batch"), &batch);
+    refused(redo_once(&ann, "undo"), &undone);
+    refused(undo_once(&bob, "undo"), &undone);
+    let options = AcquireOptions::new();
+    let outcome = manager(&store).execute_once("undo", [type_in("y")], options.clone());
+    assert_mismatch(outcome, "undo", &undone);
+    assert_eq!(image(&store.snapshot()), image_before);
+
+    let key = IdempotencyKey::new("batch").accept_other_operations();
+    assert_repeats(&batch, bob.undo_once(key, options.clone()).unwrap());
+    let limits = Limits::new().with(Limit::NameBytes, 3);
+    let error = ann.with_limits(limits).undo_once("long", options);
+    assert!(matches!(error, Err(UndoError::Limit(_))), "{error:?}");
 }

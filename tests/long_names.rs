@@ -15,7 +15,7 @@ use doclock::{
     lock::{AcquireOptions, CancelToken, LockError, limiter::InFlightLimiter, node::Scope},
     schema::{NodeType, Schema},
     time::ManualClock,
-    transaction::{Operation, TransactionError},
+    transaction::{IdempotencyMismatch, Operation, TransactionError},
 };
 
 const LEN: usize = 1 << 20;
@@ -142,7 +142,8 @@ fn errors_of_transactions_show_names_in_brief() {
     once("first").unwrap();
     let error = once("second").unwrap_err();
     assert_brief(&error, &['y']);
-    let TransactionError::IdempotencyMismatch { key: whole, .. } = error else {
+    let TransactionError::IdempotencyMismatch(IdempotencyMismatch { key: whole, .. }) = error
+    else {
         panic!("{error}");
     };
     assert_eq!(whole, key);

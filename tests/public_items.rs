@@ -27,6 +27,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::AttributePatch>();
     shared::<doclock::document::Attributes>();
     shared::<doclock::document::Change>();
+    shared::<doclock::document::Changes>();
     shared::<doclock::document::Children>();
     shared::<doclock::document::UndoConflict>();
     shared::<doclock::document::SplitPoint>();
@@ -52,9 +53,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::Text>();
     shared::<doclock::document::TextSelection>();
     shared::<doclock::document::TextUnit>();
-    shared::<doclock::events::Commit>();
     shared::<doclock::events::CommitEvent>();
-    shared::<doclock::events::Committed>();
     shared::<doclock::events::EventIter>();
     shared::<doclock::events::ExecutedOperation>();
     shared::<doclock::events::Filter>();
@@ -150,6 +149,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::Child>();
     shared::<doclock::transaction::HookFailure>();
     shared::<doclock::transaction::HookId>();
+    shared::<doclock::transaction::IdempotencyMismatch>();
     shared::<doclock::transaction::Hooks>();
     shared::<doclock::transaction::IdempotencyKey>();
     shared::<doclock::transaction::NodeOperation>();

@@ -109,7 +109,7 @@ fn overlay_12_an_event_is_data_with_the_commit_and_how_many_were_missed() {
         serde_json::json!({
             "missed": 1,
             "commit": {
-                "version": 3,
+                "version": 3, "changed": true,
                 "transactionId": transaction,
                 "owner": event.commit.owner.as_str(),
                 "fencingToken": 3,

@@ -3,16 +3,14 @@
 use std::error::Error;
 
 use doclock::{
-    DataStore, Snapshot,
-    document::Change,
-    events::{Commit, Subscription},
+    DataStore, Snapshot, document::Changes, events::Subscription, transaction::TransactionResult,
 };
 
 pub struct Replica(DataStore);
 
 impl Replica {
     /// A store whose first version is made by these changes.
-    pub fn new(imported: Vec<Change>) -> Result<Self, Box<dyn Error>> {
+    pub fn new(imported: &Changes) -> Result<Self, Box<dyn Error>> {
         let replica = Self(DataStore::new());
         replica.repeat(imported)?;
         Ok(replica)
@@ -27,11 +25,11 @@ impl Replica {
         };
         for event in events.receiver() {
             missed(event.missed)?;
-            let Commit {
+            let TransactionResult {
                 version, changes, ..
             } = &*event.commit;
             let repeated = self
-                .repeat(changes.clone())
+                .repeat(changes)
                 .map_err(|error| format!("the commit of version {version}: {error}"))?;
             if repeated != *version {
                 return Err(format!("version {version} came where {repeated} was due"));
@@ -42,10 +40,10 @@ impl Replica {
     }
 
     /// Makes the changes as one transaction and returns the version.
-    fn repeat(&self, changes: Vec<Change>) -> Result<u64, Box<dyn Error>> {
+    fn repeat(&self, changes: &Changes) -> Result<u64, Box<dyn Error>> {
         let mut transaction = self.0.begin("replica")?;
         for change in changes {
-            transaction.apply(change)?;
+            transaction.apply(change.clone())?;
         }
         Ok(transaction.commit()?.version)
     }

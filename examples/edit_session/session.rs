@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{DataStore, Snapshot, View, document::NodeSpec, events::Committed, lock::LockStats};
+use doclock::{
+    DataStore, Snapshot, View, document::NodeSpec, lock::LockStats, transaction::TransactionResult,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -112,7 +114,7 @@ pub fn run(
 
     // With room for every commit, the replica misses none, however far it falls behind.
     let events = store.subscribe(transactions);
-    let replica = Replica::new(imported.changes)?;
+    let replica = Replica::new(&imported.changes)?;
     let follower = thread::spawn(move || replica.follow(events));
 
     let progress = progress_bar(transactions);
@@ -152,7 +154,7 @@ pub fn run(
     })
 }
 
-fn import(store: &DataStore, document: NodeSpec) -> Result<Committed, Box<dyn Error>> {
+fn import(store: &DataStore, document: NodeSpec) -> Result<TransactionResult, Box<dyn Error>> {
     let mut transaction = store.begin("import")?;
     let root = transaction.create(document)?;
     transaction.set_root(&root)?;

@@ -424,7 +424,7 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("operationFailed", TransactionError::Operation { index: 3, name: "insertText", node_id: Some(a()), cause: outdated().into() }),
         ("beforeHookRefused", TransactionError::Refused { hook: hook(), reason: "no".to_owned() }),
         ("beforeHookPanicked", TransactionError::HookPanicked { hook: hook(), payload: panicked() }),
-        ("idempotencyMismatch", TransactionError::IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 }),
+        ("idempotencyMismatch", IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 }.into()),
         ("limitExceeded", exceeded().into()),
         ("commitRepeated", CommitError::Repeated { key: "key".into() }.into()),
     ]);
@@ -464,12 +464,18 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("afterHookPanicked", HookFailure::Panicked { hook: hook(), message: None }),
         ("afterHookTooDeep", HookFailure::TooDeep { hook: hook(), depth: 16 }),
     ]));
+    all.extend(samples_of([(
+        "idempotencyMismatch",
+        IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 },
+    )]));
     all.extend(samples_of([
         ("nothingToUndo", UndoError::NothingToUndo),
         ("nothingToRedo", UndoError::NothingToRedo),
         ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id() })),
         ("undoConflict", UndoError::Conflict { redo: false, conflict: UndoConflict::Impossible(outdated()), by: Some(("bob".into(), 2)) }),
         ("undoInverse", UndoError::Inverse(outdated().into())),
+        ("idempotencyMismatch", IdempotencyMismatch { key: "key".into(), transaction_id: transaction(), version: 2 }.into()),
+        ("limitExceeded", exceeded().into()),
         ("commitRepeated", CommitError::Repeated { key: "key".into() }.into()),
     ]));
     all

@@ -32,6 +32,7 @@
 
 mod attributes;
 mod change;
+mod changes;
 mod check;
 mod children;
 mod delta;
@@ -64,6 +65,7 @@ pub use {ropey::Rope, serde_json::Value, smol_str::SmolStr};
 
 pub use attributes::Attributes;
 pub use change::{AttributePatch, Change, ChildPosition, MarksChange, RightHalf, SplitPoint};
+pub use changes::Changes;
 pub use check::{IntegrityError, check};
 pub use children::Children;
 pub use error::EditError;

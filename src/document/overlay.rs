@@ -11,8 +11,8 @@ use super::mark::{Marks, Splice};
 use super::plan::{find, follows, out_of_range, reserve};
 use super::touched::Touched;
 use super::{
-    AttributePatch, Change, ChildPosition, Children, EditError, MarksChange, Node, RightHalf,
-    Selection, Snapshot, SplitPoint, View, value,
+    AttributePatch, Change, Changes, ChildPosition, Children, EditError, MarksChange, Node,
+    RightHalf, Selection, Snapshot, SplitPoint, View, value,
 };
 use crate::hashing::Secret;
 use crate::id::{AsNodeId, NodeId, NodeIds};
@@ -28,7 +28,7 @@ pub(crate) struct Overlay {
     touched: Touched,
     /// The root, if it was set.
     root: Option<Option<NodeId>>,
-    changes: Vec<Change>,
+    changes: Changes,
     /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
 }
@@ -40,8 +40,7 @@ impl Overlay {
             base: Some(base),
             touched: Touched::default(),
             root: None,
-            // Most transactions make one change.
-            changes: Vec::with_capacity(1),
+            changes: Changes::default(),
             selection: None,
         }
     }
@@ -101,7 +100,13 @@ impl Overlay {
         snapshot.fold(std::mem::take(&mut self.touched), self.root.take());
     }
 
-    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+    /// Gives it a buffer for its changes, before the first of them.
+    pub(crate) fn record_in(&mut self, room: Changes) {
+        debug_assert!(self.changes.is_empty() && room.is_empty());
+        self.changes = room;
+    }
+
+    pub(crate) fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
     }
 

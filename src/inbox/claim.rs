@@ -8,12 +8,13 @@ use super::{HandlerError, Inbox, Outcome};
 use crate::caught::CaughtPanic;
 use crate::id::FencingToken;
 use crate::lock::LockError;
-use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transaction};
+use crate::store::{Aftermath, CommitError, Failed, FailedKind, Transaction, TransactionResult};
 
 /// The right to work on one event, until it is stale and another worker takes it over.
 ///
 /// Use it for work that does not fit into a handler: work that takes long, or that runs elsewhere
-/// before its effect is committed. Such work can carry the [token](Self::token), so that its target
+/// before its effect is committed. A claim borrows nothing, so a server can keep it between two
+/// requests. Such work can carry the [token](Self::token), so that its target
 /// can refuse a token that is smaller than the largest so far.
 ///
 /// Dropping a claim gives it up: the next delivery of the message may claim the event at once, and
@@ -36,16 +37,16 @@ use crate::store::{Aftermath, CommitError, Committed, Failed, FailedKind, Transa
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "a claim that is dropped is given up"]
-pub struct Claim<'a> {
-    inbox: &'a Inbox,
+pub struct Claim {
+    inbox: Inbox,
     event: SmolStr,
     token: FencingToken,
     attempt: u32,
     ended: bool,
 }
 
-impl<'a> Claim<'a> {
-    pub(super) fn new(inbox: &'a Inbox, event: SmolStr, token: FencingToken, attempt: u32) -> Self {
+impl Claim {
+    pub(super) fn new(inbox: Inbox, event: SmolStr, token: FencingToken, attempt: u32) -> Self {
         Self {
             inbox,
             event,
@@ -78,7 +79,7 @@ impl<'a> Claim<'a> {
     /// [`CommitError::Superseded`]: another worker has taken the event over. Other errors are those
     /// of [`Transaction::commit`]; then the claim is given up, and the attempt counts. In each case
     /// neither the effect nor the mark is committed.
-    pub fn commit(mut self, transaction: Transaction) -> Result<Committed, CommitError> {
+    pub fn commit(mut self, transaction: Transaction) -> Result<TransactionResult, CommitError> {
         self.try_commit(transaction)
     }
 
@@ -90,8 +91,8 @@ impl<'a> Claim<'a> {
     pub(super) fn try_commit(
         &mut self,
         mut transaction: Transaction,
-    ) -> Result<Committed, CommitError> {
-        let Inbox { store, key, .. } = self.inbox;
+    ) -> Result<TransactionResult, CommitError> {
+        let Inbox { store, key, .. } = &self.inbox;
         transaction.marks(store, key.clone(), self.event.clone(), self.token)?;
         let committed = transaction.commit();
         match &committed {
@@ -107,7 +108,7 @@ impl<'a> Claim<'a> {
 
     pub(super) fn end_failed(&mut self, failed: Failed) -> Outcome {
         self.ended = true;
-        let Inbox { options, .. } = self.inbox;
+        let Inbox { options, .. } = &self.inbox;
         let delay = options.delay(&self.event, self.attempt);
         let error = failed.error.clone();
         let aftermath = self.inbox.with_claims(|claims, now| {
@@ -137,7 +138,7 @@ impl<'a> Claim<'a> {
     }
 }
 
-impl Drop for Claim<'_> {
+impl Drop for Claim {
     fn drop(&mut self) {
         if !self.ended {
             self.inbox
@@ -146,7 +147,7 @@ impl Drop for Claim<'_> {
     }
 }
 
-impl fmt::Debug for Claim<'_> {
+impl fmt::Debug for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Claim")
             .field("inbox", &self.inbox.name())

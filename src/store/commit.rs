@@ -1,4 +1,4 @@
-//! The result of a commit, as data.
+//! Executed operations, and errors of commits.
 
 use std::fmt;
 
@@ -8,46 +8,23 @@ use smol_str::SmolStr;
 use super::{LeaseLost, TakenOut};
 use crate::brief::Brief;
 use crate::codes::codes;
-use crate::document::Change;
 use crate::document::schema::SchemaViolation;
-use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
+use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::{LockError, LockInfo};
-
-/// Describes one commit in full, enough to repeat it on a copy of the document or to log it.
-///
-/// Serializes in camelCase.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Commit {
-    /// The version that the commit made.
-    pub version: u64,
-    /// The transaction.
-    pub transaction_id: TransactionId,
-    /// The owner of the lock.
-    pub owner: OwnerId,
-    /// The fencing token of the grant. Of two commits, the later has no smaller token. If both were
-    /// on nodes, this holds only if both wrote to one node.
-    pub fencing_token: FencingToken,
-    /// The idempotency key, if the transaction had one. A repetition with the key returns the first
-    /// result. From the key, a copy or a log can recognize a transaction that was already
-    /// committed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<SmolStr>,
-    /// The operations, if the transaction ran an operation batch.
-    pub operations: Vec<ExecutedOperation>,
-    /// The primitive changes, in order. Applied to the version before, they produce this version.
-    pub changes: Vec<Change>,
-}
 
 /// Describes an operation that was executed.
 ///
 /// Serializes in camelCase: `{"type": "insertText", "nodeId": "1:4", "created": []}`.
+///
+/// The commit of an undo has one executed operation, `{"type": "undo", "created": []}`, and that of
+/// a redo has `{"type": "redo", "created": []}`. Both are without a target node and without created
+/// nodes, also if the undo inserts deleted nodes again; the changes contain these. No other
+/// operation has one of these names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExecutedOperation {
-    /// The name of the operation in the JSON form of the DSL.
+    /// The name of the operation in the JSON form of the DSL; `undo` or `redo` for an undo or redo.
     #[serde(rename = "type")]
     pub name: SmolStr,
     /// The target node of the operation.
@@ -68,24 +45,6 @@ impl ExecutedOperation {
             created: Vec::new(),
         }
     }
-}
-
-/// Describes the result of a committed transaction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct Committed {
-    /// The transaction.
-    pub transaction_id: TransactionId,
-    /// The document's version after the transaction. It is the version before, if nothing changed.
-    pub version: u64,
-    /// Whether the transaction changed anything and so made that version.
-    pub changed: bool,
-    /// The changes, in order. Empty for a transaction that changed nothing; such a transaction
-    /// sends no event.
-    pub changes: Vec<Change>,
-    /// The operations, if the transaction ran an operation batch.
-    pub operations: Vec<ExecutedOperation>,
 }
 
 /// An error of a commit. The transaction was rolled back.

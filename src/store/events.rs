@@ -32,7 +32,8 @@ use serde::Serialize;
 
 pub use filter::Filter;
 
-pub use super::commit::{Commit, Committed, ExecutedOperation};
+use super::TransactionResult;
+pub use super::commit::ExecutedOperation;
 use crate::document::{Change, Snapshot};
 use crate::id::OwnerId;
 use crate::sync::{Mutex, rank};
@@ -40,8 +41,7 @@ use filter::Reach;
 
 /// A commit, as one subscriber receives it.
 ///
-/// Serializes as `{"missed": 0, "commit": {"version": 1, …}}`, with the commit in the form of
-/// [`Commit`].
+/// Serializes as `{"missed": 0, "commit": {"version": 1, …}}`.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec};
@@ -63,8 +63,8 @@ pub struct CommitEvent {
     /// The number of commits that this subscriber missed right before this one, because its channel
     /// was full.
     pub missed: u64,
-    /// The commit.
-    pub commit: Arc<Commit>,
+    /// The commit: what the committing call returns. All subscribers share it.
+    pub commit: Arc<TransactionResult>,
 }
 
 /// Receives the commits of a store, in order, until it is dropped.
@@ -188,7 +188,7 @@ struct Subscriber {
 
 impl Subscriber {
     /// Sends the commit, or counts it as missed.
-    fn tell(&self, commit: &Arc<Commit>) {
+    fn tell(&self, commit: &Arc<TransactionResult>) {
         // The channel has one sender, so free room stays until the event is in.
         if self.sender.is_full() {
             self.unreported.fetch_add(1, Ordering::AcqRel);
@@ -332,12 +332,7 @@ impl Events {
     /// subscriber that needs them. The document is dropped before this returns: otherwise the next
     /// commit would have to copy what it changes. The held lock keeps that commit from coming in
     /// between.
-    pub(super) fn announce(
-        &self,
-        changes: &[Change],
-        commit: impl FnOnce() -> Commit,
-        after: impl FnOnce() -> Snapshot,
-    ) {
+    pub(super) fn announce(&self, commit: &TransactionResult, after: impl FnOnce() -> Snapshot) {
         // A concurrent subscription may miss this commit, as if it came right after it. A
         // subscription from before the lock was acquired is seen, because the lock's mutex lies in
         // between.
@@ -345,12 +340,12 @@ impl Events {
             return;
         }
         let subscribers = self.subscribers.all.lock();
-        let commit = LazyCell::new(|| Arc::new(commit()));
+        let shared = LazyCell::new(|| Arc::new(commit.clone()));
         let after = LazyCell::new(after);
-        let reach = LazyCell::new(|| Reach::new(changes, &after));
+        let reach = LazyCell::new(|| Reach::new(&commit.changes, &after));
         subscribers
             .iter()
             .filter(|subscriber| subscriber.filter.lets_in(|| &reach))
-            .for_each(|subscriber| subscriber.tell(&commit));
+            .for_each(|subscriber| subscriber.tell(&shared));
     }
 }

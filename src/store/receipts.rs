@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::ExecutedOperation;
-use crate::document::Selection;
-use crate::id::TransactionId;
+use super::TransactionResult;
 
 /// Identifies an operation batch by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +16,8 @@ pub(crate) struct BatchDigest(pub(crate) u128);
 pub(crate) struct Receipt {
     /// The digest of the executed batch.
     pub(crate) digest: BatchDigest,
-    pub(crate) transaction_id: TransactionId,
-    pub(crate) version: u64,
-    pub(crate) changed: bool,
-    pub(crate) operations: Vec<ExecutedOperation>,
-    pub(crate) selection_before: Option<Selection>,
-    pub(crate) selection_after: Option<Selection>,
+    /// Marked as repeated. Without its changes: deleted subtrees would stay in memory.
+    pub(crate) result: TransactionResult,
 }
 
 /// The latest receipts by their keys. The oldest is dropped first.

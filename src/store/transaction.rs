@@ -17,11 +17,12 @@ use smol_str::SmolStr;
 use super::nodes::OnNodes;
 use super::publish::{CommitConditions, Kept};
 use super::{
-    BatchDigest, Commit, CommitCondition, CommitError, Committed, DataStore, ExecutedOperation,
-    ObserverId, Receipt, Witnessed,
+    BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, ObserverId, Receipt,
+    TransactionResult, Witnessed,
 };
 use crate::document::{
-    Budget, Change, EditError, Fragment, Limit, Limits, Node, Overlay, Selection, Snapshot, View,
+    Budget, Change, Changes, EditError, Fragment, Limit, Limits, Node, Overlay, Selection,
+    Snapshot, View,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
@@ -82,19 +83,10 @@ pub struct Transaction {
     pub(super) held: TransactionGrant,
 }
 
-/// What a commit published.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Publication {
-    pub(crate) version: u64,
-    pub(crate) changed: bool,
-}
-
 /// A transaction that runs once per idempotency key.
 struct Remembered {
     key: SmolStr,
     digest: BatchDigest,
-    /// The selections of the submitter before and after.
-    selections: [Option<Selection>; 2],
 }
 
 #[derive(Default)]
@@ -266,18 +258,7 @@ impl Transaction {
 
     /// Keeps the result of this transaction under a key that the store has no receipt for.
     pub(crate) fn remember_as(&mut self, key: SmolStr, digest: BatchDigest) {
-        self.receipt = Some(Box::new(Remembered {
-            key,
-            digest,
-            selections: [None, None],
-        }));
-    }
-
-    /// Records the submitter's selections before and after, for repetitions.
-    pub(crate) fn remember_selections(&mut self, selections: [&Option<Selection>; 2]) {
-        if let Some(receipt) = &mut self.receipt {
-            receipt.selections = selections.map(Option::clone);
-        }
+        self.receipt = Some(Box::new(Remembered { key, digest }));
     }
 
     /// Publishes the transaction only if `condition` holds, together with the effect of the
@@ -355,6 +336,11 @@ impl Transaction {
         self.operations = room;
     }
 
+    /// Gives it a buffer for its changes, before the first of them.
+    pub(crate) fn record_changes_in(&mut self, room: Changes) {
+        self.overlay.record_in(room);
+    }
+
     #[inline]
     pub(crate) fn record(&mut self, operation: ExecutedOperation) {
         self.operations.push(operation);
@@ -369,62 +355,62 @@ impl Transaction {
     /// [`CommitError`]: the document would violate the store's schema, the lock was revoked, or the
     /// transaction was lent to the code that commits it. The transaction is rolled back then. Other
     /// variants concern transactions on nodes, leases, idempotency keys and inboxes.
-    pub fn commit(mut self) -> Result<Committed, CommitError> {
-        let mut changes = Vec::new();
-        let Publication { version, changed } =
-            self.publish_and(|_, published| changes = std::mem::take(published))?;
-        Ok(Committed {
-            transaction_id: self.id,
-            version,
-            changed,
-            changes,
-            operations: std::mem::take(&mut self.operations),
-        })
+    pub fn commit(mut self) -> Result<TransactionResult, CommitError> {
+        self.publish_and([None, None], |_| ())
     }
 
-    /// Does what [`commit`](Self::commit) does before it releases the lock. After a commit it calls
-    /// `then` under the lock, with the version and the changes.
-    pub(crate) fn publish_and(
+    /// Does what [`commit`](Self::commit) does before it releases the lock, with the selections of
+    /// the submitter before and after. After a commit it calls `then` under the lock, with the
+    /// result.
+    // Generic in the error, so that the caller's outcome is built in its final place.
+    pub(crate) fn publish_and<E: From<CommitError>>(
         &mut self,
-        then: impl FnOnce(u64, &mut Vec<Change>),
-    ) -> Result<Publication, CommitError> {
+        selections: [Option<Selection>; 2],
+        then: impl FnOnce(&TransactionResult),
+    ) -> Result<TransactionResult, E> {
         // Transactions on nodes publish one after the other; one on the whole document runs alone.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
-        let Publication { version, changed } = self.appear()?;
-        if !changed {
-            then(version, &mut Vec::new());
-            return Ok(Publication { version, changed });
-        }
-        let store = &self.held.store;
-        let mut changes = self.overlay.take_changes();
-        let witnessed = Witnessed {
-            owner: &self.owner,
-            version,
-            changes: &changes,
-            undone: self.aside.as_ref().map_or(&[], |aside| &aside.undone),
-        };
-        store.0.events.inform(self.origin, &witnessed);
-        let commit = || Commit {
-            version,
+        let (version, changed) = self.appear(&selections)?;
+        let [selection_before, selection_after] = selections;
+        let result = TransactionResult {
             transaction_id: self.id,
+            version,
+            changed,
             owner: self.owner.clone(),
             fencing_token: self.held.grant.token,
             idempotency_key: self.receipt.as_ref().map(|it| it.key.clone()),
-            operations: self.operations.clone(),
-            changes: changes.clone(),
+            operations: std::mem::take(&mut self.operations),
+            changes: match changed {
+                true => self.overlay.take_changes(),
+                false => Changes::default(),
+            },
+            selection_before,
+            selection_after,
+            repeated: false,
+            hook_failures: Vec::new(),
         };
-        let events = &store.0.events;
-        events.announce(&changes, commit, || store.snapshot());
-        then(version, &mut changes);
-        Ok(Publication { version, changed })
+        if changed {
+            let witnessed = Witnessed {
+                owner: &self.owner,
+                version,
+                changes: &result.changes,
+                undone: self.aside.as_ref().map_or(&[], |aside| &aside.undone),
+            };
+            let store = &self.held.store;
+            store.0.events.inform(self.origin, &witnessed);
+            store.0.events.announce(&result, || store.snapshot());
+        }
+        then(&result);
+        Ok(result)
     }
 
-    /// Checks it and publishes it, all or nothing. Sends no event.
-    fn appear(&mut self) -> Result<Publication, CommitError> {
+    /// Checks it and publishes it, all or nothing. Sends no event. Returns the version and whether
+    /// anything changed.
+    fn appear(&mut self, selections: &[Option<Selection>; 2]) -> Result<(u64, bool), CommitError> {
         self.check()?;
         let changed = self.changes().iter().any(Change::is_of_the_document);
-        let receipt = self.receipt(changed);
+        let receipt = self.receipt(changed, selections);
         let store = &self.held.store;
         let mut none = CommitConditions::new();
         let conditions = self
@@ -437,7 +423,7 @@ impl Transaction {
             store.publish_conditions(receipt.as_ref(), conditions)?;
             self.overlay.base().version()
         };
-        Ok(Publication { version, changed })
+        Ok((version, changed))
     }
 
     /// Checks whether it can be published. From here on its grant is not revoked.
@@ -458,12 +444,6 @@ impl Transaction {
             schema.check(self.base(), &self.overlay, self.changes())?;
         }
         self.seal()
-    }
-
-    /// Takes the operations, after which they are not read any more.
-    #[inline]
-    pub(crate) fn take_executed(&mut self) -> Vec<ExecutedOperation> {
-        std::mem::take(&mut self.operations)
     }
 
     /// Protects the grant from revocation until the transaction ends.
@@ -502,24 +482,26 @@ impl Transaction {
     }
 
     /// The receipt for repetitions, if there is a key.
-    fn receipt(&self, changed: bool) -> Option<Kept> {
-        let Remembered {
-            key,
-            digest,
-            selections,
-        } = self.receipt.as_deref()?;
+    fn receipt(&self, changed: bool, selections: &[Option<Selection>; 2]) -> Option<Kept> {
+        let Remembered { key, digest } = self.receipt.as_deref()?;
         let [selection_before, selection_after] = selections.clone();
-        let receipt = Receipt {
-            digest: *digest,
+        let result = TransactionResult {
             transaction_id: self.id,
             // The next version: only the holder of the lock publishes.
             version: self.base().version() + u64::from(changed),
             changed,
+            owner: self.owner.clone(),
+            fencing_token: self.held.grant.token,
+            idempotency_key: Some(key.clone()),
             operations: self.operations.clone(),
+            changes: Changes::default(),
             selection_before,
             selection_after,
+            repeated: true,
+            hook_failures: Vec::new(),
         };
-        Some((key.clone(), Arc::new(receipt)))
+        let digest = *digest;
+        Some((key.clone(), Arc::new(Receipt { digest, result })))
     }
 
     /// Discards the changes and releases the lock.

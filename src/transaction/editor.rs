@@ -5,12 +5,13 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::history::{Direction, History};
+use super::history::Direction;
 use super::manager::Submission;
-use super::session::OwnedSession;
+use super::once::Once;
+use super::session::{OwnedSession, Session};
 use super::{
-    HistoryOptions, Hooks, IntoOperations, TransactionError, TransactionManager, TransactionResult,
-    UndoError,
+    HistoryOptions, Hooks, IdempotencyKey, IntoOperations, TransactionError, TransactionManager,
+    TransactionResult, UndoError,
 };
 use crate::document::{EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
@@ -47,10 +48,10 @@ impl Editor {
         }
     }
 
-    /// Replaces the history with an empty one that has these options.
+    /// Replaces the history with an empty one that has these options. Open groups stay open.
     #[must_use]
     pub fn with_history(self, options: HistoryOptions) -> Self {
-        let before = std::mem::replace(&mut self.session.state().history, History::new(options));
+        let before = self.session.state().history.replace(options);
         drop(before);
         self
     }
@@ -65,7 +66,7 @@ impl Editor {
     }
 
     /// Sets limits for the resources that each transaction may use: see
-    /// [`TransactionManager::with_limits`]. Undo and redo are not limited.
+    /// [`TransactionManager::with_limits`]. Undo and redo are not limited, apart from their keys.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         Self {
@@ -188,6 +189,8 @@ impl Editor {
     /// The selection is restored to what it was before the entry.
     ///
     /// After-hooks run for it. Before-hooks do not, because there are no operations to rewrite.
+    /// Result and event list one executed operation, `undo`: see
+    /// [`ExecutedOperation`](crate::events::ExecutedOperation).
     ///
     /// If no other editor changed the same nodes, the document is restored exactly, including ids.
     ///
@@ -223,7 +226,49 @@ impl Editor {
     /// [`UndoError`]; neither the document nor the history is changed then.
     #[track_caller]
     pub fn undo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
-        self.go(Direction::Undo, options)
+        self.go(Direction::Undo, None, options)
+    }
+
+    /// Undoes the latest entry once for a key, otherwise as [`undo_with`](Self::undo_with) does. A
+    /// repeated call returns the result of the first, [marked as
+    /// repeated](field@TransactionResult::repeated), and changes nothing: no inverse and no hook
+    /// runs, and the history and the selection stay as they are.
+    ///
+    /// So a caller can repeat an undo if it cannot determine whether the undo was committed. A
+    /// failed undo is not recorded and can be retried. Of several concurrent calls with one key,
+    /// one undoes; the others wait in the queue and get its result.
+    ///
+    /// A key belongs to the store: see
+    /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). It stands for
+    /// an undo of this owner, in any editor. A batch, a redo or another owner's undo with the same
+    /// key is an error, unless its key [accepts other
+    /// operations](IdempotencyKey::accept_other_operations).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*, lock::AcquireOptions};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// editor.execute([create(element("list", []))])?;
+    /// editor.execute([create(element("list", []))])?;
+    /// let first = editor.undo_once("ann/undo/1", AcquireOptions::new())?;
+    /// let again = editor.undo_once("ann/undo/1", AcquireOptions::new())?;
+    /// assert_eq!((again.repeated, again.version), (true, first.version));
+    /// assert_eq!((editor.undo_depth(), editor.redo_depth()), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`]; neither the document nor the history is changed then. One of them is
+    /// [`IdempotencyMismatch`](UndoError::IdempotencyMismatch): the first transaction with the key
+    /// was another.
+    #[track_caller]
+    pub fn undo_once(
+        &self,
+        key: impl Into<IdempotencyKey>,
+        options: AcquireOptions,
+    ) -> Result<TransactionResult, UndoError> {
+        self.go(Direction::Undo, Some(key.into()), options)
     }
 
     /// Waits for the lock and redoes the entry that was undone last. Any other edit of the editor
@@ -244,23 +289,60 @@ impl Editor {
     /// [`UndoError`]; neither the document nor the history is changed then.
     #[track_caller]
     pub fn redo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
-        self.go(Direction::Redo, options)
+        self.go(Direction::Redo, None, options)
+    }
+
+    /// Redoes an entry once for a key, with the guarantees of [`undo_once`](Self::undo_once).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*, lock::AcquireOptions};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// editor.execute([create(element("list", []))])?;
+    /// editor.undo()?;
+    /// let first = editor.redo_once("ann/redo/1", AcquireOptions::new())?;
+    /// let again = editor.redo_once("ann/redo/1", AcquireOptions::new())?;
+    /// assert_eq!((again.repeated, again.version), (true, first.version));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`UndoError`]; neither the document nor the history is changed then.
+    #[track_caller]
+    pub fn redo_once(
+        &self,
+        key: impl Into<IdempotencyKey>,
+        options: AcquireOptions,
+    ) -> Result<TransactionResult, UndoError> {
+        self.go(Direction::Redo, Some(key.into()), options)
     }
 
     #[track_caller]
     fn go(
         &self,
         direction: Direction,
+        key: Option<IdempotencyKey>,
         options: AcquireOptions,
     ) -> Result<TransactionResult, UndoError> {
-        let (name, nothing) = match direction {
-            Direction::Undo => ("undo", UndoError::NothingToUndo),
-            Direction::Redo => ("redo", UndoError::NothingToRedo),
+        let nothing = match direction {
+            Direction::Undo => UndoError::NothingToUndo,
+            Direction::Redo => UndoError::NothingToRedo,
         };
-        if self.session.state().history.depth(direction) == 0 {
-            return Err(nothing);
+        let once = key.map(|key| Once::of_history(key, direction, self.owner()));
+        match &once {
+            Some(once) => {
+                self.manager.admit_key(once)?;
+                // A completed one need not wait.
+                if let Some(outcome) = self.manager.repeated(Some(once)) {
+                    return outcome;
+                }
+            }
+            // With a key, the call that takes the last entry may be the first with this key.
+            None if self.session.state().history.depth(direction) == 0 => return Err(nothing),
+            None => {}
         }
-        let name = SmolStr::new_static(name);
+        let name = SmolStr::new_static(direction.name());
         let asker = options.asker(self.owner(), Location::caller(), true);
         let asker = Asker {
             label: asker.label.or(Some(&name)),
@@ -274,6 +356,14 @@ impl Editor {
         let mut transaction = self
             .store()
             .begin_granted(grant, owner, EndedBy::Transaction);
+        // From here on no other thread can use the key; during the wait another thread may have
+        // used it.
+        if let Some(outcome) = self.manager.repeated(once.as_ref()) {
+            return outcome;
+        }
+        if let Some(once) = once {
+            transaction.remember_as(once.key, once.digest);
+        }
         let before = self.session.prepare(&mut transaction).before;
         topmost = self.session.state().history.topmost(direction);
         let Some(topmost) = &topmost else {
@@ -294,18 +384,15 @@ impl Editor {
         transaction.record(ExecutedOperation::named(name));
         transaction.undoes(topmost.versions());
         let after = transaction.selection().cloned();
-        let published = transaction.publish_and(|version, changes| {
+        let result = transaction.publish_and([before, after], |result| {
             let mut state = self.session.state();
-            state.selection.clone_from(&after);
-            state.version = version;
-            let changes = std::mem::take(changes);
-            state.history.settle(topmost, version, changes, rewound);
+            state.selection.clone_from(&result.selection_after);
+            state.version = result.version;
+            state.history.settle(topmost, result, rewound);
         });
-        let result = published
-            .map(|published| TransactionResult::new(&mut transaction, published, before, after));
         drop(transaction);
         self.session.drop_removed();
-        let mut result = result?;
+        let mut result: TransactionResult = result.map_err(UndoError::Commit)?;
         self.manager.follow(&mut result);
         Ok(result)
     }
@@ -374,19 +461,21 @@ impl Editor {
     /// assert!(editor.store().snapshot().is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn group(&self) -> EditGroup<'_> {
+    pub fn group(&self) -> EditGroup {
         self.open_group(None)
     }
 
     /// Opens a group as [`group`](Self::group) does, and names its entry. Later transactions can be
     /// [merged](crate::history::HistoryMode::MergedInto) into a named entry.
-    pub fn group_named(&self, name: impl Into<SmolStr>) -> EditGroup<'_> {
+    pub fn group_named(&self, name: impl Into<SmolStr>) -> EditGroup {
         self.open_group(Some(name.into()))
     }
 
-    fn open_group(&self, name: Option<SmolStr>) -> EditGroup<'_> {
+    fn open_group(&self, name: Option<SmolStr>) -> EditGroup {
         self.session.state().history.open_group(name);
-        EditGroup { editor: self }
+        EditGroup {
+            session: Session::clone(&self.session),
+        }
     }
 }
 
@@ -402,14 +491,22 @@ impl fmt::Debug for Editor {
 }
 
 /// An open group: until it is dropped, all commits of its editor form one entry of the history.
-#[derive(Debug)]
+///
+/// It borrows nothing, so a server can keep it between requests. A group that outlives its editor
+/// has no effect.
 #[must_use = "the group ends when it is dropped"]
-pub struct EditGroup<'a> {
-    editor: &'a Editor,
+pub struct EditGroup {
+    session: Session,
 }
 
-impl Drop for EditGroup<'_> {
+impl fmt::Debug for EditGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EditGroup").finish_non_exhaustive()
+    }
+}
+
+impl Drop for EditGroup {
     fn drop(&mut self) {
-        self.editor.session.state().history.close_group();
+        self.session.state().history.close_group();
     }
 }

@@ -56,18 +56,9 @@ pub enum TransactionError {
         /// The payload of the panic.
         payload: PanicPayload,
     },
-    /// The first transaction with the idempotency key had other operations. See
-    /// [`IdempotencyKey`](super::IdempotencyKey).
-    #[error(
-        "the key {key:?} belongs to transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
-    IdempotencyMismatch {
-        /// The key.
-        key: SmolStr,
-        /// The first transaction with the key.
-        transaction_id: TransactionId,
-        /// The version of the document after that transaction.
-        version: u64,
-    },
+    /// The first transaction with the idempotency key had other operations.
+    #[error(transparent)]
+    IdempotencyMismatch(#[from] IdempotencyMismatch),
     /// The idempotency key exceeds a limit of the manager.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
@@ -85,9 +76,28 @@ codes! { TransactionError {
         hook: hook,
         panic_message: payload.message(),
     };
-    Self::IdempotencyMismatch { key, transaction_id, version } => "idempotencyMismatch";
+    Self::IdempotencyMismatch(mismatch) => as mismatch;
     Self::Limit(exceeded) => as exceeded;
     Self::Commit(error) => as error;
+}}
+
+/// An error: the first transaction with an idempotency key had other operations, or was an undo or
+/// a redo. See [`IdempotencyKey`](super::IdempotencyKey).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the key {key:?} belongs to transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
+#[non_exhaustive]
+pub struct IdempotencyMismatch {
+    /// The key.
+    pub key: SmolStr,
+    /// The first transaction with the key.
+    pub transaction_id: TransactionId,
+    /// The version of the document after that transaction.
+    pub version: u64,
+}
+
+codes! { IdempotencyMismatch {
+    Self { key, transaction_id, version } => "idempotencyMismatch";
 }}
 
 struct OnNode<'a>(&'a Option<NodeId>);

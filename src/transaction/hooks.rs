@@ -4,11 +4,9 @@ use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::error::PanicPayload;
 use super::user_code::UserCode;
-use super::{Operation, TransactionError, TransactionResult};
+use super::{HookFailure, HookId, Operation, TransactionError, TransactionResult};
 use crate::caught::{catch, dispose};
 use crate::codes::codes;
 use crate::id::OwnerId;
@@ -65,10 +63,6 @@ type Before =
     dyn Fn(&BeforeHook<'_>, Vec<Operation>) -> Result<Vec<Operation>, Refusal> + Send + Sync;
 type After = dyn Fn(&TransactionResult) + Send + Sync;
 
-/// Identifies a hook in its [`Hooks`]: the first is number 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct HookId(u64);
-
 /// The context of a before-hook.
 #[derive(Debug)]
 pub struct BeforeHook<'a> {
@@ -88,34 +82,6 @@ codes! { Refusal {
     Self { reason } => "refused";
 }}
 
-/// Why an after-hook did not complete. The transaction is committed regardless.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum HookFailure {
-    /// The hook panicked.
-    #[error("after-hook {hook} panicked: {}", .message.as_deref().unwrap_or("without a message"))]
-    Panicked {
-        /// The hook.
-        hook: HookId,
-        /// The message of the panic, if it had one.
-        message: Option<String>,
-    },
-    /// The hook did not run, because after-hooks whose transactions run after-hooks were nested too
-    /// deeply.
-    #[error("after-hook {hook} was not run: {depth} after-hooks are nested already")]
-    TooDeep {
-        /// The hook.
-        hook: HookId,
-        /// How many after-hooks were running in this thread.
-        depth: usize,
-    },
-}
-
-codes! { HookFailure {
-    Self::Panicked { hook, message } => "afterHookPanicked" { hook: hook, panic_message: message };
-    Self::TooDeep { hook, depth } => "afterHookTooDeep";
-}}
-
 impl Hooks {
     /// How many after-hooks can run nested in one thread, each in a transaction that the outer one
     /// started.
@@ -127,7 +93,8 @@ impl Hooks {
     }
 
     /// Registers code that runs before the first operation of each transaction, while the lock is
-    /// held.
+    /// held. It runs in the thread that submits the transaction, or in any thread that runs batches
+    /// if the options allow [any thread](crate::lock::AcquireOptions::any_thread).
     ///
     /// The first hook gets the submitted operations, and each later one gets what the previous hook
     /// returned. A hook returns the operations to run: the same, others, or none. Alternatively it
@@ -279,7 +246,7 @@ impl BeforeHooks {
 impl fmt::Debug for BeforeHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let hooks = self.0.iter().flat_map(|hooks| hooks.iter());
-        f.debug_list().entries(hooks.map(|hook| hook.id.0)).finish()
+        f.debug_list().entries(hooks.map(|hook| hook.id)).finish()
     }
 }
 
@@ -291,7 +258,7 @@ fn take<F: ?Sized>(hooks: &mut Arc<Vec<Hook<F>>>, id: HookId) -> Option<Hook<F>>
 impl Registered {
     fn next_id(&mut self) -> HookId {
         self.count += 1;
-        HookId(self.count)
+        HookId::new(self.count)
     }
 }
 
@@ -343,12 +310,6 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for HookId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 impl<F: ?Sized> Clone for Hook<F> {
     fn clone(&self) -> Self {
         Self {
@@ -368,8 +329,8 @@ impl fmt::Debug for Hooks {
                 Arc::clone(&registered.after),
             )
         };
-        let before = before.iter().map(|hook| hook.id.0);
-        let after = after.iter().map(|hook| hook.id.0);
+        let before = before.iter().map(|hook| hook.id);
+        let after = after.iter().map(|hook| hook.id);
         f.debug_struct("Hooks")
             .field("before", &before.collect::<Vec<_>>())
             .field("after", &after.collect::<Vec<_>>())

@@ -1,24 +1,26 @@
 //! Runs operation batches, each as one transaction.
 
+mod execution;
+mod submission;
+
 use std::panic::Location;
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use smol_str::SmolStr;
 
 use super::admission::admit;
-use super::hooks::BeforeHooks;
 use super::once::Once;
-use super::run::{OperationBatch, run_batch};
-use super::session::{Prepared, Session};
 use super::{
-    Callback, HistoryMode, Hooks, IdempotencyKey, IntoOperations, Operation, TransactionError,
-    TransactionResult, declare, retry,
+    Hooks, IdempotencyKey, IdempotencyMismatch, IntoOperations, Operation, TransactionError,
+    TransactionResult,
 };
-use crate::document::{Limit, Limits};
+use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
-use crate::lock::{AcquireOptions, Answer, Asker, FifoLock, Grant, QueuedWork};
-use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
+use crate::lock::AcquireOptions;
+use crate::store::DataStore;
+use execution::BatchOutcome;
+pub(super) use submission::Submission;
+use submission::first;
 
 /// Runs operation batches on a store.
 ///
@@ -50,83 +52,6 @@ struct Manager {
     /// How often a batch is tried in all if it locks only nodes; `None` if it locks the document.
     attempts_on_nodes: Option<u32>,
     limits: Option<Limits>,
-}
-
-/// A submitted batch and how to record it.
-#[derive(Clone, Debug)]
-pub(super) struct Submission {
-    operations: OperationBatch,
-    /// The code of the operations once they run. It is dropped with the submission, after the lock
-    /// is released.
-    code: Vec<Callback>,
-    before: BeforeHooks,
-    once: Option<Box<Once>>,
-    in_history: HistoryMode,
-}
-
-/// What the submitter gets.
-type BatchOutcome = Result<TransactionResult, TransactionError>;
-
-/// A batch that waits for the lock. If it is data, the combiner runs it at the head of the queue.
-struct QueuedBatch {
-    manager: TransactionManager,
-    session: Option<Session>,
-    submission: Submission,
-    /// Whether another thread may run its code.
-    any_thread: bool,
-    /// For the executed operations: the submitter frees it, so the submitter allocates it.
-    room: Vec<ExecutedOperation>,
-}
-
-impl QueuedWork for QueuedBatch {
-    type Reply = BatchOutcome;
-
-    fn is_for_any_thread(&self) -> bool {
-        self.any_thread || self.submission.is_data()
-    }
-
-    fn is_brief(&self) -> bool {
-        /// So many operations take about two hundred microseconds, unless they touch large parts of
-        /// the document.
-        const BRIEF: usize = 512;
-        if !self.submission.before.is_empty() {
-            return false;
-        }
-        let mut operations = self.submission.operations.iter();
-        let extent = operations.try_fold(0, |extent: usize, operation| {
-            Some(extent + operation.extent()?).filter(|&extent| extent <= BRIEF)
-        });
-        extent.is_some()
-    }
-
-    fn run(&mut self, grant: Grant) -> BatchOutcome {
-        let Self {
-            manager,
-            session,
-            submission,
-            room,
-            ..
-        } = self;
-        manager.carry_out(grant, session.as_ref(), submission, std::mem::take(room))
-    }
-}
-
-/// A grant of the calling thread. Its drop runs queued batches of other threads, or releases the
-/// lock.
-struct CombinerGrant<'a> {
-    lock: &'a FifoLock,
-    grant: Grant,
-    without_combining: bool,
-}
-
-impl Drop for CombinerGrant<'_> {
-    fn drop(&mut self) {
-        // A thread that unwinds does not combine.
-        match self.without_combining || std::thread::panicking() {
-            true => self.lock.part_from_grant(self.grant.id()),
-            false => self.lock.part_and_serve(self.grant),
-        }
-    }
 }
 
 impl TransactionManager {
@@ -184,7 +109,7 @@ impl TransactionManager {
     /// The nodes are derived from the operations before any of them runs, and are locked in one
     /// step, so batches cannot deadlock on them. Nodes that cannot be derived, such as those that
     /// code changes, are locked when they are changed. Nodes that are only read are validated by
-    /// the commit: see [`Transaction`], "On nodes". A batch that fails with a
+    /// the commit: see [`Transaction`](crate::Transaction), "On nodes". A batch that fails with a
     /// [transient](crate::transaction::Transient) error is retried from its start, `attempts` times
     /// in all; its code and before-hooks run again each time. The thread that submits a batch runs
     /// it.
@@ -326,13 +251,7 @@ impl TransactionManager {
         self.admit(None, &operations)?;
         let mut transaction = self.0.store.begin_under(lock)?;
         if first(&operations).is_none() {
-            let published = transaction.publish_and(|_, _| ())?;
-            return Ok(TransactionResult::new(
-                &mut transaction,
-                published,
-                None,
-                None,
-            ));
+            return transaction.publish_and([None, None], |_| ());
         }
         let mut submission = Submission::new(operations);
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
@@ -342,202 +261,21 @@ impl TransactionManager {
         outcome
     }
 
-    /// Runs a batch for the session.
-    pub(super) fn run(
-        &self,
-        mut submission: Submission,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-        session: Option<&Session>,
-    ) -> Result<TransactionResult, TransactionError> {
-        let Manager { store, owner, .. } = &**self.0;
-        self.admit(submission.once.as_deref(), &submission.operations)?;
-        // A completed batch need not wait.
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
-            return outcome;
-        }
-        let Some(first) = first(&submission.operations) else {
-            return Ok(self.nothing_done());
-        };
-        let label = SmolStr::new_static(first.name());
-        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
-        if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
-            return self.run_on_nodes(
-                attempts,
-                submission,
-                options.clone().or_label(label),
-                call_site,
-            );
-        }
-        let asker = options.asker(owner, call_site, true);
-        let asker = Asker {
-            label: asker.label.or(Some(&label)),
-            ..asker
-        };
-        let lock = store.fifo();
-        let turn = |grant| CombinerGrant {
-            lock,
-            grant,
-            without_combining: options.opts_out_of_combining(),
-        };
-        if let Some(grant) = lock.try_grant(&asker, options)? {
-            return self.take_turn(turn(grant), session, &mut submission);
-        }
-        if submission.operations.len() == 1 {
-            // The operations travel in the request: the thread that runs them cannot fetch them
-            // elsewhere.
-            submission.operations.shrink_to_fit();
-        }
-        let job = QueuedBatch {
-            manager: self.clone(),
-            session: session.cloned(),
-            any_thread: options.allows_any_thread(),
-            room: Vec::with_capacity(submission.operations.len()),
-            submission,
-        };
-        match lock.ask(&asker, options, Some(job))? {
-            Answer::Done(mut outcome, _spent) => {
-                self.follow_if_done(&mut outcome);
-                outcome
-            }
-            Answer::Granted(grant, job) => {
-                let mut job = job.expect("a job that no combiner ran is still here");
-                self.take_turn(turn(grant), session, &mut job.submission)
-            }
-        }
-    }
-
     /// Checks the input of a client against the limits, with no lock held.
     fn admit(&self, once: Option<&Once>, operations: &[Operation]) -> Result<(), TransactionError> {
-        let Some(limits) = &self.0.limits else {
-            return Ok(());
-        };
-        if let Some(once) = once {
-            limits.check(Limit::NameBytes, once.key.len())?;
-        }
-        admit(limits, operations)
-    }
-
-    /// Runs a batch in the thread that submitted it.
-    fn take_turn(
-        &self,
-        turn: CombinerGrant<'_>,
-        session: Option<&Session>,
-        submission: &mut Submission,
-    ) -> BatchOutcome {
-        if self.0.hooks.is_none() {
-            // No frame in between reads the outcome, so it is built in its final place.
-            return self.carry_out(turn.grant, session, submission, Vec::new());
-        }
-        let mut outcome = self.carry_out(turn.grant, session, submission, Vec::new());
-        drop(turn);
-        self.follow_if_done(&mut outcome);
-        outcome
-    }
-
-    /// Runs a batch in the calling thread, with the nodes that it touches locked.
-    fn run_on_nodes(
-        &self,
-        attempts: u32,
-        submission: Submission,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> BatchOutcome {
-        retry(attempts, || {
-            self.try_on_nodes(submission.clone(), &options, call_site)
-        })
-    }
-
-    fn try_on_nodes(
-        &self,
-        mut submission: Submission,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> BatchOutcome {
-        let Manager { store, owner, .. } = &**self.0;
-        let scope = declare::list(&store.snapshot(), &submission.operations);
-        let mut transaction =
-            store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
-            return outcome;
-        }
-        let once = submission.once.take();
-        if let Some(once) = &once {
-            transaction.remember_as(once.key.clone(), once.digest);
-        }
-        let outcome = self.carry_out_in(&mut transaction, None, &mut submission);
-        let lock_error = transaction.take_lock_error();
-        drop(transaction);
-        match (outcome, lock_error) {
-            (Ok(mut result), _) => {
-                self.follow(&mut result);
-                Ok(result)
-            }
-            (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
-                // If there is none, so many newer keys followed that it has expired already.
-                let repeated = self.repeated(once.as_deref());
-                repeated.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
-            }
-            (Err(TransactionError::Commit(CommitError::NotLocked(error))), _) => {
-                Err((*error).into())
-            }
-            (Err(_), Some(error)) => Err(error.into()),
-            (Err(error), None) => Err(error),
+        once.map_or(Ok(()), |once| self.admit_key(once))?;
+        match &self.0.limits {
+            Some(limits) => admit(limits, operations),
+            None => Ok(()),
         }
     }
 
-    /// Runs a batch under a grant that the caller ends.
-    fn carry_out(
-        &self,
-        grant: Grant,
-        session: Option<&Session>,
-        submission: &mut Submission,
-        room: Vec<ExecutedOperation>,
-    ) -> BatchOutcome {
-        let Manager { store, owner, .. } = &**self.0;
-        let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
-        // From here on no other thread can use the key; during the wait another thread may have
-        // used it.
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
-            return outcome;
+    /// Checks an idempotency key of a client against the limits.
+    pub(super) fn admit_key(&self, once: &Once) -> Result<(), LimitExceeded> {
+        match &self.0.limits {
+            Some(limits) => limits.check(Limit::NameBytes, once.key.len()),
+            None => Ok(()),
         }
-        if let Some(once) = submission.once.take() {
-            transaction.remember_as(once.key, once.digest);
-        }
-        transaction.record_in(room);
-        let prepared = session.map(|session| session.prepare(&mut transaction));
-        self.carry_out_in(&mut transaction, prepared, submission)
-    }
-
-    fn carry_out_in(
-        &self,
-        transaction: &mut Transaction,
-        prepared: Option<Prepared<'_>>,
-        submission: &mut Submission,
-    ) -> BatchOutcome {
-        let Submission {
-            operations,
-            code,
-            before,
-            in_history,
-            ..
-        } = submission;
-        if let Some(limits) = &self.0.limits {
-            transaction.set_limits(limits.clone());
-        }
-        if !before.is_empty() {
-            let list = std::mem::take(operations).into_vec();
-            *operations = before.run(transaction, list)?.into();
-        }
-        code.extend(operations.iter().filter_map(Operation::code).cloned());
-        if let Some(prepared) = prepared {
-            let inverses = operations.iter().filter_map(Operation::inverse).collect();
-            run_batch(transaction, operations)?;
-            return prepared.commit(transaction, inverses, in_history.clone());
-        }
-        run_batch(transaction, operations)?;
-        let published = transaction.publish_and(|_, _| ())?;
-        Ok(TransactionResult::new(transaction, published, None, None))
     }
 
     /// Runs the after-hooks, in the thread of the submitter and with no lock held.
@@ -549,12 +287,15 @@ impl TransactionManager {
         }
     }
 
-    /// Returns the outcome of an earlier batch with the same key.
+    /// Returns the outcome of an earlier transaction with the same key.
     #[inline]
-    fn repeated(&self, once: Option<&Once>) -> Option<BatchOutcome> {
+    pub(super) fn repeated<E: From<IdempotencyMismatch>>(
+        &self,
+        once: Option<&Once>,
+    ) -> Option<Result<TransactionResult, E>> {
         let once = once?;
         let receipt = self.0.store.receipt(&once.key)?;
-        Some(once.repeat(&receipt))
+        Some(once.repeat(&receipt).map_err(E::from))
     }
 
     /// Runs the after-hooks on a result.
@@ -566,55 +307,6 @@ impl TransactionManager {
 
     fn nothing_done(&self) -> TransactionResult {
         let (transaction_id, snapshot) = self.0.store.next_transaction();
-        TransactionResult {
-            transaction_id,
-            version: snapshot.version(),
-            changed: false,
-            operations: Vec::new(),
-            selection_before: None,
-            selection_after: None,
-            repeated: false,
-            hook_failures: Vec::new(),
-        }
+        TransactionResult::nothing_done(transaction_id, snapshot.version(), self.0.owner.clone())
     }
-}
-
-impl Submission {
-    #[inline]
-    pub(super) fn new(operations: impl IntoOperations) -> Self {
-        Self {
-            operations: operations.into_operations().into(),
-            code: Vec::new(),
-            before: BeforeHooks::default(),
-            once: None,
-            in_history: HistoryMode::Recorded,
-        }
-    }
-
-    /// Whether it runs no code of users.
-    fn is_data(&self) -> bool {
-        let mut operations = self.operations.iter();
-        self.before.is_empty() && operations.all(|operation| operation.code().is_none())
-    }
-
-    pub(super) fn once(mut self, key: IdempotencyKey) -> Self {
-        let does_nothing = first(&self.operations).is_none();
-        let once = Once::new(key, &self.operations, does_nothing);
-        self.once = Some(Box::new(once));
-        self
-    }
-
-    pub(super) fn in_history(mut self, how: HistoryMode) -> Self {
-        self.in_history = how;
-        self
-    }
-}
-
-/// The first operation that has an effect.
-fn first(operations: &[Operation]) -> Option<&Operation> {
-    operations.iter().find(|operation| !is_empty(operation))
-}
-
-fn is_empty(operation: &Operation) -> bool {
-    matches!(operation, Operation::Control { operations, .. } if operations.is_empty())
 }

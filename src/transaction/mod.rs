@@ -33,7 +33,6 @@ mod hooks;
 mod manager;
 mod once;
 mod operation;
-mod result;
 mod retry;
 mod run;
 mod script;
@@ -41,16 +40,17 @@ mod session;
 mod user_code;
 
 pub use editor::Editor;
-pub use error::{OperationError, PanicPayload, TransactionError};
+pub use error::{IdempotencyMismatch, OperationError, PanicPayload, TransactionError};
 pub(crate) use history::{HistoryMode, HistoryOptions, UndoError};
-pub use hooks::{BeforeHook, HookFailure, HookId, Hooks, Refusal};
+pub use hooks::{BeforeHook, Hooks, Refusal};
 pub use manager::TransactionManager;
 pub use once::IdempotencyKey;
 pub use operation::{
     Alias, Callback, Child, IntoOperations, NodeOperation, NodeRef, Operation, Pattern,
     PatternError, TextSpan,
 };
-pub use result::TransactionResult;
 pub use retry::{Transient, retry};
 pub use run::RunOperations;
 pub use script::{ScriptError, parse_operations};
+
+pub use crate::store::{HookFailure, HookId, TransactionResult};

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::{Operation, TransactionError, TransactionResult};
+use super::history::Direction;
+use super::{IdempotencyMismatch, Operation, TransactionResult};
+use crate::id::OwnerId;
 use crate::store::{BatchDigest, Receipt};
 
 /// The key of a transaction that runs once, however often it is submitted:
@@ -14,13 +16,16 @@ use crate::store::{BatchDigest, Receipt};
 /// valid key.
 ///
 /// The key stands for its batch of operations. A submission with the same key and other operations
-/// returns [`TransactionError::IdempotencyMismatch`], unless its key [accepts other
+/// returns [`IdempotencyMismatch`], unless its key [accepts other
 /// operations](Self::accept_other_operations).
 ///
 /// Batches are compared by a digest of 128 bits, in the order of their flattened operations. For
 /// operations that are data it covers the JSON form. Operations that run code are compared only by
 /// position and name (`op`), because closures cannot be compared. `ifUnchanged` and `requireLease`
 /// are ignored, so a batch may be repeated for another version or under another lease.
+///
+/// The key of an undo or a redo stands for the undo or the redo of this owner: see
+/// [`Editor::undo_once`](super::Editor::undo_once).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct IdempotencyKey {
@@ -106,14 +111,29 @@ impl Once {
         }
     }
 
+    /// An undo or a redo of an owner.
+    pub(super) fn of_history(key: IdempotencyKey, direction: Direction, owner: &OwnerId) -> Self {
+        let mut digest = Digest::new();
+        digest.text(b'h', direction.name());
+        digest.text(b'o', owner.as_str());
+        Self {
+            key: key.key,
+            digest: BatchDigest(digest.0),
+            any: key.any,
+        }
+    }
+
     /// Returns the result of the first transaction with the key.
-    pub(super) fn repeat(&self, receipt: &Receipt) -> Result<TransactionResult, TransactionError> {
+    pub(super) fn repeat(
+        &self,
+        receipt: &Receipt,
+    ) -> Result<TransactionResult, IdempotencyMismatch> {
         match self.any || receipt.digest == self.digest {
-            true => Ok(TransactionResult::repeated(receipt)),
-            false => Err(TransactionError::IdempotencyMismatch {
+            true => Ok(receipt.result.clone()),
+            false => Err(IdempotencyMismatch {
                 key: self.key.clone(),
-                transaction_id: receipt.transaction_id,
-                version: receipt.version,
+                transaction_id: receipt.result.transaction_id,
+                version: receipt.result.version,
             }),
         }
     }

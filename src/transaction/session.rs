@@ -122,28 +122,21 @@ impl Prepared<'_> {
         let after = transaction.selection().cloned();
         let clipboard = transaction.clipboard().cloned();
         let at = transaction.now();
-        transaction.remember_selections([&before, &after]);
-        let published = transaction.publish_and(|version, changes| {
+        transaction.publish_and([before, after], |result| {
             let mut state = session.state();
-            state.selection.clone_from(&after);
-            state.version = version;
+            state.selection.clone_from(&result.selection_after);
+            state.version = result.version;
             state.clipboard = clipboard;
             let edit = Edit {
-                changes: std::mem::take(changes),
+                changes: result.changes.clone(),
                 inverses,
-                before: before.clone(),
-                after: after.clone(),
+                before: result.selection_before.clone(),
+                after: result.selection_after.clone(),
                 at,
-                version,
+                version: result.version,
             };
             state.history.record(edit, in_history);
-        })?;
-        Ok(TransactionResult::new(
-            transaction,
-            published,
-            before,
-            after,
-        ))
+        })
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn id(text: &str) -> NodeId {
 pub(crate) fn commit(
     store: &DataStore,
     edit: impl FnOnce(&mut Transaction),
-) -> doclock::events::Committed {
+) -> doclock::transaction::TransactionResult {
     let mut transaction = store.begin("test").unwrap();
     edit(&mut transaction);
     transaction.commit().unwrap()

@@ -1,11 +1,13 @@
 //! Groups of edits that one undo reverts.
 
+use std::collections::HashMap;
+use std::thread;
 use std::time::Duration;
 
 use doclock::{
     DataStore, Editor, StoreOptions,
     dsl::*,
-    history::{HistoryMode, HistoryOptions},
+    history::{EditGroup, HistoryMode, HistoryOptions},
     time::ManualClock,
 };
 
@@ -31,6 +33,21 @@ fn undo_03_typing_without_a_pause_is_one_entry() {
     assert_eq!(text(&ann), "onetwo");
     ann.undo().unwrap();
     assert_eq!(text(&ann), "");
+}
+
+#[test]
+fn undo_03_typing_that_also_selects_is_one_entry() {
+    let (ann, _clock) = timed();
+    for (at, letter) in ["a", "b", "c"].into_iter().enumerate() {
+        let select = select_range(at..).on("t");
+        ann.execute([insert_text(at, letter).on("t"), select])
+            .unwrap();
+    }
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("abc", 1));
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "");
+    ann.redo().unwrap();
+    assert_eq!(text(&ann), "abc");
 }
 
 #[test]
@@ -211,4 +228,52 @@ fn undo_03_joined_insertions_may_have_any_length() {
         ann.redo().unwrap();
         assert_eq!(text(&ann), whole);
     }
+}
+
+/// The commands of a server: each runs in a thread of its own, and a group spans several.
+#[test]
+fn undo_03_a_group_lives_across_the_threads_and_calls_of_a_server() {
+    let (ann, _clock) = timed();
+    let open: HashMap<u32, EditGroup> = [(7, ann.group())].into();
+    let command = |open: HashMap<u32, EditGroup>, at: i64| {
+        run(&ann, set_attrs([("a", at.into())]).on("t"));
+        open
+    };
+    let mut open = (0..3).fold(open, |open, at| {
+        thread::scope(|scope| scope.spawn(|| command(open, at)).join().unwrap())
+    });
+    let close = move || drop(open.remove(&7));
+    thread::spawn(close).join().unwrap();
+    run(&ann, set_attrs([("a", 3.into())]).on("t"));
+    assert_eq!(ann.undo_depth(), 2);
+}
+
+#[test]
+fn undo_03_a_group_that_outlives_its_editor_has_no_effect() {
+    let store = store();
+    let [ann, again] = ["ann", "ann"].map(|owner| Editor::new(store.clone(), owner));
+    let (group, own) = (ann.group(), again.group());
+    drop(ann);
+    again.execute([create(element("list", []))]).unwrap();
+    drop(group);
+    again.execute([create(element("list", []))]).unwrap();
+    assert_eq!(again.undo_depth(), 1, "its own group is still open");
+    drop(own);
+    again.undo().unwrap();
+    assert!(store.snapshot().is_empty());
+}
+
+#[test]
+fn undo_03_a_group_stays_open_when_the_history_is_replaced() {
+    let (ann, _clock) = timed();
+    let first = ann.group();
+    let ann = ann.with_history(HistoryOptions::new());
+    let second = ann.group();
+    type_in(&ann, 0, "a");
+    drop(first);
+    run(&ann, set_attrs([("a", 1.into())]).on("t"));
+    assert_eq!(ann.undo_depth(), 1, "the second is still open");
+    drop(second);
+    run(&ann, set_attrs([("a", 2.into())]).on("t"));
+    assert_eq!(ann.undo_depth(), 2);
 }

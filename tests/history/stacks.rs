@@ -5,7 +5,7 @@ use doclock::{
     document::{EditError, Mark, Selection},
     dsl::*,
     history::{HistoryOptions, UndoError},
-    transaction::OperationError,
+    transaction::{OperationError, parse_operations},
 };
 
 use super::{editor_of, exists, image, run, text, type_in};
@@ -69,6 +69,29 @@ fn undo_01_an_undo_is_a_separate_commit_marked_as_an_undo() {
         .map(|event| event.commit.operations[0].name.to_string())
         .collect();
     assert_eq!(names, ["setText", "undo", "redo"]);
+}
+
+#[test]
+fn undo_01_an_undo_and_a_redo_are_one_executed_operation_without_nodes() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    run(&ann, delete_node().on("t"));
+    let events = store.subscribe(2);
+    for (name, result) in [("undo", ann.undo().unwrap()), ("redo", ann.redo().unwrap())] {
+        let operations = serde_json::to_value(&result.operations).unwrap();
+        // Also where nodes come back.
+        assert_eq!(
+            operations,
+            serde_json::json!([{"type": name, "created": []}])
+        );
+        assert_eq!(result.changes.len(), 1);
+        assert_eq!(*events.try_recv().unwrap().commit, result);
+        let script = format!(r#"[{{"type": "{name}"}}]"#);
+        assert!(
+            parse_operations(&script).is_err(),
+            "no operation of a batch"
+        );
+    }
 }
 
 #[test]

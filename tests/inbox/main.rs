@@ -72,7 +72,10 @@ impl Bank {
     }
 
     /// Credits what is claimed.
-    fn finish(&self, claim: Claim<'_>) -> Result<doclock::events::Committed, doclock::CommitError> {
+    fn finish(
+        &self,
+        claim: Claim,
+    ) -> Result<doclock::transaction::TransactionResult, doclock::CommitError> {
         let mut transaction = self.store.begin("by hand").unwrap();
         let event = (claim.event_id().to_owned(), ());
         credit(&mut transaction, &event).unwrap();

@@ -289,7 +289,7 @@ fn deliver(bank: &Bank, reference: &mut Reference, event: u64, handler: Handler)
     }
 }
 
-fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept<'_>, ending: Ending) {
+fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept, ending: Ending) {
     match ending {
         Ending::Commit => {
             let holds = reference.end(event, number, reference.done());
@@ -315,7 +315,7 @@ fn end(bank: &Bank, reference: &mut Reference, (event, number, claim): Kept<'_>,
 }
 
 /// A kept claim, with its event and its number in the reference.
-type Kept<'a> = (u64, u64, Claim<'a>);
+type Kept = (u64, u64, Claim);
 
 fn check(steps: &[Step]) {
     let options = InboxOptions::new()
@@ -323,7 +323,7 @@ fn check(steps: &[Step]) {
         .backoff(BACKOFF, 64 * BACKOFF);
     let bank = Bank::new(options);
     let mut reference = Reference::default();
-    let mut kept: Vec<Kept<'_>> = Vec::new();
+    let mut kept: Vec<Kept> = Vec::new();
     for step in steps {
         match *step {
             Step::Deliver(event, handler) => deliver(&bank, &mut reference, event, handler),

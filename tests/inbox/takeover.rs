@@ -1,11 +1,12 @@
 //! Stale claims (INBOX 4).
 
+use std::collections::HashMap;
 use std::sync::Barrier;
 use std::thread;
 
 use doclock::{
     CommitError, StoreOptions,
-    inbox::{DeadLetterCause, EventState, HandlerError, InboxOptions, Outcome},
+    inbox::{Claim, DeadLetterCause, EventState, HandlerError, InboxOptions, Outcome},
 };
 
 use crate::{Bank, CLAIM, MS, credit, done};
@@ -159,4 +160,31 @@ fn inbox_04_an_event_state_shows_the_claim_owner_and_the_remaining_time() {
         ("payments", claim.token(), 1)
     );
     assert_eq!((held_for, remaining), (CLAIM - 5 * MS, 5 * MS));
+}
+
+/// The commands of a server: one claims, a later one in another thread finishes.
+#[test]
+fn inbox_04_a_claim_lives_across_the_threads_and_calls_of_a_server() {
+    let bank = Bank::new(InboxOptions::new());
+    let mut claims: HashMap<u32, Claim> = HashMap::new();
+    for (nth, id) in [(0, "evt-1"), (1, "evt-2"), (2, "evt-3")] {
+        // The claim does not borrow the handle that made it.
+        let inbox = bank.inbox.clone();
+        claims.insert(nth, inbox.claim(&(id, ())).unwrap());
+    }
+    let mut claims = thread::spawn(move || {
+        drop(claims.remove(&2));
+        claims
+    })
+    .join()
+    .unwrap();
+    thread::scope(|scope| {
+        let claim = claims.remove(&0).unwrap();
+        scope.spawn(|| bank.finish(claim).unwrap());
+    });
+    assert_eq!(bank.ledger(), ["evt-1"]);
+    let taken = bank.inbox.claim(&("evt-2", ())).unwrap_err();
+    assert!(matches!(taken, Outcome::Taken { .. }), "{taken:?}");
+    let again = bank.inbox.claim(&("evt-3", ())).unwrap();
+    assert_eq!(again.attempt(), 2, "the dropped claim was given up");
 }

@@ -22,7 +22,7 @@ fn with_ann(store: &DataStore) {
 }
 
 #[track_caller]
-fn refused(outcome: Result<doclock::events::Committed, CommitError>) {
+fn refused(outcome: Result<doclock::transaction::TransactionResult, CommitError>) {
     assert!(
         matches!(outcome, Err(CommitError::LeaseLost(_))),
         "{outcome:?}"

@@ -245,7 +245,7 @@ fn lock_18_public_types_cross_threads() {
     is_shared::<LockStats>();
     is_shared::<doclock::transaction::TransactionError>();
     is_shared::<doclock::transaction::Operation>();
-    is_shared::<doclock::events::Commit>();
+    is_shared::<doclock::transaction::TransactionResult>();
     crosses::<LockGuard>();
     crosses::<Transaction>();
     crosses::<Subscription>();

@@ -66,7 +66,7 @@ fn fails(operation: impl IntoOperations) -> OperationError {
         .map(|done| done.name.as_str())
         .collect();
     assert_eq!(names, ["create", "copy", "insertText"]);
-    assert_eq!(committed.changes, before.changes);
+    assert_eq!(committed.changes[..], before.changes);
     match error {
         TransactionError::Operation { cause, .. } => cause,
         other => panic!("not an operation failed: {other}"),

@@ -58,22 +58,21 @@ pub(super) fn done(editor: &Editor, operations: impl IntoOperations) -> Transact
     let before = image(&store.snapshot());
     let commits = store.subscribe(1);
     let result = editor.execute(operations).unwrap();
-    let commit = commits.receiver().try_recv().ok().map(|event| event.commit);
+    let event = commits.receiver().try_recv().ok();
     let after = store.snapshot();
     assert_eq!(check(&after), Ok(()));
-    assert_eq!(result.changed, commit.is_some());
+    assert_eq!(result.changed, event.is_some());
     for created in result.operations.iter().flat_map(|done| &done.created) {
         assert!(after.contains(created), "{created} is not there");
     }
 
-    let changes = commit.map_or(Vec::new(), |commit| commit.changes.clone());
     let mut undone = store.begin("undo").unwrap();
-    for change in changes.iter().rev() {
+    for change in result.changes.iter().rev() {
         undone.apply(change.inverse()).unwrap();
     }
     assert_eq!(image(&undone), before);
-    for change in changes {
-        undone.apply(change).unwrap();
+    for change in &result.changes {
+        undone.apply(change.clone()).unwrap();
     }
     assert_eq!(image(&undone), image(&after));
     result

@@ -10,8 +10,8 @@ use doclock::dsl::*;
 use doclock::{
     DataStore, TransactionManager,
     document::{Change, NodeSpec},
-    events::{Commit, CommitEvent, Subscription},
-    transaction::Operation,
+    events::{CommitEvent, Subscription},
+    transaction::{Operation, TransactionResult},
 };
 use proptest::prelude::*;
 
@@ -134,11 +134,11 @@ proptest! {
         let copy = DataStore::new();
         for event in received(&events) {
             let line = serde_json::to_string(&*event.commit).unwrap();
-            let read: Commit = serde_json::from_str(&line).unwrap();
+            let read: TransactionResult = serde_json::from_str(&line).unwrap();
             prop_assert_eq!(&read, &*event.commit);
             let version = commit(&copy, |transaction| {
-                for change in read.changes {
-                    transaction.apply(change).unwrap();
+                for change in &read.changes {
+                    transaction.apply(change.clone()).unwrap();
                 }
             }).version;
             prop_assert_eq!(version, event.commit.version);

@@ -117,7 +117,7 @@ fn overlay_13_an_id_that_was_given_is_not_generated_later() {
     commit(&store, |transaction| {
         made.changes
             .into_iter()
-            .for_each(|change| transaction.apply(change).unwrap());
+            .for_each(|change| transaction.apply(change.clone()).unwrap());
         transaction.delete("7:9000").unwrap();
         for _ in 0..10 {
             let new = transaction.create(NodeSpec::new("item")).unwrap();

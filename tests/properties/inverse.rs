@@ -3,7 +3,7 @@
 use doclock::{
     DataStore, Snapshot, StoreOptions, Transaction,
     document::{Change, EditError, check},
-    events::{Commit, Committed},
+    transaction::TransactionResult,
 };
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn transactions() -> impl Strategy<Value = Vec<Vec<Step>>> {
 }
 
 /// Commits the steps; a failing one is undone or left half done.
-fn committed(store: &DataStore, steps: &[Step]) -> Committed {
+fn committed(store: &DataStore, steps: &[Step]) -> TransactionResult {
     commit(store, |transaction| {
         for step in steps {
             let _ = step.run(transaction);
@@ -77,7 +77,7 @@ proptest! {
             committed(&store, &steps);
             for event in events.receiver().try_iter() {
                 let line = serde_json::to_string(&*event.commit).unwrap();
-                let read: Commit = serde_json::from_str(&line).unwrap();
+                let read: TransactionResult = serde_json::from_str(&line).unwrap();
                 prop_assert_eq!(&read, &*event.commit);
                 commit(&copy, |transaction| redo(transaction, &read.changes).unwrap());
             }

@@ -8,9 +8,8 @@ use doclock::{
         AttributePatch, Attributes, Change, ChildPosition, EditError, Fragment, Mark, Node,
         NodeSpec, RightHalf, Selection, SplitPoint,
     },
-    events::Commit,
     schema::{AttributeSpec, NodeType, Schema, ValueType},
-    transaction::{Operation, parse_operations},
+    transaction::{Operation, TransactionResult, parse_operations},
 };
 use proptest::prelude::*;
 use serde::Serialize;
@@ -61,8 +60,8 @@ fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), Str
     let done = edit(&mut transaction);
     transaction.commit().unwrap();
     while let Ok(event) = events.receiver().try_recv() {
-        reads_back::<Commit>(&event.commit);
-        reads_back::<Vec<Commit>>(&vec![Commit::clone(&event.commit)]);
+        reads_back::<TransactionResult>(&event.commit);
+        reads_back::<Vec<TransactionResult>>(&vec![TransactionResult::clone(&event.commit)]);
     }
     let snapshot = store.snapshot();
     let nodes: Vec<Node> = snapshot.nodes().cloned().collect();
@@ -538,7 +537,7 @@ proptest! {
         while editor.undo().is_ok() {}
         while editor.redo().is_ok() {}
         while let Ok(event) = events.receiver().try_recv() {
-            reads_back::<Commit>(&event.commit);
+            reads_back::<TransactionResult>(&event.commit);
         }
         let snapshot = store.snapshot();
         for node in snapshot.nodes() {

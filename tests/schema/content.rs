@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use doclock::{
     AsNodeId, DataStore, NodeId, Snapshot, Transaction, View,
-    document::{Change, Children, Node, NodeSpec, SplitPoint},
+    document::{Changes, Children, Node, NodeSpec, SplitPoint},
     schema::Schema,
 };
 use proptest::prelude::*;
@@ -14,10 +14,7 @@ use crate::expressions::written;
 use crate::{letters, parent_of};
 
 /// The changes of an edit, with the versions before and after. There is no schema yet.
-fn edited(
-    store: &DataStore,
-    edit: impl FnOnce(&mut Transaction),
-) -> (Snapshot, Snapshot, Vec<Change>) {
+fn edited(store: &DataStore, edit: impl FnOnce(&mut Transaction)) -> (Snapshot, Snapshot, Changes) {
     let base = store.snapshot();
     let committed = commit(store, edit);
     (base, store.snapshot(), committed.changes)

@@ -4,9 +4,10 @@ use doclock::dsl::*;
 use doclock::{
     View,
     document::{AttributePatch, Attributes, Change, EditError, Fragment, Mark, Node, NodeSpec},
-    events::Commit,
     schema::{AttributeSpec, Schema},
-    transaction::{NodeOperation, Operation, OperationError, ScriptError, parse_operations},
+    transaction::{
+        NodeOperation, Operation, OperationError, ScriptError, TransactionResult, parse_operations,
+    },
 };
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -216,8 +217,8 @@ fn a_field_that_is_there_twice_is_refused_in_every_type() {
     refused::<Change>(
         r#"{"type": "setMarks", "id": "a", "removed": [], "added": [{"type": "m", "range": [0, 1], "attributes": {"a": 1, "a": 1}}]}"#,
     );
-    refused::<Commit>(
-        r#"{"version": 1, "transactionId": "tx-1-1", "owner": "a", "fencingToken": 1, "operations": [], "changes": [
+    refused::<TransactionResult>(
+        r#"{"version": 1, "changed": true, "transactionId": "tx-1-1", "owner": "a", "fencingToken": 1, "operations": [], "changes": [
             {"type": "insertSubtree", "at": null, "nodes": [{"id": "a", "type": "m", "attributes": {"a": 1, "a": 1}}]}
         ]}"#,
     );

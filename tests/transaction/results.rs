@@ -6,13 +6,87 @@ use doclock::dsl::*;
 use doclock::{
     Editor, View,
     document::{NodeSpec, Position, Selection},
-    lock::JoinError,
-    transaction::{Operation, TransactionError},
+    inbox::Inbox,
+    lock::{AcquireOptions, JoinError},
+    transaction::{Operation, TransactionError, TransactionResult},
 };
 use serde_json::json;
 
-use crate::common::{id, store, text};
+use crate::common::{commit, id, store, text};
 use crate::{failed, manager, with_note};
+
+#[test]
+fn transaction_06_every_way_to_commit_returns_what_its_event_carries() {
+    let store = with_note();
+    let events = store.subscribe(16);
+    let editor = Editor::new(store.clone(), "ann");
+    let on_nodes = manager(&store).with_node_locks(1);
+    let write = || insert_text(0, "x").on("note");
+    let inbox = Inbox::new(&store, "orders");
+    let claim = inbox.claim(&("evt-1", ())).unwrap();
+    let mut effect = store.begin("worker").unwrap();
+    effect.run(write()).unwrap();
+
+    let mut results = vec![claim.commit(effect).unwrap()];
+    results.push(commit(&store, |transaction| {
+        transaction.insert_text(&id("note"), 0, "x").unwrap();
+    }));
+    results.push(manager(&store).execute(write()).unwrap());
+    results.push(on_nodes.execute([write(), write()]).unwrap());
+    let key = on_nodes.execute_once("key", write(), AcquireOptions::new());
+    results.push(key.unwrap());
+    let lock = store.acquire_lock("front end").unwrap();
+    results.push(manager(&store).execute_under(lock, write()).unwrap());
+    store.release_lock(lock).unwrap();
+    editor.select(Selection::caret("note", 1)).unwrap();
+    results.push(editor.execute([write(), write()]).unwrap());
+    results.push(
+        transaction(&editor, write())
+            .idempotent("x")
+            .commit()
+            .unwrap(),
+    );
+    results.push(editor.undo().unwrap());
+    results.push(editor.redo().unwrap());
+
+    for result in &results {
+        let event = events.try_recv().unwrap();
+        assert_eq!(*event.commit, *result);
+        assert!(result.changed && !result.changes.is_empty());
+        assert_eq!(
+            result.changes.as_ptr(),
+            event.commit.changes.as_ptr(),
+            "shared, not copied"
+        );
+        let json = serde_json::to_string(result).unwrap();
+        let read: TransactionResult = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, *result);
+    }
+    assert!(events.try_recv().is_err());
+    let owners: Vec<_> = results.iter().map(|result| result.owner.as_str()).collect();
+    assert_eq!(owners[5..7], ["front end", "ann"]);
+    let after = results.last().and_then(|it| it.selection_after.clone());
+    assert_eq!(after, editor.selection());
+    let keys = results.iter().filter(|it| it.idempotency_key.is_some());
+    assert_eq!(keys.count(), 2);
+}
+
+#[test]
+fn transaction_06_a_result_that_is_kept_stays_as_it_is_when_the_history_merges_typing() {
+    let store = with_note();
+    let editor = Editor::new(store.clone(), "ann");
+    let type_at = |at| editor.execute(insert_text(at, "x").on("note")).unwrap();
+    let first = type_at(0);
+    let kept = serde_json::to_value(&first).unwrap();
+    let second = type_at(1);
+    assert_eq!(editor.undo_depth(), 1, "merged");
+    assert_eq!(serde_json::to_value(&first).unwrap(), kept);
+    assert_eq!((first.changes.len(), second.changes.len()), (1, 1));
+    editor.undo().unwrap();
+    assert_eq!(text(&store.snapshot(), "note"), "Hello");
+    editor.redo().unwrap();
+    assert_eq!(text(&store.snapshot(), "note"), "xxHello");
+}
 
 #[test]
 fn transaction_06_the_result_has_id_version_operations_and_created_ids() {
@@ -213,7 +287,12 @@ fn transaction_06_a_result_is_data() {
         "transactionId": "tx-7-2",
         "version": 2,
         "changed": true,
+        "owner": "ann",
+        "fencingToken": 2,
         "operations": [{"type": "create", "created": ["a"]}],
+        "changes": [
+            {"type": "insertSubtree", "at": null, "nodes": [{"id": "a", "type": "p"}]},
+        ],
         "selectionBefore": {"anchor": caret, "focus": caret},
         "selectionAfter": {"anchor": caret, "focus": caret},
     });

@@ -136,7 +136,7 @@ proptest! {
         let run = |store: &DataStore, actions: &[Action]| commit(store, |transaction| {
             actions.iter().for_each(|action| action.perform(transaction).unwrap());
         });
-        let changes = [run(&store, &here).changes, run(&other, &there).changes].concat();
+        let changes = [&run(&store, &here).changes[..], &run(&other, &there).changes].concat();
         let mut dice = Dice(seed);
         let mut transaction = store.begin("ann").unwrap();
         for _ in 0..40 {

@@ -75,7 +75,7 @@ fn tree_04_a_tree_of_ten_thousand_levels_is_made_deleted_brought_back_and_droppe
     assert_eq!(store.snapshot(), before);
     for event in events.receiver().try_iter() {
         let line = serde_json::to_string(&*event.commit).unwrap();
-        let read: doclock::events::Commit = serde_json::from_str(&line).unwrap();
+        let read: doclock::transaction::TransactionResult = serde_json::from_str(&line).unwrap();
         assert_eq!(read, *event.commit, "a log line is not nested");
     }
 }

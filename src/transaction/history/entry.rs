@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::Edit;
-use super::part::Part;
+use super::part::{Part, of_the_document};
 use crate::document::{Change, Selection, Since, UndoConflict};
 use crate::store::{Transaction, Witnessed};
 use crate::time::MonotonicTime;
@@ -112,7 +112,7 @@ impl HistoryEntry {
             since = part.rewind(after, on)?;
         }
         if on.changes().is_empty() {
-            let mut changes = self.parts.iter().flat_map(|part| &part.changes);
+            let mut changes = self.parts.iter().flat_map(Part::changes);
             if let Some(id) = changes.find_map(Change::node) {
                 return Err(UndoConflict::NothingLeft { id: id.clone() }.into());
             }
@@ -135,7 +135,9 @@ fn followed(since: Since, changes: &[Change]) -> Since {
 
 /// Whether an edit continues its entry: adjacent typing or adjacent deletion.
 pub(super) fn goes_on(entry: &HistoryEntry, changes: &[Change]) -> bool {
-    let last = entry.parts.last().and_then(|part| part.changes.last());
+    let last = entry.parts.last();
+    let last = last.and_then(|part| part.changes().next_back());
+    let mut changes = of_the_document(changes);
     let (
         Some(Change::SpliceText {
             id,
@@ -144,16 +146,15 @@ pub(super) fn goes_on(entry: &HistoryEntry, changes: &[Change]) -> bool {
             inserted,
             ..
         }),
-        [
-            Change::SpliceText {
-                id: next_id,
-                at: next,
-                removed: more_removed,
-                inserted: more_inserted,
-                ..
-            },
-        ],
-    ) = (last, changes)
+        Some(Change::SpliceText {
+            id: next_id,
+            at: next,
+            removed: more_removed,
+            inserted: more_inserted,
+            ..
+        }),
+        None,
+    ) = (last, changes.next(), changes.next())
     else {
         return false;
     };

@@ -4,11 +4,11 @@ use std::fmt;
 
 use crate::brief::Brief;
 use crate::codes::codes;
-use crate::document::UndoConflict;
+use crate::document::{LimitExceeded, UndoConflict};
 use crate::id::{NodeId, OwnerId};
 use crate::lock::LockError;
 use crate::store::CommitError;
-use crate::transaction::error::OperationError;
+use crate::transaction::error::{IdempotencyMismatch, OperationError};
 
 /// Why an undo or a redo failed. Neither the document nor the history is changed then.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,12 @@ pub enum UndoError {
     /// The inverse code of an operation failed.
     #[error("the inverse of an operation failed: {0}")]
     Inverse(#[source] OperationError),
+    /// The first transaction with the idempotency key was not this undo or redo.
+    #[error(transparent)]
+    IdempotencyMismatch(#[from] IdempotencyMismatch),
+    /// The idempotency key exceeds a limit of the editor.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
     /// The changes were not published.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -69,6 +75,8 @@ impl UndoError {
             | Self::NothingToRedo
             | Self::Lock(_)
             | Self::Inverse(_)
+            | Self::IdempotencyMismatch(_)
+            | Self::Limit(_)
             | Self::Commit(_) => None,
         }
     }
@@ -86,6 +94,8 @@ codes! { UndoError {
         cause: conflict,
     } if conflict.is_transient();
     Self::Inverse(cause) => "undoInverse" { cause: cause } if cause.is_transient();
+    Self::IdempotencyMismatch(mismatch) => as mismatch;
+    Self::Limit(exceeded) => as exceeded;
     Self::Commit(error) => as error;
 }}
 

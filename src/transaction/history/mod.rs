@@ -43,14 +43,14 @@ pub use error::UndoError;
 pub use options::{HistoryMode, HistoryOptions};
 
 use entry::{HistoryEntry, UndoFailure, goes_on};
-use part::Part;
+use part::{Part, of_the_document};
 use smallvec::smallvec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{Change, Selection, Since};
+use crate::document::{Change, Changes, Selection, Since};
 use crate::id::{NodeId, OwnerId};
-use crate::store::{Transaction, Witnessed};
+use crate::store::{Transaction, TransactionResult, Witnessed};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -58,6 +58,16 @@ use crate::time::MonotonicTime;
 pub(super) enum Direction {
     Undo,
     Redo,
+}
+
+impl Direction {
+    /// The name of the executed operation.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -89,7 +99,7 @@ const REMEMBERED: usize = 256;
 /// A transaction of the editor, to be recorded.
 #[derive(Debug)]
 pub(super) struct Edit {
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Changes,
     pub(super) inverses: Vec<Callback>,
     pub(super) before: Option<Selection>,
     pub(super) after: Option<Selection>,
@@ -122,11 +132,15 @@ pub(super) struct Rewound {
 }
 
 impl History {
-    pub(super) fn new(options: HistoryOptions) -> Self {
-        Self {
+    /// Becomes empty, with these options and the same open groups. Returns the old history.
+    pub(super) fn replace(&mut self, options: HistoryOptions) -> Self {
+        let empty = Self {
             options,
+            open: self.open,
+            group_name: self.group_name.clone(),
             ..Self::default()
-        }
+        };
+        std::mem::replace(self, empty)
     }
 
     pub(super) fn depth(&self, direction: Direction) -> usize {
@@ -190,9 +204,7 @@ impl History {
 
     /// Records a commit of the editor itself.
     pub(super) fn record(&mut self, edit: Edit, how: HistoryMode) {
-        let mut edit = edit;
-        edit.changes.retain(Change::is_of_the_document);
-        if self.options.limit == 0 || edit.changes.is_empty() {
+        if self.options.limit == 0 || of_the_document(&edit.changes).next().is_none() {
             return self.let_go(edit);
         }
         if how == HistoryMode::Skipped {
@@ -355,21 +367,24 @@ impl History {
     pub(super) fn settle(
         &mut self,
         topmost: &Topmost,
-        version: u64,
-        mut changes: Vec<Change>,
+        commit: &TransactionResult,
         rewound: Rewound,
     ) {
-        changes.retain(Change::is_of_the_document);
+        let TransactionResult {
+            version,
+            ref changes,
+            ..
+        } = *commit;
         let Rewound { since, here, there } = rewound;
         let Topmost { entry, direction } = topmost;
         let stack = self.stack_mut(*direction);
         if stack.back().is_none_or(|top| top.number != entry.number) {
-            return self.observe(version, &changes);
+            return self.observe(version, changes);
         }
         let undone = stack.pop_back();
         self.forget(undone);
         self.end_entry();
-        self.note_late(version, &changes);
+        self.note_late(version, changes);
         if let Some(below) = self.stack_mut(*direction).back_mut() {
             Arc::make_mut(below).follow(since);
         }
@@ -382,7 +397,7 @@ impl History {
             open: false,
             here: there,
             there: here,
-            parts: smallvec![Part::new(changes, Vec::new(), version)],
+            parts: smallvec![Part::new(changes.clone(), Vec::new(), version)],
             late: Vec::new(),
             name: entry.name.clone(),
             last: entry.last,
@@ -399,7 +414,7 @@ impl History {
         if let Some(below) = stack.back_mut().map(Arc::make_mut) {
             for part in &entry.parts {
                 let mut since = Since::default();
-                part.changes.iter().for_each(|change| since.observe(change));
+                part.changes().for_each(|change| since.observe(change));
                 since.append(part.since());
                 below.follow(since);
             }

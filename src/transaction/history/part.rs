@@ -6,14 +6,15 @@ use arrayvec::ArrayString;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use crate::document::{Change, Since, Steps, UndoConflict};
+use crate::document::{Change, Changes, Since, Steps, UndoConflict};
 use crate::store::Transaction;
 use crate::transaction::operation::Callback;
 
 /// A piece of an entry.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
-    pub(super) changes: Vec<Change>,
+    /// The changes of each commit, shared with its result; some are of the selection.
+    changes: SmallVec<[Changes; 1]>,
     /// Code that runs when they are undone, in the order of the operations that brought it.
     pub(super) inverses: Vec<Callback>,
     /// The versions of the commits.
@@ -30,22 +31,26 @@ pub(super) struct Part {
 const RECENT: usize = 32;
 
 impl Part {
-    pub(super) fn new(changes: Vec<Change>, inverses: Vec<Callback>, version: u64) -> Self {
+    pub(super) fn new(changes: Changes, inverses: Vec<Callback>, version: u64) -> Self {
         Self {
-            changes,
+            changes: smallvec![changes],
             inverses,
             versions: smallvec![version],
             ..Self::default()
         }
     }
 
+    /// The changes, in order.
+    pub(super) fn changes(&self) -> impl DoubleEndedIterator<Item = &Change> {
+        let changes = self.changes.iter().flat_map(|changes| changes.iter());
+        changes.filter(|change| change.is_of_the_document())
+    }
+
     /// Appends consecutive changes. Typed letters are merged into words.
-    pub(super) fn extend(&mut self, changes: Vec<Change>, inverses: Vec<Callback>, version: u64) {
-        for change in changes {
-            let last = self.changes.last_mut();
-            if !last.is_some_and(|last| take_in(last, &change)) {
-                self.changes.push(change);
-            }
+    pub(super) fn extend(&mut self, changes: Changes, inverses: Vec<Callback>, version: u64) {
+        let last = self.changes.last_mut();
+        if !last.is_some_and(|last| take_in(last, &changes)) {
+            self.changes.push(changes);
         }
         self.inverses.extend(inverses);
         self.versions.push(version);
@@ -127,7 +132,7 @@ impl Part {
     /// Undoes it, with the changes `since` after it. Returns those as if this part had never been.
     pub(super) fn rewind(&self, since: Since, on: &mut Transaction) -> Result<Since, UndoConflict> {
         let mut since = since;
-        let mut changes = self.changes.iter().rev();
+        let mut changes = self.changes().rev();
         changes.try_for_each(|change| on.rewind(change, &mut since))?;
         Ok(since)
     }
@@ -136,8 +141,31 @@ impl Part {
 /// The longest string that needs no allocation.
 const INLINE: usize = 22;
 
+/// The changes that are not of the selection.
+pub(super) fn of_the_document(changes: &[Change]) -> impl DoubleEndedIterator<Item = &Change> {
+    changes.iter().filter(|change| change.is_of_the_document())
+}
+
 /// Merges an insertion with the next one, if that follows directly and both are short.
-fn take_in(first: &mut Change, next: &Change) -> bool {
+fn take_in(first: &mut Changes, next: &Changes) -> bool {
+    let mut next = of_the_document(next);
+    let (Some(next), None) = (next.next(), next.next()) else {
+        return false;
+    };
+    let Some(last) = first.iter().rposition(Change::is_of_the_document) else {
+        return false;
+    };
+    let Some(both) = both_inserted(&first[last], next) else {
+        return false;
+    };
+    if let Change::SpliceText { inserted, .. } = &mut first.as_mut()[last] {
+        *inserted = both;
+    }
+    true
+}
+
+/// The text of two insertions, if the second follows the first directly and both are short.
+fn both_inserted(first: &Change, next: &Change) -> Option<SmolStr> {
     let (
         Change::SpliceText {
             id,
@@ -155,16 +183,15 @@ fn take_in(first: &mut Change, next: &Change) -> bool {
         },
     ) = (first, next)
     else {
-        return false;
+        return None;
     };
     let plain = removed.is_empty() && next_removed.is_empty() && id == next_id;
     if !plain || inserted.len() + more.len() > INLINE || *at + inserted.chars().count() != *next_at
     {
-        return false;
+        return None;
     }
     let mut both = ArrayString::<INLINE>::new();
     both.push_str(inserted);
     both.push_str(more);
-    *inserted = SmolStr::new_inline(&both);
-    true
+    Some(SmolStr::new_inline(&both))
 }

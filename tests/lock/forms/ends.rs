@@ -231,7 +231,6 @@ fn lock_18_the_types_of_queued_batches_are_send_and_sync() {
     is_shared::<doclock::lock::ReleaseError>();
     is_shared::<doclock::lock::JoinError>();
     is_shared::<doclock::CommitError>();
-    is_shared::<doclock::events::Committed>();
     is_shared::<doclock::lock::TimeoutEvidence>();
     is_shared::<doclock::lock::CancelEvidence>();
     is_shared::<AcquireOptions>();

@@ -1,0 +1,278 @@
+//! How a batch runs: under a grant of its submitter, by the combiner, or with nodes locked.
+
+use std::panic::Location;
+
+use smol_str::SmolStr;
+
+use super::submission::{Submission, first};
+use super::{Manager, TransactionManager};
+use crate::document::Changes;
+use crate::lock::{AcquireOptions, Answer, Asker, FifoLock, Grant, QueuedWork};
+use crate::store::{CommitError, EndedBy, ExecutedOperation, Transaction};
+use crate::transaction::run::run_batch;
+use crate::transaction::session::{Prepared, Session};
+use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, declare, retry};
+
+/// What the submitter gets.
+pub(super) type BatchOutcome = Result<TransactionResult, TransactionError>;
+
+/// A batch that waits for the lock. If it is data, the combiner runs it at the head of the queue.
+struct QueuedBatch {
+    manager: TransactionManager,
+    session: Option<Session>,
+    submission: Submission,
+    /// Whether another thread may run its code.
+    any_thread: bool,
+    room: Room,
+}
+
+/// Buffers for the operations and changes of a result. The submitter frees them, so the submitter
+/// allocates them.
+#[derive(Default)]
+struct Room {
+    operations: Vec<ExecutedOperation>,
+    changes: Changes,
+}
+
+impl QueuedWork for QueuedBatch {
+    type Reply = BatchOutcome;
+
+    fn is_for_any_thread(&self) -> bool {
+        self.any_thread || self.submission.is_data()
+    }
+
+    fn is_brief(&self) -> bool {
+        /// So many operations take about two hundred microseconds, unless they touch large parts of
+        /// the document.
+        const BRIEF: usize = 512;
+        if !self.submission.before.is_empty() {
+            return false;
+        }
+        let mut operations = self.submission.operations.iter();
+        let extent = operations.try_fold(0, |extent: usize, operation| {
+            Some(extent + operation.extent()?).filter(|&extent| extent <= BRIEF)
+        });
+        extent.is_some()
+    }
+
+    fn run(&mut self, grant: Grant) -> BatchOutcome {
+        let Self {
+            manager,
+            session,
+            submission,
+            room,
+            ..
+        } = self;
+        manager.carry_out(grant, session.as_ref(), submission, std::mem::take(room))
+    }
+}
+
+/// A grant of the calling thread. Its drop runs queued batches of other threads, or releases the
+/// lock.
+struct CombinerGrant<'a> {
+    lock: &'a FifoLock,
+    grant: Grant,
+    without_combining: bool,
+}
+
+impl Drop for CombinerGrant<'_> {
+    fn drop(&mut self) {
+        // A thread that unwinds does not combine.
+        match self.without_combining || std::thread::panicking() {
+            true => self.lock.part_from_grant(self.grant.id()),
+            false => self.lock.part_and_serve(self.grant),
+        }
+    }
+}
+
+impl TransactionManager {
+    /// Runs a batch for the session.
+    pub(in crate::transaction) fn run(
+        &self,
+        mut submission: Submission,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+        session: Option<&Session>,
+    ) -> Result<TransactionResult, TransactionError> {
+        let Manager { store, owner, .. } = &**self.0;
+        self.admit(submission.once.as_deref(), &submission.operations)?;
+        // A completed batch need not wait.
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
+        }
+        let Some(first) = first(&submission.operations) else {
+            return Ok(self.nothing_done());
+        };
+        let label = SmolStr::new_static(first.name());
+        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
+        if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
+            return self.run_on_nodes(
+                attempts,
+                submission,
+                options.clone().or_label(label),
+                call_site,
+            );
+        }
+        let asker = options.asker(owner, call_site, true);
+        let asker = Asker {
+            label: asker.label.or(Some(&label)),
+            ..asker
+        };
+        let lock = store.fifo();
+        let combining = |grant| CombinerGrant {
+            lock,
+            grant,
+            without_combining: options.opts_out_of_combining(),
+        };
+        if let Some(grant) = lock.try_grant(&asker, options)? {
+            return self.run_here(combining(grant), session, &mut submission);
+        }
+        if submission.operations.len() == 1 {
+            // The operations travel in the request: the thread that runs them cannot fetch them
+            // elsewhere.
+            submission.operations.shrink_to_fit();
+        }
+        let batch = QueuedBatch {
+            manager: self.clone(),
+            session: session.cloned(),
+            any_thread: options.allows_any_thread(),
+            room: Room {
+                operations: Vec::with_capacity(submission.operations.len()),
+                changes: Changes::with_room(),
+            },
+            submission,
+        };
+        match lock.ask(&asker, options, Some(batch))? {
+            Answer::Done(mut outcome, _spent) => {
+                self.follow_if_done(&mut outcome);
+                outcome
+            }
+            Answer::Granted(grant, batch) => {
+                let mut batch = batch.expect("a batch that no combiner ran is still here");
+                self.run_here(combining(grant), session, &mut batch.submission)
+            }
+        }
+    }
+
+    /// Runs a batch in the thread that submitted it.
+    fn run_here(
+        &self,
+        held: CombinerGrant<'_>,
+        session: Option<&Session>,
+        submission: &mut Submission,
+    ) -> BatchOutcome {
+        if self.0.hooks.is_none() {
+            // No frame in between reads the outcome, so it is built in its final place.
+            return self.carry_out(held.grant, session, submission, Room::default());
+        }
+        let mut outcome = self.carry_out(held.grant, session, submission, Room::default());
+        drop(held);
+        self.follow_if_done(&mut outcome);
+        outcome
+    }
+
+    /// Runs a batch in the calling thread, with the nodes that it touches locked.
+    fn run_on_nodes(
+        &self,
+        attempts: u32,
+        submission: Submission,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> BatchOutcome {
+        retry(attempts, || {
+            self.try_on_nodes(submission.clone(), &options, call_site)
+        })
+    }
+
+    fn try_on_nodes(
+        &self,
+        mut submission: Submission,
+        options: &AcquireOptions,
+        call_site: &'static Location<'static>,
+    ) -> BatchOutcome {
+        let Manager { store, owner, .. } = &**self.0;
+        let scope = declare::list(&store.snapshot(), &submission.operations);
+        let mut transaction =
+            store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
+        }
+        let once = submission.once.take();
+        if let Some(once) = &once {
+            transaction.remember_as(once.key.clone(), once.digest);
+        }
+        let outcome = self.carry_out_in(&mut transaction, None, &mut submission);
+        let lock_error = transaction.take_lock_error();
+        drop(transaction);
+        match (outcome, lock_error) {
+            (Ok(mut result), _) => {
+                self.follow(&mut result);
+                Ok(result)
+            }
+            (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
+                // If there is none, so many newer keys followed that it has expired already.
+                let repeated = self.repeated(once.as_deref());
+                repeated.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
+            }
+            (Err(TransactionError::Commit(CommitError::NotLocked(error))), _) => {
+                Err((*error).into())
+            }
+            (Err(_), Some(error)) => Err(error.into()),
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Runs a batch under a grant that the caller ends.
+    fn carry_out(
+        &self,
+        grant: Grant,
+        session: Option<&Session>,
+        submission: &mut Submission,
+        room: Room,
+    ) -> BatchOutcome {
+        let Manager { store, owner, .. } = &**self.0;
+        let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
+        // From here on no other thread can use the key; during the wait another thread may have
+        // used it.
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
+        }
+        if let Some(once) = submission.once.take() {
+            transaction.remember_as(once.key, once.digest);
+        }
+        transaction.record_in(room.operations);
+        transaction.record_changes_in(room.changes);
+        let prepared = session.map(|session| session.prepare(&mut transaction));
+        self.carry_out_in(&mut transaction, prepared, submission)
+    }
+
+    pub(super) fn carry_out_in(
+        &self,
+        transaction: &mut Transaction,
+        prepared: Option<Prepared<'_>>,
+        submission: &mut Submission,
+    ) -> BatchOutcome {
+        let Submission {
+            operations,
+            code,
+            before,
+            in_history,
+            ..
+        } = submission;
+        if let Some(limits) = &self.0.limits {
+            transaction.set_limits(limits.clone());
+        }
+        if !before.is_empty() {
+            let list = std::mem::take(operations).into_vec();
+            *operations = before.run(transaction, list)?.into();
+        }
+        code.extend(operations.iter().filter_map(Operation::code).cloned());
+        if let Some(prepared) = prepared {
+            let inverses = operations.iter().filter_map(Operation::inverse).collect();
+            run_batch(transaction, operations)?;
+            return prepared.commit(transaction, inverses, in_history.clone());
+        }
+        run_batch(transaction, operations)?;
+        transaction.publish_and([None, None], |_| ())
+    }
+}

@@ -1,0 +1,58 @@
+//! Submitted batches.
+
+use crate::transaction::hooks::BeforeHooks;
+use crate::transaction::once::Once;
+use crate::transaction::run::OperationBatch;
+use crate::transaction::{Callback, HistoryMode, IdempotencyKey, IntoOperations, Operation};
+
+/// A submitted batch and how to record it.
+#[derive(Clone, Debug)]
+pub(in crate::transaction) struct Submission {
+    pub(super) operations: OperationBatch,
+    /// The code of the operations once they run. It is dropped with the submission, after the lock
+    /// is released.
+    pub(super) code: Vec<Callback>,
+    pub(super) before: BeforeHooks,
+    pub(super) once: Option<Box<Once>>,
+    pub(super) in_history: HistoryMode,
+}
+
+impl Submission {
+    #[inline]
+    pub(in crate::transaction) fn new(operations: impl IntoOperations) -> Self {
+        Self {
+            operations: operations.into_operations().into(),
+            code: Vec::new(),
+            before: BeforeHooks::default(),
+            once: None,
+            in_history: HistoryMode::Recorded,
+        }
+    }
+
+    /// Whether it runs no code of users.
+    pub(super) fn is_data(&self) -> bool {
+        let mut operations = self.operations.iter();
+        self.before.is_empty() && operations.all(|operation| operation.code().is_none())
+    }
+
+    pub(in crate::transaction) fn once(mut self, key: IdempotencyKey) -> Self {
+        let does_nothing = first(&self.operations).is_none();
+        let once = Once::new(key, &self.operations, does_nothing);
+        self.once = Some(Box::new(once));
+        self
+    }
+
+    pub(in crate::transaction) fn in_history(mut self, how: HistoryMode) -> Self {
+        self.in_history = how;
+        self
+    }
+}
+
+/// The first operation that has an effect.
+pub(super) fn first(operations: &[Operation]) -> Option<&Operation> {
+    operations.iter().find(|operation| !is_empty(operation))
+}
+
+fn is_empty(operation: &Operation) -> bool {
+    matches!(operation, Operation::Control { operations, .. } if operations.is_empty())
+}

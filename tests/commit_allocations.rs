@@ -1,0 +1,84 @@
+//! What a commit allocates. A separate binary, because all allocations of the process count.
+
+use std::alloc::System;
+
+use doclock::dsl::*;
+use doclock::{DataStore, Editor, TransactionManager, document::NodeSpec};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// How often each commit is measured. The least counts: the maps of a store grow now and then.
+const COMMITS: usize = 50;
+
+/// How often the cheapest of many equal calls uses the allocator.
+fn allocations(mut call: impl FnMut()) -> usize {
+    let used = || {
+        let stats = ALLOCATOR.stats();
+        stats.allocations + stats.reallocations
+    };
+    let costs = (0..COMMITS).map(|_| {
+        let before = used();
+        call();
+        used() - before
+    });
+    costs.min().unwrap()
+}
+
+/// A store with the empty text `t`: what an edit allocates depends on the length of the text.
+fn store() -> DataStore {
+    let store = DataStore::new();
+    let mut transaction = store.begin("setup").unwrap();
+    let node = NodeSpec::new("text").with_id("t");
+    transaction.create(node).unwrap();
+    transaction.commit().unwrap();
+    store
+}
+
+/// The numbers are those of a result without its changes: a result shares them with the event and
+/// the history. Only events cost more, a copy of the changes.
+#[test]
+fn the_changes_in_a_result_cost_no_allocation() {
+    let letter = || insert_text(0, "x").on("t");
+    let letters = || [letter(), letter(), letter()];
+    let by_hand = |store: &DataStore| {
+        let mut transaction = store.begin("ann").unwrap();
+        transaction.insert_text("t", 0, "x").unwrap();
+        transaction.commit().unwrap()
+    };
+
+    let by_itself = store();
+    assert_eq!(allocations(|| drop(by_hand(&by_itself))), 5);
+
+    let manager = TransactionManager::new(store());
+    assert_eq!(allocations(|| drop(manager.execute(letter()))), 7);
+    assert_eq!(allocations(|| drop(manager.execute(letters()))), 15);
+
+    let editor = Editor::new(store(), "ann");
+    let mut at = 0..;
+    let mut next = || insert_text(at.next().unwrap(), "x").on("t");
+    assert_eq!(allocations(|| drop(editor.execute(next()))), 7, "typing");
+    assert_eq!(
+        allocations(|| drop(editor.execute(letter()))),
+        9,
+        "an entry"
+    );
+    assert_eq!(allocations(|| drop(editor.execute(letters()))), 16);
+    assert_eq!(allocations(|| drop(editor.undo())), 12);
+    assert_eq!(allocations(|| drop(editor.redo())), 12);
+
+    let followed = store();
+    let events = followed.subscribe(1);
+    let manager = TransactionManager::new(followed.clone());
+    let event = || events.try_recv().unwrap();
+    assert_eq!(
+        allocations(|| drop((manager.execute(letter()), event()))),
+        9
+    );
+    assert_eq!(
+        allocations(|| drop((manager.execute(letters()), event()))),
+        17
+    );
+    assert_eq!(allocations(|| drop((by_hand(&followed), event()))), 7);
+}
