@@ -102,9 +102,9 @@ pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
 /// with the first line, counted from one.
 ///
 /// It drops the marks of links and images whose target the filter rejects, of a link without
-/// brackets in another link, of a footnote reference right before a link, and of HTML that only a
-/// link definition before it keeps from being a block. Of the words after the fence of a code block
-/// it keeps the first, the language. The report does not have the spelling and link definitions
+/// brackets in another link, and of a footnote reference right before a link. HTML loses its mark
+/// where only a link definition before it keeps it from being a block. Of the words after the fence
+/// of a code block the first one is kept, the language. The report does not have the spelling and link definitions
 /// that no link uses.
 ///
 /// ```
