@@ -104,8 +104,8 @@ pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
 /// It drops the marks of links and images whose target the filter rejects, of a link without
 /// brackets in another link, and of a footnote reference right before a link. HTML loses its mark
 /// where only a link definition before it keeps it from being a block. Of the words after the fence
-/// of a code block the first one is kept, the language. The report does not have the spelling and link definitions
-/// that no link uses.
+/// of a code block the first one is kept, the language. The report does not have the spelling and
+/// link definitions that no link uses.
 ///
 /// ```
 /// use doclock::markdown::{Dropped, DroppedPart, MarkdownOptions, from_markdown_reported};
