@@ -184,7 +184,7 @@ impl Bank {
 
     fn balance(&self, account: &str) -> i64 {
         let snapshot = self.store.snapshot();
-        let node = snapshot.node(&account.into());
+        let node = snapshot.node(account);
         let balance = node.and_then(|node| node.attributes().get("balance"));
         balance.and_then(|balance| balance.as_i64()).unwrap_or(0)
     }
@@ -281,7 +281,7 @@ impl Bank {
         self.carry_out(&format!("{teller} (heir)"), transfer)?;
         let mut late = self.store.begin(old.owner())?;
         for (account, balance) in [transfer.from, transfer.to].into_iter().zip(stale) {
-            late.set_attrs(&account.into(), [("balance", balance.into())])?;
+            late.set_attrs(account, [("balance", balance.into())])?;
         }
         let outcome = late.require(&old).map_err(Failure::from);
         match outcome.and_then(|()| Ok(late.commit()?)) {

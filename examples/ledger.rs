@@ -217,9 +217,8 @@ fn ledger() -> Result<DataStore, Box<dyn Error>> {
 }
 
 fn add(transaction: &mut Transaction, account: &str, cents: i64) -> HandlerResult {
-    let account = account.into();
-    let balance: i64 = transaction.text_of(&account)?.parse()?;
-    transaction.set_text(&account, (balance + cents).to_string())?;
+    let balance: i64 = transaction.text_of(account)?.parse()?;
+    transaction.set_text(account, (balance + cents).to_string())?;
     Ok(())
 }
 
@@ -288,7 +287,7 @@ fn wake_up(store: &DataStore, claims: Vec<Claim<'_>>) -> Result<Vec<String>, Box
     let mut refused = Vec::new();
     for claim in claims {
         let mut transaction = store.begin("the worker that hung")?;
-        transaction.set_text(&TILL.into(), "all of it")?;
+        transaction.set_text(TILL, "all of it")?;
         match claim.commit(transaction) {
             Err(error @ CommitError::Superseded { .. }) => refused.push(error.to_string()),
             Err(error) => return Err(error.into()),
@@ -313,7 +312,7 @@ impl State {
         let snapshot = store.snapshot();
         let mut balances = BTreeMap::new();
         for account in ACCOUNTS.iter().copied().chain([TILL]) {
-            balances.insert(account, snapshot.text_of(&account.into())?.parse()?);
+            balances.insert(account, snapshot.text_of(account)?.parse()?);
         }
         let mut nodes: Vec<_> = snapshot.nodes().collect();
         nodes.sort_by_key(|node| node.id().to_string());

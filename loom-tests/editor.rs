@@ -26,7 +26,7 @@ fn type_in(editor: &Editor, at: usize, letter: &'static str) {
 
 fn text(editor: &Editor) -> String {
     let snapshot = editor.store().snapshot();
-    snapshot.node(&"t".into()).unwrap().text().to_string()
+    snapshot.node("t").unwrap().text().to_string()
 }
 
 #[test]

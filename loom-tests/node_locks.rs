@@ -209,8 +209,7 @@ fn node_locks_follow_a_node_that_is_moved() {
                     .node_locks()
                     .lock_nodes("c", [("b", Exclusive)])
                     .unwrap();
-                let moved =
-                    store.snapshot().node(&"p".into()).unwrap().parent() == Some(&"b".into());
+                let moved = store.snapshot().node("p").unwrap().parent() == Some(&"b".into());
                 if moved {
                     place.visit(Exclusive);
                 }
@@ -220,7 +219,7 @@ fn node_locks_follow_a_node_that_is_moved() {
         };
         if run.has("mover") {
             let mut transaction = store.begin_on("a", Scope::new()).unwrap();
-            transaction.move_node(&"p".into(), &"b".into(), 0).unwrap();
+            transaction.move_node("p", "b", 0).unwrap();
             transaction.commit().unwrap();
         }
         of_node.join().unwrap();

@@ -64,7 +64,7 @@ fn revocation_comes_before_a_commit_or_after_it() {
 
         let document = store.snapshot();
         for (name, published) in [("a", a), ("b", b), ("c", c)] {
-            assert_eq!(document.contains(&name.into()), published, "{name}");
+            assert_eq!(document.contains(name), published, "{name}");
         }
         let published: u64 = [a, b, c].into_iter().map(u64::from).sum();
         assert_eq!(document.version(), published);
@@ -396,5 +396,55 @@ fn revocation_though_the_watcher_is_granted_the_lock_while_the_limit_passes() {
         assert!(!release_id(&store, last), "no request waits");
         at_rest(&store.lock_stats());
         run.note(if revoked { "a revoked" } else { "a released" });
+    });
+}
+
+/// No waiter watches a holder without a limit. The grant of the next holder, which has a limit of
+/// its own, makes a waiter a watcher while the limit passes.
+#[test]
+fn revocation_of_a_holder_with_a_limit_of_its_own() {
+    let model = Model::new("watch begun by a grant", 3)
+        .reaches(["b not revoked"])
+        .reaches_by("timer", "b revoked");
+    model.check(|run| {
+        let clock = ManualClock::new();
+        let limit = Duration::from_millis(1);
+        let settings = StoreOptions::new().clock(clock.clock());
+        let store = DataStore::with_options(settings.lock_timeout(None));
+        let held = store.acquire_lock("a").unwrap();
+        let (grants, granted) = mpsc::channel();
+        let b = {
+            let store = store.clone();
+            let options = AcquireOptions::new().hold_limit(limit);
+            thread::spawn(move || grants.send(store.acquire_lock_with("b", options).unwrap()))
+        };
+        let c = {
+            let store = store.clone();
+            thread::spawn(move || drop(store.lock("c").unwrap()))
+        };
+        assert!(!release_id(&store, held), "it has no limit");
+        let id = granted.recv().unwrap();
+        let timer = run.spawn("timer", move || clock.advance(limit));
+        let revoked = match run.has("timer") {
+            // With a request that waits, only the limit ends the hold.
+            true if store.queue_length() > 0 => {
+                c.join().unwrap();
+                timer.join();
+                release_id(&store, id)
+            }
+            _ => {
+                let revoked = release_id(&store, id);
+                c.join().unwrap();
+                timer.join();
+                revoked
+            }
+        };
+        b.join().unwrap().unwrap();
+        at_rest(&store.lock_stats());
+        run.note(if revoked {
+            "b revoked"
+        } else {
+            "b not revoked"
+        });
     });
 }

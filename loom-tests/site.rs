@@ -190,11 +190,7 @@ impl Site {
         }
         assert!(versions.iter().copied().eq(1..=document.version()));
         for (name, outcome) in outcomes {
-            assert_eq!(
-                document.contains(&(*name).into()),
-                outcome.is_ok(),
-                "{name}"
-            );
+            assert_eq!(document.contains(*name), outcome.is_ok(), "{name}");
             let times = turns.iter().filter(|(named, _)| named == name).count();
             assert!(times == 1 || (times == 0 && outcome.is_err()), "{name}");
         }

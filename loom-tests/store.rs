@@ -21,8 +21,8 @@ fn write(store: &DataStore) {
     let mut transaction = begin(store);
     let text = format!("{}", transaction.base().version() + 1);
     for id in ["left", "right"] {
-        if transaction.contains(&id.into()) {
-            transaction.set_text(&id.into(), &*text).unwrap();
+        if transaction.contains(id) {
+            transaction.set_text(id, &*text).unwrap();
         } else {
             let spec = NodeSpec::new("text").with_id(id).with_text(&*text);
             transaction.create(spec).unwrap();
@@ -34,11 +34,7 @@ fn write(store: &DataStore) {
 /// Reads one version and returns its number.
 fn read(store: &DataStore) -> u64 {
     let snapshot = store.snapshot();
-    let text = |id: &str| {
-        snapshot
-            .node(&id.into())
-            .map(|node| node.text().to_string())
-    };
+    let text = |id: &str| snapshot.node(id).map(|node| node.text().to_string());
     let expected = (snapshot.version() > 0).then(|| snapshot.version().to_string());
     assert_eq!(text("left"), expected);
     assert_eq!(text("right"), expected);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::document::{EditError, NodeSpec, Overlay, Snapshot, plan};
 use crate::id::{NodeId, NodeIds};
 use crate::store::{DataStore, Transaction};
-use crate::transaction::{IntoOperations, TransactionError};
+use crate::transaction::{IntoOperations, RunOperations, TransactionError};
 
 /// A document of one thread.
 #[derive(Debug)]

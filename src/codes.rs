@@ -22,7 +22,7 @@ macro_rules! codes {
             /// Returns the stable name of the error, in camelCase: the `code` of the JSON form.
             ///
             /// A variant that only wraps another error has the code of that error. The page
-            /// `docs/errors.md` lists all codes with their evidence.
+            /// [errors](crate::guide::errors) lists all codes with their evidence.
             pub fn code(&self) -> &'static str {
                 match self {$(
                     $($path)::+ $(($inner))? $({ $($field),* })? => {
@@ -35,8 +35,8 @@ macro_rules! codes {
             /// conflict with concurrent changes.
             ///
             /// A timeout, a full queue and a request that does not wait are not transient, because
-            /// the caller has set these limits. The page `docs/errors.md` lists for each code what
-            /// a retry needs.
+            /// the caller has set these limits. The page [errors](crate::guide::errors) lists for
+            /// each code what a retry needs.
             pub fn is_transient(&self) -> bool {
                 match self {$(
                     $($path)::+ $(($inner))? $({ $($field),* })? => {

@@ -2,6 +2,7 @@
 //!
 //! Every id prints and parses as one short string, and that string is its serde form.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::str::FromStr;
@@ -343,6 +344,50 @@ impl From<&String> for NodeId {
 impl From<&NodeId> for NodeId {
     fn from(id: &NodeId) -> Self {
         id.clone()
+    }
+}
+
+/// The id of a node, given as a [`NodeId`] or as its text.
+///
+/// ```
+/// use doclock::{DataStore, NodeId, View, dsl::*, Editor};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [create(text_node("text", "Hi").with_id("greeting"))]).commit()?;
+///
+/// let document = editor.store().snapshot();
+/// let id = NodeId::from("greeting");
+/// assert_eq!(document.node("greeting"), document.node(&id));
+/// # Ok::<(), doclock::transaction::TransactionError>(())
+/// ```
+pub trait AsNodeId {
+    /// Returns the id, borrowed if it is one already.
+    fn as_node_id(&self) -> Cow<'_, NodeId>;
+}
+
+impl AsNodeId for NodeId {
+    #[inline(always)]
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl AsNodeId for str {
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        Cow::Owned(self.into())
+    }
+}
+
+impl AsNodeId for String {
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        self.as_str().as_node_id()
+    }
+}
+
+impl<T: AsNodeId + ?Sized> AsNodeId for &T {
+    #[inline(always)]
+    fn as_node_id(&self) -> Cow<'_, NodeId> {
+        (**self).as_node_id()
     }
 }
 

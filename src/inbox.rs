@@ -478,7 +478,7 @@ fn carry_out<M>(
         }
         Err(panic) => {
             transaction.rollback();
-            Failed::panicked(&panic)
+            Failed::from(&panic)
         }
     };
     claim.end_failed(failed)

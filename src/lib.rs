@@ -61,6 +61,12 @@
 //! # Ok::<(), TransactionError>(())
 //! ```
 //!
+//! # Where to start
+//!
+//! The [guide] has a page for each task, among them [a desktop editor](guide::desktop), [a
+//! server](guide::server), [undo](guide::undo), [limits](guide::limits) and [a stuck
+//! editor](guide::stuck_editor). [`guide::typescript`] translates a program for the TypeScript API.
+//!
 //! # Modules
 //!
 //! The root has the store ([`DataStore`]); what begins on it ([`Transaction`],
@@ -79,6 +85,7 @@
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |
 //! | `markdown` | conversion from and to Markdown (feature `markdown`) |
 //! | [`time`] | clocks, one of them for tests, which advance it by hand |
+//! | [`guide`] | how to use all of this, with one page for each task |
 //!
 //! `docs/architecture.md` tells how it is built, `docs/invariants` what holds and why,
 //! `docs/verification.md` how that is checked, `docs/performance.md` what it costs.
@@ -89,8 +96,10 @@
 #[cfg(all(test, not(loom)))]
 extern crate self as doclock;
 
-#[cfg(feature = "bare")]
-mod bare;
+#[cfg(feature = "__bench")]
+#[doc(hidden)]
+#[path = "bare.rs"]
+pub mod __bench;
 mod brief;
 mod caught;
 mod codes;
@@ -98,6 +107,7 @@ pub mod document;
 mod fit;
 #[cfg(all(test, not(loom)))]
 mod growth;
+pub mod guide;
 mod hashing;
 mod id;
 pub mod inbox;
@@ -114,13 +124,10 @@ mod sync;
 pub mod time;
 pub mod transaction;
 
-#[cfg(feature = "bare")]
-#[doc(hidden)]
-pub use bare::Bare;
 #[doc(inline)]
 pub use document::schema;
 pub use document::{Snapshot, View};
-pub use id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
+pub use id::{AsNodeId, FencingToken, LockId, NodeId, OwnerId, ParseIdError, TransactionId};
 pub use store::{
     AliasError, CommitError, DataStore, NodeGuard, NodeLocks, Savepoint, SavepointError,
     StoreOptions, TakenOut, Transaction,
@@ -130,34 +137,7 @@ pub use store::{events, lease};
 #[doc(inline)]
 pub use transaction::{Editor, TransactionManager, dsl, history};
 
-/// The pages whose examples are tests.
+/// The README, whose examples are tests. [`guide`] has the other pages.
 #[cfg(doctest)]
-mod pages {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../docs/errors.md")]
-    struct Errors;
-    #[doc = include_str!("../docs/guide.md")]
-    struct Guide;
-    #[doc = include_str!("../docs/operations.md")]
-    struct Operations;
-    #[doc = include_str!("../docs/hooks.md")]
-    struct Hooks;
-    #[doc = include_str!("../docs/inbox.md")]
-    struct Inbox;
-    #[doc = include_str!("../docs/leases.md")]
-    struct Leases;
-    #[doc = include_str!("../docs/keyed.md")]
-    struct Keyed;
-    #[doc = include_str!("../docs/limiter.md")]
-    struct Limiter;
-    #[doc = include_str!("../docs/node-locks.md")]
-    struct NodeLocks;
-    #[doc = include_str!("../docs/schema.md")]
-    struct Schema;
-    #[doc = include_str!("../docs/untrusted-scripts.md")]
-    struct UntrustedScripts;
-    #[cfg(feature = "markdown")]
-    #[doc = include_str!("../docs/queries.md")]
-    struct Queries;
-}
+#[doc = include_str!("../README.md")]
+struct Readme;

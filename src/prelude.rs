@@ -10,7 +10,7 @@
 //! let editor = Editor::new(store.clone(), "ann");
 //! let note = create(text_node("paragraph", "Hello").with_id("greeting"));
 //! transaction(&editor, [note]).commit()?;
-//! assert_eq!(store.snapshot().node(&"greeting".into()).unwrap().text().to_string(), "Hello");
+//! assert_eq!(store.snapshot().node("greeting").unwrap().text().to_string(), "Hello");
 //! # Ok::<(), TransactionError>(())
 //! ```
 

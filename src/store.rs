@@ -80,7 +80,7 @@ struct StoreShared {
     lock: FifoLock,
     /// Published by the holder of `lock`, or of a share of it and `publishing`; readers only clone.
     published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
-    /// TransactionGrant during a commit by a transaction that does not hold the whole lock.
+    /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     events: Events,
     ids: CachePadded<NodeIds>,
@@ -139,7 +139,10 @@ impl DataStore {
 
     /// Waits for the lock and begins a transaction that owns it.
     ///
-    /// The lock is released when the transaction is committed, rolled back or dropped.
+    /// The lock is released when the transaction is committed, rolled back or dropped. A thread
+    /// that holds a guard or an open transaction of the store is refused at once. A lock held by
+    /// id is bound to no thread, so a thread that acquired one waits here until its timeout;
+    /// [`begin_under`](Self::begin_under) begins a transaction under it.
     ///
     /// # Errors
     ///
@@ -185,7 +188,8 @@ impl DataStore {
 
     /// Begins a transaction under a lock that is held by id.
     ///
-    /// The lock stays held when the transaction ends.
+    /// The owner of the transaction is the owner of the lock. The lock stays held when the
+    /// transaction ends.
     ///
     /// Only one transaction at a time can be open under a lock. While one is open, the lock cannot
     /// be released by id.
@@ -193,6 +197,7 @@ impl DataStore {
     /// # Errors
     ///
     /// [`JoinError`]: the id is not the holder's, or a transaction is already open under the lock.
+    /// The id of a revoked grant is one that is not held.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec};

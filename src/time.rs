@@ -30,6 +30,8 @@
 //!   conversion leads from one type to the other. So no outcome depends on the calibration of the
 //!   counter.
 
+pub(crate) mod millis;
+
 use std::fmt;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -387,7 +387,7 @@ fn transaction_05_after_hooks_that_call_each_other_for_ever_are_stopped_and_it_i
         let deep: Vec<_> = failures.iter().filter(deep).collect();
         assert_eq!(
             deep[0].to_string(),
-            format!("after-hook {hook} was not run: 16 after-hooks run within each other already")
+            format!("after-hook {hook} was not run: 16 after-hooks are nested already")
         );
         assert_eq!(deep.len(), 1);
     }

@@ -42,7 +42,7 @@ fn counting(count: &Arc<AtomicUsize>) -> Operation {
     let count = Arc::clone(count);
     op(move |transaction| {
         count.fetch_add(1, Ordering::Relaxed);
-        transaction.insert_text(&id("note"), 0, "+")
+        transaction.insert_text(id("note"), 0, "+")
     })
 }
 
@@ -174,7 +174,7 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
     assert_eq!(
         error,
         format!(
-            "the key \"key\" stands for transaction {id} (version 2), which had other operations"
+            "the key \"key\" belongs to transaction {id} (version 2), which had other operations"
         )
     );
     assert_mismatch(outcome, "key", &first);
@@ -408,7 +408,7 @@ fn race(rounds: usize, operations: impl Fn(&Arc<AtomicUsize>) -> Vec<Operation> 
     assert_eq!(count.load(Ordering::Relaxed), rounds);
     assert_eq!(store.version(), 1 + rounds as u64);
     assert_eq!(
-        store.snapshot().node(&id("note")).unwrap().text().len(),
+        store.snapshot().node(id("note")).unwrap().text().len(),
         5 + rounds
     );
 }

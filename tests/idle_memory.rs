@@ -118,7 +118,7 @@ fn idle_objects_are_small_also_after_uncontended_use() {
         let store = store(&clock);
         for (time, text) in times().zip(["b", "a"].into_iter().cycle()) {
             let mut transaction = store.begin("ann").unwrap();
-            transaction.set_text(&"p".into(), text).unwrap();
+            transaction.set_text("p", text).unwrap();
             clock.advance(time);
             transaction.commit().unwrap();
         }

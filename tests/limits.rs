@@ -351,7 +351,7 @@ fn transaction_04_a_transaction_by_hand_has_the_limits_that_it_is_given() {
     let third = transaction.create(NodeSpec::new("x")).unwrap_err();
     assert_eq!(
         third.to_string(),
-        "the transaction brings in 3 nodes: the limit `nodes` is 2"
+        "the transaction adds 3 nodes: the limit `nodes` is 2"
     );
     let named = copy_node().on("p").named(long(21));
     let error = transaction.run([named]).unwrap_err();

@@ -1,6 +1,6 @@
 //! Checks the pages against the code.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn the_table_of_operations_has_every_operation_and_no_other() {
 
 #[test]
 fn the_table_of_limits_has_every_limit_and_its_default() {
-    let page = include_str!("../docs/untrusted-scripts.md");
+    let page = include_str!("../docs/guide/untrusted-scripts.md");
     let rows = page.lines().filter_map(|row| {
         let mut cells = row.split('|').map(str::trim).skip(1);
         let name = cells.next()?.strip_prefix('`')?.strip_suffix('`')?;
@@ -41,22 +41,106 @@ fn the_table_of_limits_has_every_limit_and_its_default() {
     assert_eq!(rows.collect::<BTreeSet<_>>(), BTreeSet::from(known));
 }
 
+/// The pages of a folder, each with its text.
+fn pages(folder: &str) -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = fs::read_dir(root.join(folder)).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    let markdown = files.filter(|file| file.extension().is_some_and(|ending| ending == "md"));
+    let pages = markdown.map(|file| {
+        let text = fs::read_to_string(&file).unwrap();
+        (file.strip_prefix(root).unwrap().display().to_string(), text)
+    });
+    pages.collect()
+}
+
 /// A page whose code is not run promises what may not be there.
 #[test]
 fn every_page_with_code_is_run_as_a_test() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let run = fs::read_to_string(root.join("src/lib.rs")).unwrap();
-    let pages = fs::read_dir(root.join("docs")).unwrap();
-    let pages = pages.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
+    let run = [
+        include_str!("../src/lib.rs"),
+        include_str!("../src/guide.rs"),
+    ]
+    .concat();
     let mut seen = 0;
-    for page in pages.chain(["README.md".to_owned(), "CONTRIBUTING.md".to_owned()]) {
-        let Ok(text) = fs::read_to_string(root.join(&page)) else {
-            continue;
-        };
+    for (page, text) in ["", "docs", "docs/guide"].into_iter().flat_map(pages) {
         if text.contains("```rust") {
             seen += 1;
             assert!(run.contains(&format!("\"../{page}\"")), "{page}");
         }
     }
-    assert!(seen > 10, "{seen}");
+    assert!(seen > 15, "{seen}");
+}
+
+/// The text of a page without code.
+fn prose(page: &str) -> String {
+    let fences = page.split("```").step_by(2).collect::<String>();
+    fences.split('`').step_by(2).collect()
+}
+
+/// The definitions of labels in a text: `[label]: target`.
+fn definitions(text: &str) -> BTreeMap<&str, &str> {
+    let lines = text.lines();
+    let definitions = lines.filter_map(|line| line.strip_prefix('[')?.split_once("]: "));
+    definitions.collect()
+}
+
+/// The labels of the links in a text. Panics if it links to a file without a label.
+fn labels(page: &str, text: &str) -> BTreeSet<String> {
+    let prose = prose(text);
+    let mut labels = BTreeSet::new();
+    let mut rest = prose.as_str();
+    while let Some((_, found)) = rest.split_once('[') {
+        let (name, after) = found.split_once(']').unwrap();
+        rest = after;
+        if let Some(target) = after.strip_prefix('(') {
+            let in_rustdoc = ["http", "#"].iter().any(|start| target.starts_with(start));
+            assert!(in_rustdoc, "{page}: [{name}] has no label");
+        } else if !after.starts_with(": ") && !after.starts_with('[') {
+            let words: Vec<&str> = name.split_whitespace().collect();
+            labels.insert(words.join(" "));
+        }
+    }
+    labels
+}
+
+/// Where rustdoc shows a file of the repository that a page links to.
+fn in_rustdoc(page: &str, target: &str) -> String {
+    let (path, anchor) = target.split_at(target.find('#').unwrap_or(target.len()));
+    let target = Path::new(page).parent().unwrap().join(path);
+    let module = match target.file_stem().unwrap().to_str().unwrap() {
+        "README" => String::new(),
+        page => format!("::{}", page.replace('-', "_")),
+    };
+    format!("crate::guide{module}{anchor}")
+}
+
+/// A label is defined twice: in the page for the repository, and before it for rustdoc.
+#[test]
+fn every_link_of_the_guide_leads_to_the_same_page_on_both_sides() {
+    let rustdoc = definitions(include_str!("../src/guide/links.txt"));
+    let guide = include_str!("../src/guide.rs");
+    let mut used = BTreeSet::new();
+    for (page, text) in ["docs", "docs/guide"].into_iter().flat_map(pages) {
+        if !guide.contains(&format!("\"../{page}\"")) {
+            continue;
+        }
+        let repository = definitions(&text);
+        let labels = labels(&page, &text);
+        let defined = repository.keys().map(|label| (*label).to_owned());
+        assert_eq!(labels, defined.collect(), "{page}: links and definitions");
+        for (label, target) in repository {
+            let there = rustdoc.get(label).copied();
+            assert_eq!(
+                there,
+                Some(&*in_rustdoc(&page, target)),
+                "{page}: [{label}]"
+            );
+        }
+        used.extend(labels);
+    }
+    assert_eq!(
+        used,
+        rustdoc.keys().map(|label| (*label).to_owned()).collect()
+    );
 }

@@ -98,6 +98,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::LockOptions>();
     shared::<doclock::lock::LockMode>();
     shared::<doclock::lock::LockStats>();
+    shared::<doclock::lock::Revocation>();
     shared::<doclock::lock::Priority>();
     shared::<doclock::lock::QueueEntry>();
     shared::<doclock::lock::ReleaseError>();
@@ -221,7 +222,7 @@ fn every_exported_type_is_named_in_this_file() {
     ];
     // Traits, types of other crates, and `Feed`: it has closures of the thread that feeds an inbox.
     let others = [
-        "Bare",
+        "AsNodeId",
         "Feed",
         "IntoOperations",
         "LimiterKey",
@@ -230,6 +231,7 @@ fn every_exported_type_is_named_in_this_file() {
         "RecvError",
         "RecvTimeoutError",
         "Rope",
+        "RunOperations",
         "SmolStr",
         "Transient",
         "TryRecvError",

@@ -63,7 +63,7 @@ fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_chann
     assert_eq!(clone.recv().unwrap().commit.version, 1);
     assert!(clone.recv().is_err(), "it has ended");
     assert_eq!(std::sync::Arc::strong_count(&event.commit), 1);
-    commit(&store, |on| on.set_text(&id("top"), "x").unwrap());
+    commit(&store, |on| on.set_text(id("top"), "x").unwrap());
     assert_eq!(versions(&kept), [2]);
 }
 
@@ -76,7 +76,7 @@ fn overlay_12_a_subscription_is_received_from_itself() {
     assert_eq!(nothing, Err(RecvTimeoutError::Timeout));
     for text in ["a", "b", "c", "d"] {
         commit(&store, |transaction| {
-            transaction.set_text(&id("leaf"), text).unwrap();
+            transaction.set_text(id("leaf"), text).unwrap();
         });
     }
     assert_eq!(events.recv().unwrap().commit.version, 2);
@@ -140,26 +140,24 @@ fn overlay_12_a_subscriber_to_a_node_hears_of_what_touches_it_and_of_nothing_els
     let edits: [Edit; 10] = [
         (false, |on| drop(on.create(item("top")).unwrap())),
         (true, |on| {
-            drop(on.insert(item("left"), &id("top"), None).unwrap())
+            drop(on.insert(item("left"), id("top"), None).unwrap())
         }),
-        (true, |on| on.set_text(&id("left"), "ab").unwrap()),
-        (false, |on| on.set_text(&id("top"), "x").unwrap()),
+        (true, |on| on.set_text(id("left"), "ab").unwrap()),
+        (false, |on| on.set_text(id("top"), "x").unwrap()),
         (true, |on| {
-            drop(on.insert(item("leaf"), &id("left"), None).unwrap())
+            drop(on.insert(item("leaf"), id("left"), None).unwrap())
         }),
-        (false, |on| on.set_text(&id("leaf"), "x").unwrap()),
-        (true, |on| {
-            on.remove_child(&id("left"), &id("leaf")).unwrap()
-        }),
+        (false, |on| on.set_text(id("leaf"), "x").unwrap()),
+        (true, |on| on.remove_child(id("left"), id("leaf")).unwrap()),
         (true, |on| {
             let cut = SplitPoint {
                 text: 1,
                 children: 0,
             };
-            on.split_node(&id("left"), cut, None).unwrap();
+            on.split_node(id("left"), cut, None).unwrap();
         }),
-        (false, |on| on.delete(&id("leaf")).unwrap()),
-        (true, |on| on.delete(&id("top")).unwrap()),
+        (false, |on| on.delete(id("leaf")).unwrap()),
+        (true, |on| on.delete(id("top")).unwrap()),
     ];
     for (touches, edit) in edits {
         let version = commit(&store, edit).version;
@@ -174,28 +172,26 @@ fn overlay_12_a_subscriber_to_a_subtree_hears_of_what_comes_to_it_stays_in_it_an
     let store = with_tree();
     let heard = subtree(&store, "top");
     let edits: [Edit; 12] = [
-        (true, |on| on.set_text(&id("leaf"), "x").unwrap()),
-        (false, |on| on.set_text(&id("other"), "x").unwrap()),
+        (true, |on| on.set_text(id("leaf"), "x").unwrap()),
+        (false, |on| on.set_text(id("other"), "x").unwrap()),
         (true, |on| {
-            on.move_node(&id("other"), &id("leaf"), None).unwrap()
+            on.move_node(id("other"), id("leaf"), None).unwrap()
         }),
-        (true, |on| on.set_text(&id("other"), "y").unwrap()),
-        (true, |on| {
-            on.remove_child(&id("leaf"), &id("other")).unwrap()
-        }),
-        (false, |on| on.set_text(&id("other"), "z").unwrap()),
-        (true, |on| on.delete(&id("left")).unwrap()),
+        (true, |on| on.set_text(id("other"), "y").unwrap()),
+        (true, |on| on.remove_child(id("leaf"), id("other")).unwrap()),
+        (false, |on| on.set_text(id("other"), "z").unwrap()),
+        (true, |on| on.delete(id("left")).unwrap()),
         (true, |on| on.set_root(&id("top")).unwrap()),
         (true, |on| {
-            on.set_text(&id("right"), "x").unwrap();
-            on.move_node(&id("right"), &id("other"), None).unwrap();
+            on.set_text(id("right"), "x").unwrap();
+            on.move_node(id("right"), id("other"), None).unwrap();
         }),
-        (false, |on| on.set_text(&id("right"), "y").unwrap()),
+        (false, |on| on.set_text(id("right"), "y").unwrap()),
         (true, |on| {
             on.set_root(None).unwrap();
-            on.move_node(&id("top"), &id("other"), None).unwrap();
+            on.move_node(id("top"), id("other"), None).unwrap();
         }),
-        (true, |on| on.delete(&id("other")).unwrap()),
+        (true, |on| on.delete(id("other")).unwrap()),
     ];
     for (touches, edit) in edits {
         let version = commit(&store, edit).version;
@@ -210,11 +206,11 @@ fn overlay_12_a_subtree_is_heard_of_where_what_was_changed_in_it_went_away_in_pi
     let heard = subtree(&store, "top");
     // The leaf is changed, moved with its parent, detached from it, and both are deleted.
     commit(&store, |on| {
-        on.set_text(&id("leaf"), "x").unwrap();
-        on.move_node(&id("left"), &id("other"), None).unwrap();
-        on.remove_child(&id("left"), &id("leaf")).unwrap();
-        on.delete(&id("left")).unwrap();
-        on.delete(&id("leaf")).unwrap();
+        on.set_text(id("leaf"), "x").unwrap();
+        on.move_node(id("left"), id("other"), None).unwrap();
+        on.remove_child(id("left"), id("leaf")).unwrap();
+        on.delete(id("left")).unwrap();
+        on.delete(id("leaf")).unwrap();
     });
     assert_eq!(versions(&heard), [2]);
 }
@@ -224,7 +220,7 @@ fn overlay_12_a_filtered_subscriber_misses_only_what_its_filter_lets_in() {
     let store = with_tree();
     let slow = store.subscribe_to(1, Filter::Subtree(id("left")));
     let write = |of: &str, text: &str| {
-        commit(&store, |on| on.set_text(&id(of), text).unwrap());
+        commit(&store, |on| on.set_text(id(of), text).unwrap());
     };
     for n in 0..3 {
         write("leaf", &format!("{n}"));
@@ -256,8 +252,8 @@ fn overlay_12_a_subtree_may_be_a_hundred_thousand_levels_deep() {
         subtree(&store, "50000"),
         node(&store, "0"),
     );
-    commit(&store, |on| on.set_text(&id("99999"), "x").unwrap());
-    commit(&store, |on| on.set_text(&id("49999"), "x").unwrap());
+    commit(&store, |on| on.set_text(id("99999"), "x").unwrap());
+    commit(&store, |on| on.set_text(id("49999"), "x").unwrap());
     assert_eq!(versions(&top), [2, 3]);
     assert_eq!(versions(&middle), [2]);
     assert_eq!(versions(&only), [0u64; 0]);

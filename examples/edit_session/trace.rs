@@ -148,7 +148,7 @@ impl Trace {
     /// How many of the first texts equal the recorded one.
     pub fn texts_as_recorded(&self, document: &Snapshot, editors: usize) -> usize {
         let as_recorded = |nth: &usize| {
-            let node = document.node(&text_id(*nth));
+            let node = document.node(text_id(*nth));
             node.is_some_and(|node| node.text() == self.end())
         };
         (0..editors).filter(as_recorded).count()

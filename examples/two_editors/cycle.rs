@@ -98,7 +98,7 @@ fn until_somebody_waits(store: &DataStore) -> Result<(), Failure> {
 /// Locks a title by writing to it.
 fn sign(transaction: &mut Transaction, editor: &Editor, title: &str) -> Result<(), Failure> {
     let name = format!("({}) ", editor.name);
-    Ok(transaction.insert_text(&title.into(), 0, name)?)
+    Ok(transaction.insert_text(title, 0, name)?)
 }
 
 /// The cycle, link by link.
@@ -138,7 +138,7 @@ fn name(node: Option<&NodeId>) -> String {
 
 /// The remains of Bob's first attempt.
 fn rolled_back(store: &DataStore) -> Result<String, Failure> {
-    let title = store.snapshot().text_of(&BOB.title.into())?;
+    let title = store.snapshot().text_of(BOB.title)?;
     match title.contains(BOB.name) {
         false => Ok(
             "  bob is rolled back whole: nothing of his is in his own title either\n".to_owned(),

@@ -78,7 +78,7 @@ fn rewrite(
     for (id, nth) in editor.lines.into_iter().zip(1..) {
         thread::sleep(work / lines as u32);
         let text = format!("Line {nth} of {lines}, by {}.", editor.name);
-        transaction.set_text(&id.into(), text)?;
+        transaction.set_text(id, text)?;
     }
     transaction.commit()?;
     Ok(Stay {

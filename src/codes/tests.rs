@@ -689,7 +689,7 @@ fn durations_are_milliseconds_and_causes_are_errors_of_the_same_shape() {
             "nodeId": null,
             "cause": {
                 "code": "leaseTooLong",
-                "message": "a lease cannot last for 1.5ms: no clock goes that far",
+                "message": "a lease of 1.5ms is too long: its end is out of the range of the clock",
                 "durationMs": 1.5,
             },
         })

@@ -42,7 +42,7 @@ pub enum EditError {
     },
     /// The transaction locks nodes, and other transactions changed a node between its read and its
     /// lock. A retry of the whole transaction is safe.
-    #[error("node {id} was read and changed by others until version {version}; safe to try again", id = Brief(.id))]
+    #[error("node {id} was read, and other commits changed it up to version {version}; transient: a retry may succeed", id = Brief(.id))]
     Outdated {
         /// The node.
         id: NodeId,
@@ -63,7 +63,7 @@ pub enum EditError {
     IdEmpty,
     /// A new node has a generated id beyond the range that the store can generate.
     #[error(
-        "node id {id} is out of range: of the store's own numbers, nodes can be given those up to {largest}", id = Brief(.id))]
+        "node id {id} is out of range: the largest number that the store generates is {largest}", id = Brief(.id))]
     IdOutOfRange {
         /// The id.
         id: NodeId,
@@ -71,7 +71,7 @@ pub enum EditError {
         largest: u64,
     },
     /// The store has no more ids to generate.
-    #[error("no ids are left")]
+    #[error("no node ids are left: the store has generated all of them")]
     IdsExhausted,
     /// The index is out of range among the children.
     #[error("index {index} is out of range: node {parent} has {len} children", parent = Brief(.parent))]
@@ -139,7 +139,7 @@ pub enum EditError {
         limit: usize,
     },
     /// A move would make a node its own ancestor.
-    #[error("node {id} cannot move under {parent}, which is the node itself or below it", id = Brief(.id), parent = Brief(.parent))]
+    #[error("node {id} cannot move under node {parent}, which is in its subtree", id = Brief(.id), parent = Brief(.parent))]
     Cycle {
         /// The node to be moved.
         id: NodeId,
@@ -199,7 +199,7 @@ pub enum EditError {
         right: NodeId,
     },
     /// The document differs from the state that the change expects.
-    #[error("the change starts from another {aspect} of node {id}", id = Brief(.id))]
+    #[error("the change does not match the {aspect} of node {id}", id = Brief(.id))]
     Conflict {
         /// The node.
         id: NodeId,

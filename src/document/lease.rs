@@ -3,12 +3,14 @@
 //! The table has no clock. A lease that has ended at `now` has no effect, even while it is stored.
 //! So the removal of unreleased leases (`sweep`) only saves memory.
 
+mod info;
 mod target;
 
 use std::sync::Arc;
 
 use im::OrdSet;
 
+pub use info::{LeaseHolder, LeaseInfo};
 pub use target::{LeaseTarget, LeaseTargets};
 
 use crate::hashing::Secret;

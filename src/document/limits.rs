@@ -72,8 +72,8 @@ impl Limit {
 ///
 /// The defaults are made for such clients. A manager, an editor or a transaction is unlimited until
 /// limits are set. The size of a script is checked before the lock is requested. The size of its
-/// effects on the document, including copies, is checked before each change. The page
-/// `docs/untrusted-scripts.md` describes what each limit protects.
+/// effects on the document, including copies, is checked before each change. The page of
+/// [untrusted scripts](crate::guide::untrusted_scripts) describes what each limit protects.
 ///
 /// | limit | default |
 /// |---|---|
@@ -174,14 +174,14 @@ impl LimitExceeded {
         let found = self.found;
         match self.limit {
             Limit::Operations => format!("the transaction has {found} operations"),
-            Limit::Nodes => format!("the transaction brings in {found} nodes"),
-            Limit::Depth => format!("a node lies {found} levels deep"),
+            Limit::Nodes => format!("the transaction adds {found} nodes"),
+            Limit::Depth => format!("a node is {found} levels deep"),
             Limit::IdBytes => format!("an id has {found} bytes"),
             Limit::NameBytes => format!("a name has {found} bytes"),
             Limit::Attributes => format!("a node or a mark has {found} attributes"),
             Limit::Marks => format!("a text has {found} marks"),
             Limit::Text => format!("a text has {found} characters"),
-            Limit::Output => format!("the transaction brings in {found} bytes"),
+            Limit::Output => format!("the transaction adds {found} bytes"),
             Limit::Steps => format!("the transaction takes {found} steps"),
         }
     }

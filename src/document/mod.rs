@@ -78,7 +78,7 @@ pub use spec::{JsonError, NodeSpec};
 pub use text::{OffsetError, Text, TextUnit};
 pub use view::{Descendants, View};
 
-pub(crate) use lease::{Holding, InTheWay, LeaseTarget, LeaseTargets, Leases};
+pub(crate) use lease::{Holding, Leases};
 pub(crate) use limits::{Budget, cost};
 pub(crate) use overlay::{Overlay, Savepoint, same};
 use schema::SchemaViolation;

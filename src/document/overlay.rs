@@ -15,7 +15,7 @@ use super::{
     Selection, Snapshot, SplitPoint, View, value,
 };
 use crate::hashing::Secret;
-use crate::id::{NodeId, NodeIds};
+use crate::id::{AsNodeId, NodeId, NodeIds};
 
 /// A snapshot, the nodes that differ from it, and the changes that made the difference.
 ///
@@ -454,7 +454,8 @@ pub(crate) fn same(one: Option<&Arc<Node>>, other: Option<&Arc<Node>>) -> bool {
 }
 
 impl View for Overlay {
-    fn node(&self, id: &NodeId) -> Option<&Node> {
+    fn node(&self, id: impl AsNodeId) -> Option<&Node> {
+        let id = &*id.as_node_id();
         match self.touched.get(id) {
             Some(node) => node.map(|node| &**node),
             None => self.base().node(id),

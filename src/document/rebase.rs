@@ -42,7 +42,7 @@ pub enum UndoConflict {
         id: NodeId,
     },
     /// The node or its subtree was changed.
-    #[error("node {id} was changed, or something below it", id = Brief(.id))]
+    #[error("node {id} or its subtree was changed", id = Brief(.id))]
     SubtreeChanged {
         /// The node.
         id: NodeId,
@@ -56,7 +56,7 @@ pub enum UndoConflict {
         aspect: &'static str,
     },
     /// No effect of the edit is left.
-    #[error("nothing of it is left in node {id}", id = Brief(.id))]
+    #[error("nothing of the edit is left in node {id}", id = Brief(.id))]
     NothingLeft {
         /// A node that the edit changed.
         id: NodeId,

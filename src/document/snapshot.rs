@@ -7,7 +7,7 @@ use super::lease::Leases;
 use super::nodes::Nodes;
 use super::touched::Touched;
 use super::{Node, View};
-use crate::id::NodeId;
+use crate::id::{AsNodeId, NodeId};
 
 /// One version of a document, which exists as long as the snapshot.
 ///
@@ -62,7 +62,8 @@ impl Snapshot {
 }
 
 impl View for Snapshot {
-    fn node(&self, id: &NodeId) -> Option<&Node> {
+    fn node(&self, id: impl AsNodeId) -> Option<&Node> {
+        let id = &*id.as_node_id();
         self.0.nodes.get(id).map(|node| &**node)
     }
 

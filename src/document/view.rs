@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::query::{self, Siblings};
 use super::{EditError, Node, NodeSpec, Position, walk};
-use crate::id::NodeId;
+use crate::id::{AsNodeId, NodeId};
 
 /// Read access to a document.
 ///
@@ -16,7 +16,7 @@ use crate::id::NodeId;
 /// *Document order* is the order of reading: a node, then its children with their subtrees, in
 /// order. A lookup by id is fast. The position among siblings is found by a linear search, so to
 /// visit all nodes use [`descendants`](Self::descendants) instead of repeated calls of
-/// [`next`](Self::next). Any depth is safe.
+/// [`next`](Self::next). Any depth is safe. An id can be given as a [`NodeId`] or as its text.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -34,7 +34,7 @@ use crate::id::NodeId;
 /// ```
 pub trait View {
     /// Returns the node with this id.
-    fn node(&self, id: &NodeId) -> Option<&Node>;
+    fn node(&self, id: impl AsNodeId) -> Option<&Node>;
 
     /// Returns the root of the document, if one was set.
     fn root(&self) -> Option<&NodeId>;
@@ -43,17 +43,17 @@ pub trait View {
     fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_>;
 
     /// Returns whether a node with this id exists.
-    fn contains(&self, id: &NodeId) -> bool {
+    fn contains(&self, id: impl AsNodeId) -> bool {
         self.node(id).is_some()
     }
 
     /// Returns the parent of a node; `None` if it has none or does not exist.
-    fn parent(&self, id: &NodeId) -> Option<&NodeId> {
+    fn parent(&self, id: impl AsNodeId) -> Option<&NodeId> {
         self.node(id)?.parent()
     }
 
     /// Iterates over the children of a node, in order. There are none if the node does not exist.
-    fn children(&self, id: &NodeId) -> impl Iterator<Item = &Node>
+    fn children(&self, id: impl AsNodeId) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
     {
@@ -63,7 +63,7 @@ pub trait View {
     }
 
     /// Iterates over the ancestors of a node, from its parent up to the top.
-    fn ancestors(&self, id: &NodeId) -> impl Iterator<Item = &Node>
+    fn ancestors(&self, id: impl AsNodeId) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
     {
@@ -73,7 +73,7 @@ pub trait View {
 
     /// Iterates over the node and its descendants, in document order. There are none if the node
     /// does not exist.
-    fn descendants(&self, id: &NodeId) -> Descendants<'_, Self>
+    fn descendants(&self, id: impl AsNodeId) -> Descendants<'_, Self>
     where
         Self: Sized,
     {
@@ -84,18 +84,19 @@ pub trait View {
 
     /// Iterates over the siblings of the node, in order. There are none if the node has no parent
     /// or does not exist.
-    fn siblings(&self, id: &NodeId) -> impl Iterator<Item = &Node>
+    fn siblings(&self, id: impl AsNodeId) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
     {
-        let parent = self.node(id).and_then(Node::parent);
+        let own = self.node(id);
+        let parent = own.and_then(Node::parent);
         let listed = parent.into_iter().flat_map(|parent| self.children(parent));
-        listed.filter(move |node| node.id() != id)
+        listed.filter(move |node| own.is_none_or(|own| node.id() != own.id()))
     }
 
     /// Returns the index of the node among the children of its parent; `None` if it has no parent
     /// or does not exist.
-    fn index_in_parent(&self, id: &NodeId) -> Option<usize>
+    fn index_in_parent(&self, id: impl AsNodeId) -> Option<usize>
     where
         Self: Sized,
     {
@@ -103,7 +104,7 @@ pub trait View {
     }
 
     /// Returns the next sibling.
-    fn next_sibling(&self, id: &NodeId) -> Option<&Node>
+    fn next_sibling(&self, id: impl AsNodeId) -> Option<&Node>
     where
         Self: Sized,
     {
@@ -111,7 +112,7 @@ pub trait View {
     }
 
     /// Returns the previous sibling.
-    fn previous_sibling(&self, id: &NodeId) -> Option<&Node>
+    fn previous_sibling(&self, id: impl AsNodeId) -> Option<&Node>
     where
         Self: Sized,
     {
@@ -120,7 +121,7 @@ pub trait View {
 
     /// Returns the next node in document order: the first child, or else the next sibling of the
     /// node or of the nearest ancestor that has one. Returns `None` at the end of the tree.
-    fn next(&self, id: &NodeId) -> Option<&Node>
+    fn next(&self, id: impl AsNodeId) -> Option<&Node>
     where
         Self: Sized,
     {
@@ -129,18 +130,19 @@ pub trait View {
 
     /// Returns the previous node in document order: the [last descendant](Self::last_descendant) of
     /// the previous sibling, or else the parent. Returns `None` at the top of the tree.
-    fn previous(&self, id: &NodeId) -> Option<&Node>
+    fn previous(&self, id: impl AsNodeId) -> Option<&Node>
     where
         Self: Sized,
     {
-        match self.previous_sibling(id) {
+        let node = self.node(id)?;
+        match self.previous_sibling(node.id()) {
             Some(sibling) => self.last_descendant(sibling.id()),
-            None => self.node(self.parent(id)?),
+            None => self.node(node.parent()?),
         }
     }
 
     /// Returns the last node of the subtree in document order.
-    fn last_descendant(&self, id: &NodeId) -> Option<&Node>
+    fn last_descendant(&self, id: impl AsNodeId) -> Option<&Node>
     where
         Self: Sized,
     {
@@ -155,7 +157,7 @@ pub trait View {
     /// To search the whole store with detached nodes, use [`nodes`](Self::nodes) and `filter`.
     fn find(
         &self,
-        top: &NodeId,
+        top: impl AsNodeId,
         predicate: impl FnMut(&&Node) -> bool,
     ) -> impl Iterator<Item = &Node>
     where
@@ -165,7 +167,7 @@ pub trait View {
     }
 
     /// Finds the nodes of a subtree that have this type, in document order.
-    fn find_by_type(&self, top: &NodeId, kind: &str) -> impl Iterator<Item = &Node>
+    fn find_by_type(&self, top: impl AsNodeId, kind: &str) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
     {
@@ -175,7 +177,7 @@ pub trait View {
     /// Finds the nodes of a subtree whose attribute `key` has this value, in document order.
     fn find_by_attribute(
         &self,
-        top: &NodeId,
+        top: impl AsNodeId,
         key: &str,
         value: &Value,
     ) -> impl Iterator<Item = &Node>
@@ -187,7 +189,7 @@ pub trait View {
 
     /// Finds the nodes of a subtree whose own text contains `needle`, in document order. A match
     /// that crosses nodes is not found.
-    fn find_by_text(&self, top: &NodeId, needle: &str) -> impl Iterator<Item = &Node>
+    fn find_by_text(&self, top: impl AsNodeId, needle: &str) -> impl Iterator<Item = &Node>
     where
         Self: Sized,
     {
@@ -197,16 +199,17 @@ pub trait View {
     // --- Two nodes, two positions ---
 
     /// Returns whether `ancestor` is an ancestor of the node. No node is its own ancestor.
-    fn is_ancestor(&self, ancestor: &NodeId, id: &NodeId) -> bool
+    fn is_ancestor(&self, ancestor: impl AsNodeId, id: impl AsNodeId) -> bool
     where
         Self: Sized,
     {
-        self.ancestors(id).any(|above| above.id() == ancestor)
+        let ancestor = ancestor.as_node_id();
+        self.ancestors(id).any(|node| *node.id() == *ancestor)
     }
 
     /// Returns the lowest common ancestor of two nodes, which may be one of them; `None` if they
     /// are in different trees or do not exist.
-    fn common_ancestor(&self, one: &NodeId, other: &NodeId) -> Option<&Node>
+    fn common_ancestor(&self, one: impl AsNodeId, other: impl AsNodeId) -> Option<&Node>
     where
         Self: Sized,
     {
@@ -246,11 +249,11 @@ pub trait View {
     /// # Errors
     ///
     /// [`EditError`]: the node does not exist.
-    fn text_of(&self, id: &NodeId) -> Result<String, EditError>
+    fn text_of(&self, id: impl AsNodeId) -> Result<String, EditError>
     where
         Self: Sized,
     {
-        query::text_of(self, id)
+        query::text_of(self, &id.as_node_id())
     }
 
     /// Concatenates the characters between two positions, in document order, without separators.
@@ -297,11 +300,11 @@ pub trait View {
     /// # Errors
     ///
     /// [`EditError`]: the node does not exist.
-    fn to_spec(&self, id: &NodeId) -> Result<NodeSpec, EditError>
+    fn to_spec(&self, id: impl AsNodeId) -> Result<NodeSpec, EditError>
     where
         Self: Sized,
     {
-        query::to_spec(self, id)
+        query::to_spec(self, &id.as_node_id())
     }
 
     /// The error for a missing node.

@@ -157,22 +157,21 @@ impl fmt::Debug for Claim<'_> {
     }
 }
 
-impl Failed {
-    fn new(kind: FailedKind, reason: impl ToSmolStr, error: String) -> Self {
-        let reason = reason.to_smolstr();
-        Self {
-            kind,
-            reason,
-            error,
-        }
+fn failed(kind: FailedKind, reason: impl ToSmolStr, error: String) -> Failed {
+    Failed {
+        kind,
+        reason: reason.to_smolstr(),
+        error,
     }
+}
 
-    pub(super) fn panicked(panic: &CaughtPanic) -> Self {
+impl From<&CaughtPanic> for Failed {
+    fn from(panic: &CaughtPanic) -> Self {
         let error = match panic.message() {
             Some(text) => format!("the handler panicked: {text}"),
             None => "the handler panicked".to_owned(),
         };
-        Self::new(FailedKind::Panic, "panic", error)
+        failed(FailedKind::Panic, "panic", error)
     }
 }
 
@@ -182,13 +181,13 @@ impl From<HandlerError> for Failed {
             HandlerError::Transient(reason) => (FailedKind::Transient, reason),
             HandlerError::Poison(reason) => (FailedKind::Poison, reason),
         };
-        Self::new(kind, &reason, reason.clone())
+        failed(kind, &reason, reason.clone())
     }
 }
 
 impl From<LockError> for Failed {
     fn from(error: LockError) -> Self {
-        Self::new(FailedKind::Transient, "lock", error.to_string())
+        failed(FailedKind::Transient, "lock", error.to_string())
     }
 }
 
@@ -205,6 +204,6 @@ impl From<CommitError> for Failed {
             true => FailedKind::Transient,
             false => FailedKind::Poison,
         };
-        Self::new(kind, "commit", error.to_string())
+        failed(kind, "commit", error.to_string())
     }
 }

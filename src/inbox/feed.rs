@@ -110,7 +110,7 @@ impl<M> fmt::Debug for Feed<'_, M> {
 
 /// An error: a worker stopped before the end of its channel.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the worker stopped with {} of its messages unfinished: {cause}", .messages.len())]
+#[error("the worker stopped with {} unfinished messages: {cause}", .messages.len())]
 #[non_exhaustive]
 pub struct Interrupted<M> {
     /// The messages that the worker took from the channel and that are not settled, in the order in
@@ -140,7 +140,7 @@ impl<M> fmt::Debug for Interrupted<M> {
 #[non_exhaustive]
 pub enum Interruption {
     /// The token of the worker was cancelled.
-    #[error("it was cancelled")]
+    #[error("its token was cancelled")]
     Cancelled,
     /// The worker's thread held the store's lock and would have waited for itself.
     #[error(transparent)]

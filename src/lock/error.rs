@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::info::{Millis, millis};
+use super::info::{Millis, Waiting, millis};
 use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
 use crate::codes::codes;
@@ -17,7 +17,7 @@ pub enum LockError {
     #[error(transparent)]
     Timeout(Box<TimeoutEvidence>),
     /// The request was not allowed to wait, and the lock was held or other requests waited.
-    #[error("Lock not available for owner {owner}: {holder}, and {waiting} waiting", owner = Brief(.owner))]
+    #[error("the lock is not free for owner {owner}: held by {holder}, {}", Waiting(*.waiting, "request"), owner = Brief(.owner))]
     WouldBlock {
         /// The owner of the request.
         owner: OwnerId,
@@ -30,7 +30,7 @@ pub enum LockError {
     #[error(transparent)]
     Cancelled(Box<CancelEvidence>),
     /// The queue was full.
-    #[error("Lock queue full for owner {owner}: {waiting} waiting, {bound} allowed", owner = Brief(.owner))]
+    #[error("the lock queue is full for owner {owner}: bound {bound}, {}", Waiting(*.waiting, "request"), owner = Brief(.owner))]
     QueueFull {
         /// The owner of the request.
         owner: OwnerId,
@@ -41,22 +41,22 @@ pub enum LockError {
     },
     /// A request for more nodes would have closed a cycle of waits. The owner keeps the nodes that
     /// it locked before. It may retry after it has released them.
-    #[error("Deadlock: {0}")]
+    #[error("deadlock: {0}")]
     Deadlock(Box<Deadlock>),
     /// Two owners hold one node shared, and both requested it exclusively; the other request came
     /// first. The owner keeps the nodes that it locked before. It may retry after it has released
     /// them.
-    #[error("Lock upgrade conflict: {0}")]
+    #[error("lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
     /// A request for more nodes came from a grant that had ended: it was revoked because it
     /// exceeded the hold limit, or released by its id.
-    #[error("Lock {id} was revoked or released before more nodes were locked")]
+    #[error("lock {id} was revoked or released before more nodes were locked")]
     Revoked {
         /// The id of the grant.
         id: LockId,
     },
     /// The calling thread holds the lock itself and would wait for itself.
-    #[error("Lock requested again by its holding thread for owner {owner}: {holder}", owner = Brief(.owner))]
+    #[error("the lock was requested for owner {owner} by the thread that holds it: {holder}", owner = Brief(.owner))]
     Reentrant {
         /// The owner of the request.
         owner: OwnerId,
@@ -160,7 +160,7 @@ pub struct CancelEvidence {
 impl fmt::Display for CancelEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = Brief(&self.owner);
-        write!(f, "Lock acquisition cancelled for owner {owner}")?;
+        write!(f, "lock acquisition cancelled for owner {owner}")?;
         match self.stood {
             Some((_, position)) => {
                 write!(
@@ -204,13 +204,13 @@ pub enum ReleaseError {
         got: LockId,
     },
     /// The grant was revoked because it exceeded the hold limit. There is nothing left to release.
-    #[error("Lock {id} was revoked before it was released: it was held for too long")]
+    #[error("lock {id} was revoked before its release: it exceeded the hold limit")]
     Revoked {
         /// The id of the grant.
         id: LockId,
     },
     /// A transaction that was begun under this grant has neither committed nor rolled back.
-    #[error("Lock {id} not released: a transaction that was begun under it is still open")]
+    #[error("lock {id} is not released: a transaction that was begun under it is open")]
     TransactionOpen {
         /// The id of the grant.
         id: LockId,
@@ -243,13 +243,13 @@ pub enum JoinError {
         got: LockId,
     },
     /// The lock is on single nodes, not on the whole document.
-    #[error("Lock {id} is on single nodes: a transaction on nodes is begun with its own")]
+    #[error("lock {id} is on nodes: a transaction on the document cannot begin under it")]
     NodesOnly {
         /// The given id.
         id: LockId,
     },
     /// The grant already has an open transaction.
-    #[error("Lock {id} has an open transaction already")]
+    #[error("lock {id} already has an open transaction")]
     TransactionOpen {
         /// The id of the grant.
         id: LockId,

@@ -1,4 +1,4 @@
-//! The global lock: one holder, and a queue in FIFO order.
+//! The document lock: one holder, and a queue in FIFO order.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::error::CancelEvidence;
-use super::options::PackedDuration;
+use super::options::{PackedDuration, RequestLimit};
 use super::request::{Asker, QueuedWork, Request, RequestOutcome};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared};
@@ -72,7 +72,7 @@ impl FifoLock {
     pub fn with_options(settings: LockOptions) -> Self {
         let lock = random_session();
         let mut state = LockState::new(lock, settings.overtaking, Sampling::new(&settings.clock));
-        state.hold_limit = PackedDuration::new(settings.hold_limit);
+        state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new(LockShared {
             word: Word::new(),
@@ -162,7 +162,7 @@ impl FifoLock {
     fn try_take(&self, asker: &Asker<'_>) -> Option<Grant> {
         let mut state = self.0.lock_if_free()?;
         state.claim().assign(asker);
-        Some(self.0.take(&mut state, || None))
+        Some(self.0.take(&mut state, asker.hold_limit, || None))
     }
 
     /// Acquires the lock without options.
@@ -176,7 +176,7 @@ impl FifoLock {
         match self.0.lock_if_free() {
             Some(mut state) => {
                 state.claim().assign_plainly(owner, call_site, bound);
-                Ok(self.0.take(&mut state, || None))
+                Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
             }
             None => self.grant_plainly(&owner, call_site, bound),
         }
@@ -211,7 +211,7 @@ impl FifoLock {
         let (mut state, now) = shared.enter();
         if state.held().is_none() {
             state.claim().assign(asker);
-            let grant = shared.take(&mut state, || None);
+            let grant = shared.take(&mut state, asker.hold_limit, || None);
             drop(state);
             return Ok(Answer::Granted(grant, request.take_work()));
         }
@@ -373,7 +373,7 @@ impl FifoLock {
         LockStats { queue, ..stats }
     }
 
-    /// Sets all counters to zero. LockHolder and queue stay; a hold that began before counts in
+    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
     /// full when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.step(|state, _| state.reset_figures());

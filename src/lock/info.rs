@@ -10,34 +10,7 @@ use smol_str::SmolStr;
 
 use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
-
-/// Serializes durations as milliseconds and moments as milliseconds since 1970, as front ends
-/// expect.
-pub(crate) mod millis {
-    use super::{Duration, SystemTime};
-    use serde::Serializer;
-
-    pub(crate) fn number(duration: Duration) -> f64 {
-        duration.as_secs_f64() * 1e3
-    }
-
-    pub(crate) fn duration<S: Serializer>(
-        duration: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(number(*duration))
-    }
-
-    pub(crate) fn moment<S: Serializer>(
-        moment: &SystemTime,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let since = moment
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        serializer.serialize_u64(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-    }
-}
+pub(crate) use crate::time::millis;
 
 /// The holder of a lock.
 ///
@@ -133,6 +106,17 @@ impl fmt::Display for Millis {
         };
         let millis = if digits == 0 { millis.trunc() } else { millis };
         write!(f, "{millis:.digits$}ms")
+    }
+}
+
+/// Formats how many requests or calls wait: `1 request waiting`, `2 requests waiting`.
+pub(super) struct Waiting(pub(super) usize, pub(super) &'static str);
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, what) = self;
+        let plural = if *count == 1 { "" } else { "s" };
+        write!(f, "{count} {what}{plural} waiting")
     }
 }
 

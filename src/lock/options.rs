@@ -31,7 +31,8 @@ use crate::time::Clock;
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct AcquireOptions {
-    wait: RequestTimeout,
+    wait: RequestLimit,
+    hold: RequestLimit,
     pub(super) cancel: Option<CancelToken>,
     pub(super) queue_bound: Option<usize>,
     pub(super) label: Option<SmolStr>,
@@ -41,16 +42,18 @@ pub struct AcquireOptions {
     pub(super) priority: Priority,
 }
 
+/// A limit of one request, such as its timeout.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) enum RequestTimeout {
-    /// The timeout that the lock has when the request is made.
+pub(crate) enum RequestLimit {
+    /// The limit of the lock.
     #[default]
     OfTheLock,
     Of(Option<Duration>),
 }
 
-impl RequestTimeout {
-    /// Returns the timeout; `of_the_lock` is the lock's own.
+impl RequestLimit {
+    /// Returns the limit; `of_the_lock` is the lock's own.
+    #[inline(always)]
     pub(super) fn or(self, of_the_lock: Option<Duration>) -> Option<Duration> {
         match self {
             Self::OfTheLock => of_the_lock,
@@ -59,20 +62,20 @@ impl RequestTimeout {
     }
 }
 
-/// An optional duration in one word.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PackedDuration(Option<NonZeroU64>);
+/// A duration in one word, also as an option.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PackedDuration(NonZeroU64);
 
 impl PackedDuration {
-    /// A duration beyond 500 years counts as no limit.
-    pub(super) fn new(limit: Option<Duration>) -> Self {
-        let nanos = limit.and_then(|limit| u64::try_from(limit.as_nanos()).ok());
-        Self(nanos.and_then(|nanos| NonZeroU64::new(nanos.checked_add(1)?)))
+    /// `None` for a duration beyond 500 years, which counts as no limit.
+    pub(super) fn new(limit: Duration) -> Option<Self> {
+        let nanos = u64::try_from(limit.as_nanos()).ok()?;
+        NonZeroU64::new(nanos.checked_add(1)?).map(Self)
     }
 
     #[inline(always)]
-    pub(super) fn get(self) -> Option<Duration> {
-        self.0.map(|nanos| Duration::from_nanos(nanos.get() - 1))
+    pub(super) fn get(self) -> Duration {
+        Duration::from_nanos(self.0.get() - 1)
     }
 }
 
@@ -148,7 +151,8 @@ impl LockOptions {
 
     /// Limits how long the lock may be held while requests wait. A holder that exceeds the limit is
     /// revoked: the next waiter is granted, and the release fails with
-    /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default.
+    /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default. A
+    /// single request sets its own with [`AcquireOptions::hold_limit`].
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.hold_limit = Some(limit);
         self
@@ -164,7 +168,8 @@ impl LockOptions {
 impl AcquireOptions {
     /// [`AcquireOptions::new`], as a constant.
     pub(super) const PLAIN: Self = Self {
-        wait: RequestTimeout::OfTheLock,
+        wait: RequestLimit::OfTheLock,
+        hold: RequestLimit::OfTheLock,
         cancel: None,
         queue_bound: None,
         label: None,
@@ -181,19 +186,50 @@ impl AcquireOptions {
 
     /// Sets the timeout of the request. Zero: it does not wait.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.wait = RequestTimeout::Of(Some(limit));
+        self.wait = RequestLimit::Of(Some(limit));
         self
     }
 
     /// Lets the request wait without limit.
     pub fn no_timeout(mut self) -> Self {
-        self.wait = RequestTimeout::Of(None);
+        self.wait = RequestLimit::Of(None);
         self
     }
 
     /// Lets the request fail at once instead of waiting.
     pub fn no_wait(self) -> Self {
         self.timeout(Duration::ZERO)
+    }
+
+    /// Limits how long this request may hold the lock, in place of the hold limit of the lock.
+    ///
+    /// The timeout bounds the wait before the grant; the hold limit bounds the hold after it. A
+    /// holder that exceeds the limit while requests wait is revoked, as with
+    /// [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit). The limit may be shorter or
+    /// longer than that of the lock. It counts from the first grant, also for a transaction on
+    /// nodes that locks more nodes later. A [`KeyedLock`](super::keyed::KeyedLock) ignores it, and
+    /// so does [`NodeGuard::extend_with`](crate::NodeGuard::extend_with).
+    ///
+    /// ```
+    /// use doclock::{DataStore, lock::AcquireOptions};
+    /// use std::time::Duration;
+    ///
+    /// let store = DataStore::new();
+    /// let import = AcquireOptions::new()
+    ///     .timeout(Duration::from_millis(200))
+    ///     .hold_limit(Duration::from_secs(2));
+    /// let transaction = store.begin_with("import", import)?;
+    /// # Ok::<(), doclock::lock::LockError>(())
+    /// ```
+    pub fn hold_limit(mut self, limit: Duration) -> Self {
+        self.hold = RequestLimit::Of(Some(limit));
+        self
+    }
+
+    /// Lets the request hold the lock without limit, whatever the hold limit of the lock.
+    pub fn no_hold_limit(mut self) -> Self {
+        self.hold = RequestLimit::Of(None);
+        self
     }
 
     /// Lets `token` cancel the request while it waits.
@@ -303,6 +339,7 @@ impl AcquireOptions {
             thread: if self.unbound { 0 } else { thread_number() },
             bound: true,
             transaction,
+            hold_limit: self.hold,
         }
     }
 

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smol_str::SmolStr;
 
+use super::options::RequestLimit;
 use super::parker::{Parker, Waiter};
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch};
@@ -30,6 +31,7 @@ pub(crate) struct Asker<'a> {
     pub(crate) bound: bool,
     /// Whether the grant belongs to a transaction, which alone may end it.
     pub(crate) transaction: bool,
+    pub(crate) hold_limit: RequestLimit,
 }
 
 impl Asker<'_> {
@@ -84,6 +86,7 @@ impl RequestSource {
             thread: self.thread,
             bound: true,
             transaction: self.transaction,
+            hold_limit: RequestLimit::OfTheLock,
         }
     }
 
@@ -229,6 +232,7 @@ pub(super) struct Request<W: QueuedWork> {
     thread: u64,
     slot: Mutex<{ rank::REQUEST }, Slot<W>>,
     changed: Condvar,
+    hold_limit: RequestLimit,
     transaction: bool,
     for_any_thread: bool,
     brief: bool,
@@ -257,6 +261,7 @@ impl<W: QueuedWork> Request<W> {
             label: asker.label.cloned(),
             call_site: asker.call_site,
             thread: asker.holding_thread(),
+            hold_limit: asker.hold_limit,
             transaction: asker.transaction,
             for_any_thread: work.as_ref().is_some_and(W::is_for_any_thread),
             brief: work.as_ref().is_some_and(W::is_brief),
@@ -339,6 +344,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
             thread: self.thread,
             bound: true,
             transaction: self.transaction,
+            hold_limit: self.hold_limit,
         }
     }
 

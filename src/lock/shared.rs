@@ -10,8 +10,9 @@ use std::time::Duration;
 use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
+use super::options::{PackedDuration, RequestLimit};
 use super::sampling::Measured;
-use super::state::{AfterUnlock, LockState, Moment, RequestPosition};
+use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition};
 use super::wait::{Reason, Wait, WaitQueue};
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
@@ -62,7 +63,7 @@ impl LockShared {
 
     /// Locks the state and pins the holder: no other thread changes the word until the mutex is
     /// free again.
-    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, LockState>, Moment) {
+    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, LockState>, Moment<'_>) {
         let mut state = self.state.lock();
         if let Some(held) = state.shown
             && !held.is_pinned()
@@ -77,10 +78,7 @@ impl LockShared {
         // Read under the mutex, so that no hold begins before the previous one ended.
         let now = Moment {
             at: self.clock.now(),
-            overdue: state
-                .hold_limit
-                .get()
-                .and_then(|limit| self.clock.deadline(limit)),
+            clock: &self.clock,
         };
         state.observe(now.at);
         (state, now)
@@ -157,13 +155,14 @@ impl LockShared {
     pub(super) fn take(
         &self,
         state: &mut LockState,
+        hold_limit: RequestLimit,
         scope: impl FnOnce() -> Option<Scope>,
     ) -> Grant {
-        let (measured, overdue) = match state.hold_limit.get() {
+        let (measured, overdue) = match hold_limit.or(state.hold_limit.map(PackedDuration::get)) {
             None => (state.sampling.measure(|| self.clock.now()), None),
             Some(limit) => (
                 Some(Measured::once(self.clock.now())),
-                self.clock.deadline(limit),
+                Overdue::after(limit, &self.clock),
             ),
         };
         let grant = state.take(scope, measured, overdue);

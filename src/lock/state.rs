@@ -14,9 +14,10 @@ use std::time::Duration;
 
 use super::error::TimeoutEvidence;
 use super::node::{Granule, Members, NodeWait, Scope};
-use super::options::PackedDuration;
+use super::options::{PackedDuration, RequestLimit};
 use super::pace::Pace;
 use super::request::{Asker, LockOutcome, RequestOutcome, RequestSource, Waiting};
+use super::revocation::LastRevocations;
 use super::sampling::{Measured, Sampling};
 use super::stats::{LockStats, Recorder};
 use super::wait::Reason;
@@ -24,20 +25,21 @@ use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::queue::{Cursor, Divisible, Part, Priority, Queue, Rights, Ticket};
-use crate::time::{Deadline, Timestamp};
+use crate::time::{Clock, Timestamp};
 
 pub(super) use asking::HowToWait;
 use asking::{LeavingRequest, LockWaiter};
+pub(super) use holder::Overdue;
 use holder::{Joined, LockHolder};
 pub(super) use nodes::AskedNodes;
 use watch::Watch;
 
 /// The present, for steps after which another request may hold the lock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct Moment<'a> {
     pub(super) at: Timestamp,
-    /// When a hold that begins now exceeds the hold limit.
-    pub(super) overdue: Option<Deadline>,
+    /// The source of deadlines; read only for a hold with a limit.
+    pub(super) clock: &'a Clock,
 }
 
 /// Nodes, with the locks on their ancestors.
@@ -99,7 +101,7 @@ pub(super) struct LockState {
     pub(super) pace: Pace,
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
-    pub(super) hold_limit: PackedDuration,
+    pub(super) hold_limit: Option<PackedDuration>,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
@@ -130,7 +132,7 @@ impl LockState {
             watch: None,
             sampling,
             pace: Pace::default(),
-            hold_limit: PackedDuration::default(),
+            hold_limit: None,
             queue_bound: usize::MAX,
             metrics: Recorder::default(),
             nodes: None,
@@ -227,7 +229,7 @@ impl LockState {
         &mut self,
         scope: impl FnOnce() -> Option<Scope>,
         measured: Option<Measured>,
-        overdue: Option<Deadline>,
+        overdue: Option<Overdue>,
     ) -> Grant {
         if self.held {
             // The last hold ended without the mutex, so it did not give back its part of the
@@ -247,7 +249,7 @@ impl LockState {
 
     /// Makes the request with the written claim the holder.
     #[inline(always)]
-    fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Deadline>) -> Grant {
+    fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
         self.grants += 1;
         self.recorder().acquisitions += 1;
@@ -306,14 +308,16 @@ impl LockState {
             thread: server.unwrap_or(asker.thread),
             ..asker
         });
+        let overdue = self.overdue(asker.hold_limit, now);
         let measured = match server {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
-            Some(_) if self.queue.is_empty() && self.hold_limit.get().is_none() => {
+            Some(_) if self.queue.is_empty() && overdue.is_none() => {
                 self.sampling.measure(|| now.at)
             }
             _ => Some(Measured::once(now.at)),
         };
-        let grant = self.hold(id, measured, now.overdue);
+        let grant = self.hold(id, measured, overdue);
+        self.ensure_watched(overdue);
         Some(match server {
             Some(_) => AfterUnlock::Serve(request, grant),
             None => AfterUnlock::Tell(request, RequestOutcome::Granted(grant)),
@@ -464,13 +468,18 @@ impl LockState {
 
     pub(super) fn reset_figures(&mut self) {
         self.metrics = Recorder::default();
+        if let Some(watch) = &mut self.watch {
+            watch.last_revocations = LastRevocations::default();
+        }
         self.sampling.calm();
     }
 
     /// Returns metrics and state, without the list of waiting requests.
     pub(super) fn stats(&self, now: Timestamp) -> LockStats {
         let current = self.current(now);
-        self.metrics.stats(current, self.queue_length())
+        let watch = self.watch.as_ref();
+        let revoked = watch.map_or_else(Vec::new, |watch| watch.last_revocations.list(now));
+        self.metrics.stats(current, self.queue_length(), revoked)
     }
 }
 

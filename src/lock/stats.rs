@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::info::millis;
 use super::samples::Samples;
-use super::{LockInfo, QueueEntry};
+use super::{LockInfo, QueueEntry, Revocation};
 
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
@@ -76,6 +76,9 @@ pub struct LockStats {
     pub total_refusals: u64,
     /// The number of revoked grants. Stays zero for a lock without a hold limit.
     pub total_revocations: u64,
+    /// The last revoked holders, oldest first: at most [`Revocation::LISTED`]. A holder stays
+    /// listed after it has returned, and also if it never returns.
+    pub last_revocations: Vec<Revocation>,
     /// The mean wait of the granted requests; the same as `wait.mean`.
     #[serde(serialize_with = "millis::duration")]
     pub average_wait_time: Duration,
@@ -111,7 +114,12 @@ impl Recorder {
         self.hold.summary(self.releases + self.revocations, 0)
     }
 
-    pub(super) fn stats(&self, current_lock: Option<LockInfo>, queue_length: usize) -> LockStats {
+    pub(super) fn stats(
+        &self,
+        current_lock: Option<LockInfo>,
+        queue_length: usize,
+        last_revocations: Vec<Revocation>,
+    ) -> LockStats {
         let wait = self.wait_summary();
         LockStats {
             total_acquisitions: self.acquisitions,
@@ -121,6 +129,7 @@ impl Recorder {
             total_rejections: self.rejections,
             total_refusals: self.refusals,
             total_revocations: self.revocations,
+            last_revocations,
             average_wait_time: wait.mean,
             wait,
             hold: self.hold_summary(),
@@ -182,8 +191,11 @@ impl fmt::Display for LockStats {
         write_durations(f, &self.wait, &self.hold)?;
         writeln!(f)?;
         match &self.current_lock {
-            Some(holder) => write!(f, "held by       {holder}"),
-            None => f.write_str("held by       no owner"),
+            Some(holder) => write!(f, "held by       {holder}")?,
+            None => f.write_str("held by       no owner")?,
         }
+        self.last_revocations
+            .iter()
+            .try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))
     }
 }

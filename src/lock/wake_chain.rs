@@ -4,7 +4,7 @@
 //! therefore wakes only the first two waiters. Each woken waiter wakes the next before it returns,
 //! and so on to the last.
 //!
-//! Invariant: while the chain is not empty, some thread has yet to call [`WakeChain::go_on`] and
+//! L21. While the chain is not empty, some thread has yet to call [`WakeChain::go_on`] and
 //! will do so, with no code of users before that. It is the thread that added the last waiter, or a
 //! thread that was woken from the chain and whose outcome is already there.
 

@@ -82,11 +82,11 @@ impl Word {
 pub(super) struct HeldWord(NonZeroU64);
 
 impl HeldWord {
-    /// HeldWord by requests that share the lock: each of them leaves under the mutex. No request
+    /// Held by requests that share the lock: each of them leaves under the mutex. No request
     /// has the number zero.
     pub(super) const SHARED: Self = Self(NonZeroU64::new(PINNED).unwrap());
 
-    /// HeldWord by the request with that number.
+    /// Held by the request with that number.
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
         let unpinned = Self::encode(number, transaction);

@@ -2,7 +2,7 @@
 //!
 //! A [`Queue`] decides the order of grants and nothing else. It owns no thread, reads no clock and
 //! depends on no document, so every interleaving of its callers is an ordering of plain method
-//! calls. It guards a [`Capacity`]: one holder for the global lock; other lock types have other
+//! calls. It guards a [`Capacity`]: one holder for the document lock; other lock types have other
 //! capacities.
 //!
 //! Invariants, for every sequence of calls in which [`Queue::next`] is drained after each call that
@@ -14,8 +14,8 @@
 //!    the later and higher request is granted first if and only if it joined within the next
 //!    `overtaking * levels` requests. A withdrawn request has the effect of a number that was
 //!    issued and never used.
-//! 2. If a request waits, the head of the queue does not fit into the free capacity. For the global
-//!    lock: if the lock is free, no request waits.
+//! 2. If a request waits, the head of the queue does not fit into the free capacity. For the
+//!    document lock: if the lock is free, no request waits.
 //! 3. [`Queue::try_take`] succeeds only when no request waits, so it never overtakes.
 //! 4. A ticket never identifies the position of another request.
 //! 5. A request is overtaken by at most `overtaking` requests for each level above its own.
@@ -23,7 +23,7 @@
 //!    whichever requests leave meanwhile.
 //! 7. The memory for requests that left is no more than the memory for requests that wait.
 //!
-//! `docs/invariants/queue.md` has the reasons.
+//! `docs/invariants/queue.md` has the reasons (Q1 to Q7).
 
 mod capacity;
 mod gaps;

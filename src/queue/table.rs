@@ -17,7 +17,7 @@
 //! 4. There is no cycle of waiting parties.
 //! 5. A thing without rights and without waiting requests has no entry.
 //!
-//! `docs/invariants/node-locks.md` has the reasons.
+//! `docs/invariants/node-locks.md` has the reasons (N1 to N5).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;

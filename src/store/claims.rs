@@ -253,7 +253,7 @@ impl Claims {
         matches!(self.claimed(id), Some((held, _)) if held == token)
     }
 
-    /// DoneMarks an event as done. Its claim [holds](Self::holds).
+    /// Marks an event as done. Its claim [holds](Self::holds).
     pub(super) fn finish(&mut self, id: &str, now: MonotonicTime) {
         let since = self.claimed(id).map_or(now, |(_, since)| since);
         let Some((id, open)) = self.open.remove_entry(id) else {

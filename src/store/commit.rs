@@ -92,10 +92,11 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {
-    /// The transaction held the lock for longer than
-    /// [`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit) while other requests waited.
-    /// The lock was granted to the next waiter.
-    #[error("Lock {id} of owner {owner} was revoked: it was held for too long{}", NowHeld(.holder), owner = Brief(.owner))]
+    /// The transaction held the lock for longer than its hold limit while other requests waited.
+    /// The lock was granted to the next waiter. The limit is that of the store
+    /// ([`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit)) or of the request
+    /// ([`AcquireOptions::hold_limit`](crate::lock::AcquireOptions::hold_limit)).
+    #[error("lock {id} of owner {owner} was revoked: it exceeded the hold limit{}", NowHeld(.holder), owner = Brief(.owner))]
     Revoked {
         /// The id of the transaction's grant.
         id: LockId,
@@ -106,7 +107,7 @@ pub enum CommitError {
     },
     /// The grant of the transaction has ended, so another transaction may have been published since
     /// it began.
-    #[error("Lock {id} of owner {owner} is not held any more{}", NowHeld(.holder), owner = Brief(.owner))]
+    #[error("lock {id} of owner {owner} is no longer held{}", NowHeld(.holder), owner = Brief(.owner))]
     GrantEnded {
         /// The id of the transaction's grant.
         id: LockId,
@@ -123,11 +124,11 @@ pub enum CommitError {
     #[error(transparent)]
     Schema(Box<SchemaViolation>),
     /// The transaction was on nodes and could not lock a node that it needed.
-    #[error("a node that the transaction needed was not locked: {0}")]
+    #[error("a node that the transaction needs was not locked: {0}")]
     NotLocked(Box<LockError>),
     /// The transaction was on nodes, and another commit changed something that it had read without
     /// a lock. Safe to retry.
-    #[error("{} read and changed by others until version {version}; safe to try again", Conflicting(.node))]
+    #[error("{} read, and other commits changed it up to version {version}; transient: a retry may succeed", Conflicting(.node))]
     Conflict {
         /// A node that changed after it was read. `None` if the root or the whole document was
         /// read.
@@ -156,7 +157,7 @@ pub enum CommitError {
     },
     /// The transaction was to be the effect of an event, and the inbox of the event's claim is part
     /// of another store.
-    #[error("the claim on event {event:?} is of another store than the transaction", event = Brief(.event))]
+    #[error("the claim on event {event:?} belongs to another store than the transaction", event = Brief(.event))]
     OtherStore {
         /// The event.
         event: SmolStr,
@@ -192,7 +193,7 @@ struct NowHeld<'a>(&'a Option<Box<LockInfo>>);
 impl fmt::Display for NowHeld<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Some(holder) => write!(f, "; the lock is now {holder}"),
+            Some(holder) => write!(f, "; now held by {holder}"),
             None => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ use crate::document::plan::{self, Target};
 use crate::document::{
     Change, EditError, Mark, NodeSpec, Selection, Since, SplitPoint, UndoConflict, value,
 };
-use crate::id::NodeId;
+use crate::id::{AsNodeId, NodeId};
 
 /// # Edits
 ///
@@ -36,9 +36,10 @@ impl Transaction {
     pub fn insert(
         &mut self,
         spec: NodeSpec,
-        parent: &NodeId,
+        parent: impl AsNodeId,
         index: impl Into<Option<usize>>,
     ) -> Result<NodeId, EditError> {
+        let parent = &*parent.as_node_id();
         self.insert_at(spec, Some((parent, index.into())))
     }
 
@@ -62,7 +63,8 @@ impl Transaction {
     /// # Errors
     ///
     /// [`EditError`]: the node does not exist, or is the root.
-    pub fn delete(&mut self, id: &NodeId) -> Result<(), EditError> {
+    pub fn delete(&mut self, id: impl AsNodeId) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         self.claim(|needs| needs.detached(id))?;
         self.apply_planned(plan::remove_subtree(&self.overlay, id)?)
     }
@@ -77,10 +79,12 @@ impl Transaction {
     /// node itself or a descendant of it, or the node is the root.
     pub fn move_node(
         &mut self,
-        id: &NodeId,
-        parent: &NodeId,
+        id: impl AsNodeId,
+        parent: impl AsNodeId,
         index: impl Into<Option<usize>>,
     ) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
+        let parent = &*parent.as_node_id();
         let to = Some((parent, index.into()));
         self.claim(|needs| needs.detached(id).node(parent))?;
         self.apply_planned(plan::move_node(&self.overlay, id, to)?)
@@ -93,7 +97,13 @@ impl Transaction {
     /// # Errors
     ///
     /// [`EditError`]: a node does not exist, or `child` is not a child of `parent`.
-    pub fn remove_child(&mut self, parent: &NodeId, child: &NodeId) -> Result<(), EditError> {
+    pub fn remove_child(
+        &mut self,
+        parent: impl AsNodeId,
+        child: impl AsNodeId,
+    ) -> Result<(), EditError> {
+        let parent = &*parent.as_node_id();
+        let child = &*child.as_node_id();
         self.claim(|needs| needs.detached(child).node(parent))?;
         plan::find(&self.overlay, parent)?;
         if plan::find(&self.overlay, child)?.parent() != Some(parent) {
@@ -110,7 +120,12 @@ impl Transaction {
     /// # Errors
     ///
     /// [`EditError`]: the node does not exist.
-    pub fn set_text(&mut self, id: &NodeId, text: impl Into<SmolStr>) -> Result<(), EditError> {
+    pub fn set_text(
+        &mut self,
+        id: impl AsNodeId,
+        text: impl Into<SmolStr>,
+    ) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         self.splice(id, None, text)
     }
 
@@ -121,10 +136,11 @@ impl Transaction {
     /// [`EditError`]: the node does not exist, or the offset is greater than the length.
     pub fn insert_text(
         &mut self,
-        id: &NodeId,
+        id: impl AsNodeId,
         offset: usize,
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         self.splice(id, Some(offset..offset), text)
     }
 
@@ -133,7 +149,8 @@ impl Transaction {
     /// # Errors
     ///
     /// [`EditError`]: the node does not exist, or the range is not within its text.
-    pub fn delete_text(&mut self, id: &NodeId, range: Range<usize>) -> Result<(), EditError> {
+    pub fn delete_text(&mut self, id: impl AsNodeId, range: Range<usize>) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         self.splice(id, Some(range), SmolStr::default())
     }
 
@@ -147,10 +164,11 @@ impl Transaction {
     /// [`EditError`]: the node does not exist, or the range is not within its text.
     pub fn replace_text(
         &mut self,
-        id: &NodeId,
+        id: impl AsNodeId,
         range: Range<usize>,
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         self.splice(id, Some(range), text)
     }
 
@@ -173,9 +191,10 @@ impl Transaction {
     /// [`EditError`]: the node does not exist, or a mark reaches out of its text.
     pub fn set_marks(
         &mut self,
-        id: &NodeId,
+        id: impl AsNodeId,
         marks: impl IntoIterator<Item = Mark>,
     ) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         let mut marks: Vec<Mark> = marks.into_iter().collect();
         value::check_marks(id, &marks)?;
         if let Some(schema) = self.store().schema() {
@@ -192,9 +211,10 @@ impl Transaction {
     /// [`EditError`]: the node does not exist.
     pub fn set_attrs<K: Into<SmolStr>>(
         &mut self,
-        id: &NodeId,
+        id: impl AsNodeId,
         attributes: impl IntoIterator<Item = (K, Value)>,
     ) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         let values = attributes
             .into_iter()
             .map(|(key, value)| (key.into(), Some(value)));
@@ -207,7 +227,12 @@ impl Transaction {
     /// # Errors
     ///
     /// [`EditError`]: the node does not exist.
-    pub fn set_type(&mut self, id: &NodeId, kind: impl Into<SmolStr>) -> Result<(), EditError> {
+    pub fn set_type(
+        &mut self,
+        id: impl AsNodeId,
+        kind: impl Into<SmolStr>,
+    ) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
         self.claim(|needs| needs.node(id))?;
         self.apply_planned(plan::set_type(&self.overlay, id, kind.into())?)
     }
@@ -223,10 +248,11 @@ impl Transaction {
     /// its text or its children.
     pub fn split_node(
         &mut self,
-        id: &NodeId,
+        id: impl AsNodeId,
         at: SplitPoint,
         kind: impl Into<Option<SmolStr>>,
     ) -> Result<NodeId, EditError> {
+        let id = &*id.as_node_id();
         self.claim(|needs| needs.divided(id).list_of(id))?;
         let right = self.store().generate_id().ok_or(EditError::IdsExhausted)?;
         let split = plan::split_node(&self.overlay, id, at, right.clone(), kind.into())?;
@@ -242,7 +268,9 @@ impl Transaction {
     /// # Errors
     ///
     /// [`EditError`]: a node does not exist, or `right` is not the next sibling.
-    pub fn join_nodes(&mut self, id: &NodeId, right: &NodeId) -> Result<(), EditError> {
+    pub fn join_nodes(&mut self, id: impl AsNodeId, right: impl AsNodeId) -> Result<(), EditError> {
+        let id = &*id.as_node_id();
+        let right = &*right.as_node_id();
         self.claim(|needs| needs.divided(id).divided(right).list_of(id))?;
         self.apply_planned(plan::join_nodes(&self.overlay, id, right)?)
     }

@@ -26,7 +26,6 @@
 //! ```
 
 mod error;
-mod info;
 mod required;
 
 use std::fmt;
@@ -34,11 +33,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 pub use error::{LeaseError, LeaseLost};
-pub use info::{LeaseHolder, LeaseInfo};
 
 use super::DataStore;
 use crate::document::Holding;
-pub use crate::document::lease::{LeaseTarget, LeaseTargets};
+pub use crate::document::lease::{LeaseHolder, LeaseInfo, LeaseTarget, LeaseTargets};
 use crate::id::{FencingToken, OwnerId};
 use crate::time::{Expiry, MonotonicTime};
 

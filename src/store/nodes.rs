@@ -299,7 +299,8 @@ impl NodeGuard {
         self.extend_with(scope, &AcquireOptions::new())
     }
 
-    /// Locks more nodes as [`extend`](Self::extend) does, with options for the wait.
+    /// Locks more nodes as [`extend`](Self::extend) does, with options for the wait. A hold limit
+    /// has no effect here: that of the guard's first request stays.
     ///
     /// # Errors
     ///

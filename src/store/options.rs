@@ -91,6 +91,9 @@ impl StoreOptions {
     /// [`ReleaseError::Revoked`](crate::lock::ReleaseError::Revoked). A commit that has begun to
     /// publish completes, and so does an undo or a redo. Revoking interrupts no thread. The waiters
     /// check the limit, so nothing happens while no request waits.
+    ///
+    /// A single request sets its own limit with
+    /// [`AcquireOptions::hold_limit`](crate::lock::AcquireOptions::hold_limit).
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.lock.hold_limit = Some(limit);
         self

@@ -23,7 +23,7 @@ use super::{
 use crate::document::{
     Budget, Change, EditError, Fragment, Limit, Limits, Node, Overlay, Selection, Snapshot, View,
 };
-use crate::id::{LockId, NodeId, OwnerId, TransactionId};
+use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
 use crate::lock::{Grant, JoinError};
 use crate::time::MonotonicTime;
 
@@ -100,7 +100,7 @@ struct Remembered {
 #[derive(Default)]
 struct Aside {
     aliases: Aliases,
-    /// StoreShared with the savepoints.
+    /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
     /// The versions whose commits the transaction undoes.
     undone: Vec<u64>,
@@ -181,7 +181,7 @@ impl Transaction {
     }
 
     /// A transaction under no lock, on a version of no store.
-    #[cfg(feature = "bare")]
+    #[cfg(feature = "__bench")]
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
         let held = TransactionGrant::new(store.clone(), Grant::none(), EndedBy::Lender);
         let id = TransactionId {
@@ -192,7 +192,7 @@ impl Transaction {
     }
 
     /// Makes `document` the next version.
-    #[cfg(feature = "bare")]
+    #[cfg(feature = "__bench")]
     pub(crate) fn fold_into(mut self, document: &mut Snapshot) {
         self.overlay.fold_into(document);
     }
@@ -531,7 +531,8 @@ impl Transaction {
 
 impl View for Transaction {
     #[inline]
-    fn node(&self, id: &NodeId) -> Option<&Node> {
+    fn node(&self, id: impl AsNodeId) -> Option<&Node> {
+        let id = &*id.as_node_id();
         if let Some(nodes) = &self.nodes {
             self.note_read(nodes, id);
         }

@@ -200,10 +200,10 @@ impl Editor {
     /// transaction(&ann, [insert_text(5, "!").on("t")]).commit()?;
     /// transaction(&bob, [insert_text(0, "Hello ").on("t")]).commit()?;
     /// ann.undo()?;
-    /// assert_eq!(store.snapshot().node(&"t".into()).unwrap().text(), &"Hello world");
+    /// assert_eq!(store.snapshot().node("t").unwrap().text(), &"Hello world");
     /// assert_eq!(
     ///     ann.undo().unwrap_err().to_string(),
-    ///     "it can no longer be undone: node t was changed, or something below it, by bob in version 3",
+    ///     "the entry can no longer be undone: node t was changed, or something below it, by bob in version 3",
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -59,7 +59,7 @@ pub enum TransactionError {
     /// The first transaction with the idempotency key had other operations. See
     /// [`IdempotencyKey`](super::IdempotencyKey).
     #[error(
-        "the key {key:?} stands for transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
+        "the key {key:?} belongs to transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
     IdempotencyMismatch {
         /// The key.
         key: SmolStr,
@@ -194,7 +194,7 @@ pub enum OperationError {
         right: NodeId,
     },
     /// There is no list item to split.
-    #[error("node {id} is no {item_type}, and is in none", id = Brief(.id), item_type = Brief(.item_type))]
+    #[error("node {id} is not of type {item_type}, nor is an ancestor", id = Brief(.id), item_type = Brief(.item_type))]
     NoItem {
         /// The node.
         id: NodeId,

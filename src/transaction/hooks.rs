@@ -102,7 +102,7 @@ pub enum HookFailure {
     },
     /// The hook did not run, because after-hooks whose transactions run after-hooks were nested too
     /// deeply.
-    #[error("after-hook {hook} was not run: {depth} after-hooks run within each other already")]
+    #[error("after-hook {hook} was not run: {depth} after-hooks are nested already")]
     TooDeep {
         /// The hook.
         hook: HookId,
@@ -142,7 +142,7 @@ impl Hooks {
     ///
     /// let hooks = Hooks::new();
     /// hooks.before(|context, mut operations| {
-    ///     if !context.transaction().contains(&"log".into()) {
+    ///     if !context.transaction().contains("log") {
     ///         operations.insert(0, create(text_node("log", "").with_id("log")));
     ///     }
     ///     operations.push(insert_text(0, "+").on("log"));
@@ -151,7 +151,7 @@ impl Hooks {
     /// let manager = TransactionManager::new(DataStore::new()).with_hooks(hooks);
     /// manager.execute([create(element("list", []))])?;
     /// manager.execute([create(element("list", []))])?;
-    /// assert_eq!(manager.store().snapshot().node(&"log".into()).unwrap().text(), &"++");
+    /// assert_eq!(manager.store().snapshot().node("log").unwrap().text(), &"++");
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn before(

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::admission::admit;
 use super::hooks::BeforeHooks;
 use super::once::Once;
-use super::run::List;
+use super::run::{OperationBatch, run_batch};
 use super::session::{Prepared, Session};
 use super::{
     Callback, HistoryMode, Hooks, IdempotencyKey, IntoOperations, Operation, TransactionError,
@@ -55,7 +55,7 @@ struct Manager {
 /// A submitted batch and how to record it.
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
-    operations: List,
+    operations: OperationBatch,
     /// The code of the operations once they run. It is dropped with the submission, after the lock
     /// is released.
     code: Vec<Callback>,
@@ -532,10 +532,10 @@ impl TransactionManager {
         code.extend(operations.iter().filter_map(Operation::code).cloned());
         if let Some(prepared) = prepared {
             let inverses = operations.iter().filter_map(Operation::inverse).collect();
-            transaction.run_list(operations)?;
+            run_batch(transaction, operations)?;
             return prepared.commit(transaction, inverses, in_history.clone());
         }
-        transaction.run_list(operations)?;
+        run_batch(transaction, operations)?;
         let published = transaction.publish_and(|_, _| ())?;
         Ok(TransactionResult::new(transaction, published, None, None))
     }

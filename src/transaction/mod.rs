@@ -52,4 +52,5 @@ pub use operation::{
 };
 pub use result::TransactionResult;
 pub use retry::{Transient, retry};
+pub use run::RunOperations;
 pub use script::{ScriptError, parse_operations};

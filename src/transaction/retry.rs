@@ -90,7 +90,7 @@ fn pause(attempt: u32, random: u64) -> Duration {
 
 /// An error that reports whether a retry from the start may succeed. Examples are a deadlock, and a
 /// node that other transactions changed between a read and the commit. The errors of the store
-/// implement it; the page `docs/errors.md` lists the value for each code.
+/// implement it; the [page of errors](crate::guide::errors) lists the value for each code.
 ///
 /// A boxed error is transient if it, or one of the first 64 errors in the chain of its
 /// [sources](Error::source), is a transient error of this crate. A custom error stays transient if

@@ -12,11 +12,11 @@ use crate::document::{Change, EditError, Limit, Node, TextUnit, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, ExecutedOperation, Transaction};
 
-/// # Operations
-impl Transaction {
+/// Runs operations in an open [`Transaction`].
+pub trait RunOperations {
     /// Runs operations as part of this transaction, in the order given. An operation that fails
     /// changes nothing, and the error names it. The changes of the operations before it are kept,
-    /// unless [`attempt`](Self::attempt) undoes them.
+    /// unless [`attempt`](Transaction::attempt) undoes them.
     ///
     /// So a custom operation is a function that runs others:
     ///
@@ -41,12 +41,16 @@ impl Transaction {
     /// # Errors
     ///
     /// [`TransactionError::Operation`], with the index in this batch.
-    pub fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
+    fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError>;
+}
+
+impl RunOperations for Transaction {
+    fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
         let operations = operations.into_operations();
         if let Some(limits) = self.limits() {
             admit(limits, &operations)?;
         }
-        self.make_room_for(&operations);
+        make_room(self, &operations);
         let mut index = 0;
         operations.into_iter().try_for_each(|operation| {
             self.all_or_nothing(|transaction| {
@@ -55,28 +59,31 @@ impl Transaction {
             })
         })
     }
+}
 
-    /// Runs the operations of a batch whose transaction is dropped on failure, so no single
-    /// operation is undone. Drains the batch; its memory stays with the caller.
-    pub(super) fn run_list(&mut self, operations: &mut List) -> Result<(), TransactionError> {
-        self.make_room_for(operations);
-        let mut runner = Runner {
-            transaction: self,
-            index: &mut 0,
-        };
-        let mut operations = operations.drain(..);
-        operations.try_for_each(|operation| runner.run(operation))
-    }
+/// Runs an operation batch whose transaction is dropped on failure, so no single operation is
+/// undone. Drains the batch; its memory stays with the caller.
+pub(super) fn run_batch(
+    transaction: &mut Transaction,
+    operations: &mut OperationBatch,
+) -> Result<(), TransactionError> {
+    make_room(transaction, operations);
+    let mut runner = Runner {
+        transaction,
+        index: &mut 0,
+    };
+    let mut operations = operations.drain(..);
+    operations.try_for_each(|operation| runner.run(operation))
+}
 
-    fn make_room_for(&mut self, operations: &[Operation]) {
-        if !self.has_room_for_operations() {
-            self.record_in(Vec::with_capacity(operations.len()));
-        }
+fn make_room(transaction: &mut Transaction, operations: &[Operation]) {
+    if !transaction.has_room_for_operations() {
+        transaction.record_in(Vec::with_capacity(operations.len()));
     }
 }
 
 /// An operation batch in execution. A single operation is stored inline.
-pub(super) type List = SmallVec<[Operation; 1]>;
+pub(super) type OperationBatch = SmallVec<[Operation; 1]>;
 
 struct Runner<'a> {
     transaction: &'a mut Transaction,

@@ -148,20 +148,20 @@ impl Action {
     pub(crate) fn perform(&self, on: &mut Transaction) -> Result<(), EditError> {
         match self {
             Self::Create(spec) => on.create(spec.node()).map(drop),
-            Self::AddNew(spec, to, index) => on.insert(spec.node(), &id(to), *index).map(drop),
+            Self::AddNew(spec, to, index) => on.insert(spec.node(), id(to), *index).map(drop),
             Self::AddExisting(node, to, index) | Self::Move(node, to, index) => {
-                on.move_node(&id(node), &id(to), *index)
+                on.move_node(id(node), id(to), *index)
             }
-            Self::Delete(node) => on.delete(&id(node)),
-            Self::RemoveChild(child, from) => on.remove_child(&id(from), &id(child)),
-            Self::SetText(node, text) => on.set_text(&id(node), text.as_str()),
-            Self::InsertText(node, at, text) => on.insert_text(&id(node), *at, text.as_str()),
-            Self::DeleteText(node, range) => on.delete_text(&id(node), range.clone()),
+            Self::Delete(node) => on.delete(id(node)),
+            Self::RemoveChild(child, from) => on.remove_child(id(from), id(child)),
+            Self::SetText(node, text) => on.set_text(id(node), text.as_str()),
+            Self::InsertText(node, at, text) => on.insert_text(id(node), *at, text.as_str()),
+            Self::DeleteText(node, range) => on.delete_text(id(node), range.clone()),
             Self::ReplaceText(node, range, text) => {
-                on.replace_text(&id(node), range.clone(), text.as_str())
+                on.replace_text(id(node), range.clone(), text.as_str())
             }
-            Self::SetAttrs(node, attrs) => on.set_attrs(&id(node), attrs.iter().cloned()),
-            Self::SetMarks(node, marks) => on.set_marks(&id(node), marks.iter().map(RefMark::mark)),
+            Self::SetAttrs(node, attrs) => on.set_attrs(id(node), attrs.iter().cloned()),
+            Self::SetMarks(node, marks) => on.set_marks(id(node), marks.iter().map(RefMark::mark)),
             Self::SetRoot(node) => on.set_root(node.as_deref().map(id).as_ref()),
             Self::Control(_, actions) | Self::Call(actions) => {
                 actions.iter().try_for_each(|action| action.perform(on))

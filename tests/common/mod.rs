@@ -50,7 +50,7 @@ pub(crate) fn image(view: &impl View) -> String {
 }
 
 pub(crate) fn text(view: &impl View, of: &str) -> String {
-    view.node(&id(of)).unwrap().text().to_string()
+    view.node(id(of)).unwrap().text().to_string()
 }
 
 pub(crate) fn children(view: &impl View, of: &str) -> Vec<String> {
@@ -61,7 +61,7 @@ pub(crate) fn children(view: &impl View, of: &str) -> Vec<String> {
 
 /// A mark as start, end and kind.
 pub(crate) fn marks(view: &impl View, of: &str) -> Vec<(usize, usize, String)> {
-    let marks = view.node(&id(of)).unwrap().marks().iter();
+    let marks = view.node(id(of)).unwrap().marks().iter();
     marks
         .map(|mark| {
             let range = mark.range.clone().expect("a mark of a node has a range");

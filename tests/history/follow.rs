@@ -33,8 +33,8 @@ fn conflict(editor: &Editor) -> UndoConflict {
 fn undo_03_what_the_inverse_of_another_wrote_stays() {
     let [ann, bob, _] = three("");
     type_in(&ann, 0, "abc");
-    let write = |on: &mut Transaction| on.insert_text(&"t".into(), 3, "x");
-    let note = |on: &mut Transaction| on.insert_text(&"t".into(), 0, "undone ");
+    let write = |on: &mut Transaction| on.insert_text("t", 3, "x");
+    let note = |on: &mut Transaction| on.insert_text("t", 0, "undone ");
     run(&bob, op_with_inverse(write, note));
     bob.undo().unwrap();
     assert_eq!(text(&ann), "undone abc");
@@ -58,10 +58,7 @@ fn undo_03_a_half_that_came_back_with_the_text_of_others_is_left_alone() {
         .map(|text| text_node("text", text).with_id(if text == "L" { "l" } else { "r" }));
     run(&carl, create(element("p", lines).with_id("p")));
     run(&ann, insert_text(0, "abc").on("r"));
-    run(
-        &bob,
-        op(|on: &mut Transaction| on.join_nodes(&"l".into(), &"r".into())),
-    );
+    run(&bob, op(|on: &mut Transaction| on.join_nodes("l", "r")));
     run(&carl, insert_text(1, "XYZ").on("l"));
     bob.undo().unwrap();
     assert_eq!(common::text(&ann.store().snapshot(), "r"), "XYZabc123");
@@ -75,8 +72,8 @@ fn undo_03_a_node_that_was_changed_and_deleted_at_once_comes_back_as_it_was() {
     run(
         &bob,
         op(|on: &mut Transaction| {
-            on.delete_text(&"t".into(), 0..3)?;
-            on.delete(&"t".into())
+            on.delete_text("t", 0..3)?;
+            on.delete("t")
         }),
     );
     run(&carl, create(element("p", [])));
@@ -185,7 +182,7 @@ proptest! {
         for _ in 0..1 + dice.below(4) {
             let other = if dice.one_in(2) { &bob } else { &carl };
             let document = other.store().snapshot();
-            let texts: Vec<&NodeId> = document.children(&"p".into()).map(|node| node.id()).collect();
+            let texts: Vec<&NodeId> = document.children("p").map(|node| node.id()).collect();
             let id = texts[dice.below(texts.len())];
             let len = document.node(id).unwrap().text().len();
             let (one, two) = (dice.below(len + 1), dice.below(len + 1));
@@ -241,7 +238,7 @@ fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
             text: 3,
             children: 0,
         };
-        on.split_node(&"l".into(), at, None).map(drop)
+        on.split_node("l", at, None).map(drop)
     };
     let edits = [
         insert_text(1, "hello").on("l"),

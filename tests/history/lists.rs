@@ -58,7 +58,7 @@ fn undo_03_a_node_goes_back_in_its_list_to_a_place_that_does_not_count_it() {
 fn undo_03_what_others_put_into_joined_lists_is_known_in_the_parts() {
     let [ann, bob] = two([&["a", "b"], &["c", "x", "d"]]);
     run(&ann, delete_node().on("x"));
-    let join = |on: &mut Transaction| on.join_nodes(&"list".into(), &"next".into());
+    let join = |on: &mut Transaction| on.join_nodes("list", "next");
     run(&ann, op(join));
     put(&bob, "n", "list", 2);
     ann.undo().unwrap();
@@ -76,11 +76,11 @@ fn undo_03_what_others_put_into_a_half_is_known_in_the_whole() {
             text: 0,
             children: 2,
         };
-        on.split_node(&"list".into(), at, None).map(drop)
+        on.split_node("list", at, None).map(drop)
     };
     run(&ann, op(cut));
     let snapshot = ann.store().snapshot();
-    let half = doclock::View::node(&snapshot, &"c".into()).unwrap();
+    let half = doclock::View::node(&snapshot, "c").unwrap();
     let half = half.parent().unwrap().to_string();
     put(&bob, "n", &half, 0);
     ann.undo().unwrap();

@@ -43,5 +43,5 @@ fn image(editor: &Editor) -> String {
 }
 
 fn exists(editor: &Editor, id: &str) -> bool {
-    editor.store().snapshot().contains(&id.into())
+    editor.store().snapshot().contains(id)
 }

@@ -141,7 +141,7 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
     let error = ann.undo().unwrap_err().to_string();
     assert_eq!(
         error,
-        "it can no longer be undone: node p was changed, or something below it"
+        "the entry can no longer be undone: node p or its subtree was changed"
     );
     assert!(exists(&ann, "x"));
     // Until Bob undoes that.
@@ -158,7 +158,7 @@ fn undo_03_what_is_gone_says_so_and_who_it_was() {
     assert_eq!(conflict(&ann), UndoConflict::NodeGone { id: "t".into() });
     assert_eq!(
         ann.undo().unwrap_err().to_string(),
-        "it can no longer be undone: node t was deleted, by bob in version 3"
+        "the entry can no longer be undone: node t was deleted, by bob in version 3"
     );
 }
 
@@ -253,10 +253,10 @@ fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() 
     drop(group);
     let insert = |on: &mut doclock::Transaction| {
         let line = text_node("text", "XYZ").with_id("b");
-        on.insert(line, &"p".into(), 1).map(drop)
+        on.insert(line, "p", 1).map(drop)
     };
     run(&bob, op(insert));
-    let join = |on: &mut doclock::Transaction| on.join_nodes(&"l".into(), &"b".into());
+    let join = |on: &mut doclock::Transaction| on.join_nodes("l", "b");
     run(&bob, op(join));
     let line = || {
         let now = ann.store().snapshot();
@@ -272,7 +272,7 @@ fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() 
 fn split_at(text: usize) -> doclock::transaction::Operation {
     op(move |on: &mut doclock::Transaction| {
         let cut = doclock::document::SplitPoint { text, children: 0 };
-        on.split_node(&"l".into(), cut, None).map(drop)
+        on.split_node("l", cut, None).map(drop)
     })
 }
 
@@ -340,14 +340,14 @@ fn undo_02_an_undo_that_the_document_forbids_names_its_node_and_who_changed_it()
         id: "b".into(),
         parent: "list".into(),
     };
-    let text = format!("it can no longer be undone: {cycle}");
+    let text = format!("the entry can no longer be undone: {cycle}");
     assert_eq!((error.to_string(), error.node()), (text, Some(&"b".into())));
 
     run(&bob, move_node("other", 0).on("list"));
     run(&ann, delete_node().on("a"));
     run(&bob, create(item("a")));
     let error = ann.undo().unwrap_err();
-    let text = "it can no longer be undone: node a exists already, by bob in version 8";
+    let text = "the entry can no longer be undone: node a exists already, by bob in version 8";
     assert_eq!(
         (error.to_string().as_str(), error.node()),
         (text, Some(&"a".into()))

@@ -118,7 +118,7 @@ fn undo_02_a_failed_undo_changes_neither_document_nor_stack() {
     let store = store();
     let ann = editor_of(&store, "a");
     let fail = |_: &mut Transaction| Err::<(), _>("the printer is on fire");
-    let write = |on: &mut Transaction| on.set_text(&"t".into(), "b");
+    let write = |on: &mut Transaction| on.set_text("t", "b");
     run(&ann, op_with_inverse(write, fail));
     let before = (image(&ann), store.version());
     let error = ann.undo().unwrap_err();
@@ -139,7 +139,7 @@ fn undo_02_a_failed_undo_changes_neither_document_nor_stack() {
 fn undo_02_a_panic_in_an_inverse_is_a_failed_undo() {
     let store = store();
     let ann = editor_of(&store, "a");
-    let write = |on: &mut Transaction| on.set_text(&"t".into(), "b");
+    let write = |on: &mut Transaction| on.set_text("t", "b");
     let panic = |_: &mut Transaction| -> Result<(), EditError> { panic!("no way back") };
     run(&ann, op_with_inverse(write, panic));
     let error = ann.undo().unwrap_err();
@@ -155,22 +155,18 @@ fn undo_02_a_panic_in_an_inverse_is_a_failed_undo() {
 fn undo_01_an_inverse_runs_after_the_document_is_back_and_is_part_of_the_undo() {
     let store = store();
     let ann = editor_of(&store, "a");
-    let write = |on: &mut Transaction| on.set_text(&"t".into(), "b");
+    let write = |on: &mut Transaction| on.set_text("t", "b");
     let note = |on: &mut Transaction| {
         use doclock::View;
-        let text = on.node(&"t".into()).map(|node| node.text().to_string());
-        on.set_attrs(&"t".into(), [("was", text.into())])
+        let text = on.node("t").map(|node| node.text().to_string());
+        on.set_attrs("t", [("was", text.into())])
     };
     run(&ann, op_with_inverse(write, note));
     ann.undo().unwrap();
     let node = store.snapshot();
     let was = |view: &doclock::Snapshot| {
         use doclock::View;
-        view.node(&"t".into())
-            .unwrap()
-            .attributes()
-            .get("was")
-            .cloned()
+        view.node("t").unwrap().attributes().get("was").cloned()
     };
     assert_eq!(was(&node), Some("a".into()));
     ann.redo().unwrap();
@@ -238,7 +234,7 @@ fn undo_02_what_an_inverse_brought_along_is_dropped_where_nothing_is_locked() {
     let ann = Arc::new(editor_of(&store(), "").with_history(HistoryOptions::new().limit(1)));
     let edit = |text: &'static str| {
         let nosy = Nosy(Arc::downgrade(&ann), Arc::clone(&dropped));
-        let write = move |on: &mut Transaction| on.set_text(&"t".into(), text);
+        let write = move |on: &mut Transaction| on.set_text("t", text);
         let inverse = move |_: &mut Transaction| {
             let _ = &nosy;
             Ok::<(), EditError>(())

@@ -150,6 +150,6 @@ fn inboxes_go_to_other_threads_and_errors_are_values() {
     let error: Box<dyn std::error::Error + Send + Sync> = error.into();
     assert_eq!(
         error.to_string(),
-        "the worker stopped with 0 of its messages unfinished: it was cancelled"
+        "the worker stopped with 0 unfinished messages: its token was cancelled"
     );
 }

@@ -55,7 +55,7 @@ fn inbox_05_an_inbox_with_a_claim_that_holds_is_not_removed() {
     assert_eq!((error.claims, error.remaining), (2, CLAIM));
     assert_eq!(
         error.to_string(),
-        "inbox payments was not removed: 2 of its events are claimed, the last for another 30.0s",
+        "inbox payments was not removed: 2 events are claimed, the last for another 30.0s",
     );
     bank.finish(first).unwrap();
     assert_eq!(bank.inbox.remove().unwrap_err().claims, 1);

@@ -246,7 +246,7 @@ fn a_worker_that_is_cancelled_gives_back_what_it_has_not_settled() {
         assert_eq!(interrupted.cause, Interruption::Cancelled);
         assert_eq!(
             interrupted.to_string(),
-            "the worker stopped with 2 of its messages unfinished: it was cancelled"
+            "the worker stopped with 2 unfinished messages: its token was cancelled"
         );
     });
     sender.send(("c", ())).unwrap();

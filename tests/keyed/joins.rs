@@ -88,7 +88,7 @@ fn keyed_03_who_joins_a_task_that_panics_is_told_which_and_why() {
                 assert_eq!(panic.label.as_deref(), Some("refresh"));
                 assert_eq!(panic.message.as_deref(), Some("no answer from service"));
                 let told =
-                    format!("Task {id} of runner (refresh) panicked: no answer from service");
+                    format!("task {id} of runner (refresh) panicked: no answer from service");
                 assert_eq!(panic.to_string(), told);
             }
             other => panic!("{other:?}"),

@@ -38,7 +38,7 @@ fn open_accounts(store: &DataStore) {
 
 fn balance(store: &DataStore, account: &str) -> i64 {
     let snapshot = store.snapshot();
-    let node = snapshot.node(&account.into()).unwrap();
+    let node = snapshot.node(account).unwrap();
     node.attributes().get("balance").unwrap().as_i64().unwrap()
 }
 

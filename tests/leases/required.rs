@@ -115,7 +115,7 @@ fn lease_02_an_ended_lease_is_told_at_once_and_then_nothing_is_required() {
     assert_eq!(told.lease, Some(lease.info()));
     let told = lost(transaction.require_token(77.into()));
     assert_eq!((told.fencing_token.get(), &told.lease), (77, &None));
-    let expected = "no lease with the fencing token 77 lasts any more";
+    let expected = "the lease with the fencing token 77 has ended";
     assert_eq!(told.to_string(), expected);
     transaction.create(NodeSpec::new("entry")).unwrap();
     transaction.commit().unwrap();
@@ -252,5 +252,5 @@ fn lease_02_a_refused_list_leaves_its_key_to_the_next_and_a_repetition_needs_no_
     assert!(again.repeated && !first.repeated);
     assert_eq!(again.version, first.version);
     assert_eq!(text(&store.snapshot(), "ann"), "-10");
-    assert!(store.snapshot().contains(&id("ann")));
+    assert!(store.snapshot().contains(id("ann")));
 }

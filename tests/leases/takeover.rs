@@ -60,7 +60,7 @@ fn lease_02_the_writes_of_the_old_owner_are_refused() {
     let old = store.lease("ann", "teller-1", SECOND).unwrap();
     let mut late = store.begin("teller-1").unwrap();
     late.require(&old).unwrap();
-    late.set_text(&id("ann"), "9").unwrap();
+    late.set_text(id("ann"), "9").unwrap();
 
     clock.advance(SECOND);
     let new = store.lease("ann", "teller-2", SECOND).unwrap();
@@ -76,7 +76,7 @@ fn lease_02_the_writes_of_the_old_owner_are_refused() {
 
     let mut transaction = store.begin("teller-2").unwrap();
     transaction.require(&new).unwrap();
-    transaction.set_text(&id("ann"), "8").unwrap();
+    transaction.set_text(id("ann"), "8").unwrap();
     transaction.commit().unwrap();
     assert_eq!(text(&store.snapshot(), "ann"), "8");
 }
@@ -120,5 +120,5 @@ fn lease_02_a_transaction_without_a_lease_is_not_held_up() {
     commit(&store, |on| {
         drop(on.create(NodeSpec::new("note").with_id("n")).unwrap())
     });
-    assert!(store.snapshot().contains(&id("n")));
+    assert!(store.snapshot().contains(id("n")));
 }

@@ -63,8 +63,8 @@ fn limiter_03_cancelled_while_waiting_it_leaves_the_line_and_never_runs() {
         assert_eq!(
             b.as_ref().unwrap_err().to_string(),
             format!(
-                "Call to \"payments\" cancelled after 30ms: \
-                 queue position 2, 1 of 1 slots taken, {queued} waiting"
+                "call to \"payments\" was cancelled after 30ms: \
+                 queue position 2, 1 of 1 slots taken, {queued} calls waiting"
             )
         );
     });
@@ -218,7 +218,7 @@ fn limiter_04_a_wait_that_is_too_long_ends_in_an_error_of_its_own_and_never_befo
         assert_eq!((evidence.load.in_flight, evidence.load.limit), (1, 1));
         assert_eq!(
             text,
-            "No slot for \"payments\" within 100ms: queue position 1, 1 of 1 slots taken, 1 waiting"
+            "call to \"payments\" timed out after 100ms: queue position 1, 1 of 1 slots taken, 1 call waiting"
         );
     });
     drop(held);
@@ -236,8 +236,8 @@ fn limiter_04_on_the_systems_clock_too() {
     assert!(asked.elapsed() >= 20 * MS);
     assert_eq!(
         error.to_string(),
-        "No slot for \"shipping\" within 20ms: \
-         queue position 1, 0 of 1 slots taken, 1 waiting, 1 of 1 taken in all"
+        "call to \"shipping\" timed out after 20ms: \
+         queue position 1, 0 of 1 slots taken, 1 call waiting, 1 of 1 slots of all keys taken"
     );
     let (_, evidence) = timeout_of(Err::<(), _>(error));
     assert!(evidence.waited >= 20 * MS);
@@ -282,7 +282,7 @@ fn limiter_05_a_full_line_turns_away_at_once() {
         let error = limiter.acquire(patient("payments")).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "Queue for \"payments\" full, 2 allowed: 1 of 1 slots taken, 2 waiting"
+            "queue for \"payments\" is full: bound 2, 1 of 1 slots taken, 2 calls waiting"
         );
         // The smaller of both bounds counts.
         for (own, counts) in [(0, 0), (1, 1), (3, 2)] {

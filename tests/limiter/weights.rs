@@ -92,7 +92,7 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Call to \"other\" takes 5 slots, and there are never more than 4"
+        "call to \"other\" takes 5 slots: the limit is 4"
     );
     let snapshot = limiter.snapshot();
     assert_eq!(snapshot.total.too_heavy, 6);

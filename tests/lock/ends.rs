@@ -35,7 +35,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
         barrier.wait();
         let next = scope.spawn(|| {
             let mut transaction = store.begin_with("next", patient()).unwrap();
-            assert!(!transaction.contains(&"lost".into()));
+            assert!(!transaction.contains("lost"));
             transaction
                 .create(NodeSpec::new("paragraph").with_id("kept"))
                 .unwrap();

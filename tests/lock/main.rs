@@ -3,7 +3,9 @@
 mod ends;
 mod forms;
 mod grants;
+mod hold_limits;
 mod metrics;
+mod revocations;
 mod revoked;
 mod waits;
 

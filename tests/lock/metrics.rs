@@ -187,7 +187,7 @@ fn lock_14_a_bound_rejects_the_excess_at_once() {
         );
         assert_eq!(
             rejected.to_string(),
-            "Lock queue full for owner third: 2 waiting, 2 allowed"
+            "the lock queue is full for owner third: bound 2, 2 requests waiting"
         );
         // The smaller of the two bounds counts.
         let options = AcquireOptions::new().queue_bound(1);

@@ -45,12 +45,12 @@ fn writes(transaction: &mut Transaction, id: &str) {
 /// The next holder commits on its unchanged base, and then the lock is free.
 fn unharmed(store: &DataStore, mut next: Transaction) {
     assert_eq!(store.current_lock().unwrap().lock_id, next.lock_id());
-    assert!(!next.contains(&"lost".into()));
+    assert!(!next.contains("lost"));
     assert_eq!(next.base().version(), 0);
     writes(&mut next, "kept");
     assert_eq!(next.commit().unwrap().version, 1);
     assert!(!store.is_locked());
-    assert!(!store.snapshot().contains(&"lost".into()));
+    assert!(!store.snapshot().contains("lost"));
 }
 
 /// The first release after the revocation reports it; later ones return the error of any old id.
@@ -59,7 +59,7 @@ fn released_in_vain(store: &DataStore, id: LockId, next: &Transaction) {
     assert_eq!(store.release_lock(id), Err(revoked));
     assert_eq!(
         revoked.to_string(),
-        format!("Lock {id} was revoked before it was released: it was held for too long")
+        format!("lock {id} was revoked before its release: it exceeded the hold limit")
     );
     let (expected, got) = (next.lock_id(), id);
     let mismatch = ReleaseError::Mismatch { expected, got };
@@ -108,7 +108,7 @@ fn lock_10_a_revoked_transaction_cannot_commit() {
     let holder = store.current_lock().unwrap();
     let error = transaction.commit().unwrap_err();
     let expected = format!(
-        "Lock {id} of owner ann was revoked: it was held for too long; the lock is now {holder}"
+        "lock {id} of owner ann was revoked: it exceeded the hold limit; now held by {holder}"
     );
     assert_eq!(error.to_string(), expected);
     unharmed(&store, next);
@@ -135,7 +135,7 @@ fn lock_10_the_error_names_nobody_where_nobody_holds() {
     overtaken(&store, &clock).rollback();
     let (owner, holder) = ("ann".into(), None);
     let revoked = CommitError::Revoked { id, owner, holder };
-    let text = format!("Lock {id} of owner ann was revoked: it was held for too long");
+    let text = format!("lock {id} of owner ann was revoked: it exceeded the hold limit");
     assert_eq!(revoked.to_string(), text);
     assert_eq!(transaction.commit().unwrap_err(), revoked);
 }

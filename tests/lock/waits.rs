@@ -332,7 +332,7 @@ fn lock_07_a_cancelled_token_refuses_even_a_free_lock() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Lock acquisition cancelled for owner w before it joined the queue"
+        "lock acquisition cancelled for owner w before it joined the queue"
     );
     assert_eq!(store.lock_stats().total_cancellations, 1);
     assert!(!store.is_locked());

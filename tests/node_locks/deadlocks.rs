@@ -35,7 +35,7 @@ fn node_locks_01_a_second_upgrade_of_one_node_fails_at_once() {
     assert!(matches!(error, LockError::UpgradeConflict(_)), "{error}");
     assert!(error.is_transient());
     let text = error.to_string();
-    assert!(text.starts_with("Lock upgrade conflict: lock-"), "{text}");
+    assert!(text.starts_with("lock upgrade conflict: lock-"), "{text}");
     assert!(text.contains("of ann has (node shared)"), "{text}");
     drop(bob);
     drop(first.join().unwrap());
@@ -75,7 +75,7 @@ fn node_locks_04_a_request_that_would_close_a_circle_fails_at_once_and_names_it(
     assert!(
         deadlock
             .to_string()
-            .contains("and waits since 7ms for node b1"),
+            .contains("and has waited 7ms for node b1"),
         "{deadlock}"
     );
     assert_eq!(locks.stats().waiting, 1, "only Ann waits still");
@@ -125,10 +125,10 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
     let store = document();
     let text = |store: &DataStore| {
         let snapshot = store.snapshot();
-        ["a1", "b1"].map(|id| doclock::View::text_of(&snapshot, &node(id)).unwrap())
+        ["a1", "b1"].map(|id| doclock::View::text_of(&snapshot, node(id)).unwrap())
     };
     let mut ann = store.begin_on("ann", Scope::new().write("a1")).unwrap();
-    ann.set_text(&node("a1"), "Ann").unwrap();
+    ann.set_text(node("a1"), "Ann").unwrap();
     let other = store.clone();
     let (first, second) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
     let (tell, told) = first;
@@ -140,12 +140,12 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
             || -> Result<_, Box<dyn std::error::Error + Send + Sync>> {
                 attempts += 1;
                 let mut bob = other.begin_on("bob", Scope::new().write("b1"))?;
-                bob.set_text(&node("b1"), "Bob")?;
+                bob.set_text(node("b1"), "Bob")?;
                 if attempts == 1 {
                     tell.send(())?;
                     going.recv()?;
                 }
-                bob.set_text(&node("a1"), "Bob")?;
+                bob.set_text(node("a1"), "Bob")?;
                 Ok(bob.commit()?)
             },
         );
@@ -155,7 +155,7 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
     // Ann waits for Bob's node, and then Bob requests hers.
     let locks = store.node_locks();
     let ann = thread::spawn(move || {
-        ann.set_text(&node("b1"), "Ann").unwrap();
+        ann.set_text(node("b1"), "Ann").unwrap();
         ann.commit().unwrap();
     });
     until_waiting(&locks, 1);

@@ -49,7 +49,7 @@ fn node_locks_01_a_panic_rolls_back_and_hands_on() {
     let _other = take(&store, "other", Scope::new().write("b1"));
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         let mut transaction = store.begin_on("ann", Scope::new().write("a1")).unwrap();
-        transaction.set_text(&node("a1"), "lost").unwrap();
+        transaction.set_text(node("a1"), "lost").unwrap();
         panic!("on purpose");
     }));
     assert!(panicked.is_err());

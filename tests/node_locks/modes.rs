@@ -181,9 +181,9 @@ fn node_locks_01_who_waits_for_a_node_follows_it_to_where_it_was_moved() {
     let mut mover = store
         .begin_on("mover", Scope::new().write_subtree("a1"))
         .unwrap();
-    mover.move_node(&node("a1"), &node("b"), 0).unwrap();
+    mover.move_node(node("a1"), node("b"), 0).unwrap();
     mover
-        .insert(NodeSpec::new("paragraph").with_id("new"), &node("a1"), None)
+        .insert(NodeSpec::new("paragraph").with_id("new"), node("a1"), None)
         .unwrap();
     let waiting = ask(&store, "ann", Scope::new().write("a1"));
     mover.commit().unwrap();

@@ -47,13 +47,13 @@ fn of_two_who_make_a_node_with_a_generated_id_one_has_to_wait() {
     ann.create(made()).unwrap();
     let options = AcquireOptions::new().no_wait().unbound();
     let mut bob = store.begin_on_with("bob", Scope::new(), options).unwrap();
-    let refused = bob.insert(made(), &node("b"), None);
+    let refused = bob.insert(made(), node("b"), None);
     assert!(
         matches!(refused, Err(EditError::NotLocked { .. })),
         "{refused:?}"
     );
     drop(bob);
-    ann.set_text(&node("a1"), "x").unwrap();
+    ann.set_text(node("a1"), "x").unwrap();
     ann.commit().unwrap();
     assert_eq!(check(&store.snapshot()), Ok(()));
 }
@@ -179,7 +179,7 @@ fn a_set_asked_for_while_its_node_moves_deadlocks_with_nobody() {
         .begin_on_with("mover", Scope::new(), patient().unbound())
         .unwrap();
     let _other = take(&store, "other", Scope::new().write("elsewhere"));
-    mover.move_node(&node("a"), &node("b"), None).unwrap();
+    mover.move_node(node("a"), node("b"), None).unwrap();
     let comes_and_goes = |owner: &'static str, scope: Scope, ahead: usize| {
         let locks = store.node_locks();
         let thread = thread::spawn(move || locks.lock_with(owner, scope, patient()).map(drop));
@@ -212,13 +212,13 @@ fn an_edit_computed_from_an_outdated_read_can_be_tried_again() {
     let mut ann = store
         .begin_on_with("ann", Scope::new(), patient().unbound())
         .unwrap();
-    let len = doclock::View::text_of(&ann, &node("a1")).unwrap().len();
+    let len = doclock::View::text_of(&ann, node("a1")).unwrap().len();
     let mut bob = store
         .begin_on_with("bob", Scope::new(), patient().unbound())
         .unwrap();
-    bob.set_text(&node("a1"), "").unwrap();
+    bob.set_text(node("a1"), "").unwrap();
     bob.commit().unwrap();
-    let error = ann.insert_text(&node("a1"), len, "!").unwrap_err();
+    let error = ann.insert_text(node("a1"), len, "!").unwrap_err();
     assert!(error.is_transient(), "{error}");
 }
 
@@ -252,14 +252,14 @@ fn the_commit_of_who_was_revoked_says_so_and_not_that_it_conflicts() {
     let mut ann = store
         .begin_on_with("ann", Scope::new().write("a1"), patient().unbound())
         .unwrap();
-    ann.set_text(&node("a1"), "late").unwrap();
-    assert!(doclock::View::text_of(&ann, &node("a2")).is_ok());
+    ann.set_text(node("a1"), "late").unwrap();
+    assert!(doclock::View::text_of(&ann, node("a2")).is_ok());
     let bob = {
         let store = store.clone();
         thread::spawn(move || {
             let mut bob = store.begin_on_with("bob", Scope::new().write("a1"), patient())?;
-            bob.set_text(&node("a1"), "in time").unwrap();
-            bob.set_text(&node("a2"), "as well").unwrap();
+            bob.set_text(node("a1"), "in time").unwrap();
+            bob.set_text(node("a2"), "as well").unwrap();
             Ok::<_, LockError>(bob.commit().unwrap())
         })
     };
@@ -279,7 +279,7 @@ fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
     type Read = fn(&doclock::Transaction);
     let reads: [Read; 3] = [
         |it| assert_eq!(doclock::View::root(it), Some(&node("root"))),
-        |it| assert_eq!(doclock::View::text_of(it, &node("b1")).unwrap(), "b1"),
+        |it| assert_eq!(doclock::View::text_of(it, node("b1")).unwrap(), "b1"),
         |it| assert_eq!(doclock::View::nodes(it).count(), 7),
     ];
     for read in reads {
@@ -288,7 +288,7 @@ fn reading_the_same_thing_twice_does_not_fail_a_transaction() {
         let mut ann = store.begin_on_with("ann", scope, patient()).unwrap();
         read(&ann);
         read(&ann);
-        ann.set_text(&node("a1"), "x").unwrap();
+        ann.set_text(node("a1"), "x").unwrap();
         ann.commit().unwrap();
     }
 }

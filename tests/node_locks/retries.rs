@@ -40,14 +40,14 @@ impl Meeting {
     }
 
     fn read(&self, transaction: &Transaction) -> String {
-        let seen = transaction.text_of(&node("a1")).unwrap();
+        let seen = transaction.text_of(node("a1")).unwrap();
         if self.attempts.fetch_add(1, Ordering::Relaxed) == 0 {
             let options = AcquireOptions::new().unbound();
             let mut bob = self
                 .store
                 .begin_on_with("bob", Scope::new(), options)
                 .unwrap();
-            bob.set_text(&node("a1"), "Bob").unwrap();
+            bob.set_text(node("a1"), "Bob").unwrap();
             bob.commit().unwrap();
         }
         seen
@@ -59,7 +59,7 @@ impl Meeting {
 
     /// The second attempt saw the write of the other owner.
     fn was_solved(&self) {
-        let text = self.store.snapshot().text_of(&node("a1")).unwrap();
+        let text = self.store.snapshot().text_of(node("a1")).unwrap();
         assert_eq!(text, "Bob and Ann");
         assert_eq!(self.attempts.load(Ordering::Relaxed), 2);
     }
@@ -237,12 +237,12 @@ fn conflict() -> CommitError {
     let mut ann = store
         .begin_on_with("ann", Scope::new().write("a1"), patient().unbound())
         .unwrap();
-    let seen = ann.text_of(&node("b1")).unwrap();
-    ann.set_text(&node("a1"), seen).unwrap();
+    let seen = ann.text_of(node("b1")).unwrap();
+    ann.set_text(node("a1"), seen).unwrap();
     let mut bob = store
         .begin_on_with("bob", Scope::new().write("b1"), patient().unbound())
         .unwrap();
-    bob.set_text(&node("b1"), "changed").unwrap();
+    bob.set_text(node("b1"), "changed").unwrap();
     bob.commit().unwrap();
     ann.commit().unwrap_err()
 }

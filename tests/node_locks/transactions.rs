@@ -20,7 +20,7 @@ fn on(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> Transaction {
 }
 
 fn text(store: &DataStore, id: &str) -> String {
-    store.snapshot().text_of(&node(id)).unwrap()
+    store.snapshot().text_of(node(id)).unwrap()
 }
 
 #[test]
@@ -29,8 +29,8 @@ fn node_locks_06_two_transactions_on_two_nodes_commit_side_by_side() {
     let events = store.subscribe(8);
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
     let mut bob = on(&store, "bob", Scope::new().write("b1"));
-    ann.set_text(&node("a1"), "Ann").unwrap();
-    bob.set_text(&node("b1"), "Bob").unwrap();
+    ann.set_text(node("a1"), "Ann").unwrap();
+    bob.set_text(node("b1"), "Bob").unwrap();
     assert_eq!(
         text(&store, "a1"),
         "a1",
@@ -62,25 +62,25 @@ fn node_locks_03_a_change_locks_what_it_needs() {
     let edits: &[(&str, Edit, &[&str], &[&str])] = &[
         (
             "text",
-            |it| it.set_text(&node("a1"), "x"),
+            |it| it.set_text(node("a1"), "x"),
             &["a1"],
             &["a", "a2"],
         ),
         (
             "insert",
-            |it| it.insert(NodeSpec::new("p"), &node("a"), None).map(drop),
+            |it| it.insert(NodeSpec::new("p"), node("a"), None).map(drop),
             &["a"],
             &["a1", "b"],
         ),
         (
             "delete",
-            |it| it.delete(&node("a1")),
+            |it| it.delete(node("a1")),
             &["a", "a1"],
             &["a2", "b"],
         ),
         (
             "move",
-            |it| it.move_node(&node("a1"), &node("b"), 0),
+            |it| it.move_node(node("a1"), node("b"), 0),
             &["a", "a1", "b"],
             &["a2", "b1", "root"],
         ),
@@ -88,7 +88,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
             "split",
             |it| {
                 it.split_node(
-                    &node("a1"),
+                    node("a1"),
                     doclock::document::SplitPoint {
                         text: 1,
                         children: 0,
@@ -102,7 +102,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
         ),
         (
             "join",
-            |it| it.join_nodes(&node("a1"), &node("a2")),
+            |it| it.join_nodes(node("a1"), node("a2")),
             &["a", "a1", "a2"],
             &["b", "root"],
         ),
@@ -110,7 +110,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
             "split a section",
             |it| {
                 it.split_node(
-                    &node("a"),
+                    node("a"),
                     doclock::document::SplitPoint {
                         text: 0,
                         children: 1,
@@ -156,7 +156,7 @@ fn node_locks_03_a_change_locks_what_it_needs() {
 fn node_locks_06_a_new_root_waits_for_another_new_root_alone() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
-    ann.set_text(&node("a1"), "x").unwrap();
+    ann.set_text(node("a1"), "x").unwrap();
     let mut bob = on(&store, "bob", Scope::new());
     bob.create(NodeSpec::new("document").with_id("other root"))
         .unwrap();
@@ -180,11 +180,11 @@ fn node_locks_06_a_new_root_waits_for_another_new_root_alone() {
 fn node_locks_06_what_was_read_without_a_lock_is_looked_at_again_by_the_commit() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
-    let seen = ann.text_of(&node("b1")).unwrap();
+    let seen = ann.text_of(node("b1")).unwrap();
     let mut bob = on(&store, "bob", Scope::new().write("b1"));
-    bob.set_text(&node("b1"), "changed").unwrap();
+    bob.set_text(node("b1"), "changed").unwrap();
     bob.commit().unwrap();
-    ann.set_text(&node("a1"), seen).unwrap();
+    ann.set_text(node("a1"), seen).unwrap();
     let error = ann.commit().unwrap_err();
     let CommitError::Conflict {
         node: Some(id),
@@ -205,9 +205,9 @@ fn node_locks_06_what_was_read_without_a_lock_is_looked_at_again_by_the_commit()
 fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1").read("b1"));
-    let seen = ann.text_of(&node("b1")).unwrap();
+    let seen = ann.text_of(node("b1")).unwrap();
     assert!(blocked(&store, Scope::new().write("b1")));
-    ann.set_text(&node("a1"), seen).unwrap();
+    ann.set_text(node("a1"), seen).unwrap();
     ann.commit().unwrap();
     assert_eq!(text(&store, "a1"), "b1");
 }
@@ -218,13 +218,13 @@ fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
 fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_again() {
     type Read = fn(&Transaction);
     let reads: [(&str, Read); 4] = [
-        ("absence", |it| assert!(!it.contains(&node("late")))),
+        ("absence", |it| assert!(!it.contains(node("late")))),
         ("children", |it| {
-            assert_eq!(it.node(&node("a")).unwrap().children().len(), 2)
+            assert_eq!(it.node(node("a")).unwrap().children().len(), 2)
         }),
         ("all", |it| assert_eq!(it.nodes().count(), 7)),
         ("below", |it| {
-            assert_eq!(it.descendants(&node("root")).count(), 7)
+            assert_eq!(it.descendants(node("root")).count(), 7)
         }),
     ];
     for (name, read) in reads {
@@ -232,10 +232,10 @@ fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_agai
         let mut ann = on(&store, "ann", Scope::new().write("b1"));
         read(&ann);
         let mut bob = on(&store, "bob", Scope::new().write("a"));
-        bob.insert(NodeSpec::new("p").with_id("late"), &node("a"), None)
+        bob.insert(NodeSpec::new("p").with_id("late"), node("a"), None)
             .unwrap();
         bob.commit().unwrap();
-        ann.set_text(&node("b1"), "x").unwrap();
+        ann.set_text(node("b1"), "x").unwrap();
         let error = ann.commit().unwrap_err();
         assert!(
             matches!(error, CommitError::Conflict { .. }),
@@ -250,16 +250,16 @@ fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_agai
 fn node_locks_06_nothing_is_seen_in_two_states() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new());
-    assert_eq!(ann.text_of(&node("b1")).unwrap(), "b1");
+    assert_eq!(ann.text_of(node("b1")).unwrap(), "b1");
     let set = |to: &str| {
         let mut bob = on(&store, "bob", Scope::new().write("b1"));
-        bob.set_text(&node("b1"), to).unwrap();
+        bob.set_text(node("b1"), to).unwrap();
         bob.commit().unwrap();
     };
     set("other");
-    ann.set_text(&node("a1"), "x").unwrap();
+    ann.set_text(node("a1"), "x").unwrap();
     assert_eq!(
-        ann.text_of(&node("b1")).unwrap(),
+        ann.text_of(node("b1")).unwrap(),
         "other",
         "it has moved on with its lock"
     );
@@ -276,11 +276,11 @@ fn node_locks_06_write_skew_is_refused() {
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
     let mut bob = on(&store, "bob", Scope::new().write("b1"));
     let (for_ann, for_bob) = (
-        ann.text_of(&node("b1")).unwrap(),
-        bob.text_of(&node("a1")).unwrap(),
+        ann.text_of(node("b1")).unwrap(),
+        bob.text_of(node("a1")).unwrap(),
     );
-    ann.set_text(&node("a1"), for_ann).unwrap();
-    bob.set_text(&node("b1"), for_bob).unwrap();
+    ann.set_text(node("a1"), for_ann).unwrap();
+    bob.set_text(node("b1"), for_bob).unwrap();
     ann.commit().unwrap();
     assert!(matches!(bob.commit(), Err(CommitError::Conflict { .. })));
     assert_eq!(
@@ -293,14 +293,14 @@ fn node_locks_06_write_skew_is_refused() {
 fn node_locks_06_a_savepoint_survives_moving_on() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
-    ann.set_text(&node("a1"), "kept").unwrap();
+    ann.set_text(node("a1"), "kept").unwrap();
     let savepoint = ann.savepoint();
     let mut bob = on(&store, "bob", Scope::new());
     bob.create(NodeSpec::new("document").with_id("new"))
         .unwrap();
     bob.set_root(&node("new")).unwrap();
     bob.commit().unwrap();
-    ann.set_text(&node("a2"), "undone").unwrap();
+    ann.set_text(node("a2"), "undone").unwrap();
     ann.rollback_to(savepoint).unwrap();
     ann.commit().unwrap();
     assert_eq!(
@@ -320,10 +320,10 @@ fn node_locks_04_after_a_failed_lock_a_transaction_cannot_be_committed() {
     let store = document();
     let _other = take(&store, "other", Scope::new().write("b1"));
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
-    ann.set_text(&node("a1"), "lost").unwrap();
-    let error = ann.set_text(&node("b1"), "x").unwrap_err();
+    ann.set_text(node("a1"), "lost").unwrap();
+    let error = ann.set_text(node("b1"), "x").unwrap_err();
     assert_eq!(error.to_string(), "node b1 could not be locked");
-    assert!(ann.set_text(&node("a2"), "x").is_err(), "nor can it go on");
+    assert!(ann.set_text(node("a2"), "x").is_err(), "nor can it go on");
     assert!(matches!(ann.commit(), Err(CommitError::NotLocked(_))));
     assert_eq!(text(&store, "a1"), "a1");
     assert!(!blocked(&store, Scope::new().write("a1")));
@@ -352,7 +352,7 @@ fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
         "{error}"
     );
     // The locks of code are known only when it runs.
-    let code = op(|transaction: &mut Transaction| transaction.set_text(&"b2".into(), "x"));
+    let code = op(|transaction: &mut Transaction| transaction.set_text("b2", "x"));
     let error = manager
         .execute_with([set_text("x").on("a1"), code], options)
         .unwrap_err();
@@ -388,9 +388,9 @@ fn node_locks_06_nothing_is_lost_between_lists_code_and_global_transactions() {
                 let add = move |transaction: &mut Transaction| -> Result<(), EditError> {
                     for id in &ids[..2] {
                         let len = transaction
-                            .node(&node(id))
+                            .node(node(id))
                             .map_or(0, |node| node.text().len());
-                        transaction.insert_text(&node(id), len, "+")?;
+                        transaction.insert_text(node(id), len, "+")?;
                     }
                     Ok(())
                 };
@@ -464,9 +464,9 @@ fn node_locks_06_a_schema_holds_for_what_two_commits_come_to() {
     transaction.commit().unwrap();
     let mut ann = on(&store, "ann", Scope::new().write("left"));
     let mut bob = on(&store, "bob", Scope::new().write("right"));
-    ann.set_type(&node("left"), "two").unwrap();
-    bob.set_type(&node("right"), "two").unwrap();
+    ann.set_type(node("left"), "two").unwrap();
+    bob.set_type(node("right"), "two").unwrap();
     ann.commit().unwrap();
     assert!(matches!(bob.commit(), Err(CommitError::Schema(_))));
-    assert_eq!(store.snapshot().node(&node("right")).unwrap().kind(), "one");
+    assert_eq!(store.snapshot().node(node("right")).unwrap().kind(), "one");
 }

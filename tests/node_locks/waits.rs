@@ -210,7 +210,7 @@ fn node_locks_01_a_limit_on_holding_frees_the_whole_as_well() {
     let mut slow = store
         .begin_on_with("slow", Scope::new().write("a1"), patient().unbound())
         .unwrap();
-    slow.set_text(&node("a1"), "never seen").unwrap();
+    slow.set_text(node("a1"), "never seen").unwrap();
     let beside = take(&store, "beside", Scope::new().write("b1"));
     let other = store.clone();
     let waiting = thread::spawn(move || other.lock_with("whole", patient()).map(drop));

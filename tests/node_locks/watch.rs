@@ -8,7 +8,7 @@ use doclock::{
     time::ManualClock,
 };
 
-use super::{ask, ask_with, patient, take, timed_with, until_waiting};
+use super::{ask, ask_with, node, patient, take, timed, timed_with, until_waiting};
 
 const SECOND: Duration = Duration::from_secs(1);
 const NANO: Duration = Duration::from_nanos(1);
@@ -107,4 +107,123 @@ fn lock_10_a_watch_leaves_holders_alone_for_whom_nobody_waits() {
     drop((slow, beside));
     let stats = store.node_locks().stats();
     assert_eq!((stats.total_revocations, stats.total_releases), (4, 2));
+}
+
+fn of_the_request(limit: Duration) -> AcquireOptions {
+    patient().unbound().hold_limit(limit)
+}
+
+/// A request that was alone is downgraded to its nodes by the next request.
+#[test]
+fn lock_10_a_guard_on_nodes_has_the_hold_limit_of_its_request() {
+    for others in [false, true] {
+        let (store, clock) = limited();
+        let beside = others.then(|| take(&store, "beside", writes("b1")));
+        let options = of_the_request(SECOND / 10);
+        let slow = store.node_locks().lock_with("slow", writes("a1"), options);
+        let mut slow = slow.unwrap();
+        // More nodes do not extend the limit, whatever their options.
+        clock.advance(SECOND / 20);
+        let more = AcquireOptions::new().no_hold_limit();
+        slow.extend_with(writes("a2"), &more).unwrap();
+        let waiter = ask(&store, "waiter", writes("a1"));
+        clock.advance(SECOND / 20 - NANO);
+        until_waiting(&store.node_locks(), 1);
+        clock.advance(NANO);
+        drop(waiter.join().unwrap().unwrap());
+        drop(slow);
+        drop(beside);
+        assert_eq!(store.node_locks().stats().total_revocations, 1);
+    }
+}
+
+#[test]
+fn lock_10_a_transaction_on_nodes_has_the_hold_limit_of_its_request() {
+    let (store, clock) = timed();
+    let options = of_the_request(SECOND);
+    let mut slow = store.begin_on_with("slow", writes("a1"), options).unwrap();
+    slow.set_text(&node("a2"), "locked later").unwrap();
+    let waiter = ask(&store, "waiter", writes("a2"));
+    clock.advance(SECOND);
+    drop(waiter.join().unwrap().unwrap());
+    let error = slow.commit().unwrap_err();
+    assert!(matches!(error, doclock::CommitError::Revoked { .. }));
+}
+
+/// The waiters were on watch for the holder before it, until a later moment.
+#[test]
+fn lock_10_a_waiter_for_nodes_with_a_shorter_limit_is_revoked_in_time() {
+    let (store, clock) = limited();
+    let beside = take(&store, "beside", writes("b1"));
+    let slow = take(&store, "slow", writes("a1"));
+    let brief = ask_with(&store, "brief", writes("a1"), of_the_request(SECOND / 10));
+    let waiters = [(); 2].map(|()| ask(&store, "waiter", writes("a1")));
+    drop(slow);
+    let brief = brief.join().unwrap().unwrap();
+    clock.advance(SECOND / 10 - NANO);
+    until_waiting(&store.node_locks(), 2);
+    clock.advance(NANO);
+    until_waiting(&store.node_locks(), 1);
+    assert_eq!(store.node_locks().stats().total_revocations, 1);
+    for waiter in waiters {
+        drop(waiter.join().unwrap().unwrap());
+    }
+    drop((brief, beside));
+}
+
+/// A holder that goes ahead of the queue to get more may be due before the watchers look.
+#[test]
+fn lock_10_a_holder_that_gets_more_nodes_ahead_of_the_queue_is_revoked_in_time() {
+    let (store, clock) = timed();
+    let slow = take(&store, "slow", writes("a1"));
+    let options = of_the_request(SECOND / 10);
+    let brief = store
+        .node_locks()
+        .lock_with("brief", Scope::new().read("a"), options);
+    let mut brief = brief.unwrap();
+    // It waits for the slow holder alone, which has no limit.
+    let waiter = ask(&store, "waiter", Scope::new().read_subtree("a"));
+    brief.extend(writes("a")).unwrap();
+    clock.advance(SECOND / 10 - NANO);
+    assert_eq!(store.node_locks().holders().len(), 2);
+    clock.advance(NANO);
+    while store.node_locks().holders().len() == 2 {
+        std::thread::yield_now();
+    }
+    let stats = store.node_locks().stats();
+    assert_eq!((stats.total_revocations, stats.waiting), (1, 1));
+    drop((slow, brief));
+    drop(waiter.join().unwrap().unwrap());
+}
+
+#[test]
+fn lock_10_a_revoked_holder_of_nodes_that_never_returns_is_named_in_the_statistics() {
+    for others in [false, true] {
+        let (store, clock) = limited();
+        let beside = others.then(|| take(&store, "beside", writes("b1")));
+        let options = patient().unbound().label("import");
+        let stuck = store.node_locks().lock_with("ann", writes("a1"), options);
+        let stuck = stuck.unwrap();
+        let waiter = ask(&store, "waiter", writes("a1"));
+        clock.advance(SECOND);
+        drop(waiter.join().unwrap().unwrap());
+        clock.advance(SECOND);
+        let stats = store.node_locks().stats();
+        let [last] = &stats.last_revocations[..] else {
+            panic!("{:?}", stats.last_revocations);
+        };
+        assert_eq!(last.holder.lock_id, stuck.id());
+        assert_eq!(last.holder.owner_id.as_str(), "ann");
+        assert_eq!(last.holder.label.as_deref(), Some("import"));
+        assert_eq!(last.holder.call_site.file, file!());
+        assert_eq!(last.holder.held_for, SECOND);
+        assert_eq!((last.hold_limit, last.revoked_for), (SECOND, SECOND));
+        let line = format!("revoked       {last}");
+        assert!(
+            stats.to_string().lines().any(|shown| shown == line),
+            "{stats}"
+        );
+        assert!(store.lock_stats().last_revocations.is_empty());
+        drop((stuck, beside));
+    }
 }

@@ -23,7 +23,7 @@ fn hello() -> Editor {
 
 fn attributes(editor: &Editor, of: &str) -> Vec<(String, Value)> {
     let snapshot = editor.store().snapshot();
-    let attributes = snapshot.node(&id(of)).unwrap().attributes().iter();
+    let attributes = snapshot.node(id(of)).unwrap().attributes().iter();
     attributes
         .map(|(key, value)| (key.to_string(), value.clone()))
         .collect()
@@ -144,7 +144,7 @@ fn tree_05_transform_node_changes_the_type_and_attributes_along_with_it() {
     let attrs = [("size", Value::Null), ("level", json!(1))];
     done(&editor, transform_node("heading", attrs).on("t"));
     let snapshot = editor.store().snapshot();
-    let node = snapshot.node(&id("t")).unwrap();
+    let node = snapshot.node(id("t")).unwrap();
     assert_eq!((node.kind(), node.text()), ("heading", &"Hello".into()));
     let expected = [("lang".into(), json!("en")), ("level".into(), json!(1))];
     assert_eq!(attributes(&editor, "t"), expected);
@@ -409,7 +409,7 @@ fn transaction_04_the_operations_on_a_node_itself_run_from_json() {
     done(&editor, operations);
     let snapshot = editor.store().snapshot();
     assert_eq!(snapshot.root(), Some(&id("top")));
-    let node = snapshot.node(&id("t")).unwrap();
+    let node = snapshot.node(id("t")).unwrap();
     assert_eq!((node.kind(), node.text()), ("heading", &"Hi".into()));
     assert_eq!(marks(&snapshot, "t"), [(0, 2, "bold".into())]);
     assert_eq!(attributes(&editor, "t"), [("level".into(), json!(1))]);

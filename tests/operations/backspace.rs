@@ -26,7 +26,7 @@ fn text(id: &str, text: &str) -> NodeSpec {
 /// Backspace before the first character of `b`, behind the last of `a`.
 fn backspace(editor: &Editor) -> String {
     let before = editor.store().snapshot();
-    let end = before.node(&"a".into()).unwrap().text().len();
+    let end = before.node("a").unwrap().text().len();
     run(editor, delete_range(TextSpan::to(end, "b", 0)).on("a"));
     committed(editor, "page")
 }
@@ -40,8 +40,8 @@ fn two_blocks_become_one_under_the_ids_of_the_first() {
     ]);
     assert_eq!(backspace(&editor), r#"page[heading[text"onetwo" link"!"]]"#);
     let document = editor.store().snapshot();
-    assert_eq!(document.parent(&"a".into()), Some(&"h".into()));
-    assert!(!document.contains(&"b".into()) && !document.contains(&"p".into()));
+    assert_eq!(document.parent("a"), Some(&"h".into()));
+    assert!(!document.contains("b") && !document.contains("p"));
 
     let editor = page([
         block("p", "p", [text("a", "")]),

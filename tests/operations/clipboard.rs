@@ -192,7 +192,7 @@ fn other_text_comes_between_the_halves() {
             &editor,
             [copy_range(extent).on(from), paste(offset).on("m")],
         );
-        assert!(editor.store().snapshot().contains(&id("m")));
+        assert!(editor.store().snapshot().contains(id("m")));
         committed(&editor, "p2")
     };
     let text_and_link = || TextSpan::to(4, "a2", 1);
@@ -216,7 +216,7 @@ fn blocks_come_between_the_halves_of_the_block() {
         let editor = page();
         run(&editor, [copy_range(extent).on("a"), paste(offset).on("c")]);
         assert!(
-            editor.store().snapshot().contains(&id("c")),
+            editor.store().snapshot().contains(id("c")),
             "the node stays"
         );
         let page = committed(&editor, "page");

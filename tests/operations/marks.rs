@@ -37,7 +37,7 @@ fn paragraph() -> Editor {
 /// The marks of a node: `bold 0..3, link 2..6 {"href":"x"}`.
 fn marks(editor: &Editor, of: &str) -> String {
     let snapshot = editor.store().snapshot();
-    let marks = snapshot.node(&id(of)).unwrap().marks();
+    let marks = snapshot.node(id(of)).unwrap().marks();
     let plain = marks.iter().map(|mark| {
         let plain = format!("{} {:?}", mark.kind, mark.range.clone().unwrap());
         match mark.attributes.is_empty() {

@@ -91,7 +91,7 @@ pub(super) fn script(json: Value) -> Vec<Operation> {
 
 /// Types, texts and children: `p[text"one" link"two"]`. For small trees.
 pub(super) fn outline(view: &impl View, of: &str) -> String {
-    let node = view.node(&id(of)).unwrap();
+    let node = view.node(id(of)).unwrap();
     let text = match node.text().is_empty() {
         true => String::new(),
         false => format!("{:?}", node.text().to_string()),
@@ -184,7 +184,7 @@ fn random_mark(dice: &mut Dice, len: usize) -> Mark {
 pub(super) fn random_range(view: &impl View, dice: &mut Dice) -> [(Position, usize); 2] {
     let mut count = 0;
     let mut places = Vec::new();
-    for node in view.descendants(&id("n0")) {
+    for node in view.descendants(id("n0")) {
         for offset in 0..=node.text().len() {
             places.push((Position::new(node.id().clone(), offset), count + offset));
         }
@@ -376,8 +376,8 @@ fn deleting_between_blocks_brings_the_rest_of_the_second_into_the_first() {
     );
     let snapshot = editor.store().snapshot();
     assert_eq!(text(&snapshot, "a"), "one five");
-    assert!(!snapshot.contains(&id("b")) && !snapshot.contains(&id("p3")));
-    assert_eq!(snapshot.parent(&id("b2")), Some(&id("p1")));
+    assert!(!snapshot.contains(id("b")) && !snapshot.contains(id("p3")));
+    assert_eq!(snapshot.parent(id("b2")), Some(&id("p1")));
 
     let editor = page();
     run(&editor, delete_range(TextSpan::to(0, "b", 5)).on("a2"));
@@ -590,7 +590,7 @@ proptest! {
         prop_assert_eq!(characters(&after, &id("n0")), expected);
         prop_assert!(after.nodes().all(|node| *node.id() == id("n0") || node.parent().is_some()));
         // Nodes before and after the range stay.
-        let all: Vec<&Node> = before.descendants(&id("n0")).collect();
+        let all: Vec<&Node> = before.descendants(id("n0")).collect();
         let position = |of: &NodeId| all.iter().position(|node| node.id() == of).unwrap();
         let (first, last) = (position(&start.node_id), position(&end.node_id));
         for node in all[..=first].iter().chain(&all[last + 1..]) {

@@ -467,5 +467,5 @@ fn operations_on_text_read_from_json() {
         ])),
     );
     assert_eq!(read(&editor), "#<o[n]e>");
-    assert!(editor.store().snapshot().contains(&id("note")));
+    assert!(editor.store().snapshot().contains(id("note")));
 }

@@ -28,7 +28,7 @@ pub(super) fn editor(root: NodeSpec) -> Editor {
 /// The outline of a subtree, as `list[item"text" <item>]`: by id, or by type in angle brackets for
 /// a generated id.
 pub(super) fn outline(view: &impl View, of: &str) -> String {
-    let node = view.node(&id(of)).unwrap();
+    let node = view.node(id(of)).unwrap();
     let mut outline = match of.contains(':') {
         true => format!("<{}>", node.kind()),
         false => of.to_owned(),
@@ -153,8 +153,8 @@ fn remove_children_detaches_them_and_keeps_them() {
     assert!(result.operations[0].created.is_empty());
     let snapshot = editor.store().snapshot();
     for removed in ["a", "c"] {
-        assert!(snapshot.contains(&id(removed)));
-        assert_eq!(snapshot.parent(&id(removed)), None);
+        assert!(snapshot.contains(id(removed)));
+        assert_eq!(snapshot.parent(id(removed)), None);
     }
 }
 
@@ -226,7 +226,7 @@ fn move_children_refuses_what_is_not_there() {
     assert_eq!(why(&[], "y", Some(2)), far);
     let far = "index 3 is out of range: node x has 2 children";
     assert_eq!(why(&["a", "b"], "x", Some(3)), far);
-    let cycle = "node b cannot move under b, which is the node itself or below it";
+    let cycle = "node b cannot move under node b, which is in its subtree";
     assert_eq!(why(&["a", "b"], "b", None), cycle);
     idle(&editor, move_children(["b", "c"], "x", 1).on("x"));
     idle(&editor, move_children::<&str>([], "y", 1).on("x"));
@@ -370,7 +370,7 @@ fn copy_node_copies_all_but_the_children_right_behind_the_node() {
     assert_eq!(marks(&snapshot, &copy), [(1, 3, "bold".into())]);
     let copy = created(&done(&editor, copy_node().on("p")));
     let snapshot = editor.store().snapshot();
-    let copy = snapshot.node(&id(&copy)).unwrap();
+    let copy = snapshot.node(id(&copy)).unwrap();
     assert_eq!(copy.attributes(), &Attributes::from([("level", json!(2))]));
     assert!(copy.children().is_empty());
     assert_eq!(children(&snapshot, "page")[1], copy.id().to_string());
@@ -402,7 +402,7 @@ fn the_copy_of_a_node_without_a_parent_has_none() {
         let result = done(&editor, operation.on("page"));
         let copy = result.operations[0].created[0].to_string();
         let snapshot = editor.store().snapshot();
-        assert_eq!(snapshot.parent(&id(&copy)), None);
+        assert_eq!(snapshot.parent(id(&copy)), None);
         assert_eq!(snapshot.root(), Some(&id("page")));
         assert_eq!(outline(&snapshot, &copy), outlined);
     }
@@ -482,10 +482,7 @@ fn wrap_node_puts_a_node_in_the_place_of_another() {
     let result = done(&editor, wrap_node(element("quote", [])).on("b"));
     assert_eq!(page(&editor), "page[x[a <quote>[b] c d] y[e]]");
     let quote = created(&result);
-    assert_eq!(
-        editor.store().snapshot().parent(&id("b")),
-        Some(&id(&quote))
-    );
+    assert_eq!(editor.store().snapshot().parent(id("b")), Some(&id(&quote)));
 }
 
 #[test]
@@ -506,7 +503,7 @@ fn around_a_node_without_a_parent_the_wrapper_has_none() {
     done(&editor, wrap_node(block("quote", [])).on("y"));
     let snapshot = editor.store().snapshot();
     assert_eq!(outline(&snapshot, "quote"), "quote[y[e]]");
-    assert_eq!(snapshot.parent(&id("quote")), None);
+    assert_eq!(snapshot.parent(id("quote")), None);
 }
 
 #[test]
@@ -556,7 +553,7 @@ fn a_parent_with_text_keeps_it_and_stays() {
     let expected = r#"page[i"ab"[x"x"] y"y" <item>[z"z"]]"#;
     assert_eq!(page(&amidst), expected);
     let snapshot = amidst.store().snapshot();
-    let rest = snapshot.node(&id(&rest)).unwrap();
+    let rest = snapshot.node(id(&rest)).unwrap();
     assert_eq!(rest.attributes().get("done"), Some(&json!(true)));
 }
 
@@ -684,7 +681,7 @@ fn outdent_node_takes_the_siblings_behind_it_along() {
     let rest = created(&done(&editor, outdent_node().on("c")));
     assert_eq!(page(&editor), "page[l[a[n[b]] c[<list>[d]] e]]");
     let snapshot = editor.store().snapshot();
-    let rest = snapshot.node(&id(&rest)).unwrap();
+    let rest = snapshot.node(id(&rest)).unwrap();
     assert_eq!(rest.attributes().get("start"), Some(&json!(3)));
     done(&editor, outdent_node().on("b"));
     assert_eq!(page(&editor), "page[l[a b c[<list>[d]] e]]");

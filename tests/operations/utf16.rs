@@ -385,5 +385,5 @@ fn text_01_a_position_that_does_not_exist_is_not_converted() {
     assert_eq!(shown, expected);
     let at = |offset| Position::new("t", offset);
     assert!(Selection::new(at(2), at(4)).to_scalar(&view).is_err());
-    assert!(view.node(&"t".into()).is_some());
+    assert!(view.node("t").is_some());
 }

@@ -15,7 +15,7 @@ use doclock::{
 };
 use proptest::prelude::*;
 
-use crate::common::{Action, PATIENCE, RefDoc, cases, commit, id, image, possible, steps, store};
+use crate::common::{Action, PATIENCE, RefDoc, cases, commit, image, possible, steps, store};
 use crate::paragraph;
 
 /// Runs a test that would never end if the tested code were broken.
@@ -51,7 +51,7 @@ fn overlay_12_an_event_tells_version_owner_transaction_operations_and_changes() 
         .unwrap();
     let mut transaction = store.begin("bob").unwrap();
     let transaction_id = transaction.id();
-    transaction.set_text(&id("a"), "z").unwrap();
+    transaction.set_text("a", "z").unwrap();
     let committed = transaction.commit().unwrap();
     let lock = store.acquire_lock("front end").unwrap();
     let held = store.current_lock().unwrap();

@@ -32,7 +32,7 @@ fn overlay_13_ids_are_never_reused_not_even_across_rollbacks() {
         }
         fresh(transaction.insert(NodeSpec::new("item"), &list, 0).unwrap());
         transaction
-            .insert(NodeSpec::new("item"), &id("nowhere"), 0)
+            .insert(NodeSpec::new("item"), id("nowhere"), 0)
             .unwrap_err();
         fresh(store.generate_id().unwrap());
         match turn % 4 {
@@ -93,7 +93,7 @@ fn overlay_13_an_id_that_was_given_is_not_generated_later() {
     transaction.rollback();
     commit(&store, |transaction| {
         for given in given {
-            transaction.delete(&id(given)).unwrap();
+            transaction.delete(id(given)).unwrap();
         }
         let nodes: Vec<NodeId> = (0..600)
             .map(|_| transaction.create(NodeSpec::new("item")).unwrap())
@@ -118,7 +118,7 @@ fn overlay_13_an_id_that_was_given_is_not_generated_later() {
         made.changes
             .into_iter()
             .for_each(|change| transaction.apply(change).unwrap());
-        transaction.delete(&id("7:9000")).unwrap();
+        transaction.delete("7:9000").unwrap();
         for _ in 0..10 {
             let new = transaction.create(NodeSpec::new("item")).unwrap();
             assert!(

@@ -45,7 +45,7 @@ fn overlay_03_operations_apply_in_the_order_given() {
         .unwrap();
     let snapshot = store.snapshot();
     assert_eq!(children(&snapshot, "root"), ["new", "second"]);
-    let first = snapshot.node(&id("first")).unwrap();
+    let first = snapshot.node("first").unwrap();
     assert_eq!(first.attributes().get("n"), Some(&json!(2)));
     let names: Vec<_> = result
         .operations
@@ -65,11 +65,11 @@ fn overlay_04_create_then_delete_is_absent() {
     commit(&store, |transaction| {
         let below = NodeSpec::new("item").with_id("below");
         let new = transaction
-            .insert(paragraph("new").with_children([below]), &id("root"), 1)
+            .insert(paragraph("new").with_children([below]), id("root"), 1)
             .unwrap();
         transaction.delete(&new).unwrap();
         for gone in ["new", "below"] {
-            assert!(!transaction.contains(&id(gone)));
+            assert!(!transaction.contains(id(gone)));
             assert!(transaction.nodes().all(|node| *node.id() != id(gone)));
         }
         assert_eq!(children(transaction, "root"), ["first", "second"]);
@@ -82,10 +82,10 @@ fn overlay_04_create_then_delete_is_absent() {
 fn overlay_04_delete_then_recreate_is_the_new_node() {
     let store = small_document();
     let recreate = |transaction: &mut Transaction| {
-        transaction.delete(&id("first")).unwrap();
+        transaction.delete("first").unwrap();
         let new = NodeSpec::new("heading").with_id("first").with_text("new");
-        transaction.insert(new, &id("second"), 0).unwrap();
-        let node = transaction.node(&id("first")).unwrap();
+        transaction.insert(new, id("second"), 0).unwrap();
+        let node = transaction.node("first").unwrap();
         assert_eq!(
             (node.kind(), node.text().to_string()),
             ("heading", "new".to_owned())
@@ -101,7 +101,7 @@ fn overlay_04_delete_then_recreate_is_the_new_node() {
     commit(&store, recreate);
     let snapshot = store.snapshot();
     assert_eq!(crate::common::text(&snapshot, "first"), "new");
-    assert_eq!(snapshot.node(&id("first")).unwrap().kind(), "heading");
+    assert_eq!(snapshot.node("first").unwrap().kind(), "heading");
     assert_eq!(children(&snapshot, "root"), ["second"]);
     assert_eq!(children(&snapshot, "second"), ["first"]);
     assert_eq!((snapshot.len(), check(&snapshot)), (3, Ok(())));
@@ -111,9 +111,9 @@ fn overlay_04_delete_then_recreate_is_the_new_node() {
         for _ in 0..3 {
             recreate(transaction);
         }
-        transaction.delete(&id("first")).unwrap();
+        transaction.delete("first").unwrap();
     });
-    assert!(!store.snapshot().contains(&id("first")));
+    assert!(!store.snapshot().contains("first"));
     assert_eq!(check(&store.snapshot()), Ok(()));
 }
 
@@ -121,17 +121,17 @@ fn overlay_04_delete_then_recreate_is_the_new_node() {
 fn overlay_04_update_then_delete_is_gone_and_unlinked() {
     let store = small_document();
     commit(&store, |transaction| {
-        transaction.set_text(&id("first"), "changed").unwrap();
+        transaction.set_text("first", "changed").unwrap();
         transaction
-            .set_attrs(&id("first"), [("n", json!(1))])
+            .set_attrs(id("first"), [("n", json!(1))])
             .unwrap();
-        transaction.move_node(&id("first"), &id("root"), 1).unwrap();
-        transaction.delete(&id("first")).unwrap();
+        transaction.move_node(id("first"), id("root"), 1).unwrap();
+        transaction.delete("first").unwrap();
         assert_eq!(children(transaction, "root"), ["second"]);
     });
     let snapshot = store.snapshot();
-    assert!(!snapshot.contains(&id("first")));
-    let listed = snapshot.node(&id("root")).unwrap().children();
+    assert!(!snapshot.contains("first"));
+    let listed = snapshot.node("root").unwrap().children();
     assert!(listed.iter().eq([&id("second")]), "{listed:?}");
     assert_eq!((snapshot.len(), check(&snapshot)), (2, Ok(())));
 }
@@ -158,9 +158,9 @@ fn overlay_04_create_move_to_the_front_set_text_is_the_first_child_with_the_new_
 fn overlay_04_detached_then_deleted_is_gone_and_unlinked() {
     let store = small_document();
     commit(&store, |transaction| {
-        transaction.remove_child(&id("root"), &id("first")).unwrap();
-        assert_eq!(transaction.parent(&id("first")), None);
-        transaction.delete(&id("first")).unwrap();
+        transaction.remove_child(id("root"), id("first")).unwrap();
+        assert_eq!(transaction.parent("first"), None);
+        transaction.delete("first").unwrap();
     });
     assert_eq!(children(&store.snapshot(), "root"), ["second"]);
     assert_eq!(

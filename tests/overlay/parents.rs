@@ -36,7 +36,7 @@ fn overlay_05_a_parent_deleted_in_the_same_transaction_is_a_named_error() {
     let store = small_document();
     commit(&store, |transaction| {
         transaction
-            .insert(paragraph("below"), &id("second"), None)
+            .insert(paragraph("below"), id("second"), None)
             .unwrap();
     });
     let before = store.snapshot();
@@ -72,7 +72,7 @@ fn overlay_05_a_parent_deleted_in_the_same_transaction_is_a_named_error() {
     let mut transaction = store.begin("ann").unwrap();
     let new = transaction.create(NodeSpec::new("paragraph")).unwrap();
     transaction.delete(&new).unwrap();
-    let refused = transaction.move_node(&id("first"), &new, None);
+    let refused = transaction.move_node(id("first"), &new, None);
     assert_eq!(refused, Err(EditError::NodeDeleted { id: new }));
 }
 
@@ -82,11 +82,11 @@ fn overlay_06_scans_children_and_parents_include_what_is_new_and_exclude_what_is
     let mut transaction = store.begin("ann").unwrap();
     let below = paragraph("below");
     transaction
-        .insert(paragraph("new").with_children([below]), &id("root"), 1)
+        .insert(paragraph("new").with_children([below]), id("root"), 1)
         .unwrap();
     transaction.create(paragraph("loose")).unwrap();
-    transaction.delete(&id("second")).unwrap();
-    transaction.set_text(&id("first"), "changed").unwrap();
+    transaction.delete("second").unwrap();
+    transaction.set_text("first", "changed").unwrap();
 
     let scanned: Vec<String> = transaction
         .nodes()
@@ -106,9 +106,9 @@ fn overlay_06_scans_children_and_parents_include_what_is_new_and_exclude_what_is
     );
 
     assert_eq!(children(&transaction, "root"), ["first", "new"]);
-    assert_eq!(transaction.parent(&id("below")), Some(&id("new")));
-    assert_eq!(transaction.parent(&id("new")), Some(&id("root")));
-    assert_eq!(transaction.parent(&id("second")), None);
+    assert_eq!(transaction.parent("below"), Some(&id("new")));
+    assert_eq!(transaction.parent("new"), Some(&id("root")));
+    assert_eq!(transaction.parent("second"), None);
     let root = id("root");
     let all: Vec<String> = transaction
         .descendants(&root)
@@ -121,14 +121,14 @@ fn overlay_06_scans_children_and_parents_include_what_is_new_and_exclude_what_is
         .map(|node| node.id().to_string())
         .collect();
     assert_eq!(above, ["new", "root"]);
-    assert!(transaction.contains(&id("new")) && !transaction.contains(&id("second")));
+    assert!(transaction.contains("new") && !transaction.contains("second"));
     assert_eq!(transaction.children(&id("second")).count(), 0);
     assert_eq!(check(&transaction), Ok(()));
 
     // The deleted node is created again.
     transaction.create(paragraph("second")).unwrap();
     assert_eq!(transaction.nodes().count(), 6);
-    assert_eq!(transaction.parent(&id("second")), None);
+    assert_eq!(transaction.parent("second"), None);
     assert_eq!(children(&transaction, "root"), ["first", "new"]);
 }
 
@@ -146,7 +146,7 @@ fn overlay_06_scans_stay_exact_however_much_was_touched() {
     let mut expected: BTreeSet<String> = (0..40).map(name).collect();
     for n in 0..40 {
         let old = name(n);
-        transaction.delete(&id(&old)).unwrap();
+        transaction.delete(id(&old)).unwrap();
         expected.remove(&old);
         let new = format!("x{n}");
         transaction.create(paragraph(&new)).unwrap();

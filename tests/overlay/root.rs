@@ -30,7 +30,7 @@ fn overlay_07_a_root_change_is_staged_until_the_commit() {
     assert_eq!(before.root(), Some(&id("one")));
     commit(&store, |transaction| {
         transaction.set_root(&id("two")).unwrap();
-        transaction.delete(&id("one")).unwrap();
+        transaction.delete("one").unwrap();
         assert_eq!(store.snapshot().root(), Some(&id("one")));
     });
     assert_eq!(before.root(), Some(&id("one")), "a snapshot keeps its root");
@@ -38,7 +38,7 @@ fn overlay_07_a_root_change_is_staged_until_the_commit() {
     assert_eq!((after.root(), after.len()), (Some(&id("two")), 1));
     commit(&store, |transaction| {
         transaction.set_root(None).unwrap();
-        transaction.delete(&id("two")).unwrap();
+        transaction.delete("two").unwrap();
     });
     assert_eq!(store.snapshot().root(), None);
     assert!(store.snapshot().is_empty());
@@ -50,13 +50,13 @@ fn overlay_07_deleting_the_root_is_an_error() {
     let before = store.snapshot();
     let refused = Err(EditError::RootDeleted { id: id("root") });
     let mut transaction = store.begin("ann").unwrap();
-    assert_eq!(transaction.delete(&id("root")), refused);
+    assert_eq!(transaction.delete("root"), refused);
     // A root of this transaction is protected; a former root can be deleted.
-    transaction.remove_child(&id("root"), &id("first")).unwrap();
+    transaction.remove_child(id("root"), id("first")).unwrap();
     transaction.set_root(&id("first")).unwrap();
     let refused = Err(EditError::RootDeleted { id: id("first") });
-    assert_eq!(transaction.delete(&id("first")), refused);
-    transaction.delete(&id("root")).unwrap();
+    assert_eq!(transaction.delete("first"), refused);
+    transaction.delete("root").unwrap();
     assert_eq!(transaction.nodes().count(), 1);
     transaction.rollback();
     let error = TransactionManager::new(store.clone())
@@ -85,7 +85,7 @@ fn overlay_07_the_root_is_a_node_without_a_parent() {
     };
     transaction.create(paragraph("loose")).unwrap();
     assert_eq!(
-        transaction.move_node(&id("root"), &id("loose"), None),
+        transaction.move_node(id("root"), id("loose"), None),
         Err(moved)
     );
     assert_eq!(transaction.root(), Some(&id("root")));

@@ -9,8 +9,8 @@ use crate::common::{id, store, text};
 
 /// Types one more letter at the end of `t`.
 fn letter(on: &mut Transaction, letter: &str) {
-    let len = on.node(&id("t")).unwrap().text().len();
-    on.insert_text(&id("t"), len, letter).unwrap();
+    let len = on.node("t").unwrap().text().len();
+    on.insert_text("t", len, letter).unwrap();
 }
 
 fn begun() -> Transaction {
@@ -48,7 +48,7 @@ fn overlay_10_the_savepoints_behind_one_that_was_returned_to_are_gone() {
     let error = transaction.rollback_to(third).unwrap_err();
     assert_eq!((error.transaction, error.number), (transaction.id(), 3));
     let expected = format!(
-        "savepoint 3 of transaction {} cannot be returned to",
+        "transaction {} cannot return to savepoint 3",
         transaction.id()
     );
     assert_eq!(error.to_string(), expected);
@@ -144,7 +144,7 @@ fn overlay_10_what_was_first_touched_behind_a_savepoint_is_untouched_again() {
             let mut transaction = store.begin("ann").unwrap();
             let write = |on: &mut Transaction, names: &[String], text: &str| {
                 for name in names {
-                    on.set_text(&id(name), text).unwrap();
+                    on.set_text(id(name), text).unwrap();
                 }
             };
             let (first, last) = names.split_at(before);
@@ -162,7 +162,7 @@ fn overlay_10_what_was_first_touched_behind_a_savepoint_is_untouched_again() {
                 transaction.rollback_to(savepoint).unwrap();
                 assert!(first.iter().all(|name| text(&transaction, name) == "first"));
                 assert!(last.iter().all(|name| text(&transaction, name).is_empty()));
-                assert!(!transaction.contains(&id("new")));
+                assert!(!transaction.contains("new"));
             }
             write(&mut transaction, last, "then");
             transaction.commit().unwrap();

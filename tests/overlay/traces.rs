@@ -86,7 +86,7 @@ pub(crate) const ENDINGS: [(&str, Ending); 9] = [
     ("drop", |store, actions| drop(begun(store, actions))),
     ("error", |store, actions| {
         let mut transaction = begun(store, actions);
-        transaction.delete(&id("nowhere")).unwrap_err();
+        transaction.delete("nowhere").unwrap_err();
     }),
     ("panic", |store, actions| {
         let code = || {
@@ -126,7 +126,7 @@ pub(crate) const ENDINGS: [(&str, Ending); 9] = [
             actions,
             op(|transaction| {
                 transaction.create(NodeSpec::new("item"))?;
-                transaction.delete(&id("nowhere"))
+                transaction.delete("nowhere")
             }),
         );
         assert!(matches!(cause, OperationError::Edit(_)));
@@ -180,7 +180,7 @@ fn overlay_02_an_id_that_was_refused_or_rolled_back_does_not_use_up_the_store_s_
     let last = format!("7:{}", u64::MAX);
     let mut transaction = store.begin("ann").unwrap();
     transaction
-        .insert(paragraph(&last), &id("nowhere"), None)
+        .insert(paragraph(&last), id("nowhere"), None)
         .unwrap_err();
     transaction.rollback();
     assert!(store.generate_id().is_some(), "after it was refused");

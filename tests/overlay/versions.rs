@@ -3,7 +3,7 @@
 use doclock::dsl::*;
 use doclock::{TransactionManager, View, document::NodeSpec, transaction::Operation};
 
-use crate::common::{Action, commit, id, store};
+use crate::common::{Action, commit, store};
 use crate::small_document;
 use crate::traces::{Before, ENDINGS};
 
@@ -52,7 +52,7 @@ fn overlay_09_a_rolled_back_or_empty_transaction_changes_no_version_and_emits_no
     // The same for a transaction that only reads, and for one whose writes change nothing.
     let committed = commit(&store, |transaction| {
         assert_eq!(transaction.nodes().count(), 3);
-        transaction.set_text(&id("first"), "Hello").unwrap();
+        transaction.set_text("first", "Hello").unwrap();
     });
     unchanged(committed.version);
     for (_, end) in ENDINGS {
@@ -64,7 +64,7 @@ fn overlay_09_a_rolled_back_or_empty_transaction_changes_no_version_and_emits_no
     }
     assert_eq!(
         commit(&store, |transaction| {
-            transaction.set_text(&id("first"), "changed").unwrap();
+            transaction.set_text("first", "changed").unwrap();
         })
         .version,
         2,

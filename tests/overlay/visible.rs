@@ -25,30 +25,28 @@ fn overlay_01_own_writes_are_visible_inside_and_nowhere_else() {
     let before_image = image(&before);
     let mut transaction = store.begin("ann").unwrap();
 
-    transaction.set_text(&id("first"), "changed").unwrap();
+    transaction.set_text("first", "changed").unwrap();
     assert_eq!(crate::common::text(&transaction, "first"), "changed");
     transaction
-        .set_attrs(&id("first"), [("level", json!(2))])
+        .set_attrs(id("first"), [("level", json!(2))])
         .unwrap();
-    let attributes = transaction.node(&id("first")).unwrap().attributes();
+    let attributes = transaction.node("first").unwrap().attributes();
     assert_eq!(attributes.get("level"), Some(&json!(2)));
     transaction
-        .set_marks(&id("first"), [Mark::whole("bold")])
+        .set_marks(id("first"), [Mark::whole("bold")])
         .unwrap();
     assert_eq!(
         crate::common::marks(&transaction, "first"),
         [(0, 7, "bold".to_owned())]
     );
     let created = transaction
-        .insert(NodeSpec::new("item"), &id("second"), None)
+        .insert(NodeSpec::new("item"), id("second"), None)
         .unwrap();
     assert_eq!(transaction.parent(&created), Some(&id("second")));
-    transaction
-        .move_node(&id("second"), &id("root"), 0)
-        .unwrap();
+    transaction.move_node(id("second"), id("root"), 0).unwrap();
     assert_eq!(children(&transaction, "root"), ["second", "first"]);
-    transaction.delete(&id("first")).unwrap();
-    assert!(!transaction.contains(&id("first")));
+    transaction.delete("first").unwrap();
+    assert!(!transaction.contains("first"));
     transaction.set_root(None).unwrap();
     assert_eq!(transaction.root(), None);
 

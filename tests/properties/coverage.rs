@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use doclock::transaction::RunOperations;
 use doclock::{document::Change, transaction::Operation};
 use serde_json::json;
 use strum::VariantArray;

@@ -88,12 +88,10 @@ fn tree_04_a_chain_of_a_hundred_thousand_levels_is_made_compared_deleted_brought
         assert_eq!(before, other.snapshot());
         assert_eq!(check(&before), Ok(()));
         let levels = before.ancestors(&id("bottom")).count();
-        assert!(levels > LEVELS && before.descendants(&id("page")).count() > levels);
+        assert!(levels > LEVELS && before.descendants(id("page")).count() > levels);
         let image_before = image(&before);
 
-        let deleted = commit(&store, |transaction| {
-            transaction.delete(&id("top")).unwrap()
-        });
+        let deleted = commit(&store, |transaction| transaction.delete(id("top")).unwrap());
         assert_eq!(store.snapshot().len(), 4);
         assert_ne!(store.snapshot(), before);
         commit(&store, |transaction| {

@@ -184,7 +184,7 @@ proptest! {
             let then = Moment::of(transaction);
             let failed = transaction.attempt(|transaction| {
                 run(transaction, &inner);
-                transaction.delete(&id("never was"))
+                transaction.delete(id("never was"))
             });
             assert!(failed.is_err());
             assert_eq!(Moment::of(transaction), then);
@@ -221,7 +221,7 @@ proptest! {
 /// A caret at the end of each text.
 fn carets(store: &DataStore) -> Vec<Selection> {
     let page = store.snapshot();
-    let nodes = page.descendants(&"page".into());
+    let nodes = page.descendants("page");
     nodes
         .map(|node| Selection::caret(node.id(), node.text().len()))
         .collect()

@@ -1,5 +1,6 @@
 //! Operations are data: each reads back from JSON unchanged, and errors name the invalid field.
 
+use doclock::transaction::RunOperations;
 use doclock::{
     Transaction,
     document::check,

@@ -73,7 +73,7 @@ proptest! {
         let mut transaction = store.begin("ann").unwrap();
         let texts: Vec<Selection> = store
             .snapshot()
-            .descendants(&"page".into())
+            .descendants("page")
             .map(|node| Selection::caret(node.id(), node.text().len()))
             .collect();
         for step in steps {

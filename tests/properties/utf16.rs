@@ -1,5 +1,6 @@
 //! Any operation in UTF-16 units has the same effect as in scalar values.
 
+use doclock::transaction::RunOperations;
 use doclock::{
     document::check,
     transaction::{Operation, parse_operations},

@@ -81,8 +81,8 @@ fn inside_a_transaction_what_it_wrote_is_found() {
         drop(transaction.create(page()).unwrap())
     });
     let mut transaction = store.begin("test").unwrap();
-    transaction.insert_text(&id("t3"), 3, "stack").unwrap();
-    transaction.delete(&id("quote")).unwrap();
+    transaction.insert_text(id("t3"), 3, "stack").unwrap();
+    transaction.delete(id("quote")).unwrap();
     let page = id("page");
     assert_eq!(found(transaction.find_by_text(&page, "haystack")), ["t3"]);
     assert_eq!(found(transaction.find_by_text(&page, "needle")), ["t2"]);

@@ -97,11 +97,11 @@ fn a_value_is_accepted_up_to_the_bound_wherever_it_enters() {
                 .map_err(|error| error.to_string())
         }),
         ("attributes", |on, levels| {
-            on.set_attrs(&id("t"), [("b", nested(levels))])
+            on.set_attrs(id("t"), [("b", nested(levels))])
                 .map_err(|error| error.to_string())
         }),
         ("marks", |on, levels| {
-            on.set_marks(&id("t"), [link(levels)])
+            on.set_marks(id("t"), [link(levels)])
                 .map_err(|error| error.to_string())
         }),
         ("a patch", |on, levels| {
@@ -322,12 +322,12 @@ fn the_error_names_attribute_mark_node_depth_and_bound() {
     let mut transaction = store().begin("test").unwrap();
     let text = NodeSpec::new("text").with_id("t").with_text("x");
     transaction.create(text).unwrap();
-    let error = transaction.set_attrs(&id("t"), [("b", nested(101))]);
+    let error = transaction.set_attrs(id("t"), [("b", nested(101))]);
     assert_eq!(
         error.unwrap_err().to_string(),
         "attribute b of node t is nested 101 levels deep: the limit is 100"
     );
-    let error = transaction.set_marks(&id("t"), [link(3000)]);
+    let error = transaction.set_marks(id("t"), [link(3000)]);
     assert_eq!(
         error.unwrap_err().to_string(),
         "attribute href of mark link of node t is nested 3000 levels deep: the limit is 100"

@@ -36,7 +36,7 @@ proptest! {
             }
         }
         let whole: String = whole.into_iter().collect();
-        prop_assert_eq!(view.text_of(&id("n0")).unwrap(), whole);
+        prop_assert_eq!(view.text_of(id("n0")).unwrap(), whole);
     }
 }
 
@@ -49,7 +49,7 @@ fn positions_that_do_not_exist_or_do_not_compare_are_errors() {
             .create(NodeSpec::new("text").with_id(name).with_text("xyz"))
             .unwrap();
     }
-    transaction.delete(&id("gone")).unwrap();
+    transaction.delete(id("gone")).unwrap();
     let at = Position::new;
     let errors = [
         (
@@ -73,9 +73,9 @@ fn positions_that_do_not_exist_or_do_not_compare_are_errors() {
         assert_eq!(error.to_string(), message);
         assert!(transaction.text_between(&other, &at("a", 0)).is_err());
     }
-    let missing = transaction.text_of(&id("c"));
+    let missing = transaction.text_of(id("c"));
     assert!(matches!(missing, Err(EditError::NodeNotFound { .. })));
-    let deleted = transaction.to_spec(&id("gone"));
+    let deleted = transaction.to_spec(id("gone"));
     assert!(matches!(deleted, Err(EditError::NodeDeleted { .. })));
 }
 

@@ -89,14 +89,14 @@ fn inside_a_transaction_neighbours_are_those_of_its_own_changes() {
         transaction.create(list).unwrap();
     });
     let mut transaction = store.begin("test").unwrap();
-    transaction.delete(&id("b")).unwrap();
+    transaction.delete(id("b")).unwrap();
     let new = NodeSpec::new("item").with_id("new");
-    transaction.insert(new, &id("list"), Some(0)).unwrap();
-    assert_eq!(names(transaction.next_sibling(&id("a"))), ["c"]);
-    assert_eq!(names(transaction.previous(&id("a"))), ["new"]);
+    transaction.insert(new, id("list"), Some(0)).unwrap();
+    assert_eq!(names(transaction.next_sibling(id("a"))), ["c"]);
+    assert_eq!(names(transaction.previous(id("a"))), ["new"]);
     assert_eq!(names(transaction.siblings(&id("c"))), ["new", "a"]);
-    assert_eq!(transaction.index_in_parent(&id("b")), None);
-    assert_eq!(names(store.snapshot().next_sibling(&id("a"))), ["b"]);
+    assert_eq!(transaction.index_in_parent(id("b")), None);
+    assert_eq!(names(store.snapshot().next_sibling(id("a"))), ["b"]);
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn of_a_missing_node_there_are_no_neighbours() {
     assert_eq!(view.next(&missing), None);
     assert_eq!(view.previous(&missing), None);
     assert_eq!(view.last_descendant(&missing), None);
-    assert_eq!(view.common_ancestor(&missing, &id("a")), None);
-    assert_eq!(view.common_ancestor(&id("a"), &id("b")), None, "two trees");
+    assert_eq!(view.common_ancestor(&missing, id("a")), None);
+    assert_eq!(view.common_ancestor(id("a"), id("b")), None, "two trees");
     assert!(!view.is_ancestor(&missing, &missing));
-    assert!(!view.is_ancestor(&id("a"), &id("a")));
+    assert!(!view.is_ancestor(id("a"), id("a")));
 }
 
 #[test]

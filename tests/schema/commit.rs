@@ -60,7 +60,7 @@ fn apply(on: &mut Transaction, change: Change) {
 }
 
 const TOO_FEW: &str =
-    "node page of type page has 0 children; its content `heading? block+` asks for more";
+    "node page of type page has 0 children; its content `heading? block+` requires more";
 
 // --- At once ---
 
@@ -90,16 +90,16 @@ fn tree_06_an_unknown_type_or_mark_is_refused_by_the_edit_that_brings_it_in() {
             unknown_type("n"),
         ),
         (
-            on.insert(node("blok", "n"), &id("page"), 0).map(drop),
+            on.insert(node("blok", "n"), id("page"), 0).map(drop),
             unknown_type("n"),
         ),
-        (on.set_type(&id("q"), "blok"), unknown_type("q")),
+        (on.set_type(id("q"), "blok"), unknown_type("q")),
         (
             on.create(node("inline-text", "n").with_text("x").with_marks(blink()))
                 .map(drop),
             unknown_mark("n"),
         ),
-        (on.set_marks(&id("pt"), blink()), unknown_mark("pt")),
+        (on.set_marks(id("pt"), blink()), unknown_mark("pt")),
     ];
     for (error, expected) in errors {
         assert_eq!(error, Err(expected));
@@ -109,7 +109,7 @@ fn tree_06_an_unknown_type_or_mark_is_refused_by_the_edit_that_brings_it_in() {
         children: 0,
     };
     let error = on
-        .split_node(&id("p"), cut, Some("blok".into()))
+        .split_node(id("p"), cut, Some("blok".into()))
         .unwrap_err();
     assert!(
         error
@@ -140,7 +140,7 @@ fn tree_06_the_error_names_the_operation() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     let TransactionError::Commit(CommitError::Schema(violation)) = error else {
         panic!("{error}")
@@ -155,15 +155,15 @@ fn tree_06_what_later_edits_make_good_is_no_violation() {
     let store = store();
     commit(&store, |on| {
         // Without a block, with two headings, with text in it, without a page.
-        on.delete(&id("p")).unwrap();
-        on.delete(&id("q")).unwrap();
-        on.insert(node("heading", "h2"), &id("page"), 1).unwrap();
-        on.set_text(&id("page"), "no").unwrap();
-        on.set_text(&id("page"), "").unwrap();
-        on.set_type(&id("h2"), "paragraph").unwrap();
-        on.insert(node("list", "l"), &id("page"), 1).unwrap();
-        on.insert(node("item", "i"), &id("l"), 0).unwrap();
-        on.move_node(&id("h2"), &id("i"), 0).unwrap();
+        on.delete(id("p")).unwrap();
+        on.delete(id("q")).unwrap();
+        on.insert(node("heading", "h2"), id("page"), 1).unwrap();
+        on.set_text(id("page"), "no").unwrap();
+        on.set_text(id("page"), "").unwrap();
+        on.set_type(id("h2"), "paragraph").unwrap();
+        on.insert(node("list", "l"), id("page"), 1).unwrap();
+        on.insert(node("item", "i"), id("l"), 0).unwrap();
+        on.move_node(id("h2"), id("i"), 0).unwrap();
     });
     assert_eq!(children(&store.snapshot(), "page"), ["h", "l"]);
     assert_eq!(documents().check_all(&store.snapshot()), Ok(()));
@@ -176,13 +176,13 @@ fn tree_06_inserted_subtrees_are_checked_themselves_and_at_their_place() {
     let store = store();
     assert_eq!(
         refused(&store, |on| drop(
-            on.insert(node("heading", "n"), &id("page"), 0).unwrap()
+            on.insert(node("heading", "n"), id("page"), 0).unwrap()
         )),
-        "node n of type heading has 0 children; its content `inline+` asks for more",
+        "node n of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| drop(
-            on.insert(node("inline-text", "n"), &id("page"), 1).unwrap()
+            on.insert(node("inline-text", "n"), id("page"), 1).unwrap()
         )),
         "node page of type page has a child of type inline-text at index 1, \
          where its content `heading? block+` does not allow it",
@@ -196,7 +196,7 @@ fn tree_06_inserted_subtrees_are_checked_themselves_and_at_their_place() {
     );
     assert_eq!(
         refused(&store, |on| drop(
-            on.insert(node("image", "n").with_text("x"), &id("q"), 0)
+            on.insert(node("image", "n").with_text("x"), id("q"), 0)
                 .unwrap()
         )),
         "node n has text, which its type image does not allow",
@@ -206,15 +206,15 @@ fn tree_06_inserted_subtrees_are_checked_themselves_and_at_their_place() {
 #[test]
 fn tree_06_removed_subtrees_are_missed() {
     let store = store();
-    commit(&store, |on| on.delete(&id("q")).unwrap());
+    commit(&store, |on| on.delete(id("q")).unwrap());
     assert_eq!(
-        refused(&store, |on| on.delete(&id("p")).unwrap()),
-        "node page of type page has 1 children; its content `heading? block+` asks for more",
+        refused(&store, |on| on.delete(id("p")).unwrap()),
+        "node page of type page has 1 children; its content `heading? block+` requires more",
     );
     assert_eq!(
         refused(&store, |on| {
-            on.delete(&id("p")).unwrap();
-            on.delete(&id("h")).unwrap();
+            on.delete(id("p")).unwrap();
+            on.delete(id("h")).unwrap();
         }),
         TOO_FEW,
     );
@@ -224,20 +224,20 @@ fn tree_06_removed_subtrees_are_missed() {
 fn tree_06_moved_nodes_are_missed_and_checked_at_their_place() {
     let store = store();
     assert_eq!(
-        refused(&store, |on| on.move_node(&id("ht"), &id("q"), 0).unwrap()),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        refused(&store, |on| on.move_node(id("ht"), id("q"), 0).unwrap()),
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
-        refused(&store, |on| on.move_node(&id("h"), &id("page"), 1).unwrap()),
+        refused(&store, |on| on.move_node(id("h"), id("page"), 1).unwrap()),
         "node page of type page has a child of type heading at index 1, \
          where its content `heading? block+` does not allow it",
     );
     assert_eq!(
-        refused(&store, |on| on.move_node(&id("q"), &id("p"), 0).unwrap()),
+        refused(&store, |on| on.move_node(id("q"), id("p"), 0).unwrap()),
         "node p of type paragraph has a child of type paragraph at index 0, \
          where its content `inline*` does not allow it",
     );
-    commit(&store, |on| on.move_node(&id("pt"), &id("h"), 0).unwrap());
+    commit(&store, |on| on.move_node(id("pt"), id("h"), 0).unwrap());
     assert_eq!(children(&store.snapshot(), "h"), ["pt", "ht"]);
 }
 
@@ -245,17 +245,17 @@ fn tree_06_moved_nodes_are_missed_and_checked_at_their_place() {
 fn tree_06_text_is_checked() {
     let store = store();
     commit(&store, |on| {
-        drop(on.insert(node("image", "i"), &id("q"), 0).unwrap())
+        drop(on.insert(node("image", "i"), id("q"), 0).unwrap())
     });
     assert_eq!(
-        refused(&store, |on| on.insert_text(&id("i"), 0, "x").unwrap()),
+        refused(&store, |on| on.insert_text(id("i"), 0, "x").unwrap()),
         "node i has text, which its type image does not allow",
     );
     assert_eq!(
-        refused(&store, |on| on.set_text(&id("p"), "x").unwrap()),
+        refused(&store, |on| on.set_text(id("p"), "x").unwrap()),
         "node p has text, which its type paragraph does not allow",
     );
-    commit(&store, |on| on.replace_text(&id("pt"), 0..1, "T").unwrap());
+    commit(&store, |on| on.replace_text(id("pt"), 0..1, "T").unwrap());
 }
 
 #[test]
@@ -263,19 +263,19 @@ fn tree_06_marks_are_checked() {
     let store = store();
     commit(&store, |on| {
         drop(
-            on.insert(node("code", "c").with_text("x"), &id("q"), 0)
+            on.insert(node("code", "c").with_text("x"), id("q"), 0)
                 .unwrap(),
         )
     });
     let violation = "node c has the mark bold, which its type code does not allow";
     assert_eq!(
         refused(&store, |on| on
-            .set_marks(&id("c"), [Mark::whole("bold")])
+            .set_marks(id("c"), [Mark::whole("bold")])
             .unwrap()),
         violation,
     );
     commit(&store, |on| {
-        on.set_marks(&id("pt"), [Mark::whole("link")]).unwrap()
+        on.set_marks(id("pt"), [Mark::whole("link")]).unwrap()
     });
 }
 
@@ -283,17 +283,17 @@ fn tree_06_marks_are_checked() {
 fn tree_06_attributes_are_checked() {
     let store = store();
     commit(&store, |on| {
-        on.set_attrs(&id("h"), [("level", json!(2))]).unwrap()
+        on.set_attrs(id("h"), [("level", json!(2))]).unwrap()
     });
     assert_eq!(
         refused(&store, |on| on
-            .set_attrs(&id("h"), [("level", json!("2"))])
+            .set_attrs(id("h"), [("level", json!("2"))])
             .unwrap()),
         "node h of type heading: the attribute level has a value of type string instead of integer",
     );
     assert_eq!(
         refused(&store, |on| on
-            .set_attrs(&id("p"), [("level", json!(2))])
+            .set_attrs(id("p"), [("level", json!(2))])
             .unwrap()),
         "node p of type paragraph: there is no attribute level",
     );
@@ -303,34 +303,34 @@ fn tree_06_attributes_are_checked() {
 fn tree_06_another_type_is_checked_for_itself_and_for_its_parent() {
     let store = store();
     assert_eq!(
-        refused(&store, |on| on.set_type(&id("q"), "heading").unwrap()),
-        "node q of type heading has 0 children; its content `inline+` asks for more",
+        refused(&store, |on| on.set_type(id("q"), "heading").unwrap()),
+        "node q of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
-        refused(&store, |on| on.set_type(&id("p"), "heading").unwrap()),
+        refused(&store, |on| on.set_type(id("p"), "heading").unwrap()),
         "node page of type page has a child of type heading at index 1, \
          where its content `heading? block+` does not allow it",
     );
     assert_eq!(
-        refused(&store, |on| on.set_type(&id("pt"), "code").unwrap()),
+        refused(&store, |on| on.set_type(id("pt"), "code").unwrap()),
         "node pt has the mark bold, which its type code does not allow",
     );
     commit(&store, |on| {
-        on.set_attrs(&id("h"), [("level", json!(2))]).unwrap()
+        on.set_attrs(id("h"), [("level", json!(2))]).unwrap()
     });
     assert_eq!(
-        refused(&store, |on| on.set_type(&id("h"), "paragraph").unwrap()),
+        refused(&store, |on| on.set_type(id("h"), "paragraph").unwrap()),
         "node h of type paragraph: there is no attribute level",
     );
     commit(&store, |on| {
-        on.set_type(&id("h"), "paragraph").unwrap();
-        on.set_attrs(&id("h"), [("level", json!(null))]).unwrap();
+        on.set_type(id("h"), "paragraph").unwrap();
+        on.set_attrs(id("h"), [("level", json!(null))]).unwrap();
     });
     // A type changed and changed back is no change.
     commit(&store, |on| {
-        on.set_type(&id("h"), "list").unwrap();
-        on.set_type(&id("h"), "paragraph").unwrap();
-        on.insert_text(&id("ht"), 0, "x").unwrap();
+        on.set_type(id("h"), "list").unwrap();
+        on.set_type(id("h"), "paragraph").unwrap();
+        on.insert_text(id("ht"), 0, "x").unwrap();
     });
 }
 
@@ -340,22 +340,21 @@ fn tree_06_both_halves_of_a_split_node_and_its_siblings_are_checked() {
     let cut = |children| SplitPoint { text: 0, children };
     assert_eq!(
         refused(&store, |on| drop(
-            on.split_node(&id("h"), cut(0), Some("paragraph".into()))
+            on.split_node(id("h"), cut(0), Some("paragraph".into()))
                 .unwrap()
         )),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| drop(
-            on.split_node(&id("p"), cut(1), Some("list".into()))
-                .unwrap()
+            on.split_node(id("p"), cut(1), Some("list".into())).unwrap()
         )),
-        "node 7:1 of type list has 0 children; its content `item+` asks for more"
+        "node 7:1 of type list has 0 children; its content `item+` requires more"
             .replace("7:1", "7:2"),
     );
     assert_eq!(
         refused(&store, |on| {
-            let right = on.split_node(&id("h"), cut(1), None).unwrap();
+            let right = on.split_node(id("h"), cut(1), None).unwrap();
             on.insert(node("image", "i"), &right, 0).unwrap();
         }),
         "node page of type page has a child of type heading at index 1, \
@@ -363,21 +362,21 @@ fn tree_06_both_halves_of_a_split_node_and_its_siblings_are_checked() {
     );
     assert_eq!(
         refused(&store, |on| {
-            on.set_attrs(&id("h"), [("level", json!(1))]).unwrap();
-            on.split_node(&id("h"), cut(1), Some("paragraph".into()))
+            on.set_attrs(id("h"), [("level", json!(1))]).unwrap();
+            on.split_node(id("h"), cut(1), Some("paragraph".into()))
                 .unwrap();
         }),
         "node 7:4 of type paragraph: there is no attribute level",
     );
     commit(&store, |on| {
         drop(
-            on.split_node(&id("h"), cut(1), Some("paragraph".into()))
+            on.split_node(id("h"), cut(1), Some("paragraph".into()))
                 .unwrap(),
         )
     });
     commit(&store, |on| {
         on.split_node(
-            &id("pt"),
+            id("pt"),
             SplitPoint {
                 text: 2,
                 children: 0,
@@ -394,26 +393,26 @@ fn tree_06_a_joined_node_and_its_siblings_are_checked() {
     let store = store();
     commit(&store, |on| {
         drop(
-            on.insert(node("code", "c").with_text("x"), &id("p"), 0)
+            on.insert(node("code", "c").with_text("x"), id("p"), 0)
                 .unwrap(),
         )
     });
     assert_eq!(
-        refused(&store, |on| on.join_nodes(&id("c"), &id("pt")).unwrap()),
+        refused(&store, |on| on.join_nodes(id("c"), id("pt")).unwrap()),
         "node c has the mark bold, which its type code does not allow",
     );
-    commit(&store, |on| on.join_nodes(&id("p"), &id("q")).unwrap());
+    commit(&store, |on| on.join_nodes(id("p"), id("q")).unwrap());
     assert_eq!(
-        refused(&store, |on| on.join_nodes(&id("h"), &id("p")).unwrap()),
-        "node page of type page has 1 children; its content `heading? block+` asks for more",
+        refused(&store, |on| on.join_nodes(id("h"), id("p")).unwrap()),
+        "node page of type page has 1 children; its content `heading? block+` requires more",
     );
     commit(&store, |on| {
         let list = node("list", "l")
             .with_children([node("item", "i").with_children([node("paragraph", "r")])]);
-        on.insert(list, &id("page"), None).unwrap();
+        on.insert(list, id("page"), None).unwrap();
     });
     assert_eq!(
-        refused(&store, |on| on.join_nodes(&id("p"), &id("l")).unwrap()),
+        refused(&store, |on| on.join_nodes(id("p"), id("l")).unwrap()),
         "node p of type paragraph has a child of type item at index 2, where its content `inline*` does not allow it",
     );
 }
@@ -421,7 +420,7 @@ fn tree_06_a_joined_node_and_its_siblings_are_checked() {
 #[test]
 fn tree_06_the_root_has_its_type() {
     let store = store();
-    let violation = "node n is the root and of type paragraph; the root has to be of type page";
+    let violation = "node n is the root and of type paragraph; the root must be of type page";
     assert_eq!(
         refused(&store, |on| {
             on.create(node("paragraph", "n")).unwrap();
@@ -436,8 +435,8 @@ fn tree_06_the_root_has_its_type() {
     });
     assert_eq!(
         refused(&store, |on| {
-            on.delete(&id("below")).unwrap();
-            on.set_type(&id("n"), "paragraph").unwrap();
+            on.delete(id("below")).unwrap();
+            on.set_type(id("n"), "paragraph").unwrap();
         }),
         violation,
     );
@@ -462,7 +461,7 @@ fn tree_06_primitive_changes_are_checked_as_what_they_do() {
     commit(&shown, |on| drop(on.create(node("blok", "n")).unwrap()));
     let foreign = {
         let mut on = shown.begin("test").unwrap();
-        on.delete(&id("n")).unwrap();
+        on.delete(id("n")).unwrap();
         on.changes()[0].inverse()
     };
     assert_eq!(
@@ -485,7 +484,7 @@ fn tree_06_primitive_changes_are_checked_as_what_they_do() {
             let (id, from, to) = (id("ht"), place("h", 0), place("page", 3));
             apply(on, Change::MoveNode { id, from, to });
         }),
-        "node h of type heading has 0 children; its content `inline+` asks for more",
+        "node h of type heading has 0 children; its content `inline+` requires more",
     );
     assert_eq!(
         refused(&store, |on| apply(
@@ -511,7 +510,7 @@ fn tree_06_primitive_changes_are_checked_as_what_they_do() {
 #[test]
 fn tree_06_detached_nodes_are_whole_in_themselves_and_nobodys_content() {
     let store = store();
-    commit(&store, |on| on.remove_child(&id("page"), &id("q")).unwrap());
+    commit(&store, |on| on.remove_child(id("page"), id("q")).unwrap());
     commit(&store, |on| {
         drop(
             on.create(node("item", "i").with_children([node("paragraph", "r")]))
@@ -520,14 +519,14 @@ fn tree_06_detached_nodes_are_whole_in_themselves_and_nobodys_content() {
     });
     assert_eq!(
         refused(&store, |on| drop(on.create(node("item", "j")).unwrap())),
-        "node j of type item has 0 children; its content `block+` asks for more",
+        "node j of type item has 0 children; its content `block+` requires more",
     );
     assert_eq!(
-        refused(&store, |on| on.remove_child(&id("i"), &id("r")).unwrap()),
-        "node i of type item has 0 children; its content `block+` asks for more",
+        refused(&store, |on| on.remove_child(id("i"), id("r")).unwrap()),
+        "node i of type item has 0 children; its content `block+` requires more",
     );
     assert_eq!(
-        refused(&store, |on| on.set_text(&id("q"), "x").unwrap()),
+        refused(&store, |on| on.set_text(id("q"), "x").unwrap()),
         "node q has text, which its type paragraph does not allow",
     );
 }
@@ -538,8 +537,8 @@ fn tree_06_detached_nodes_are_whole_in_themselves_and_nobodys_content() {
 fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
     let store = store();
     let again = |on: &mut Transaction, kind: &str| {
-        on.delete(&id("q")).unwrap();
-        on.insert(node(kind, "q"), &id("page"), 2).unwrap();
+        on.delete(id("q")).unwrap();
+        on.insert(node(kind, "q"), id("page"), 2).unwrap();
     };
     assert_eq!(
         refused(&store, |on| again(on, "image")),
@@ -550,7 +549,7 @@ fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
         refused(&store, |on| {
             // The split makes no difference to the result.
             on.split_node(
-                &id("p"),
+                id("p"),
                 SplitPoint {
                     text: 0,
                     children: 1,
@@ -558,8 +557,8 @@ fn tree_06_a_node_that_was_deleted_and_created_again_is_checked_as_new() {
                 None,
             )
             .unwrap();
-            on.delete(&id("q")).unwrap();
-            on.insert(node("image", "q"), &id("page"), None).unwrap();
+            on.delete(id("q")).unwrap();
+            on.insert(node("image", "q"), id("page"), None).unwrap();
         }),
         "node page of type page has a child of type image at index 3, \
          where its content `heading? block+` does not allow it",
@@ -572,7 +571,7 @@ fn tree_06_a_lock_that_was_joined_stays_held_when_a_commit_is_refused() {
     let store = store();
     let lock = store.acquire_lock("front end").unwrap();
     let mut on = store.begin_under(lock).unwrap();
-    on.delete(&id("ht")).unwrap();
+    on.delete(id("ht")).unwrap();
     assert!(on.commit().is_err());
     assert_eq!(store.current_lock().map(|held| held.lock_id), Some(lock));
     commit_under(&store, lock);
@@ -581,7 +580,7 @@ fn tree_06_a_lock_that_was_joined_stays_held_when_a_commit_is_refused() {
 
 fn commit_under(store: &DataStore, lock: doclock::LockId) {
     let mut on = store.begin_under(lock).unwrap();
-    on.insert_text(&id("ht"), 0, "x").unwrap();
+    on.insert_text(id("ht"), 0, "x").unwrap();
     on.commit().unwrap();
 }
 
@@ -594,7 +593,7 @@ fn tree_06_a_store_without_a_schema_takes_anything() {
             .with_text("t")
             .with_marks([Mark::whole("blink")]);
         on.create(node("blok", "m").with_children([child])).unwrap();
-        on.set_attrs(&id("m"), [("a", json!(1))]).unwrap();
+        on.set_attrs(id("m"), [("a", json!(1))]).unwrap();
         on.set_root(&id("m")).unwrap();
     });
     assert_eq!(check(&store.snapshot()), Ok(()));

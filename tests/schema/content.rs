@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use doclock::{
-    DataStore, NodeId, Snapshot, Transaction, View,
+    AsNodeId, DataStore, NodeId, Snapshot, Transaction, View,
     document::{Change, Children, Node, NodeSpec, SplitPoint},
     schema::Schema,
 };
@@ -27,7 +27,7 @@ const TYPES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// One of the children of `p`, or a later one if there are too few.
 fn child(on: &impl View, dice: &mut Dice) -> Option<NodeId> {
-    let children = on.node(&id("p"))?.children();
+    let children = on.node(id("p"))?.children();
     children.get(dice.below(children.len().max(1))).cloned()
 }
 
@@ -96,7 +96,7 @@ fn store_of(word: &str) -> DataStore {
     let store = DataStore::new();
     commit(&store, |on| {
         on.create(NodeSpec::new("d").with_id("top")).unwrap();
-        on.insert(parent_of(word), &id("top"), None).unwrap();
+        on.insert(parent_of(word), id("top"), None).unwrap();
     });
     store
 }
@@ -154,7 +154,8 @@ impl<'a, V> Counted<'a, V> {
 }
 
 impl<V: View> View for Counted<'_, V> {
-    fn node(&self, id: &NodeId) -> Option<&Node> {
+    fn node(&self, id: impl AsNodeId) -> Option<&Node> {
+        let id = &*id.as_node_id();
         self.looks.set(self.looks.get() + 1);
         self.view.node(id)
     }
@@ -187,7 +188,7 @@ fn judged(
     edit: impl FnOnce(&mut Transaction, &Children),
 ) -> (bool, usize) {
     let mut on = store.begin("test").unwrap();
-    let children = on.node(&id("p")).unwrap().children().clone();
+    let children = on.node(id("p")).unwrap().children().clone();
     edit(&mut on, &children);
     let (before, after) = (Counted::new(on.base()), Counted::new(&on));
     let verdict = schema.check(&before, &after, on.changes());
@@ -199,7 +200,7 @@ fn judged(
 }
 
 fn insert(on: &mut Transaction, kind: &str, index: usize) {
-    on.insert(NodeSpec::new(kind), &id("p"), index).unwrap();
+    on.insert(NodeSpec::new(kind), id("p"), index).unwrap();
 }
 
 const NO_CUT: SplitPoint = SplitPoint {
@@ -240,11 +241,11 @@ fn tree_06_of_a_hundred_thousand_siblings_one_edit_looks_at_a_few() {
                 on.delete(all.get(middle).unwrap()).unwrap()
             }),
             ("detach last", &|on, all| {
-                on.remove_child(&id("p"), all.get(all.len() - 1).unwrap())
+                on.remove_child(id("p"), all.get(all.len() - 1).unwrap())
                     .unwrap();
             }),
             ("move", &|on, all| {
-                on.move_node(all.get(middle).unwrap(), &id("p"), middle + 3)
+                on.move_node(all.get(middle).unwrap(), id("p"), middle + 3)
                     .unwrap()
             }),
             ("type", &|on, all| {
@@ -312,7 +313,7 @@ fn tree_06_an_edit_elsewhere_does_not_look_at_the_siblings() {
     let (fits, looks) = judged(&schema, &store, |on, all| {
         on.insert(NodeSpec::new("d"), all.get(MANY / 2).unwrap(), 0)
             .unwrap();
-        on.set_attrs(&id("p"), [("x", serde_json::Value::Null)])
+        on.set_attrs(id("p"), [("x", serde_json::Value::Null)])
             .unwrap();
     });
     assert!(fits && looks < 10, "{looks} looks");

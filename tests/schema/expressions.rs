@@ -312,7 +312,7 @@ fn tree_06_a_schema_that_contradicts_itself_is_none() {
         ),
         (
             r#"{"nodes": {"a": {}}, "root": "b"}"#,
-            "the root is to be of type b, which the schema does not have",
+            "the root requires type b, which the schema does not have",
         ),
         (
             r#"{"nodes": {"a b": {}}}"#,

@@ -93,7 +93,7 @@ fn a_read_modify_write_in_two_transactions_is_caught() {
         let Ok(mut second) = lists.store.begin("second") else {
             return Outcome::Aborted;
         };
-        second.set_text(&node(key), text).unwrap();
+        second.set_text(node(key), text).unwrap();
         finish(second, plan)
     });
 }

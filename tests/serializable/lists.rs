@@ -24,7 +24,7 @@ pub(crate) fn read(view: &impl View, key: Key) -> Vec<Value> {
 }
 
 fn text(view: &impl View, key: Key) -> String {
-    view.node(&node(key)).unwrap().text().to_string()
+    view.node(node(key)).unwrap().text().to_string()
 }
 
 fn parse(text: &str) -> Vec<Value> {
@@ -48,7 +48,7 @@ pub(crate) fn appended(view: &impl View, key: Key, value: Value) -> String {
 /// Appends by writing the whole list: a concurrent change of the list is visible in the result.
 pub(crate) fn append(transaction: &mut Transaction, key: Key, value: Value) {
     let text = appended(transaction, key, value);
-    transaction.set_text(&node(key), text).unwrap();
+    transaction.set_text(node(key), text).unwrap();
 }
 
 /// Lets other threads run between the operations.

@@ -40,7 +40,7 @@ fn carry_out(
         match op {
             Op::Append { key, value } => {
                 let text = appended(&transaction, *key, *value);
-                transaction.set_text(&node(*key), text).ok()?;
+                transaction.set_text(node(*key), text).ok()?;
             }
             Op::Read { key, observed } => *observed = read(&transaction, *key),
         }
@@ -139,7 +139,7 @@ fn locks_that_are_given_back_between_reading_and_writing_are_caught() {
         first.rollback();
         thread::yield_now();
         let mut second = begin();
-        second.set_text(&node(key), text).unwrap();
+        second.set_text(node(key), text).unwrap();
         finish(second, plan)
     });
 }

@@ -40,14 +40,13 @@ fn text_01_insert_delete_replace_work_at_every_boundary_and_never_split_a_charac
         let edited = |edit: &dyn Fn(&mut Transaction) -> Result<(), EditError>| {
             let mut transaction = store.begin("ann").unwrap();
             edit(&mut transaction).unwrap();
-            let node = transaction.node(&id("t")).unwrap();
+            let node = transaction.node("t").unwrap();
             assert_eq!(node.text().len(), node.text().chars().count());
             text(&transaction, "t")
         };
         for start in 0..=len {
             for inserted in ["", "x", "ß漢🦀"] {
-                let found =
-                    edited(&|transaction| transaction.insert_text(&id("t"), start, inserted));
+                let found = edited(&|transaction| transaction.insert_text("t", start, inserted));
                 assert_eq!(
                     found,
                     spliced(before, start..start, inserted),
@@ -55,7 +54,7 @@ fn text_01_insert_delete_replace_work_at_every_boundary_and_never_split_a_charac
                 );
             }
             for end in start..=len {
-                let found = edited(&|transaction| transaction.delete_text(&id("t"), start..end));
+                let found = edited(&|transaction| transaction.delete_text("t", start..end));
                 assert_eq!(
                     found,
                     spliced(before, start..end, ""),
@@ -63,25 +62,20 @@ fn text_01_insert_delete_replace_work_at_every_boundary_and_never_split_a_charac
                 );
                 for inserted in ["", "x", "ß漢🦀"] {
                     let found = edited(&|transaction| {
-                        transaction.replace_text(&id("t"), start..end, inserted)
+                        transaction.replace_text(id("t"), start..end, inserted)
                     });
                     let expected = spliced(before, start..end, inserted);
                     assert_eq!(found, expected, "{before:?} {start}..{end}");
                 }
                 let node = store.snapshot();
-                let slice = node
-                    .node(&id("t"))
-                    .unwrap()
-                    .text()
-                    .slice(start..end)
-                    .unwrap();
+                let slice = node.node("t").unwrap().text().slice(start..end).unwrap();
                 let expected: String = before.chars().skip(start).take(end - start).collect();
                 assert_eq!(slice, expected);
             }
         }
         for after in TEXTS {
             assert_eq!(
-                edited(&|transaction| transaction.set_text(&id("t"), after)),
+                edited(&|transaction| transaction.set_text("t", after)),
                 after
             );
         }
@@ -190,10 +184,10 @@ fn text_01_edits_around_the_sizes_where_the_representation_changes_are_exact() {
                     for inserted in ["", "x", "🦀漢ßa", &"ß".repeat(300)] {
                         let mut transaction = store.begin("ann").unwrap();
                         transaction
-                            .replace_text(&id("t"), start..end, inserted)
+                            .replace_text(id("t"), start..end, inserted)
                             .unwrap();
                         let expected = spliced(&before, start..end, inserted);
-                        let node = transaction.node(&id("t")).unwrap();
+                        let node = transaction.node("t").unwrap();
                         assert!(
                             *node.text() == *expected,
                             "{bytes} {character} {start}..{end}"
@@ -222,13 +216,12 @@ fn text_01_how_a_text_came_about_shows_nowhere() {
     let (one, other) = (with_text(&short, []), with_text(&short.repeat(4), []));
     commit(&other, |transaction| {
         let len = short.chars().count();
-        transaction.delete_text(&id("t"), len..4 * len).unwrap();
+        transaction.delete_text("t", len..4 * len).unwrap();
     });
     let (one, other) = (one.snapshot(), other.snapshot());
     assert_eq!(one, other);
     assert_eq!(image(&one), image(&other));
-    let [one, other] =
-        [&one, &other].map(|snapshot| snapshot.node(&id("t")).unwrap().text().clone());
+    let [one, other] = [&one, &other].map(|snapshot| snapshot.node("t").unwrap().text().clone());
     assert_eq!((&one, &other), (&other, &one));
     assert_eq!(
         (one.len(), format!("{one:?}")),
@@ -257,8 +250,8 @@ proptest! {
             let start = at as usize % (expected.len() + 1);
             let range = start..(start + removed).min(expected.len());
             expected.splice(range.clone(), inserted.chars());
-            transaction.replace_text(&id("t"), range, inserted).unwrap();
-            let node = transaction.node(&id("t")).unwrap();
+            transaction.replace_text(id("t"), range, inserted).unwrap();
+            let node = transaction.node("t").unwrap();
             prop_assert!(node.text().chars().eq(expected.iter().copied()));
             prop_assert_eq!(node.text().len(), expected.len());
             if committed {
@@ -268,7 +261,7 @@ proptest! {
             }
         }
         for (snapshot, expected) in versions {
-            let node = snapshot.node(&id("t")).unwrap();
+            let node = snapshot.node("t").unwrap();
             prop_assert!(node.text().chars().eq(expected), "version {} changed", snapshot.version());
         }
     }

@@ -11,7 +11,7 @@ use crate::{bold, link, with_text};
 fn after(range: Range<usize>, inserted: &str) -> Option<(usize, usize)> {
     let store = with_text("0123456789", [bold(4..8)]);
     commit(&store, |transaction| {
-        transaction.replace_text(&id("t"), range, inserted).unwrap();
+        transaction.replace_text(id("t"), range, inserted).unwrap();
     });
     assert_eq!(check(&store.snapshot()), Ok(()));
     let marks = marks(&store.snapshot(), "t");
@@ -65,7 +65,7 @@ fn text_03_replacing_drops_marks_wholly_inside_and_trims_those_that_overlap() {
     assert_eq!(after(8..9, "xyz"), Some((4, 8)), "from its end on");
     let store = with_text("0123456789", [bold(4..8)]);
     commit(&store, |transaction| {
-        transaction.set_text(&id("t"), "new").unwrap()
+        transaction.set_text("t", "new").unwrap()
     });
     assert_eq!(
         marks(&store.snapshot(), "t"),
@@ -79,7 +79,7 @@ fn text_03_what_comes_to_touch_merges_and_undo_parts_it_again() {
     let store = with_text("0123456789", [bold(0..3), bold(5..8), link(2..6, "x")]);
     let before = store.snapshot();
     let committed = commit(&store, |transaction| {
-        transaction.delete_text(&id("t"), 3..5).unwrap()
+        transaction.delete_text("t", 3..5).unwrap()
     });
     let kinds =
         [(0, 6, "bold"), (2, 4, "link")].map(|(start, end, kind)| (start, end, kind.to_owned()));

@@ -18,7 +18,7 @@ fn bolds<const N: usize>(ranges: [(usize, usize); N]) -> Vec<(usize, usize, Stri
 fn normal(given: Vec<Mark>) -> Vec<(usize, usize, String)> {
     let store = with_text("0123456789", []);
     let mut transaction = store.begin("ann").unwrap();
-    transaction.set_marks(&id("t"), given.clone()).unwrap();
+    transaction.set_marks(id("t"), given.clone()).unwrap();
     assert_eq!(check(&transaction), Ok(()));
     let created = with_text("0123456789", given);
     assert_eq!(marks(&transaction, "t"), marks(&created.snapshot(), "t"));
@@ -137,7 +137,7 @@ fn text_02_a_mark_out_of_range_is_an_error_with_the_range_and_the_length() {
             len: 2,
         };
         let mut transaction = store.begin("ann").unwrap();
-        let refused = transaction.set_marks(&id("t"), [bold(0..2), bold(range.clone())]);
+        let refused = transaction.set_marks(id("t"), [bold(0..2), bold(range.clone())]);
         assert_eq!(refused, Err(reason(id("t"))));
         let text =
             format!("mark bold over {start}..{end} is out of range: the text of node t has 2");
@@ -157,8 +157,8 @@ fn text_02_a_hundred_thousand_marks_of_one_text_are_brought_into_order() {
     let given: Vec<Mark> = (0..count).rev().map(every_other).collect();
     let store = with_text(&"ab".repeat(count), given);
     let mut transaction = store.begin("ann").unwrap();
-    transaction.insert_text(&id("t"), 1, "x").unwrap();
-    transaction.set_marks(&id("t"), [bold(0..9)]).unwrap();
+    transaction.insert_text("t", 1, "x").unwrap();
+    transaction.set_marks(id("t"), [bold(0..9)]).unwrap();
     transaction.commit().unwrap();
     assert_eq!(marks(&store.snapshot(), "t"), bolds([(0, 9)]));
 }

@@ -109,9 +109,9 @@ fn text_05_a_method_that_changes_nothing_emits_nothing() {
                 .set_marks(&t, [link(1..3, "x"), bold(0..1), bold(1..2), bold(4..4)])
                 .unwrap();
             transaction
-                .set_marks(&id("u"), [Mark::whole("bold")])
+                .set_marks(id("u"), [Mark::whole("bold")])
                 .unwrap();
-            transaction.move_node(&t, &id("p"), 0).unwrap();
+            transaction.move_node(&t, id("p"), 0).unwrap();
             transaction.set_root(&id("p")).unwrap();
             assert!(
                 transaction.changes().is_empty(),
@@ -148,7 +148,7 @@ fn text_05_the_same_marks_in_another_order_change_nothing() {
     emits_nothing(&store, |store| {
         commit(store, |transaction| {
             transaction
-                .set_marks(&id("t"), [link(0..4, "y"), link(0..4, "x")])
+                .set_marks(id("t"), [link(0..4, "y"), link(0..4, "x")])
                 .unwrap();
         });
     });
@@ -157,7 +157,7 @@ fn text_05_the_same_marks_in_another_order_change_nothing() {
 #[test]
 fn text_05_a_change_that_changes_nothing_emits_nothing() {
     let store = settled();
-    let node = store.snapshot().node(&id("t")).unwrap().clone();
+    let node = store.snapshot().node("t").unwrap().clone();
     let same = |marks: &Marks| MarksChange {
         removed: marks.clone(),
         added: marks.clone(),

@@ -42,7 +42,7 @@ fn transaction_03_every_failure_has_index_and_cause_and_changes_nothing() {
     assert!(matches!(cause, OperationError::Edit(cause) if cause == missing));
 
     let (_, name, cause) = fail(op(|transaction| {
-        transaction.set_text(&id("note"), "lost, too").unwrap();
+        transaction.set_text(id("note"), "lost, too").unwrap();
         Err(Limit(3))
     }));
     assert_eq!(
@@ -59,7 +59,7 @@ fn transaction_03_every_failure_has_index_and_cause_and_changes_nothing() {
     );
 
     let (_, name, cause) = fail(op::<Limit>(|transaction| {
-        transaction.delete(&id("note")).unwrap();
+        transaction.delete(id("note")).unwrap();
         panic!("gone {}", "wrong")
     }));
     assert_eq!(
@@ -71,8 +71,8 @@ fn transaction_03_every_failure_has_index_and_cause_and_changes_nothing() {
     // An error that user code handles is none.
     manager(&store)
         .execute([op(|transaction| {
-            transaction.delete(&id("nowhere")).unwrap_err();
-            transaction.set_text(&id("note"), "kept")
+            transaction.delete(id("nowhere")).unwrap_err();
+            transaction.set_text(id("note"), "kept")
         })])
         .unwrap();
     assert_eq!(text(&store.snapshot(), "note"), "kept");

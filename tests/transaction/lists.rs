@@ -84,7 +84,7 @@ fn transaction_02_control_gives_every_operation_its_node() {
         .unwrap();
     let snapshot = store.snapshot();
     assert_eq!(text(&snapshot, "note"), "Jello World");
-    let attributes = snapshot.node(&id("note")).unwrap().attributes();
+    let attributes = snapshot.node(id("note")).unwrap().attributes();
     assert_eq!(attributes.get("lang"), Some(&json!("en")));
     assert_eq!(children(&snapshot, "note"), ["comment"]);
     let aimed: Vec<_> = result

@@ -87,7 +87,7 @@ fn handed_on_after(holder: impl FnOnce(&DataStore) + Send) {
     let wait = |owner: &'static str| {
         let put_in_front = op(move |transaction| {
             assert!(!text(transaction, "note").contains("lost"));
-            transaction.insert_text(&id("note"), 0, owner)
+            transaction.insert_text(id("note"), 0, owner)
         });
         manager(&store).execute([put_in_front]).unwrap();
     };
@@ -116,7 +116,7 @@ fn handed_on_after(holder: impl FnOnce(&DataStore) + Send) {
 fn lock_11_after_a_panic_in_code_the_lock_goes_to_the_next_in_line() {
     handed_on_after(|store| {
         let lose = op::<String>(|transaction| {
-            transaction.set_text(&id("note"), "lost").unwrap();
+            transaction.set_text(id("note"), "lost").unwrap();
             panic!("torn")
         });
         let (_, payload) = panicked(manager(store).execute([lose]).unwrap_err());
@@ -127,7 +127,7 @@ fn lock_11_after_a_panic_in_code_the_lock_goes_to_the_next_in_line() {
 /// Panics inside a transaction that was begun by hand.
 fn lose(store: &DataStore) {
     let mut transaction = store.begin("ann").unwrap();
-    transaction.set_text(&id("note"), "lost").unwrap();
+    transaction.set_text(id("note"), "lost").unwrap();
     panic!("torn");
 }
 
@@ -152,14 +152,14 @@ fn lock_11_a_panic_under_a_lock_held_by_id_rolls_back_and_leaves_the_lock_to_its
     let before = store.snapshot();
     let lock = store.acquire_lock("front end").unwrap();
     let torn = op::<String>(|transaction| {
-        transaction.delete(&id("note")).unwrap();
+        transaction.delete(id("note")).unwrap();
         panic!("torn")
     });
     let (index, _) = panicked(manager(&store).execute_under(lock, [torn]).unwrap_err());
     assert_eq!(index, 0);
     caught(|| {
         let mut transaction = store.begin_under(lock).unwrap();
-        transaction.delete(&id("note")).unwrap();
+        transaction.delete(id("note")).unwrap();
         panic!("torn, too");
     });
     assert_eq!(store.snapshot(), before);
@@ -180,7 +180,7 @@ fn lock_11_a_panic_leaves_editor_selection_and_subscribers_in_order() {
     let events = editor.store().subscribe(4);
     editor.select(Selection::caret("note", 2)).unwrap();
     let torn = op::<String>(|transaction| {
-        transaction.insert_text(&id("note"), 0, "lost").unwrap();
+        transaction.insert_text(id("note"), 0, "lost").unwrap();
         panic!("torn")
     });
     panicked(transaction(&editor, [torn]).commit().unwrap_err());

@@ -459,14 +459,14 @@ fn an_error_about_a_joined_node_names_the_node_that_took_it_in() {
     let mut transaction = store.begin("test").unwrap();
     transaction.run([page()]).unwrap();
     let undone = transaction.attempt(|on| {
-        on.join_nodes(&id("a"), &id("b"))?;
-        assert!(on.node(&id("b")).is_none());
-        on.delete(&id("b"))
+        on.join_nodes(id("a"), id("b"))?;
+        assert!(on.node(id("b")).is_none());
+        on.delete(id("b"))
     });
     assert_eq!(undone.unwrap_err().to_string(), joined);
-    transaction.delete(&id("b")).unwrap();
+    transaction.delete(id("b")).unwrap();
     assert_eq!(
-        transaction.delete(&id("b")).unwrap_err().to_string(),
+        transaction.delete(id("b")).unwrap_err().to_string(),
         deleted
     );
 }

@@ -54,7 +54,7 @@ fn transaction_04_a_script_in_json_runs() {
         crate::common::marks(&snapshot, "one"),
         [(0, 1, "bold".to_owned())]
     );
-    let attributes = serde_json::to_value(snapshot.node(&id("two")).unwrap().attributes()).unwrap();
+    let attributes = serde_json::to_value(snapshot.node(id("two")).unwrap().attributes()).unwrap();
     assert_eq!(attributes, json!({"lang": "en"}));
     assert_eq!((snapshot.len(), check(&snapshot)), (4, Ok(())));
 

@@ -27,7 +27,7 @@ fn after(script: &str) -> (String, String) {
     manager(&store).execute(operations).unwrap();
     let snapshot = store.snapshot();
     let of = |name: &str| {
-        let node = snapshot.node(&name.into());
+        let node = snapshot.node(name);
         node.map(|node| node.text().to_string()).unwrap_or_default()
     };
     (of("t"), of("u"))
@@ -304,5 +304,5 @@ fn transaction_03_operations_in_utf16_lock_the_nodes_that_they_touch() {
     on_nodes.execute(batch).unwrap();
     let snapshot = store.snapshot();
     assert_eq!(text(&snapshot, "t"), "🦀🦀!");
-    assert!(!snapshot.contains(&"u".into()));
+    assert!(!snapshot.contains("u"));
 }

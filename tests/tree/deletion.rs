@@ -33,19 +33,19 @@ fn tree_04_deleting_a_node_deletes_its_subtree_and_undo_brings_it_back() {
     commit(&store, |transaction| {
         let bold = Mark::new("bold", 1..3);
         let link = Mark::whole("link").with_attributes([("href", json!("x"))]);
-        transaction.set_marks(&id("a"), [bold, link]).unwrap();
+        transaction.set_marks(id("a"), [bold, link]).unwrap();
         transaction
-            .set_attrs(&id("a2"), [("level", json!(2))])
+            .set_attrs(id("a2"), [("level", json!(2))])
             .unwrap();
         // A generated id is restored unchanged, too.
         transaction
-            .insert(NodeSpec::new("item"), &id("a1"), None)
+            .insert(NodeSpec::new("item"), id("a1"), None)
             .unwrap();
-        transaction.insert(item("between"), &id("root"), 1).unwrap();
+        transaction.insert(item("between"), id("root"), 1).unwrap();
     });
     let before = store.snapshot();
     let generated = before.children(&id("a1")).next().unwrap().id().clone();
-    let committed = commit(&store, |transaction| transaction.delete(&id("a")).unwrap());
+    let committed = commit(&store, |transaction| transaction.delete("a").unwrap());
     let after = store.snapshot();
     for gone in [id("a"), id("a1"), id("a2"), generated.clone()] {
         assert!(before.contains(&gone) && !after.contains(&gone), "{gone}");
@@ -237,7 +237,7 @@ fn tree_04_an_attribute_patched_to_null_is_refused_or_undone() {
         );
     }
     commit(&store, |transaction| {
-        transaction.set_attrs(&id("a"), [("x", json!(1))]).unwrap()
+        transaction.set_attrs(id("a"), [("x", json!(1))]).unwrap()
     });
     let patches = patch(Some(json!(1)), Some(Value::Null));
     has_an_inverse(

@@ -52,12 +52,12 @@ fn tree_04_a_tree_of_ten_thousand_levels_is_made_deleted_brought_back_and_droppe
         parent: id("bottom"),
     };
     assert_eq!(
-        transaction.move_node(&below, &id("bottom"), None),
+        transaction.move_node(&below, id("bottom"), None),
         Err(cycle)
     );
     transaction.remove_child(&top, &below).unwrap();
     transaction.create(item("shelf")).unwrap();
-    transaction.move_node(&below, &id("shelf"), None).unwrap();
+    transaction.move_node(&below, id("shelf"), None).unwrap();
     assert_eq!(check(&transaction), Ok(()));
     drop(transaction);
 

@@ -2,7 +2,7 @@
 
 use doclock::dsl::*;
 use doclock::{
-    NodeId, TransactionManager, View,
+    AsNodeId, NodeId, TransactionManager, View,
     document::{Change, ChildPosition, EditError, IntegrityError, Node, check},
 };
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{family, item, place, refused};
 fn tree_02_moving_under_itself_or_a_descendant_is_an_error() {
     let store = family();
     commit(&store, |transaction| {
-        transaction.insert(item("deep"), &id("a2"), None).unwrap();
+        transaction.insert(item("deep"), id("a2"), None).unwrap();
     });
     for below in ["a", "a1", "a2", "deep"] {
         let cycle = EditError::Cycle {
@@ -48,14 +48,14 @@ fn tree_02_moving_under_itself_or_a_descendant_is_an_error() {
     .to_string();
     assert_eq!(
         text,
-        "node a cannot move under deep, which is the node itself or below it"
+        "node a cannot move under node deep, which is in its subtree"
     );
     // The cycle may also arise within the transaction.
     let mut transaction = store.begin("ann").unwrap();
-    transaction.move_node(&id("b"), &id("deep"), None).unwrap();
-    assert!(transaction.move_node(&id("a"), &id("b1"), None).is_err());
-    transaction.remove_child(&id("a2"), &id("deep")).unwrap();
-    transaction.move_node(&id("a"), &id("b1"), None).unwrap();
+    transaction.move_node(id("b"), id("deep"), None).unwrap();
+    assert!(transaction.move_node(id("a"), id("b1"), None).is_err());
+    transaction.remove_child(id("a2"), id("deep")).unwrap();
+    transaction.move_node(id("a"), id("b1"), None).unwrap();
     assert_eq!(check(&transaction), Ok(()));
 }
 
@@ -70,11 +70,9 @@ fn tree_02_adding_an_attached_child_elsewhere_moves_it() {
         ("a1", "a"),
     ] {
         commit(&store, |transaction| {
-            let before = transaction.parent(&id(child)).cloned();
-            transaction
-                .move_node(&id(child), &id(parent), None)
-                .unwrap();
-            assert_eq!(transaction.parent(&id(child)), Some(&id(parent)));
+            let before = transaction.parent(id(child)).cloned();
+            transaction.move_node(id(child), id(parent), None).unwrap();
+            assert_eq!(transaction.parent(id(child)), Some(&id(parent)));
             let listing: Vec<String> = transaction
                 .nodes()
                 .filter(|node| node.children().position(&id(child)).is_some())
@@ -115,7 +113,8 @@ struct Forest {
 }
 
 impl View for Forest {
-    fn node(&self, id: &NodeId) -> Option<&Node> {
+    fn node(&self, id: impl AsNodeId) -> Option<&Node> {
+        let id = &*id.as_node_id();
         self.nodes.iter().find(|node| node.id() == id)
     }
 

@@ -28,7 +28,7 @@ fn tree_03_moving_within_a_parent_works_between_every_two_places() {
         for to in 0..=SIBLINGS {
             let mut expected: Vec<String> = (0..SIBLINGS).map(name).collect();
             let mut transaction = store.begin("ann").unwrap();
-            let outcome = transaction.move_node(&id(&name(from)), &id("list"), to);
+            let outcome = transaction.move_node(id(&name(from)), id("list"), to);
             if to < SIBLINGS {
                 let moved = expected.remove(from);
                 expected.insert(to, moved);
@@ -48,7 +48,7 @@ fn tree_03_moving_within_a_parent_works_between_every_two_places() {
         }
         let mut transaction = store.begin("ann").unwrap();
         transaction
-            .move_node(&id(&name(from)), &id("list"), None)
+            .move_node(id(&name(from)), id("list"), None)
             .unwrap();
         assert_eq!(children(&transaction, "list").last(), Some(&name(from)));
     }
@@ -194,7 +194,7 @@ proptest! {
                         let new = transaction.insert(NodeSpec::new("item"), &list, at).unwrap();
                         expected.insert(at, new);
                     }
-                    1 if at < expected.len() => transaction.delete(&expected.remove(at)).unwrap(),
+                    1 if at < expected.len() => transaction.delete(expected.remove(at)).unwrap(),
                     _ if at < expected.len() => {
                         let moved = expected.remove(at);
                         let to = dice.below(expected.len() + 1);
@@ -240,7 +240,7 @@ fn tree_03_among_a_hundred_thousand_siblings_every_place_is_the_right_one() {
             expected.insert(to, moved);
         }
         for at in [SIBLINGS / 2, 0, SIBLINGS] {
-            transaction.delete(&expected.remove(at)).unwrap();
+            transaction.delete(expected.remove(at)).unwrap();
         }
         assert!(
             transaction

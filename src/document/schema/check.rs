@@ -17,8 +17,9 @@ impl Schema {
     /// `after` the document after them.
     ///
     /// The check visits changed nodes, and the children that were added or removed, with a few
-    /// neighbours. So its cost grows with the changes, not with the document; `docs/schema.md`
-    /// lists the exceptions. Detached nodes are checked like others.
+    /// neighbours. So its cost grows with the changes, not with the document; the [page of
+    /// schemas](crate::guide::schema#what-it-costs) lists the exceptions. Detached nodes are
+    /// checked like others.
     ///
     /// # Errors
     ///

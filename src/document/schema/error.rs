@@ -48,7 +48,7 @@ pub enum SchemaError {
         name: SmolStr,
     },
     /// The schema has too many types or too many marks.
-    #[error("there are {found} {what}s, more than {largest}")]
+    #[error("the schema has {found} {what}s: the limit is {largest}")]
     TooMany {
         /// The number found.
         found: usize,
@@ -66,7 +66,7 @@ pub enum SchemaError {
         mark: SmolStr,
     },
     /// The type for the root does not exist in the schema.
-    #[error("the root is to be of type {kind}, which the schema does not have", kind = Brief(.kind))]
+    #[error("the root requires type {kind}, which the schema does not have", kind = Brief(.kind))]
     UnknownRoot {
         /// The type.
         kind: SmolStr,
@@ -81,7 +81,7 @@ pub enum SchemaError {
     },
     /// The list of values of an attribute is empty, or one of them is not of the attribute's type.
     #[error(
-        "the values of attribute {attribute} of {of} are none, or not all of them of type {expected}", attribute = Brief(.attribute), of = Brief(.of))]
+        "attribute {attribute} of {of} allows no value, or a value that is not of type {expected}", attribute = Brief(.attribute), of = Brief(.of))]
     AttributeValues {
         /// The type or mark.
         of: SmolStr,
@@ -106,7 +106,7 @@ pub enum SchemaError {
         limit: usize,
     },
     /// The default of an attribute is not an allowed value.
-    #[error("attribute {attribute} of {of} may not have its own default: {fault}", attribute = Brief(.attribute), of = Brief(.of))]
+    #[error("the default of attribute {attribute} of {of} is not allowed: {fault}", attribute = Brief(.attribute), of = Brief(.of))]
     AttributeDefault {
         /// The type or mark.
         of: SmolStr,
@@ -194,7 +194,7 @@ pub enum ExpressionError {
     /// The expression is too complex to compile, by itself or together with the previous
     /// expressions.
     #[error(
-        "the expression is too complex: too many counted repetitions, or too many ways to read the same children"
+        "the expression is too complex: too many counted repetitions, or too many ways to match the same children"
     )]
     TooComplex,
 }
@@ -294,7 +294,7 @@ pub enum SchemaViolation {
         found: SmolStr,
     },
     /// The content of the node's type requires more children.
-    #[error("node {id} of type {kind} has {len} children; its content `{content}` asks for more", id = Brief(.id), kind = Brief(.kind), content = Brief(.content))]
+    #[error("node {id} of type {kind} has {len} children; its content `{content}` requires more", id = Brief(.id), kind = Brief(.kind), content = Brief(.content))]
     ChildrenMissing {
         /// The node.
         id: NodeId,
@@ -306,7 +306,7 @@ pub enum SchemaViolation {
         len: usize,
     },
     /// The root does not have the required type.
-    #[error("node {id} is the root and of type {kind}; the root has to be of type {expected}", id = Brief(.id), kind = Brief(.kind), expected = Brief(.expected))]
+    #[error("node {id} is the root and of type {kind}; the root must be of type {expected}", id = Brief(.id), kind = Brief(.kind), expected = Brief(.expected))]
     Root {
         /// The root.
         id: NodeId,
@@ -377,7 +377,7 @@ pub enum AttributeFault {
         found: ValueType,
     },
     /// The value is not one of the allowed values.
-    #[error("the attribute {attribute} has a value that is none of those allowed", attribute = Brief(.attribute))]
+    #[error("the attribute {attribute} has a value that is not allowed", attribute = Brief(.attribute))]
     NotAllowed {
         /// The attribute.
         attribute: SmolStr,

@@ -54,7 +54,7 @@ pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 ///
 /// A store with a schema ([`StoreOptions::schema`](crate::StoreOptions::schema)) enforces it for
 /// every version of its document. Each commit checks the changed parts once. The page
-/// `docs/schema.md` describes schemas completely.
+/// The [page of schemas](crate::guide::schema) describes them completely.
 ///
 /// ```
 /// use doclock::{
@@ -73,7 +73,7 @@ pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
 /// let CommitError::Schema(violation) = transaction.commit().unwrap_err() else { unreachable!() };
 /// assert_eq!(
 ///     violation.to_string(),
-///     "node p of type page has 1 children; its content `heading? paragraph+` asks for more",
+///     "node p of type page has 1 children; its content `heading? paragraph+` requires more",
 /// );
 /// assert!(store.snapshot().is_empty());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::queue::Capacity;
 
-/// ShardCounters requests by epoch. An epoch ends when a request begins to wait for all present
+/// Counts requests by epoch. An epoch ends when a request begins to wait for all present
 /// requests; later requests belong to a later epoch. So the requests that come and go meanwhile
 /// cost one counter.
 ///

@@ -126,7 +126,7 @@ pub enum ExecutionError {
     #[error(transparent)]
     Panicked(Box<TaskPanic>),
     /// The task was not executed: its [`Reservation`](super::Reservation) was dropped.
-    #[error("Task {id} of {owner} was never executed: its turn was dropped", owner = Brief(.owner))]
+    #[error("task {id} of {owner} was not executed: its reservation was dropped", owner = Brief(.owner))]
     Abandoned {
         /// The id of the grant.
         id: LockId,
@@ -160,7 +160,7 @@ pub struct TaskPanic {
 
 impl fmt::Display for TaskPanic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Task {} of {}", self.id, Brief(&self.owner))?;
+        write!(f, "task {} of {}", self.id, Brief(&self.owner))?;
         if let Some(label) = &self.label {
             write!(f, " ({})", Brief(label))?;
         }

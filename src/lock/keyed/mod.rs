@@ -36,6 +36,7 @@ pub use options::KeyedOptions;
 pub use reservation::Reservation;
 pub use stats::KeyedStats;
 
+use super::options::RequestLimit;
 use super::request::{Asker, Request};
 use super::{AcquireOptions, LockError};
 use crate::id::OwnerId;
@@ -71,7 +72,8 @@ use shared::{KeyedRequest, KeyedShared};
 /// leaves the queue from any position. [Priorities](AcquireOptions::priority) have no effect here,
 /// nor have [`without_combining`](AcquireOptions::without_combining) and
 /// [`unbound`](AcquireOptions::unbound): one thread executes a task, and it cannot wait for itself.
-/// There is no order between keys.
+/// A [`hold_limit`](AcquireOptions::hold_limit) has no effect either: a running task is not
+/// revoked. There is no order between keys.
 ///
 /// # Waiting
 ///
@@ -429,6 +431,7 @@ fn asker<'a>(
         thread: thread_number(),
         bound: true,
         transaction: false,
+        hold_limit: RequestLimit::OfTheLock,
     }
 }
 

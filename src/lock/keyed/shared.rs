@@ -41,7 +41,7 @@ type Hashing = foldhash::fast::FixedState;
 /// All keys are in the first shard until threads meet there. Then the others are made, and each key
 /// moves to its own shard when it becomes active the next time.
 ///
-/// Invariant: a key is active in one shard at most. Under the mutex of the first shard, keys are
+/// K10. A key is active in one shard at most. Under the mutex of the first shard, keys are
 /// added to it only while there is no other. So a thread that finds a key active there, or does not
 /// find it and goes on to its own shard, is at the right shard.
 pub(super) struct KeyedShared<K, V> {
@@ -54,7 +54,7 @@ pub(super) struct KeyedShared<K, V> {
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) clock: Clock,
-    timeout: options::PackedDuration,
+    timeout: Option<options::PackedDuration>,
     queue_bound: usize,
     pub(super) metrics: Mutex<{ rank::METRICS }, KeyedDurations>,
     first: Mutex<{ rank::KEYS }, Shard<K, V>>,
@@ -62,7 +62,7 @@ pub(super) struct KeyedShared<K, V> {
 
 type Others<K, V> = [PaddedShard<K, V>; SHARDS];
 
-/// On cache queues of its own, so that threads at different shards do not contend for one.
+/// On cache lines of its own, so that threads at different shards do not contend for one.
 #[repr(align(128))]
 struct PaddedShard<K, V>(Mutex<{ rank::KEYS }, Shard<K, V>>);
 
@@ -91,7 +91,7 @@ impl<K, V> KeyedShared<K, V> {
             gathered: AtomicU64::new(u64::MAX),
             others: OnceLock::new(),
             lock,
-            timeout: options::PackedDuration::new(options.timeout),
+            timeout: options.timeout.and_then(options::PackedDuration::new),
             queue_bound: options.queue_bound.unwrap_or(usize::MAX),
             metrics: Mutex::default(),
             clock,
@@ -236,7 +236,7 @@ impl<K, V> KeyedShared<K, V> {
 
     /// Returns the timeout of a request with these options.
     pub(super) fn limit(&self, options: &AcquireOptions) -> Option<Duration> {
-        options.limit(self.timeout.get())
+        options.limit(self.timeout.map(options::PackedDuration::get))
     }
 
     /// Returns that timeout with its deadline, if it begins now.

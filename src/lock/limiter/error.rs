@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::brief::Brief;
 use crate::codes::codes;
-use crate::lock::info::{Millis, millis};
+use crate::lock::info::{Millis, Waiting, millis};
 
 /// The error of a call that did not run. The call has no effect on the limiter except its metrics.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimiterError {
     /// The call timed out.
-    #[error("No slot for {} within {}: {call}", Brief(&.call.key), Millis(*.limit))]
+    #[error("call to {} timed out after {}: {call}", Brief(&.call.key), Millis(*.limit))]
     Timeout {
         /// The timeout.
         limit: Duration,
@@ -23,13 +23,13 @@ pub enum LimiterError {
     },
     /// The call's [`CancelToken`](crate::lock::CancelToken) was cancelled, before or during the
     /// wait.
-    #[error("Call to {} cancelled after {}: {call}", Brief(&.call.key), Millis(.call.waited))]
+    #[error("call to {} was cancelled after {}: {call}", Brief(&.call.key), Millis(.call.waited))]
     Cancelled {
         /// The state that the call observed.
         call: Box<CallEvidence>,
     },
     /// The queue of the key was full.
-    #[error("Queue for {} full, {bound} allowed: {call}", Brief(&.call.key))]
+    #[error("queue for {} is full: bound {bound}, {call}", Brief(&.call.key))]
     QueueFull {
         /// The queue bound.
         bound: usize,
@@ -37,13 +37,13 @@ pub enum LimiterError {
         call: Box<CallEvidence>,
     },
     /// The call was not allowed to wait, and no slot was free or other calls waited.
-    #[error("No free slot for {}: {call}", Brief(&.call.key))]
+    #[error("no free slot for {}: {call}", Brief(&.call.key))]
     Busy {
         /// The state that the call observed.
         call: Box<CallEvidence>,
     },
     /// The call takes more slots than there ever are.
-    #[error("Call to {key} takes {weight} slots, and there are never more than {limit}", key = Brief(.key))]
+    #[error("call to {key} takes {weight} slots: the limit is {limit}", key = Brief(.key))]
     TooHeavy {
         /// The key, as [`Debug`](fmt::Debug) prints it.
         key: String,
@@ -115,9 +115,10 @@ impl fmt::Display for CallEvidence {
             total_in_flight,
             global_limit,
         } = self.load;
-        write!(f, "{in_flight} of {limit} slots taken, {queued} waiting")?;
+        let waiting = Waiting(queued, "call");
+        write!(f, "{in_flight} of {limit} slots taken, {waiting}")?;
         match global_limit {
-            Some(limit) => write!(f, ", {total_in_flight} of {limit} taken in all"),
+            Some(limit) => write!(f, ", {total_in_flight} of {limit} slots of all keys taken"),
             None => Ok(()),
         }
     }

@@ -114,7 +114,7 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// assert!(matches!(error, LimiterError::Timeout { .. }));
 /// assert_eq!(
 ///     error.to_string(),
-///     "No slot for \"payments\" within 1ms: queue position 1, 1 of 1 slots taken, 1 waiting",
+///     "call to \"payments\" timed out after 1ms: queue position 1, 1 of 1 slots taken, 1 call waiting",
 /// );
 /// drop(permit);
 /// # Ok::<(), LimiterError>(())
@@ -253,7 +253,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// let error = limiter.try_acquire("checkout").unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "No free slot for \"checkout\": 1 of 1 slots taken, 0 waiting",
+    ///     "no free slot for \"checkout\": 1 of 1 slots taken, 0 waiting",
     /// );
     /// # Ok::<(), LimiterError>(())
     /// ```

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Aimd;
 use crate::lock::discard::Discard;
-use crate::lock::options::RequestTimeout;
+use crate::lock::options::RequestLimit;
 use crate::lock::{CancelToken, LockOptions};
 use crate::time::Clock;
 
@@ -125,7 +125,7 @@ impl<K: PartialEq> LimiterOptions<K> {
 pub struct CallOptions<K> {
     pub(super) key: Discard<K>,
     pub(super) weight: usize,
-    pub(super) wait: RequestTimeout,
+    pub(super) wait: RequestLimit,
     pub(super) cancel: Option<CancelToken>,
     pub(super) queue_bound: Option<usize>,
 }
@@ -136,7 +136,7 @@ impl<K> CallOptions<K> {
         Self {
             key: Discard::new(key),
             weight: 1,
-            wait: RequestTimeout::OfTheLock,
+            wait: RequestLimit::OfTheLock,
             cancel: None,
             queue_bound: None,
         }
@@ -154,13 +154,13 @@ impl<K> CallOptions<K> {
 
     /// Sets the timeout of the wait. Zero: the call does not wait. The running call is not limited.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.wait = RequestTimeout::Of(Some(limit));
+        self.wait = RequestLimit::Of(Some(limit));
         self
     }
 
     /// Lets the call wait without limit.
     pub fn no_timeout(mut self) -> Self {
-        self.wait = RequestTimeout::Of(None);
+        self.wait = RequestLimit::Of(None);
         self
     }
 

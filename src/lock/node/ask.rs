@@ -32,7 +32,7 @@ impl FifoLock {
         }
         if let Some(mut state) = self.0.lock_if_free() {
             state.claim().assign(asker);
-            return Ok(self.0.take(&mut state, || Some(scope)));
+            return Ok(self.0.take(&mut state, asker.hold_limit, || Some(scope)));
         }
         self.grant_nodes_in_line(asker, options, &scope, tree)
     }
@@ -176,6 +176,6 @@ impl FifoLock {
 
     /// Returns the metrics of the node locks.
     pub(crate) fn node_stats(&self) -> NodeLockStats {
-        self.0.step(|state, _| state.node_stats())
+        self.0.step(|state, now| state.node_stats(now.at))
     }
 }

@@ -99,7 +99,7 @@ impl Deadlock {
 
 impl fmt::Display for Deadlock {
     /// Formats as `lock-1-x of ann waits for node 1:4 (exclusive), which lock-2-x of bob has
-    /// (exclusive) and waits since 2ms for …`.
+    /// (exclusive) and has waited 2ms for …`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nexts = self.links.iter().cycle().skip(1);
         for (nth, (link, next)) in self.links.iter().zip(nexts).enumerate() {
@@ -113,12 +113,12 @@ impl fmt::Display for Deadlock {
                 )?;
             } else {
                 let since = Millis(link.waiting_for);
-                write!(f, " and waits since {since} for {}", link.waits_for)?;
+                write!(f, " and has waited {since} for {}", link.waits_for)?;
             }
             write!(f, ", which {} of {}", next.lock_id, Brief(&next.owner_id))?;
             match link.held_by_next {
                 Some(mode) => write!(f, " has ({mode})")?,
-                None => f.write_str(" asked for before")?,
+                None => f.write_str(" requested first")?,
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::brief::Brief;
 use crate::id::{LockId, NodeId};
 use crate::lock::info::Millis;
 use crate::lock::stats::write_counts;
-use crate::lock::{DurationSummary, LockInfo, QueueEntry};
+use crate::lock::{DurationSummary, LockInfo, QueueEntry, Revocation};
 use crate::queue::LockMode;
 
 /// An owner that has nodes locked.
@@ -88,6 +88,8 @@ pub struct NodeLockStats {
     pub total_refusals: u64,
     /// The number of owners that were revoked.
     pub total_revocations: u64,
+    /// The last revoked owners, oldest first: at most [`Revocation::LISTED`].
+    pub last_revocations: Vec<Revocation>,
     /// The number of requests for more nodes that would have closed a cycle. Includes upgrade
     /// conflicts.
     pub total_deadlocks: u64,
@@ -129,6 +131,8 @@ impl fmt::Display for NodeLockStats {
             let [mean, worst, max] = [summary.mean, summary.p999, summary.max].map(Millis);
             writeln!(f, "{name:<14}mean {mean}, p99.9 {worst}, max {max}")?;
         }
-        Ok(())
+        self.last_revocations
+            .iter()
+            .try_for_each(|revocation| writeln!(f, "revoked       {revocation}"))
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use super::Granule;
 use crate::lock::Grant;
 use crate::lock::request::{RequestSource, Waiting};
-use crate::lock::state::WaitId;
+use crate::lock::revocation::LastRevocations;
+use crate::lock::state::{Overdue, WaitId};
 use crate::lock::stats::Recorder;
 use crate::queue::LockTable;
-use crate::time::{Deadline, Timestamp};
+use crate::time::Timestamp;
 
 #[derive(Default)]
 pub(in crate::lock) struct Members {
@@ -19,6 +20,7 @@ pub(in crate::lock) struct Members {
     /// How many of them wait for nodes.
     pub(in crate::lock) waiting: usize,
     pub(in crate::lock) metrics: Recorder,
+    pub(in crate::lock) last_revocations: LastRevocations,
     pub(in crate::lock) deadlocks: u64,
     pub(in crate::lock) upgrade_conflicts: u64,
 }
@@ -42,7 +44,7 @@ pub(in crate::lock) struct Member {
     pub(in crate::lock) since: Timestamp,
     pub(in crate::lock) exact: bool,
     /// When its grant can be revoked.
-    pub(in crate::lock) overdue: Option<Deadline>,
+    pub(in crate::lock) overdue: Option<Overdue>,
     /// Its transaction publishes, so it cannot be revoked until that ends.
     pub(in crate::lock) sealed: bool,
     pub(in crate::lock) asking: Option<Asking>,

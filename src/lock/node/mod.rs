@@ -14,11 +14,11 @@
 //! TransactionManager::new(store.clone()).execute(texts)?;
 //!
 //! let mut ann = store.begin_on("ann", Scope::new().write("a"))?;
-//! ann.insert_text(&"a".into(), 0, "x")?;
+//! ann.insert_text("a", 0, "x")?;
 //! let other = store.clone();
 //! std::thread::spawn(move || {
 //!     let mut bob = other.begin_on("bob", Scope::new().write("b")).unwrap();
-//!     bob.insert_text(&"b".into(), 0, "y").unwrap();
+//!     bob.insert_text("b", 0, "y").unwrap();
 //!     bob.commit().unwrap();
 //! })
 //! .join()

@@ -1,10 +1,35 @@
 //! The holder of a lock, and the start of its hold.
 
+use std::time::Duration;
+
 use crate::lock::node::Scope;
+use crate::lock::options::PackedDuration;
 use crate::lock::request::RequestSource;
 use crate::lock::since::Since;
 use crate::lock::{Grant, LockInfo};
-use crate::time::{Deadline, Timestamp};
+use crate::time::{Clock, Deadline, Timestamp};
+
+/// When a hold exceeds its limit.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::lock) struct Overdue {
+    pub(in crate::lock) at: Deadline,
+    limit: PackedDuration,
+}
+
+impl Overdue {
+    /// Returns when a hold that begins now exceeds the limit. `None` if the clock cannot count that
+    /// far.
+    pub(in crate::lock) fn after(limit: Duration, clock: &Clock) -> Option<Self> {
+        Some(Self {
+            at: clock.deadline(limit)?,
+            limit: PackedDuration::new(limit)?,
+        })
+    }
+
+    pub(super) fn limit(self) -> Duration {
+        self.limit.get()
+    }
+}
 
 /// In this order: the fields that a request reads come first.
 #[derive(Debug)]
@@ -14,7 +39,7 @@ pub(super) struct LockHolder {
     pub(super) grant: Grant,
     pub(super) claim: RequestSource,
     /// When it can be revoked.
-    pub(super) overdue: Option<Deadline>,
+    pub(super) overdue: Option<Overdue>,
     /// Its transaction publishes, so it cannot be revoked until that ends.
     pub(super) sealed: bool,
     /// The transaction that was begun under a grant which it does not own.

@@ -1,6 +1,6 @@
 //! The steps of requests that lock nodes: they share the lock, and have their nodes in a table.
 //!
-//! Invariants, beside those of the table:
+//! Invariants N6 to N8, beside those of the table:
 //!
 //! 1. A member has a share of the lock from its admission to its end, so a request for the whole
 //!    lock waits for it.
@@ -95,7 +95,7 @@ impl LockState {
         let mut claim = RequestSource::vacant();
         claim.assign(&asker);
         Ok(match self.enroll(number, claim, set, now.at) {
-            true => AskedNodes::Granted(self.grant_member(number, now.at, now)),
+            true => AskedNodes::Granted(self.grant_member(number, now.at, asker.hold_limit, now)),
             false => {
                 AskedNodes::Waits(self.wait_for_nodes(number, WaitId(number), request, now.at))
             }
@@ -136,7 +136,9 @@ impl LockState {
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
-            Asked::Granted => AskedNodes::Granted(self.grant_member(number, now.at, now)),
+            Asked::Granted => {
+                AskedNodes::Granted(self.grant_member(number, now.at, asker.hold_limit, now))
+            }
             Asked::Waits => {
                 let wait = self.next_wait();
                 AskedNodes::Waits(self.wait_for_nodes(number, wait, request, now.at))
@@ -178,7 +180,8 @@ impl LockState {
         }
         let asked = nodes.table.ask(number, set);
         debug_assert_eq!(asked, Asked::Granted, "no lock is in the way");
-        Some(self.grant_member(number, now.at, now))
+        // Its limit counts from its first grant.
+        Some(self.grant_member(number, now.at, RequestLimit::OfTheLock, now))
     }
 
     /// Admits a request that has waited in the queue for a share.
@@ -194,7 +197,8 @@ impl LockState {
         claim.assign(&request.asker());
         if self.enroll(number, claim, set, now.at) {
             self.relieve(number);
-            let grant = self.grant_member(number, since, now);
+            let limit = request.asker().hold_limit;
+            let grant = self.grant_member(number, since, limit, now);
             self.outbox
                 .push(AfterUnlock::Tell(request, RequestOutcome::Granted(grant)));
         } else {
@@ -248,11 +252,19 @@ impl LockState {
         }
     }
 
-    /// Records that a member was granted all that it had requested at `since`.
-    fn grant_member(&mut self, number: u64, since: Timestamp, now: Moment) -> Grant {
+    /// Records that a member was granted all that it had requested at `since`. The limit is that of
+    /// its first request.
+    fn grant_member(
+        &mut self,
+        number: u64,
+        since: Timestamp,
+        limit: RequestLimit,
+        now: Moment,
+    ) -> Grant {
         let id = self.id(number);
         self.grants += 1;
-        let granted = Grant::new(id, FencingToken(self.grants), now.overdue.is_some());
+        let overdue = self.overdue(limit, now);
+        let granted = Grant::new(id, FencingToken(self.grants), overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
         if now.at != since {
             let metrics = &mut nodes.metrics;
@@ -264,12 +276,16 @@ impl LockState {
         };
         if let Some(grant) = &mut member.grant {
             grant.token = granted.token;
-            return *grant;
+            // It went ahead of the queue, so more requests may wait for it.
+            let (grant, overdue) = (*grant, member.overdue);
+            self.ensure_watched(overdue);
+            return grant;
         }
         nodes.metrics.acquisitions += 1;
         member.grant = Some(granted);
         member.since = now.at;
-        member.overdue = now.overdue;
+        member.overdue = overdue;
+        self.ensure_watched(overdue);
         granted
     }
 
@@ -280,7 +296,8 @@ impl LockState {
                 debug_assert!(false, "who was served had asked");
                 continue;
             };
-            let grant = self.grant_member(number, asking.since, now);
+            let limit = asking.request.asker().hold_limit;
+            let grant = self.grant_member(number, asking.since, limit, now);
             let verdict = RequestOutcome::Granted(grant);
             self.outbox.push(AfterUnlock::Tell(asking.request, verdict));
         }
@@ -440,19 +457,20 @@ impl LockState {
 
     // --- The limit on holding ---
 
-    /// Returns the members that delay any request, each with its deadline under the hold limit, and
-    /// whether it publishes. A request that waits for the whole lock is delayed by all members.
-    pub(super) fn delaying(&self) -> Vec<(Party, Option<Deadline>, bool)> {
+    /// Returns the members with a hold limit that delay any request, each with the end of its limit
+    /// and whether it publishes. A request that waits for the whole lock is delayed by all members.
+    pub(super) fn delaying(&self) -> Vec<(Party, Overdue, bool)> {
         let Some(nodes) = &self.nodes else {
             return Vec::new();
         };
-        let entry = |(&number, member): (&Party, &Member)| (number, member.overdue, member.sealed);
+        let entry =
+            |(&number, member): (&Party, &Member)| Some((number, member.overdue?, member.sealed));
         if !self.queue.is_empty() {
-            return nodes.list.iter().map(entry).collect();
+            return nodes.list.iter().filter_map(entry).collect();
         }
         let delaying = nodes.table.delaying();
         let members = delaying.filter_map(|number| nodes.list.get_key_value(&number));
-        members.map(entry).collect()
+        members.filter_map(entry).collect()
     }
 
     pub(super) fn waits_for_nodes(&self, number: u64) -> bool {
@@ -472,15 +490,17 @@ impl LockState {
         })
     }
 
-    pub(super) fn revoke_member(&mut self, number: u64, now: Moment) {
+    pub(super) fn revoke_member(&mut self, number: u64, overdue: Overdue, now: Moment) {
         let id = self.id(number);
-        let nodes = self.nodes.get_or_insert_default();
-        let Some(member) = nodes.list.get(&number) else {
+        let Some(member) = self.member(id) else {
             return;
         };
-        nodes.metrics.revocations += 1;
-        nodes.metrics.hold.record(now.at - member.since, 1);
-        if !member.claim.transaction {
+        let is_released_by_id = !member.claim.transaction;
+        let holder = self.info(number, member, now.at);
+        let held_for = holder.held_for;
+        self.record_revocation(Part::Share, holder, overdue, now);
+        self.recorder_of(Part::Share).hold.record(held_for, 1);
+        if is_released_by_id {
             self.remember_revocation(id);
         }
         self.leave(number, now);

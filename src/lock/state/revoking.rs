@@ -15,6 +15,22 @@ impl LockState {
         revoked.push_back(id);
     }
 
+    /// Counts a revocation, and records its holder for the statistics.
+    pub(super) fn record_revocation(
+        &mut self,
+        part: Part,
+        holder: LockInfo,
+        overdue: Overdue,
+        now: Moment,
+    ) {
+        self.recorder_of(part).revocations += 1;
+        let last = match part {
+            Part::Whole => &mut self.watch().last_revocations,
+            Part::Share => &mut self.nodes.get_or_insert_default().last_revocations,
+        };
+        last.push(holder, overdue.limit(), now.at);
+    }
+
     /// Whether a grant was revoked. Returns `true` once, for its holder.
     pub(super) fn learn_of_revocation(&mut self, id: LockId) -> bool {
         let Some(watch) = &mut self.watch else {

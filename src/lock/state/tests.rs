@@ -12,28 +12,25 @@ const MS: Duration = Duration::from_millis(1);
 /// The state of a lock, taken through the sampled path and through the measured one.
 struct Taken {
     state: LockState,
-    clock: ManualClock,
+    manual: ManualClock,
+    clock: Clock,
 }
 
 impl Taken {
     fn new() -> Self {
-        let clock = ManualClock::new();
+        let manual = ManualClock::new();
+        let clock = manual.clock();
         let sampling = Sampling::new(&LockOptions::default().clock);
         let state = LockState::new(1, 64, sampling);
-        Self { state, clock }
-    }
-
-    fn now(&self) -> Moment {
-        let clock = self.clock.clock();
-        let overdue = self.state.hold_limit.get();
-        Moment {
-            at: clock.now(),
-            overdue: overdue.and_then(|limit| clock.deadline(limit)),
+        Self {
+            state,
+            manual,
+            clock,
         }
     }
 
     fn take(&mut self, weight: Option<u64>) -> LockId {
-        let Moment { at, overdue } = self.now();
+        let at = self.clock.now();
         let asker = Asker {
             owner: &"ann".into(),
             label: None,
@@ -41,28 +38,38 @@ impl Taken {
             thread: 0,
             bound: true,
             transaction: false,
+            hold_limit: RequestLimit::OfTheLock,
         };
         let measured = weight.map(|weight| Measured { at, weight });
         self.state.claim().assign(&asker);
+        let limit = self.state.hold_limit.map(PackedDuration::get);
+        let overdue = limit.and_then(|limit| Overdue::after(limit, &self.clock));
         self.state.take(|| None, measured, overdue).id()
+    }
+
+    /// Takes a step of the state at the present.
+    fn step<T>(&mut self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
+        let now = Moment {
+            at: self.clock.now(),
+            clock: &self.clock,
+        };
+        self.state.observe(now.at);
+        step(&mut self.state, now)
     }
 
     /// Looks at the lock.
     fn look(&mut self) -> LockInfo {
-        let at = self.now().at;
-        self.state.observe(at);
-        self.state.current(at).unwrap()
+        self.step(|state, now| state.current(now.at)).unwrap()
     }
 
     fn release(&mut self, id: LockId) {
-        let now = self.now();
-        self.state.observe(now.at);
-        self.state.release(id, now).unwrap();
+        let next = self.step(|state, now| state.release(id, now)).unwrap();
+        assert!(next.is_none());
     }
 
     fn stats(&mut self) -> LockStats {
         self.state.settle();
-        let at = self.now().at;
+        let at = self.clock.now();
         self.state.stats(at)
     }
 }
@@ -72,7 +79,7 @@ fn one_measured_hold_stands_for_those_that_are_not() {
     let mut taken = Taken::new();
     for _ in 0..3 {
         let id = taken.take(Some(16));
-        taken.clock.advance(2 * MS);
+        taken.manual.advance(2 * MS);
         taken.release(id);
         for _ in 0..15 {
             // They end without the mutex.
@@ -81,7 +88,7 @@ fn one_measured_hold_stands_for_those_that_are_not() {
     }
     // A quiet lock: the hold stands for itself.
     let id = taken.take(Some(1));
-    taken.clock.advance(51 * MS);
+    taken.manual.advance(51 * MS);
     taken.release(id);
     let stats = taken.stats();
     assert_eq!((stats.total_acquisitions, stats.total_releases), (49, 49));
@@ -105,7 +112,7 @@ fn a_hold_that_is_not_measured_is_counted_all_the_same() {
 fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
     let mut taken = Taken::new();
     let id = taken.take(None);
-    taken.clock.advance(5 * MS);
+    taken.manual.advance(5 * MS);
     let seen = taken.look();
     assert_eq!((seen.lock_id, seen.held_for), (id, Duration::ZERO));
     assert!(seen.at_least);
@@ -113,7 +120,7 @@ fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
         seen.to_string().ends_with("held for at least 0ms"),
         "{seen}"
     );
-    taken.clock.advance(3 * MS);
+    taken.manual.advance(3 * MS);
     let seen = taken.look();
     assert_eq!((seen.held_for, seen.at_least), (3 * MS, true));
     taken.release(id);
@@ -128,16 +135,16 @@ fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
 #[test]
 fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
     let mut taken = Taken::new();
-    taken.state.hold_limit = PackedDuration::new(Some(MS));
+    taken.state.hold_limit = PackedDuration::new(MS);
     let id = taken.take(Some(1));
-    taken.clock.advance(2 * MS);
-    let now = taken.now();
+    taken.manual.advance(2 * MS);
     let absent = RequestPosition {
         number: 0,
         wait: WaitId(0),
         ticket: None,
     };
-    assert_eq!(taken.state.look(absent, now, |_| true), None);
+    let due = taken.step(|state, now| state.look(absent, now, |_| true));
+    assert_eq!(due, None);
     assert_eq!(taken.look().lock_id, id);
 }
 

@@ -1,22 +1,23 @@
 //! Which waiters watch the hold limit, and how they revoke.
 //!
-//! Invariant, whenever the mutex is free and there is a hold limit: while any request waits, some
-//! watcher looks no later than the first holder that delays a request exceeds the limit. One
-//! exception: a holder of nodes that goes ahead of the queue to get more may be found up to one
-//! limit later.
+//! L20. Whenever the mutex is free: while a holder with a hold limit delays a request, some
+//! watcher looks no later than that holder exceeds its limit.
 
 use std::collections::VecDeque;
 
 use super::*;
+use crate::time::Deadline;
 
 /// The waiters that sleep no longer than until their alarm, on behalf of all waiters.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     watchers: Vec<Watcher>,
-    /// Whether one of them left.
-    relieved: bool,
+    /// Whether one of them left, or a new holder is due before all of them look.
+    changed: bool,
     /// The latest revoked grants whose holders have not seen the revocation yet.
     pub(super) revoked: VecDeque<LockId>,
+    /// The last revocations of holders of the whole lock.
+    pub(super) last_revocations: LastRevocations,
     /// How often any of them looked.
     #[cfg(test)]
     pub(super) looks: usize,
@@ -67,8 +68,28 @@ impl LockState {
     #[inline]
     pub(super) fn relieve(&mut self, number: u64) {
         if let Some(watch) = &mut self.watch {
-            watch.relieved |= watch.discharge(number);
+            watch.changed |= watch.discharge(number);
         }
+    }
+
+    /// Returns when a hold that begins now exceeds the limit of its request.
+    pub(super) fn overdue(&self, limit: RequestLimit, now: Moment) -> Option<Overdue> {
+        let limit = limit.or(self.hold_limit.map(PackedDuration::get))?;
+        Overdue::after(limit, now.clock)
+    }
+
+    /// Records that a holder may be due before any watcher looks. Called with each grant that other
+    /// requests may wait for.
+    #[inline]
+    pub(super) fn ensure_watched(&mut self, overdue: Option<Overdue>) {
+        let Some(overdue) = overdue else {
+            return;
+        };
+        if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
+            return;
+        }
+        let watch = self.watch();
+        watch.changed |= !watch.covers(overdue.at);
     }
 
     /// Makes a request that begins to wait a watcher if one is needed. Returns when it must look.
@@ -86,12 +107,12 @@ impl LockState {
         self.watch.get_or_insert_default()
     }
 
-    /// Passes the watch on if a watcher left. Called at the end of each step in which a request may
-    /// have left.
+    /// Passes the watch on if a watcher left, or if none looks in time. Called at the end of each
+    /// step in which a request may have left or become a holder.
     #[inline]
     pub(in crate::lock) fn pass_watch_on(&mut self, now: Moment) {
         if let Some(watch) = &mut self.watch
-            && std::mem::take(&mut watch.relieved)
+            && std::mem::take(&mut watch.changed)
         {
             self.appoint(now);
         }
@@ -144,37 +165,44 @@ impl LockState {
     }
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
-    /// that has exceeded it but cannot be revoked now is due again one limit later; so is one that
-    /// has yet to begin.
+    /// that has exceeded it but cannot be revoked now is due again one limit later.
     fn due(&self, now: Moment, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
-        let later = now.overdue?;
-        let due = |overdue: Option<Deadline>| {
-            let ahead = overdue.filter(|&overdue| !has_passed(overdue));
-            ahead.unwrap_or(later)
+        let due = |overdue: Overdue| match has_passed(overdue.at) {
+            true => now.clock.deadline(overdue.limit()),
+            false => Some(overdue.at),
         };
         if self.held {
-            return (!self.queue.is_empty()).then(|| due(self.holder.overdue));
+            let overdue = self.holder.overdue.filter(|_| !self.queue.is_empty());
+            return overdue.and_then(due);
         }
-        let overdue = self.delaying().into_iter().map(|(_, overdue, _)| overdue);
-        overdue.map(due).min()
+        let delaying = self.delaying().into_iter();
+        delaying.filter_map(|(_, overdue, _)| due(overdue)).min()
     }
 
     fn revoke_overdue(&mut self, now: Moment, has_passed: impl Fn(Deadline) -> bool) {
-        let is_over = |overdue: Option<Deadline>| overdue.is_some_and(&has_passed);
         if !self.held {
             // The nodes of one may go to another that delays fewer requests.
-            while let Some(&(number, ..)) = self
+            while let Some(&(number, overdue, _)) = self
                 .delaying()
                 .iter()
-                .find(|(_, overdue, sealed)| !sealed && is_over(*overdue))
+                .find(|(_, overdue, sealed)| !sealed && has_passed(overdue.at))
             {
-                self.revoke_member(number, now);
+                self.revoke_member(number, overdue, now);
             }
-        } else if !self.queue.is_empty() && !self.holder.sealed && is_over(self.holder.overdue) {
+        } else if let Some(overdue) = self.holder.overdue
+            && !self.queue.is_empty()
+            && !self.holder.sealed
+            && has_passed(overdue.at)
+        {
             if self.holder.is_released_by_id() {
                 self.remember_revocation(self.holder.grant.id());
             }
-            self.recorder().revocations += 1;
+            let holder = self.holder.info(now.at);
+            let part = match self.holder.scope {
+                None => Part::Whole,
+                Some(_) => Part::Share,
+            };
+            self.record_revocation(part, holder, overdue, now);
             let next = self.vacate(now, None);
             self.outbox.extend(next);
         }

@@ -13,8 +13,8 @@ use crate::codes::codes;
 use crate::fit::excess;
 use crate::hashing::Secret;
 use crate::id::FencingToken;
-use crate::lock::millis;
 use crate::store::{CommitCondition, CommitError, DataStore, Published, Transaction};
+use crate::time::millis;
 use crate::time::{Clock, MonotonicTime};
 
 /// The name of an inbox, with its hash.
@@ -41,7 +41,7 @@ impl InboxKey {
 
 /// An error: an inbox was not removed, because workers hold claims on its events.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("inbox {name} was not removed: {claims} of its events are claimed, the last for another {remaining:.1?}", name = Brief(.name))]
+#[error("inbox {name} was not removed: {claims} events are claimed, the last for another {remaining:.1?}", name = Brief(.name))]
 #[non_exhaustive]
 pub struct InboxInUse {
     /// The name of the inbox.
@@ -117,7 +117,7 @@ impl Inboxes {
     }
 }
 
-/// DoneMarks an event as done with the transaction, if the claim on the event still holds then.
+/// Marks an event as done with the transaction, if the claim on the event still holds then.
 struct DoneMark {
     inbox: InboxKey,
     event: SmolStr,

@@ -11,8 +11,8 @@ use super::{Burial, Claims, EventProgress, Open};
 use crate::brief::Brief;
 use crate::fit::excess;
 use crate::id::{FencingToken, OwnerId};
-use crate::lock::millis;
 use crate::time::MonotonicTime;
+use crate::time::millis;
 
 /// The reason for which an event is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

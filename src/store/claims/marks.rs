@@ -73,7 +73,7 @@ impl DoneMarks {
         self.get(id).is_some()
     }
 
-    /// DoneMarks an event that is not marked yet.
+    /// Marks an event that is not marked yet.
     pub(super) fn insert(&mut self, id: SmolStr, done: Done) {
         debug_assert!(!self.contains(&id), "an event is done once");
         self.put(id, done);

@@ -7,8 +7,8 @@ use super::{LeaseHolder, LeaseInfo};
 use crate::codes::codes;
 use crate::document::{Holding, Leases};
 use crate::id::FencingToken;
-use crate::lock::millis;
 use crate::time::MonotonicTime;
+use crate::time::millis;
 
 /// An error of a lease: it was not taken, renewed or released, or cannot be required.
 ///
@@ -23,16 +23,16 @@ pub enum LeaseError {
     #[error(transparent)]
     Lost(Box<LeaseLost>),
     /// The required lease is of another store than the transaction.
-    #[error("the lease is of another store than the transaction")]
+    #[error("the lease belongs to another store than the transaction")]
     OtherStore,
     /// A lease was requested on no target.
-    #[error("a lease is on one target at least")]
+    #[error("a lease needs at least one target")]
     NoTargets,
     /// A lease was requested for a duration of zero.
-    #[error("a lease lasts longer than no time at all")]
+    #[error("a lease needs a duration above zero")]
     NoDuration,
     /// A lease was requested for longer than the store's clock or the calendar can express.
-    #[error("a lease cannot last for {duration:?}: no clock goes that far")]
+    #[error("a lease of {duration:?} is too long: its end is out of the range of the clock")]
     TooLong {
         /// The requested duration.
         duration: Duration,
@@ -98,7 +98,7 @@ impl fmt::Display for LeaseLost {
             Some(lease) => write!(f, "{lease} has ended")?,
             None => write!(
                 f,
-                "no lease with the fencing token {} lasts any more",
+                "the lease with the fencing token {} has ended",
                 self.fencing_token
             )?,
         }

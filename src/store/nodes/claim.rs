@@ -116,12 +116,9 @@ impl Transaction {
             return Ok(false);
         };
         let asker = Asker {
-            owner: &self.owner,
             label: None,
-            call_site: nodes.call_site,
             thread: nodes.thread,
-            bound: true,
-            transaction: true,
+            ..nodes.options.asker(&self.owner, nodes.call_site, true)
         };
         let store = &self.held.store;
         let lock = store.fifo();

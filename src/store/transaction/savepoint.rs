@@ -24,7 +24,7 @@ pub struct Savepoint {
 /// - It is older than the running attempt or operation.
 /// - It belongs to another transaction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("savepoint {number} of transaction {transaction} cannot be returned to")]
+#[error("transaction {transaction} cannot return to savepoint {number}")]
 #[non_exhaustive]
 pub struct SavepointError {
     /// The transaction of the savepoint.
@@ -147,7 +147,7 @@ impl Transaction {
     /// let mut transaction = DataStore::new().begin("ann")?;
     /// let failed = transaction.attempt(|transaction| {
     ///     transaction.create(NodeSpec::new("paragraph"))?;
-    ///     transaction.delete(&"nowhere".into())
+    ///     transaction.delete("nowhere")
     /// });
     /// assert!(matches!(failed, Err(EditError::NodeNotFound { .. })));
     /// assert_eq!(transaction.nodes().count(), 0);

@@ -61,8 +61,8 @@ pub fn auto_merge_text_nodes() -> NodeOperation {
 /// ])
 /// .commit()?;
 /// let page = editor.store().snapshot();
-/// assert_eq!(page.node(&"page".into()).unwrap().children().len(), 2);
-/// assert_eq!(page.node(&"text".into()).unwrap().text(), &"one");
+/// assert_eq!(page.node("page").unwrap().children().len(), 2);
+/// assert_eq!(page.node("text").unwrap().text(), &"one");
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn insert_paragraph(offset: usize) -> NodeOperation {
@@ -92,7 +92,7 @@ pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOpera
 ///     split_list_item(3, "item").on("text"),
 /// ])
 /// .commit()?;
-/// assert_eq!(editor.store().snapshot().node(&"list".into()).unwrap().children().len(), 2);
+/// assert_eq!(editor.store().snapshot().node("list").unwrap().children().len(), 2);
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOperation {

@@ -24,8 +24,8 @@ use crate::transaction::{NodeOperation, TextSpan};
 /// ])
 /// .commit()?;
 /// let snapshot = editor.store().snapshot();
-/// assert_eq!(snapshot.node(&"a".into()).unwrap().marks().len(), 1);
-/// assert!(snapshot.node(&"b".into()).unwrap().marks().is_empty());
+/// assert_eq!(snapshot.node("a").unwrap().marks().len(), 1);
+/// assert!(snapshot.node("b").unwrap().marks().is_empty());
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn apply_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {

@@ -14,7 +14,7 @@
 //! ])
 //! .commit()?;
 //! let snapshot = editor.store().snapshot();
-//! assert_eq!(snapshot.node(&"greeting".into()).unwrap().text(), &"Hello World");
+//! assert_eq!(snapshot.node("greeting").unwrap().text(), &"Hello World");
 //! # Ok::<(), doclock::transaction::TransactionError>(())
 //! ```
 
@@ -46,6 +46,9 @@ pub use marks::*;
 pub use node::*;
 pub use text::*;
 pub use tree::*;
+
+#[doc(no_inline)]
+pub use super::RunOperations;
 
 /// Makes a transaction of an editor; [`commit`](PendingTransaction::commit) runs it.
 pub fn transaction(editor: &Editor, operations: impl IntoOperations) -> PendingTransaction<'_> {
@@ -151,7 +154,7 @@ pub fn control(
 /// ]))
 /// .commit()?;
 /// let snapshot = editor.store().snapshot();
-/// let node = snapshot.node(&"t".into()).unwrap();
+/// let node = snapshot.node("t").unwrap();
 /// assert_eq!(node.text(), &"🦀: a crab");
 /// assert_eq!(node.marks().iter().next().unwrap().range, Some(0..1), "documents count scalar values");
 /// # Ok::<(), doclock::transaction::TransactionError>(())
@@ -236,8 +239,8 @@ pub fn clear_selection() -> Operation {
 ///
 /// let editor = Editor::new(DataStore::new(), "ann");
 /// let count = |transaction: &mut Transaction| {
-///     let length = transaction.node(&"note".into()).map_or(0, |node| node.text().len());
-///     transaction.set_attrs(&"note".into(), [("length", length.into())])
+///     let length = transaction.node("note").map_or(0, |node| node.text().len());
+///     transaction.set_attrs("note", [("length", length.into())])
 /// };
 /// transaction(&editor, [create(text_node("inline-text", "abc").with_id("note")), op(count)]).commit()?;
 /// # Ok::<(), doclock::transaction::TransactionError>(())

@@ -46,8 +46,8 @@ pub fn delete_text_range(start: usize, end: usize) -> NodeOperation {
 /// ]).with_id("page")), delete_range(TextSpan::to(4, "b", 5)).on("a")])
 /// .commit()?;
 /// let page = editor.store().snapshot();
-/// assert_eq!(page.node(&"a".into()).unwrap().text(), &"one five");
-/// assert_eq!(page.node(&"page".into()).unwrap().children().len(), 1);
+/// assert_eq!(page.node("a").unwrap().text(), &"one five");
+/// assert_eq!(page.node("page").unwrap().children().len(), 1);
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn delete_range(extent: impl Into<TextSpan>) -> NodeOperation {

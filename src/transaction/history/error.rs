@@ -25,7 +25,7 @@ pub enum UndoError {
     Lock(#[from] LockError),
     /// A later change by another editor conflicts with the undo.
     /// [`Editor::discard_undo`](crate::Editor::discard_undo) discards the entry.
-    #[error("it can no longer be {}: {conflict}{}", if *redo { "redone" } else { "undone" }, By(.by))]
+    #[error("the entry can no longer be {}: {conflict}{}", if *redo { "redone" } else { "undone" }, By(.by))]
     Conflict {
         /// Whether it was a redo.
         redo: bool,
@@ -57,7 +57,7 @@ impl UndoError {
     /// transaction(&bob, delete_node().on("greeting")).commit()?;
     ///
     /// let error = ann.undo().unwrap_err();
-    /// assert_eq!((error.code(), error.node()), ("undoConflict", Some(&"greeting".into())));
+    /// assert_eq!((error.code(), error.node()), ("undoConflict", Some("greeting")));
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn node(&self) -> Option<&NodeId> {

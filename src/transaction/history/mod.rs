@@ -17,7 +17,7 @@
 //!
 //! // Later edits by other editors are kept.
 //! ann.undo()?;
-//! let text = || store.snapshot().node(&"p".into()).unwrap().text().to_string();
+//! let text = || store.snapshot().node("p").unwrap().text().to_string();
 //! assert_eq!(text(), "xab");
 //! ann.redo()?;
 //! assert_eq!(text(), "xabc");

@@ -160,7 +160,7 @@ impl Operation {
     /// let editor = Editor::new(DataStore::new(), "ann");
     /// let insert = |offset| insert_text(offset, "-").on("t").in_unit(TextUnit::Utf16);
     /// transaction(&editor, [create(text_node("text", "🦀🦀").with_id("t")), insert(2)]).commit()?;
-    /// assert_eq!(editor.store().snapshot().node(&"t".into()).unwrap().text(), &"🦀-🦀");
+    /// assert_eq!(editor.store().snapshot().node("t").unwrap().text(), &"🦀-🦀");
     ///
     /// let error = transaction(&editor, [insert(1)]).commit().unwrap_err();
     /// assert_eq!(

@@ -11,7 +11,7 @@ use crate::document::{Attributes, Fragment, Mark, NodeSpec, value};
 
 /// An operation on a node; [`on`](NodeOperation::on) or [`control`](crate::dsl::control) sets the
 /// node. The functions in [`dsl`](crate::dsl) create these operations and document each of them;
-/// `docs/operations.md` lists all of them in one table.
+/// the [page of operations](crate::guide::operations) lists all of them in tables.
 ///
 /// In a range, `start` is the first character (by default the start of the text), and `end` is
 /// exclusive (by default the end of the text). With an `end_node_id` the range ends in that node,

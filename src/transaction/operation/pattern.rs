@@ -87,7 +87,7 @@ pub enum PatternError {
         limit: usize,
     },
     /// The replacements of all matches together have more bytes than [`Pattern::MAX_OUTPUT`].
-    #[error("what replaces the matches of the pattern {pattern:?} has more than {limit} bytes", pattern = Brief(.pattern))]
+    #[error("the replacement of the pattern {pattern:?} has more than {limit} bytes", pattern = Brief(.pattern))]
     OutputTooLong {
         /// The pattern.
         pattern: SmolStr,

@@ -16,6 +16,7 @@ in_both_forms!(
     lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list,
     lock_10_a_list_is_revoked_for_the_sake_of_nobody,
     lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were,
+    lock_10_a_batch_has_the_hold_limit_of_its_own_request,
 );
 
 const LIMIT: Duration = Duration::from_millis(100);
@@ -72,7 +73,7 @@ fn lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on(form: F
     slow.resume();
     let error = revoked(slowest.join().unwrap());
     let expected = format!(
-        "Lock {} of owner ann was revoked: it was held for too long; the lock is now {holder}",
+        "lock {} of owner ann was revoked: it exceeded the hold limit; now held by {holder}",
         ids[0]
     );
     assert_eq!(error.to_string(), expected);
@@ -91,7 +92,7 @@ fn lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on(form: F
     let store = scene.back();
     let snapshot = store.snapshot();
     assert_eq!(snapshot.len(), 2);
-    assert!(!snapshot.contains(&"lost".into()));
+    assert!(!snapshot.contains("lost"));
     let stats = store.lock_stats();
     assert_eq!((stats.total_revocations, stats.hold.count), (1, 4));
     assert_eq!((stats.total_acquisitions, stats.total_releases), (4, 3));
@@ -118,7 +119,7 @@ fn lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list(form: Form) {
     };
     assert_eq!(holder.unwrap().lock_id, transaction.lock_id());
     assert_eq!(transaction.base().version(), 0);
-    assert!(!transaction.contains(&"lost".into()));
+    assert!(!transaction.contains("lost"));
     assert_eq!(transaction.commit().unwrap().version, 1);
     let store = scene.back();
     assert_eq!((store.is_locked(), store.snapshot().len()), (false, 1));
@@ -176,4 +177,57 @@ fn lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were(form: Form)
     let again = manager.execute_once("key", creates("t"), any_thread());
     assert!(!again.unwrap().repeated);
     assert_eq!(store.version(), 1);
+}
+
+/// The hold limit comes with the request, whichever thread runs the batch.
+fn lock_10_a_batch_has_the_hold_limit_of_its_own_request(form: Form) {
+    let scene = Scene::new(form);
+    let (operations, slow) = stays("lost");
+    let manager = TransactionManager::for_owner(scene.store.clone(), "ann");
+    let limited = any_thread().hold_limit(LIMIT);
+    let list = scene.join(move |_| manager.execute_with(operations, limited));
+    let (operations, unlimited) = stays("kept");
+    let next = scene.list("ben", operations);
+    let last = scene.list("cem", creates("last"));
+    scene.first.resume();
+    assert_eq!(slow.entered(), scene.runner(list.thread().id()));
+    scene.clock.advance(LIMIT - Duration::from_nanos(1));
+    assert_eq!(scene.store.queue_length(), 2, "the limit has not passed");
+    scene.clock.advance(Duration::from_nanos(1));
+    unlimited.entered();
+    scene.clock.advance(10 * LIMIT);
+    assert_eq!(scene.store.queue_length(), 1, "it has no limit");
+    slow.resume();
+    unlimited.resume();
+    revoked(list.join().unwrap());
+    next.join().unwrap().unwrap();
+    last.join().unwrap().unwrap();
+    let store = scene.back();
+    assert!(!store.snapshot().contains("lost"));
+    assert_eq!(store.lock_stats().total_revocations, 1);
+}
+
+/// The lock is free when the batch is submitted.
+#[test]
+fn lock_10_an_uncontended_batch_of_an_editor_has_the_hold_limit_of_its_request() {
+    let clock = doclock::time::ManualClock::new();
+    let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
+    let store = doclock::DataStore::with_options(options);
+    let editor = Editor::new(store.clone(), "ann");
+    let (operations, slow) = stays("lost");
+    let list = std::thread::spawn(move || {
+        let options = doclock::lock::AcquireOptions::new().hold_limit(LIMIT);
+        dsl::transaction(&editor, operations)
+            .options(options)
+            .commit()
+    });
+    slow.entered();
+    let theirs = store.clone();
+    let next = std::thread::spawn(move || theirs.lock("next").map(drop));
+    crate::until_waiting(&store, 1);
+    clock.advance(LIMIT);
+    next.join().unwrap().unwrap();
+    slow.resume();
+    revoked(list.join().unwrap());
+    assert_eq!(store.version(), 0);
 }

@@ -73,7 +73,7 @@ fn a_before_hook_can_refuse_or_rewrite_a_list_in_line(form: Form) {
         "before-hook 1 refused the transaction: once is enough"
     );
     let snapshot = store.snapshot();
-    assert!(snapshot.contains(&"added".into()) && !snapshot.contains(&"b".into()));
+    assert!(snapshot.contains("added") && !snapshot.contains("b"));
 }
 
 fn an_after_hook_that_fails_is_told_in_the_result(form: Form) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use doclock::transaction::RunOperations;
 use doclock::{
     CommitError, Editor, StoreOptions, View, document::Selection, dsl, history::UndoError,
 };
@@ -19,7 +20,7 @@ in_both_forms!(
 
 fn text(scene: &Scene) -> String {
     let snapshot = scene.store.snapshot();
-    snapshot.node(&"t".into()).unwrap().text().to_string()
+    snapshot.node("t").unwrap().text().to_string()
 }
 
 /// A scene whose document has the text node `t`, and two editors.
@@ -40,10 +41,8 @@ fn what_an_editor_submitted_can_be_undone_and_redone(form: Form) {
     let lists = [(&ann, "a"), (&ben, "b"), (&ann, "c")].map(|(editor, letter)| {
         let editor = Arc::clone(editor);
         let append = dsl::op(move |transaction| {
-            let end = transaction
-                .node(&"t".into())
-                .map_or(0, |node| node.text().len());
-            transaction.insert_text(&"t".into(), end, letter)
+            let end = transaction.node("t").map_or(0, |node| node.text().len());
+            transaction.insert_text("t", end, letter)
         });
         scene.join(move |_| editor.execute_with([append], any_thread()))
     });
@@ -139,7 +138,7 @@ fn lock_10_an_undo_that_holds_for_too_long_is_revoked_and_its_entry_stays() {
     }
     let text = || {
         let snapshot = store.snapshot();
-        snapshot.node(&"t".into()).unwrap().text().to_string()
+        snapshot.node("t").unwrap().text().to_string()
     };
     assert_eq!((text().as_str(), ann.undo_depth()), (">> Hello World", 1));
     // The entry has observed ben's changes.

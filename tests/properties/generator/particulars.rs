@@ -370,7 +370,7 @@ impl<'a, V: View> Generator<'a, V> {
             return spec;
         }
         let name = self.one(&NAMES);
-        match self.view.contains(&name.into()) && !self.strays() {
+        match self.view.contains(name) && !self.strays() {
             true => spec,
             false => spec.with_id(name),
         }

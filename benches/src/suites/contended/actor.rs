@@ -4,7 +4,8 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use doclock::{
-    Bare, Snapshot,
+    __bench::Bare,
+    Snapshot,
     transaction::{Operation, TransactionError},
 };
 

@@ -1,7 +1,8 @@
 //! One thread with a document of its own: the rate that the threads share.
 
 use doclock::{
-    Bare, NodeId, Snapshot,
+    __bench::Bare,
+    NodeId, Snapshot,
     transaction::{Operation, TransactionError},
 };
 

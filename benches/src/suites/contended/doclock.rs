@@ -1,5 +1,6 @@
 //! doclock's store, in its two forms: executed batches, and transactions begun by hand.
 
+use doclock::transaction::RunOperations;
 use doclock::{
     DataStore, OwnerId, Snapshot, TransactionManager,
     transaction::{Operation, TransactionError},

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use doclock::{
-    Bare, Snapshot,
+    __bench::Bare,
+    Snapshot,
     transaction::{Operation, TransactionError},
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use doclock::Bare;
+use doclock::__bench::Bare;
 
 use super::locked::{Lock, Locked};
 

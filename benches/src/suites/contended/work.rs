@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
 use doclock::{
-    Bare, DataStore, NodeId, Snapshot, TransactionManager, View, document::NodeSpec,
+    __bench::Bare, DataStore, NodeId, Snapshot, TransactionManager, View, document::NodeSpec,
     transaction::Operation,
 };
 

@@ -1,7 +1,7 @@
 //! The cost of one operation without contention, with and without the rest of the store.
 
 use doclock::dsl::{create, delete_text_range, insert_text, text_node};
-use doclock::{Bare, DataStore, NodeId, TransactionManager, transaction::Operation};
+use doclock::{__bench::Bare, DataStore, NodeId, TransactionManager, transaction::Operation};
 
 use super::SUITE;
 use crate::Result;

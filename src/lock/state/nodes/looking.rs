@@ -137,7 +137,7 @@ impl LockState {
         (described.collect(), last)
     }
 
-    pub(in crate::lock) fn node_stats(&mut self) -> NodeLockStats {
+    pub(in crate::lock) fn node_stats(&mut self, now: Timestamp) -> NodeLockStats {
         let alone = self.held && self.holder.scope.is_some();
         let nodes = &**self.nodes.get_or_insert_default();
         let metrics = &nodes.metrics;
@@ -150,6 +150,7 @@ impl LockState {
             total_rejections: metrics.rejections,
             total_refusals: metrics.refusals,
             total_revocations: metrics.revocations,
+            last_revocations: nodes.last_revocations.list(now),
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
             wait: metrics.wait_summary(),

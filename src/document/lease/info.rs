@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
+use super::{Holding, InTheWay, LeaseTarget, LeaseTargets};
 use crate::brief::Brief;
-use crate::document::{Holding, InTheWay, LeaseTarget, LeaseTargets, Snapshot};
+use crate::document::Snapshot;
 use crate::id::{FencingToken, OwnerId};
-use crate::lock::millis;
-use crate::time::MonotonicTime;
+use crate::time::{MonotonicTime, millis};
 
 /// Describes a lease.
 ///
@@ -31,7 +31,7 @@ pub struct LeaseInfo {
 }
 
 impl LeaseInfo {
-    pub(super) fn new(holding: &Holding) -> Self {
+    pub(crate) fn new(holding: &Holding) -> Self {
         Self {
             targets: holding.targets.clone(),
             owner_id: holding.owner.clone(),
@@ -41,7 +41,7 @@ impl LeaseInfo {
     }
 
     /// In the order of the tokens.
-    pub(super) fn list<'a>(holdings: impl Iterator<Item = &'a Arc<Holding>>) -> Vec<Self> {
+    pub(crate) fn list<'a>(holdings: impl Iterator<Item = &'a Arc<Holding>>) -> Vec<Self> {
         let mut list: Vec<Self> = holdings.map(|holding| Self::new(holding)).collect();
         list.sort_unstable_by_key(|lease| lease.fencing_token);
         list
@@ -82,7 +82,7 @@ pub struct LeaseHolder {
 }
 
 impl LeaseHolder {
-    pub(super) fn new(found: InTheWay<'_>, now: MonotonicTime) -> Self {
+    pub(crate) fn new(found: InTheWay<'_>, now: MonotonicTime) -> Self {
         Self {
             target: found.target.clone(),
             lease: LeaseInfo::new(found.holding),

@@ -1,0 +1,62 @@
+//! Explains how to use the crate, with one page for each task.
+//!
+//! The pages are those of `docs/guide` in the repository, and four pages of reference from `docs`.
+//! Their examples run as tests.
+//!
+#![doc = include_str!("guide/links.txt")]
+#![doc = include_str!("../docs/guide/README.md")]
+
+// A page links to another by a label, which it defines for the repository at its end. The first
+// definition of a label counts, and here that is the one for rustdoc.
+macro_rules! pages {
+    ($($(#[$attribute:meta])* $name:ident: $page:literal;)*) => {$(
+        $(#[$attribute])*
+        #[doc = ""]
+        #[doc = include_str!("guide/links.txt")]
+        #[doc = include_str!($page)]
+        pub mod $name {}
+    )*};
+}
+
+pages! {
+    /// Shows how to edit and read a document: batches, scripts in JSON, transactions by hand.
+    editing: "../docs/guide/editing.md";
+    /// Shows how to embed the store in a desktop editor: opening, typing, drawing, saving.
+    desktop: "../docs/guide/desktop.md";
+    /// Shows how to embed the store in a server: threads, requests, held locks, errors as JSON.
+    server: "../docs/guide/server.md";
+    /// Shows how to undo and redo the edits of one editor beside the edits of others.
+    undo: "../docs/guide/undo.md";
+    /// Shows how to restrict documents to a schema.
+    schema: "../docs/guide/schema.md";
+    /// Shows how to run transactions on different nodes at the same time.
+    node_locks: "../docs/guide/node-locks.md";
+    /// Shows how to lock nodes for an owner that is no thread, for a limited time.
+    leases: "../docs/guide/leases.md";
+    /// Shows how to apply the effect of a message once, even if it is delivered again.
+    inbox: "../docs/guide/inbox.md";
+    /// Shows how to limit the calls in flight, for each downstream and in total.
+    limiter: "../docs/guide/limiter.md";
+    /// Shows how to run the tasks of one key one after the other.
+    keyed: "../docs/guide/keyed.md";
+    /// Shows how to choose timeouts, bounds and other limits.
+    limits: "../docs/guide/limits.md";
+    /// Shows how to find out why an editor does not respond.
+    stuck_editor: "../docs/guide/stuck-editor.md";
+    /// Shows how to test timeouts and expiry without sleeping.
+    testing: "../docs/guide/testing.md";
+    /// Shows how to run the scripts of untrusted clients.
+    untrusted_scripts: "../docs/guide/untrusted-scripts.md";
+    /// Shows how to port a program from the TypeScript API, name by name.
+    typescript: "../docs/guide/typescript.md";
+    /// Lists every operation: builder, JSON form, effect, errors, selection.
+    operations: "../docs/operations.md";
+    /// Describes the queries of snapshots and transactions, nested JSON and Markdown.
+    // Its examples need the feature; its text does not.
+    #[cfg(any(not(doctest), feature = "markdown"))]
+    queries: "../docs/queries.md";
+    /// Describes hooks, subscriptions and idempotency keys.
+    hooks: "../docs/hooks.md";
+    /// Lists every error code, its evidence, and which errors to retry.
+    errors: "../docs/errors.md";
+}
