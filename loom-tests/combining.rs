@@ -36,7 +36,7 @@ fn withdrawal(
     let (b, c) = (b.join().unwrap(), c.join().unwrap());
     actor.join();
 
-    site.are_in_order_of_asking();
+    site.are_in_fifo_order();
     let stats = site.at_rest(&[("a", &a), ("b", &b), ("c", &c)]);
     assert!(a.is_ok() && c.is_ok());
     assert_eq!(site.executor("b").is_some(), b.is_ok());
@@ -52,7 +52,7 @@ fn withdrawal(
 }
 
 #[test]
-fn combining_a_list_that_timed_out_is_never_executed() {
+fn combining_never_executes_a_batch_that_timed_out() {
     Model::new("combining against timeout", 3)
         .reaches(["executed by itself", "executed by another"])
         .reaches_by("timer", "timed out")
@@ -67,7 +67,7 @@ fn combining_a_list_that_timed_out_is_never_executed() {
 }
 
 #[test]
-fn combining_a_list_that_was_cancelled_is_never_executed() {
+fn combining_never_executes_a_cancelled_batch() {
     Model::new("combining against cancel", 3)
         .reaches(["executed by itself", "executed by another"])
         .reaches_by("canceller", "cancelled")
@@ -104,7 +104,7 @@ fn combining_stops_at_a_guard_in_the_middle_of_the_queue() {
             let (b, c) = (b.join().unwrap(), c.join().unwrap());
             let guard = guard.join();
 
-            site.are_in_order_of_asking();
+            site.are_in_fifo_order();
             site.at_rest(&[("a", &a), ("b", &b), ("c", &c)]);
             assert!(a.is_ok() && b.is_ok() && c.is_ok());
             if guard.is_none() {
@@ -175,7 +175,7 @@ fn once<T: Send + 'static>(
 }
 
 #[test]
-fn combining_a_panic_of_an_operation_is_told_to_its_submitter_alone() {
+fn combining_returns_a_panic_of_an_operation_only_to_its_submitter() {
     Model::new("panic of an operation", 3)
         .reaches(["executed by itself", "executed by a"])
         .reaches_by("c", "executed by c")
@@ -189,7 +189,7 @@ fn combining_a_panic_of_an_operation_is_told_to_its_submitter_alone() {
             let a = site.submit("a", plain());
             let (b, c) = (b.join().unwrap(), c.join());
 
-            site.are_in_order_of_asking();
+            site.are_in_fifo_order();
             let c = c.iter().map(|c| ("c", c));
             let outcomes: Vec<_> = [("a", &a)].into_iter().chain(c).collect();
             assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
@@ -221,7 +221,7 @@ impl Drop for Burst {
 }
 
 #[test]
-fn combining_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
+fn combining_resumes_a_panic_of_a_captured_value_only_in_its_submitter() {
     Model::new("panic of what a list captured", 3)
         .reaches_by("c", "panic before c")
         .reaches_by("c", "panic after c")
@@ -249,7 +249,7 @@ fn combining_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
             b.join().unwrap();
             let c = c.join();
 
-            site.are_in_order_of_asking();
+            site.are_in_fifo_order();
             let c = c.iter().map(|c| ("c", c));
             let outcomes: Vec<_> = [("a", &a)].into_iter().chain(c).collect();
             let stats = site.store.lock_stats();
@@ -272,7 +272,7 @@ fn combining_a_panic_of_what_a_list_captured_goes_on_at_its_submitter_alone() {
 
 /// Runs three batches that wait while `a` is executed: which thread executes which batch, by queue
 /// position.
-fn who_executes(run: &Run, options: StoreOptions, of_a: AcquireOptions, expected: [&str; 3]) {
+fn check_executors(run: &Run, options: StoreOptions, of_a: AcquireOptions, expected: [&str; 3]) {
     let site = Site::new(run, options);
     let start = {
         let site = site.clone();
@@ -286,7 +286,7 @@ fn who_executes(run: &Run, options: StoreOptions, of_a: AcquireOptions, expected
     let [b, c] = [b, c].map(|(name, thread)| (name, thread.join().unwrap()));
     let d = d.join().map(|outcome| ("d", outcome));
 
-    site.are_in_order_of_asking();
+    site.are_in_fifo_order();
     let others = [b, c].into_iter().chain(d);
     let all: Vec<_> = [("a", a)].into_iter().chain(others).collect();
     let outcomes: Vec<_> = all.iter().map(|(name, outcome)| (*name, outcome)).collect();
@@ -305,7 +305,7 @@ fn who_executes(run: &Run, options: StoreOptions, of_a: AcquireOptions, expected
     }
 }
 
-fn of_three_lists(name: &'static str) -> Model {
+fn model_of_three_batches(name: &'static str) -> Model {
     Model::new(name, 2)
         .reaches_by("d", "b, c, d")
         .reaches_by("d", "d, c, b")
@@ -313,26 +313,26 @@ fn of_three_lists(name: &'static str) -> Model {
 }
 
 #[test]
-fn combining_ends_with_the_batch_and_the_next_goes_on() {
-    of_three_lists("combining against the batch limit").check(|run| {
+fn combining_ends_at_the_batch_limit_and_the_next_thread_continues() {
+    model_of_three_batches("combining against the batch limit").check(|run| {
         let options = StoreOptions::new().batch_limit(1, AGES);
-        who_executes(run, options, plain(), ["a", "2nd", "2nd"]);
+        check_executors(run, options, plain(), ["a", "2nd", "2nd"]);
     });
 }
 
 #[test]
-fn combining_without_a_batch_is_none() {
-    of_three_lists("a batch limit of zero").check(|run| {
+fn combining_does_not_happen_with_a_batch_limit_of_zero() {
+    model_of_three_batches("a batch limit of zero").check(|run| {
         let options = StoreOptions::new().batch_limit(0, AGES);
-        who_executes(run, options, plain(), ["1st", "2nd", "3rd"]);
+        check_executors(run, options, plain(), ["1st", "2nd", "3rd"]);
     });
 }
 
 #[test]
 fn combining_is_not_done_by_a_thread_that_opted_out() {
-    of_three_lists("hand over to lists").check(|run| {
+    model_of_three_batches("hand over to lists").check(|run| {
         let expected = ["1st", "1st", "1st"];
-        who_executes(
+        check_executors(
             run,
             StoreOptions::new(),
             plain().without_combining(),
@@ -346,7 +346,7 @@ fn combining_is_not_done_by_a_thread_that_opted_out() {
 /// it must wake another. Or it is too late to leave the queue, and sleeps again, now without a
 /// timeout.
 #[test]
-fn combining_wakes_all_who_slept_although_some_awoke_by_themselves() {
+fn combining_wakes_each_sleeping_submitter_even_if_one_wakes_by_itself() {
     Model::new("wake-up chain against a limit", 3)
         .reaches(["b first", "c first"])
         .reaches_by("mover", "b timed out")

@@ -30,7 +30,7 @@ fn text(editor: &Editor) -> String {
 }
 
 #[test]
-fn editor_an_undo_takes_only_its_own_among_two_who_type() {
+fn editor_an_undo_reverts_only_its_own_edit_beside_two_other_typists() {
     Model::new("undo against 2 commits", 3)
         .reaches(["undone before both"])
         .reaches_by("typists", "undone between them")
@@ -80,7 +80,7 @@ fn editor_a_selection_follows_the_commits_of_two_others() {
 }
 
 #[test]
-fn editor_only_later_commits_of_two_others_move_what_is_selected_meanwhile() {
+fn editor_only_later_commits_of_two_others_move_a_new_selection() {
     Model::new("select against 2 commits", 3)
         .reaches(["before both"])
         .reaches_by("typists", "between them")

@@ -73,12 +73,12 @@ impl Turns {
     }
 
     /// Checks that ids are numbered in FIFO order.
-    fn are_in_order_of_asking(&self, count: usize) {
+    fn are_in_fifo_order(&self, count: usize) {
         let ids = self.ids.lock().unwrap();
         assert!(ids.len() == count && ids.is_sorted(), "{ids:?}");
     }
 
-    fn did_anybody_wait(&self) -> bool {
+    fn any_task_waited(&self) -> bool {
         self.waited.load(Ordering::SeqCst)
     }
 }
@@ -98,9 +98,9 @@ fn keyed_eviction_against_a_new_task() {
         execute(turns.clone())(lock.clone());
         let count = 1 + others.into_iter().filter_map(Actor::join).count();
 
-        turns.are_in_order_of_asking(count);
+        turns.are_in_fifo_order(count);
         at_rest(&lock, count as u64);
-        run.note(match turns.did_anybody_wait() {
+        run.note(match turns.any_task_waited() {
             true => "a task waited",
             false => "the key was idle in between",
         });
@@ -108,8 +108,8 @@ fn keyed_eviction_against_a_new_task() {
 }
 
 #[test]
-fn keyed_cancel_against_hand_over_and_eviction() {
-    let model = Model::new("keyed: cancel against hand-over", 3)
+fn keyed_cancel_against_hand_off_and_eviction() {
+    let model = Model::new("keyed: cancel against hand-off", 3)
         .reaches(["granted"])
         .reaches_by("canceller", "cancelled in the queue")
         .reaches_by("canceller", "refused");
@@ -140,7 +140,7 @@ fn keyed_cancel_against_hand_over_and_eviction() {
         other.join().unwrap();
         canceller.join();
 
-        turns.are_in_order_of_asking(1 + usize::from(outcome.is_ok()));
+        turns.are_in_fifo_order(1 + usize::from(outcome.is_ok()));
         at_rest(&lock, 2 + u64::from(outcome.is_ok()));
         assert!(
             format!("{token:?}").contains("waiting: 0"),
@@ -159,8 +159,8 @@ fn keyed_cancel_against_hand_over_and_eviction() {
 
 /// A waiter's own way through its deadline, against the grant and another waiter behind it.
 #[test]
-fn keyed_expiry_against_hand_over() {
-    let model = Model::new("keyed: expiry against hand-over", 3)
+fn keyed_expiry_against_hand_off() {
+    let model = Model::new("keyed: expiry against hand-off", 3)
         .reaches(["granted"])
         .reaches_by("mover", "timed out");
     model.check(|run| {
@@ -186,7 +186,7 @@ fn keyed_expiry_against_hand_over() {
         behind.join().unwrap();
         mover.join();
 
-        turns.are_in_order_of_asking(1 + usize::from(outcome.is_ok()));
+        turns.are_in_fifo_order(1 + usize::from(outcome.is_ok()));
         at_rest(&lock, 2 + u64::from(outcome.is_ok()));
         run.note(match outcome {
             Ok(_) => "granted",
@@ -198,7 +198,7 @@ fn keyed_expiry_against_hand_over() {
 
 /// A turn that is given up while it is granted, in front of two that wait.
 #[test]
-fn keyed_a_turn_given_up_against_its_grant() {
+fn keyed_a_dropped_reservation_against_its_grant() {
     let model = Model::new("keyed: turn given up against its grant", None)
         .reaches(["before it came"])
         .reaches_by("dropper", "when it had come");
@@ -227,7 +227,7 @@ fn keyed_a_turn_given_up_against_its_grant() {
 /// One waits for all while two present tasks end, of different keys in different shards, and a
 /// third comes.
 #[test]
-fn keyed_waiting_for_all_against_those_who_come_and_go() {
+fn keyed_waiting_for_all_against_tasks_that_come_and_go() {
     let model = Model::new("keyed: waiting for all", 3)
         .reaches(["the later one had not ended"])
         .reaches_by("later", "the later one had ended");
@@ -301,7 +301,7 @@ fn keyed_waiting_for_all_against_a_later_task_that_does_not_end() {
 
 /// The tasks of a wait for all give up their turns, including the one in the middle of the queue.
 #[test]
-fn keyed_waiting_for_all_against_turns_given_up() {
+fn keyed_waiting_for_all_against_dropped_reservations() {
     let model = Model::new("keyed: waiting for all against turns given up", None)
         .reaches(["found none"])
         .reaches_by("droppers", "found both")
@@ -351,9 +351,9 @@ fn keyed_a_key_that_moves_to_its_own_shard() {
         let before = others.map(|other| other.join().unwrap());
         let last = lock.execute_exclusive(&KEY, || turns.take(&lock)).unwrap();
         assert!(before.into_iter().all(|id| id < last));
-        turns.are_in_order_of_asking(4);
+        turns.are_in_fifo_order(4);
         at_rest(&lock, 4);
-        run.note(match turns.did_anybody_wait() {
+        run.note(match turns.any_task_waited() {
             true => "asked before",
             false => "asked after",
         });

@@ -90,7 +90,7 @@ fn keyed_joins_against_panic() {
 
 /// A join finds a turn that is being given up, or the next.
 #[test]
-fn keyed_joins_against_a_turn_given_up() {
+fn keyed_joins_against_a_dropped_reservation() {
     let model = Model::new("keyed: join against a turn given up", None)
         .reaches(["given up", "nothing to join"])
         .reaches_by("next", "joined the next");

@@ -69,7 +69,7 @@ fn len(store: &DataStore) -> usize {
 }
 
 #[test]
-fn leases_expiry_against_renewal_and_a_third_who_takes_over() {
+fn leases_expiry_against_renewal_and_takeover() {
     let model = Model::new("leases: expiry against renew", None)
         .reaches(["renewed in time"])
         .reaches_by("mover", "taken over")

@@ -148,7 +148,7 @@ fn limiter_slot_return_against_expiry() {
 }
 
 #[test]
-fn limiter_heavy_head_of_line_against_a_light_call() {
+fn limiter_heavy_head_of_queue_against_a_light_call() {
     let model = Model::new("heavy head of the queue against a light call", None)
         .reaches_by("heavy", "heavy queued first")
         .reaches_by("heavy", "heavy first")
@@ -197,7 +197,7 @@ fn outcome_of_heavy(heavy: Result<(), LimiterError>) -> &'static str {
 }
 
 #[test]
-fn limiter_light_calls_go_on_when_the_heavy_one_is_cancelled() {
+fn limiter_light_calls_proceed_when_the_heavy_one_is_cancelled() {
     heavy_model("cancel of a heavy head of line").check(|run| {
         let (limiter, record) = (limiter(2), Record::default());
         let token = CancelToken::new();
@@ -255,7 +255,7 @@ fn limiter_two_keys_under_the_global_limit() {
 }
 
 #[test]
-fn limiter_another_key_goes_on_when_the_heavy_one_whose_turn_it_is_is_cancelled() {
+fn limiter_another_key_proceeds_when_the_next_heavy_call_is_cancelled() {
     heavy_model("cancel of a heavy key in turn").check(|run| {
         let options = LimiterOptions::new(2).global_limit(2).timeout(None);
         let limiter: Limiter = InFlightLimiter::with_options(options);

@@ -39,7 +39,7 @@ impl Grants {
     }
 
     /// Checks that ids are numbered in FIFO order.
-    fn are_in_order_of_asking(&self) {
+    fn are_in_fifo_order(&self) {
         let granted = self.0.lock().unwrap();
         assert!(granted.is_sorted(), "{granted:?}");
     }
@@ -101,7 +101,7 @@ fn lock_exclusion_three_contenders() {
 }
 
 #[test]
-fn lock_grants_follow_the_order_of_asking() {
+fn lock_grants_follow_the_order_of_requests() {
     Model::new("FIFO, 3 contenders", 3)
         .reaches(["first"])
         .reaches_by("other", "second")
@@ -123,7 +123,7 @@ fn lock_grants_follow_the_order_of_asking() {
             for other in others {
                 other.join();
             }
-            grants.are_in_order_of_asking();
+            grants.are_in_fifo_order();
             at_rest(&lock);
             run.note(["first", "second", "third"][grants.place(id)]);
         });
@@ -166,7 +166,7 @@ fn expiry_against_grant(run: &Run, waiters: usize) {
     timer.join();
     run.note(if granted[0] { "granted" } else { "timed out" });
 
-    grants.are_in_order_of_asking();
+    grants.are_in_fifo_order();
     at_rest(&lock);
     let stats = lock.lock_stats();
     let grants = granted.iter().filter(|&&granted| granted).count() as u64;
@@ -233,7 +233,7 @@ fn cancel_against_hand_off(run: &Run, waiters: usize) {
     canceller.join();
     run.note(outcomes[0]);
 
-    grants.are_in_order_of_asking();
+    grants.are_in_fifo_order();
     at_rest(&lock);
     let granted = outcomes.iter().filter(|&&outcome| outcome == "granted");
     let grants = granted.count() as u64;
@@ -339,7 +339,7 @@ fn lock_try_never_overtakes() {
             lock.release_lock(held).unwrap();
             waiter.join();
             run.note(eager.join().unwrap());
-            grants.are_in_order_of_asking();
+            grants.are_in_fifo_order();
             at_rest(&lock);
         });
 }

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a timer and a grant: timed out also without its timer")]
-    fn model_whose_outcome_needs_no_timer_fails() {
+    fn model_with_a_timed_outcome_without_its_timer_fails() {
         model().check(|run| {
             run.spawn("timer", || ()).join();
             run.note("granted");

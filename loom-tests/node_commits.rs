@@ -118,7 +118,7 @@ fn node_commits_are_one_version_each_and_none_is_lost() {
 }
 
 #[test]
-fn node_commits_beside_one_of_the_whole() {
+fn node_commits_beside_one_of_the_document() {
     let model = Model::new("nodes: commits against one of the whole", 2)
         .reaches(["whole first"])
         .reaches_by("others", "whole second")
@@ -171,7 +171,7 @@ fn copy(store: &DataStore, from: &'static str, to: &'static str) -> Option<Step>
 }
 
 #[test]
-fn node_commits_are_as_if_one_had_come_after_the_other() {
+fn node_commits_are_serializable() {
     let model = Model::new("nodes: write skew", 3)
         .reaches_by("others", "all committed")
         .reaches_by("others", "one refused");
@@ -261,7 +261,7 @@ fn node_commits_come_before_a_revocation_or_not_at_all() {
 }
 
 #[test]
-fn node_commits_come_before_a_revocation_for_the_whole_or_not_at_all() {
+fn node_commits_come_before_a_revocation_for_the_document_lock_or_not_at_all() {
     revocation(
         "nodes: revoke for the whole against commit",
         write,
@@ -288,7 +288,7 @@ fn until(condition: impl Fn() -> bool) {
 /// Any of the waiters may see it first. After the first revocation, the limit passes for the new
 /// holder.
 #[test]
-fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
+fn node_holders_and_the_next_holder_are_revoked_for_the_document_lock() {
     let model =
         Model::new("nodes: a passed hold limit, for the whole", 3).reaches_by("mover", "revoked");
     model.check(|run| {
@@ -324,7 +324,7 @@ fn node_holders_are_revoked_for_the_whole_and_so_is_who_comes_next() {
 /// A holder of a node that waits for another cannot be revoked until it has both; its waiter knows
 /// when.
 #[test]
-fn node_holders_are_revoked_who_had_to_wait_themselves() {
+fn node_holders_are_revoked_after_a_wait_of_their_own() {
     let model =
         Model::new("nodes: a passed hold limit, for a node", 3).reaches_by("mover", "revoked");
     model.check(|run| {

@@ -99,7 +99,7 @@ fn cycle(
 }
 
 #[test]
-fn node_deadlocks_a_circle_is_refused_and_nothing_else_is() {
+fn node_deadlocks_only_a_request_that_closes_a_cycle_is_refused() {
     let model = Model::new("nodes: cycle against release", 3)
         .reaches(["a refused", "b refused", "no cycle"])
         // If each would wait for the third, which requested earlier and waits for both.

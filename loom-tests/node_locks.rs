@@ -174,7 +174,7 @@ fn sections() -> DataStore {
 }
 
 #[test]
-fn node_locks_a_subtree_excludes_what_is_below_it() {
+fn node_locks_a_subtree_excludes_its_descendants() {
     let model = Model::new("nodes: subtree against descendant", 3)
         .reaches(["readers apart"])
         .reaches_by("c", "readers together");
@@ -238,7 +238,7 @@ fn node_locks_follow_a_node_that_is_moved() {
 }
 
 #[test]
-fn node_locks_and_the_whole_exclude_each_other() {
+fn node_locks_and_the_document_lock_exclude_each_other() {
     let model = Model::new("nodes: against the whole", 3)
         .reaches(["nodes together", "nodes apart"])
         .reaches_by("whole", "whole first")
@@ -285,7 +285,7 @@ fn node_locks_and_the_whole_exclude_each_other() {
 
 /// A holder of nodes beside it does not keep it from going before a request for the whole lock.
 #[test]
-fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
+fn node_locks_of_high_priority_overtake_a_request_for_the_document_lock() {
     let model = Model::new("nodes: priority against the whole", 3)
         .reaches(["no request in the queue"])
         .reaches_by("whole", "a request in the queue");
@@ -324,7 +324,7 @@ fn node_locks_of_high_priority_go_before_one_that_waits_for_the_whole() {
 }
 
 #[test]
-fn node_locks_an_entry_that_goes_takes_no_request_with_it() {
+fn node_locks_a_removed_entry_loses_no_request() {
     let model = Model::new("nodes: eviction against requests", None)
         .reaches(["b first"])
         .reaches_by("c", "c first");
@@ -367,8 +367,8 @@ fn count(data: &AtomicU64) {
 }
 
 #[test]
-fn node_locks_who_is_alone_is_narrowed_or_gone() {
-    let model = Model::new("nodes: hurried release against narrowing", 3)
+fn node_locks_a_lone_holder_is_downgraded_or_gone() {
+    let model = Model::new("nodes: sparsely sampled release against downgrade", 3)
         .reaches_by("c", "beside the first")
         .reaches_by("c", "after the first");
     model.check(|run| {

@@ -65,7 +65,7 @@ fn priorities_overtake_within_the_bound() {
 }
 
 #[test]
-fn priorities_without_a_bound_on_overtaking_are_none() {
+fn priorities_have_no_effect_with_an_overtaking_bound_of_zero() {
     Model::new("overtaking, never", 2)
         .reaches(["low first"])
         .reaches_by("high", "low second")
@@ -73,7 +73,7 @@ fn priorities_without_a_bound_on_overtaking_are_none() {
         .check(|run| {
             let (site, by) = insertion(run, 0);
             assert_eq!(by, 0);
-            site.are_in_order_of_asking();
+            site.are_in_fifo_order();
             let turns = site.turns();
             let low = turns.iter().position(|(name, _)| *name == "low").unwrap();
             run.note(["low first", "low second", "low third"][low]);
@@ -81,7 +81,7 @@ fn priorities_without_a_bound_on_overtaking_are_none() {
 }
 
 #[test]
-fn priorities_of_lists_that_others_execute() {
+fn priorities_of_batches_that_a_combiner_executes() {
     Model::new("overtaking lists", 3)
         .reaches(["by none"])
         .reaches_by("high", "by one")

@@ -164,7 +164,7 @@ fn revocation_against_the_drop_of_a_guard() {
 }
 
 #[test]
-fn revocation_under_an_open_transaction_is_told_to_it_and_to_who_lent_the_lock() {
+fn revocation_under_an_open_transaction_is_reported_by_commit_and_release() {
     let model = release_model("revoke against a transaction under an id");
     model.reaches_by("timer", "revoked").check(|run| {
         release(run, |store| {
@@ -189,7 +189,7 @@ fn revocation_under_an_open_transaction_is_told_to_it_and_to_who_lent_the_lock()
 }
 
 #[test]
-fn revocation_of_a_guard_that_left_it_to_the_transaction_under_it() {
+fn revocation_of_a_dropped_guard_with_an_open_transaction() {
     let model = Model::new("revoke against a guard's transaction", 2)
         .reaches(["published"])
         .reaches_by("timer", "revoked");
@@ -226,7 +226,7 @@ fn is_revoked(outcome: &Outcome) -> bool {
 }
 
 #[test]
-fn revocation_of_a_combined_batch_is_told_to_its_submitter_and_ends_the_batch() {
+fn revocation_of_a_combined_batch_fails_its_submitter_and_ends_combining() {
     let model = Model::new("hold limit against combining", 2)
         .reaches(["no revocation"])
         .reaches_by("timer", "revoked in its own thread")
@@ -269,7 +269,7 @@ fn revocation_of_a_combined_batch_is_told_to_its_submitter_and_ends_the_batch() 
 
 /// The waiters' own way: a manual clock moves, and they read it.
 #[test]
-fn revocation_is_done_by_those_who_wait() {
+fn revocation_is_done_by_waiters() {
     let model = Model::new("a passed hold limit", 4).reaches_by("mover", "revoked");
     model.check(|run| {
         let clock = ManualClock::new();

@@ -170,7 +170,7 @@ impl Site {
     }
 
     /// Checks that ids are numbered in FIFO order.
-    pub(crate) fn are_in_order_of_asking(&self) {
+    pub(crate) fn are_in_fifo_order(&self) {
         let ids: Vec<_> = self.log().turns.iter().map(|turn| turn.lock).collect();
         assert!(ids.is_sorted(), "{ids:?}");
     }

@@ -76,7 +76,7 @@ fn word_exclusion_three_contenders() {
 
 /// One holder, one waiter and one reader: the reader sees a consistent state.
 #[test]
-fn word_release_against_a_look() {
+fn word_release_against_a_reader_of_the_holder() {
     let model = Model::new("hurried release against a look", None)
         .reaches(["free", "held by the first"])
         .reaches_by("waiter", "held by the waiter");
@@ -231,7 +231,7 @@ fn word_release_of_a_guard_against_the_transaction_under_it() {
 }
 
 #[test]
-fn word_lists_that_nobody_measures() {
+fn word_sparsely_sampled_batches() {
     let model = Model::new("sparsely sampled batches", 3)
         .reaches(["each by itself"])
         .reaches_by("others", "combined");
@@ -245,7 +245,7 @@ fn word_lists_that_nobody_measures() {
         let others: Vec<_> = others.into_iter().filter_map(joined).collect();
         let outcomes = others.iter().map(|(name, outcome)| (*name, outcome));
         let outcomes: Vec<_> = [("a", &a)].into_iter().chain(outcomes).collect();
-        site.are_in_order_of_asking();
+        site.are_in_fifo_order();
         let stats = site.at_rest(&outcomes);
         assert!(outcomes.iter().all(|(_, outcome)| outcome.is_ok()));
         assert_eq!(stats.total_acquisitions, outcomes.len() as u64);

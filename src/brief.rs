@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_whole_up_to_a_length_and_then_its_beginning_with_its_length() {
+    fn a_long_name_is_truncated_and_shown_with_its_length() {
         let whole = "x".repeat(LONGEST);
         assert_eq!(Brief(&whole).to_string(), whole);
         let longer = "x".repeat(LONGEST + 1);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_parts_is_shown_up_to_its_first_cut() {
+    fn a_name_written_in_parts_is_truncated_at_a_character() {
         struct Parts;
         impl fmt::Display for Parts {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

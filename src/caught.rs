@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_whose_drop_panics_is_disposed_of_without_unwinding() {
+    fn a_payload_that_panics_in_drop_is_dropped_without_unwinding() {
         for depth in [0, 1, 2, 1_000_000] {
             let caught = catch(|| panic_any(Nested(depth))).unwrap_err();
             assert_eq!(caught.message(), None);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_that_was_caught_keeps_its_message_and_goes_on_with_its_payload() {
+    fn a_caught_panic_keeps_its_message_and_resumes_with_its_payload() {
         let caught = catch(|| panic!("number {}", 7)).unwrap_err();
         assert_eq!(caught.message(), Some("number 7"));
         let payload = catch_unwind(AssertUnwindSafe(|| caught.resume())).unwrap_err();

@@ -115,7 +115,7 @@ fn marks_in_utf16_units_are_converted_one_by_one() {
 
 /// Only the matches and the bytes searched for them count.
 #[test]
-fn patterns_look_at_each_character_once_or_twice() {
+fn patterns_read_each_character_once_or_twice() {
     grows_evenly("replacePattern", |size| {
         let text = "longer than nine. ".repeat(size);
         let node = create(text_node("x", text).with_id("n"));
@@ -189,7 +189,7 @@ fn operations_on_many_siblings_find_each_beside_the_one_before() {
 /// A visit of all open marks for each link in angle brackets is quadratic.
 #[cfg(feature = "markdown")]
 #[test]
-fn links_in_many_open_marks_look_at_none_of_them() {
+fn links_in_many_open_marks_visit_none_of_them() {
     grows_evenly("links in marks", |size| {
         let (open, close) = ("*a **b ".repeat(size / 10), " c** d*".repeat(size / 10));
         let page = format!("{open}{}{close}\n", "[^note] <http://a.b> ".repeat(size));
@@ -201,7 +201,7 @@ fn links_in_many_open_marks_look_at_none_of_them() {
 /// A search through all outer quotes for a following paragraph is quadratic.
 #[cfg(feature = "markdown")]
 #[test]
-fn quotes_that_end_together_look_once_for_what_follows() {
+fn quotes_that_end_together_search_once_for_a_following_paragraph() {
     writes_evenly("nested quotes", |size| {
         let text = NodeSpec::new("paragraph").with_text("a");
         let quote = |inner| NodeSpec::new("block-quote").with_children([inner]);

@@ -162,7 +162,7 @@ mod tests {
     /// With fixed seeds, a client could choose ids that collide in every process: 30,000 of them
     /// held the lock for 17 seconds.
     #[test]
-    fn hashes_are_those_of_a_secret() {
+    fn hashes_depend_on_a_secret() {
         let known = std::hash::BuildHasherDefault::<DefaultHasher>::default();
         assert_ne!(
             Secret.hash_one("introduction"),

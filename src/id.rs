@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_end_instead_of_starting_over() {
+    fn generated_ids_run_out_instead_of_wrapping_around() {
         let ids = NodeIds::new(7);
         ids.next.store(u64::MAX, Ordering::Relaxed);
         assert_eq!(ids.generate(), None);

@@ -389,7 +389,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn deadlines_and_ends_are_monotonic_time_whatever_the_counter_says() {
+    fn deadlines_and_expiries_follow_monotonic_time_with_a_skewed_counter() {
         let manual = ManualClock::new();
         let clock = manual.skewed(2);
         let deadline = clock.deadline(10 * SECOND).unwrap();
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_beyond_what_the_clock_can_count_is_its_last_moment() {
+    fn a_deadline_beyond_the_clock_range_is_the_last_moment() {
         let manual = ManualClock::new();
         let clock = manual.clock();
         manual.advance(Duration::from_nanos(u64::MAX) - SECOND);

@@ -214,7 +214,7 @@ fn scripts_allocate_as_much_as_they_are_large() {
 
 /// Each attempt and each savepoint copied all nodes of the transaction.
 #[test]
-fn attempts_and_savepoints_allocate_nothing_of_what_was_done() {
+fn attempts_and_savepoints_do_not_copy_the_nodes_of_a_transaction() {
     grows_evenly("attempts", |size| {
         let store = DataStore::new();
         move || {

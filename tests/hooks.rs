@@ -74,7 +74,7 @@ fn within_patience<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static)
 // --- Before ---
 
 #[test]
-fn transaction_05_before_hooks_rewrite_in_order_and_each_sees_what_the_one_before_returned() {
+fn transaction_05_each_before_hook_gets_the_operations_of_the_previous_one() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     hooks.before(|_, mut operations| {
         operations.push(set_attrs([("n", 1.into())]).on("note"));
@@ -163,7 +163,7 @@ fn transaction_05_a_refusal_is_the_error_and_nothing_is_changed() {
 }
 
 #[test]
-fn transaction_05_a_before_hook_that_panics_is_an_error_that_says_so() {
+fn transaction_05_a_before_hook_that_panics_returns_an_error() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     let before = image(&store.snapshot());
     let panicking = hooks.before(|_, _| panic_any("no more".to_owned()));
@@ -185,7 +185,7 @@ fn transaction_05_a_before_hook_that_panics_is_an_error_that_says_so() {
 }
 
 #[test]
-fn transaction_05_a_hook_that_fails_hands_the_lock_to_whoever_waits() {
+fn transaction_05_a_hook_that_fails_passes_the_lock_to_the_next_waiter() {
     for panics in [false, true] {
         let (store, hooks) = (with_note(), Hooks::new());
         let inside = store.clone();
@@ -258,7 +258,7 @@ fn transaction_05_after_hooks_see_the_committed_result_in_order_when_the_lock_is
 }
 
 #[test]
-fn transaction_05_after_hooks_run_for_what_changed_nothing_and_not_for_what_failed() {
+fn transaction_05_after_hooks_run_for_empty_changes_and_not_for_failures() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     noting(&hooks, &notes);
     let manager = manager(&store, &hooks);
@@ -269,7 +269,7 @@ fn transaction_05_after_hooks_run_for_what_changed_nothing_and_not_for_what_fail
 }
 
 #[test]
-fn transaction_05_no_hook_runs_for_a_list_without_operations() {
+fn transaction_05_no_hook_runs_for_an_empty_batch() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     noting(&hooks, &notes);
     let manager = manager(&store, &hooks);
@@ -294,7 +294,7 @@ fn transaction_05_hooks_run_under_a_lock_that_is_held_by_id_too() {
 }
 
 #[test]
-fn transaction_05_an_after_hook_that_panics_leaves_the_transaction_committed_and_says_so() {
+fn transaction_05_an_after_hook_that_panics_is_reported_and_keeps_the_commit() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     let first = hooks.after(|_| panic!("no more"));
     let second = hooks.after(|_| panic_any(7));
@@ -345,7 +345,7 @@ fn transaction_05_an_after_hook_that_panics_leaves_the_transaction_committed_and
 }
 
 #[test]
-fn transaction_05_an_after_hook_may_start_transactions_whose_hooks_run_again() {
+fn transaction_05_an_after_hook_may_start_transactions_that_run_hooks_again() {
     let (store, hooks) = (with_note(), Hooks::new());
     let again = manager(&store, &hooks);
     hooks.after(move |result| {
@@ -362,7 +362,7 @@ fn transaction_05_an_after_hook_may_start_transactions_whose_hooks_run_again() {
 }
 
 #[test]
-fn transaction_05_after_hooks_that_call_each_other_for_ever_are_stopped_and_it_is_said() {
+fn transaction_05_endless_recursion_of_after_hooks_is_stopped_and_reported() {
     let (store, hooks) = (with_note(), Hooks::new());
     let again = manager(&store, &hooks);
     let failures: Arc<Mutex<Vec<HookFailure>>> = Arc::default();
@@ -396,7 +396,7 @@ fn transaction_05_after_hooks_that_call_each_other_for_ever_are_stopped_and_it_i
 // --- Registration ---
 
 #[test]
-fn transaction_05_hooks_are_shared_by_whoever_has_them_and_removed_by_their_ids() {
+fn transaction_05_hooks_are_shared_between_clones_and_removed_by_id() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     let note = notes.clone();
     let before = hooks.before(move |context, operations| {
@@ -423,7 +423,7 @@ fn transaction_05_hooks_are_shared_by_whoever_has_them_and_removed_by_their_ids(
 }
 
 #[test]
-fn transaction_05_hooks_may_register_and_remove_hooks_and_those_that_run_stay_the_same() {
+fn transaction_05_hooks_may_register_and_remove_hooks_without_changing_a_run() {
     within_patience(|| {
         let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
         let (own, note) = (hooks.clone(), notes.clone());
@@ -477,7 +477,7 @@ fn transaction_05_a_hook_that_is_removed_may_remove_others_when_it_is_dropped() 
 /// A panic from the drop of a payload escaped from `execute` after the commit, and no further hook
 /// ran.
 #[test]
-fn transaction_05_after_hooks_run_whatever_the_payload_of_a_panic_does_in_drop() {
+fn transaction_05_after_hooks_run_after_a_payload_that_panics_in_drop() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
     hooks.after(|_| std::panic::panic_any(common::Bomb));
     let note = notes.clone();
@@ -508,7 +508,7 @@ fn transaction_05_a_hook_that_removes_itself_may_panic_in_drop() {
 }
 
 #[test]
-fn transaction_05_errors_of_panics_whose_payload_panics_in_drop_can_be_dropped() {
+fn transaction_05_an_error_whose_payload_panics_in_drop_can_be_dropped() {
     let (store, hooks) = (with_note(), Hooks::new());
     let manager = TransactionManager::new(store.clone());
     let explode = || op::<String>(|_| std::panic::panic_any(common::Bomb));

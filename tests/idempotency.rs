@@ -102,7 +102,7 @@ fn transaction_07_a_repeated_key_returns_the_first_result_and_does_nothing() {
 }
 
 #[test]
-fn transaction_07_a_key_stands_for_its_first_transaction_whoever_comes_with_it() {
+fn transaction_07_a_key_returns_its_first_result_for_any_owner() {
     let store = with_note(store());
     let first = once(&manager(&store), "key", type_in("a"));
     let other = TransactionManager::for_owner(store.clone(), "bob");
@@ -184,7 +184,7 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
 
 /// The digest covers the submitted operations, so neither rewriting hooks nor nesting matter.
 #[test]
-fn transaction_07_what_is_compared_is_what_was_submitted() {
+fn transaction_07_a_key_compares_the_submitted_operations() {
     let store = with_note(store());
     let (hooks, count) = (Hooks::new(), AtomicUsize::new(0));
     hooks.before(move |_, mut operations| {
@@ -203,7 +203,7 @@ fn transaction_07_what_is_compared_is_what_was_submitted() {
 /// Of several waiting batches with one key and different operations, one runs, and the others fail
 /// at the head of the queue.
 #[test]
-fn transaction_07_a_mismatch_is_found_also_by_those_who_waited() {
+fn transaction_07_a_mismatch_also_fails_batches_that_waited() {
     let store = with_note(store());
     for on_nodes in [false, true] {
         let manager = match on_nodes {
@@ -285,7 +285,7 @@ fn transaction_07_a_transaction_that_changed_nothing_leaves_a_record() {
 }
 
 #[test]
-fn transaction_07_a_list_without_operations_is_no_use_of_a_key() {
+fn transaction_07_an_empty_batch_does_not_use_up_its_key() {
     let store = with_note(store());
     let manager = manager(&store);
     let nothing = once(&manager, "key", control("note", []));
@@ -333,7 +333,7 @@ fn transaction_07_a_commit_carries_its_key() {
 }
 
 #[test]
-fn transaction_07_as_many_keys_are_remembered_as_was_asked_for_and_the_oldest_is_forgotten_first() {
+fn transaction_07_the_set_number_of_keys_is_remembered_oldest_dropped_first() {
     let remembering = |keys| {
         with_note(DataStore::with_options(
             StoreOptions::new().session(SESSION).remembered_keys(keys),
@@ -427,7 +427,7 @@ fn transaction_07_exactly_one_is_carried_out_also_of_large_transactions() {
 }
 
 #[test]
-fn transaction_07_what_a_receipt_tells_of_is_there() {
+fn transaction_07_a_receipt_is_visible_only_with_its_commit() {
     let store = with_note(store());
     let manager = manager(&store);
     for round in 0..200 {

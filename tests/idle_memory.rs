@@ -169,7 +169,7 @@ fn idle_objects_are_small_also_after_uncontended_use() {
 
 /// An inbox kept 43 MB for a million pruned events: the capacity of its pruning list.
 #[test]
-fn an_inbox_keeps_nothing_of_pruned_events() {
+fn an_inbox_keeps_no_memory_of_pruned_events() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let clock = ManualClock::new();
     let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
@@ -229,7 +229,7 @@ fn undo_01_a_keystroke_keeps_no_marks_in_the_history() {
 /// An inbox took 8 kB before its first event and 46 kB with a few hundred, and lived as long as its
 /// store.
 #[test]
-fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
+fn an_inbox_takes_memory_only_for_its_events_and_none_after_its_removal() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     const INBOXES: usize = 1_000;
     let clock = ManualClock::new();
@@ -269,7 +269,7 @@ fn an_inbox_takes_what_its_events_take_and_nothing_when_it_is_removed() {
 
 /// Dead events without a time could not be forgotten.
 #[test]
-fn an_inbox_keeps_nothing_of_events_without_a_time_that_are_forgotten() {
+fn an_inbox_keeps_no_memory_of_pruned_events_without_a_time() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let clock = ManualClock::new();
     let inbox = |events: u64| {

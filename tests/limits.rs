@@ -79,7 +79,7 @@ fn on_p(operation: impl Into<doclock::transaction::NodeOperation>) -> Vec<Operat
 type Holding = fn(usize) -> Vec<Operation>;
 
 #[test]
-fn transaction_04_what_a_list_holds_is_refused_before_the_lock_is_requested() {
+fn transaction_04_a_batch_beyond_a_limit_is_refused_before_its_lock_request() {
     let lists: &[(Limit, Holding)] = &[
         (Limit::Operations, |n| vec![create(NodeSpec::new("x")); n]),
         (Limit::Operations, |n| {
@@ -173,7 +173,7 @@ fn transaction_04_what_a_list_holds_is_refused_before_the_lock_is_requested() {
 
 /// Small batches with large effects on the document.
 #[test]
-fn transaction_04_what_a_list_makes_of_the_document_is_refused_before_it_is_made() {
+fn transaction_04_an_effect_beyond_a_limit_is_refused_before_it_is_made() {
     let lists: &[(Limit, Holding)] = &[
         (Limit::Nodes, |n| vec![copy_node().on("p"); n]),
         (Limit::Nodes, |n| vec![split_text_node(0).on("p"); n]),
@@ -256,7 +256,7 @@ fn transaction_04_subtrees_that_double_stop_at_the_limit() {
 
 /// A thousand operations of forty bytes each read a text of 100,000 characters.
 #[test]
-fn transaction_04_looking_again_and_again_stops_at_the_limit() {
+fn transaction_04_repeated_searches_stop_at_the_limit() {
     let list = |look: doclock::transaction::NodeOperation| {
         let text = insert_text(0, long(100_000)).on("p");
         let look = look.on("p");
@@ -281,7 +281,7 @@ fn transaction_04_looking_again_and_again_stops_at_the_limit() {
 
 /// Ten thousand indented lines counted all marks of their text once.
 #[test]
-fn transaction_04_many_places_in_a_text_of_many_marks_stop_at_the_limit() {
+fn transaction_04_many_edits_in_a_text_of_many_marks_stop_at_the_limit() {
     let marks = (0..1_000).map(|nth| Mark::new("m", 4 * nth..4 * nth + 2));
     let text = text_node("x", "a\n".repeat(10_000)).with_marks(marks);
     let create = create(text.with_id("m"));
@@ -340,7 +340,7 @@ fn transaction_07_a_key_that_is_too_long_is_refused() {
 }
 
 #[test]
-fn transaction_04_a_transaction_by_hand_has_the_limits_that_it_is_given() {
+fn transaction_04_a_manual_transaction_has_the_limits_that_are_set() {
     let store = store();
     let mut transaction = store.begin("ann").unwrap();
     transaction.set_limits(only(Limit::Nodes, 2).with(Limit::NameBytes, 20));
@@ -361,7 +361,7 @@ fn transaction_04_a_transaction_by_hand_has_the_limits_that_it_is_given() {
 }
 
 #[test]
-fn transaction_04_lists_on_nodes_and_under_a_lock_have_limits() {
+fn transaction_04_batches_on_nodes_and_under_a_lock_have_limits() {
     let store = store();
     let manager = TransactionManager::new(store.clone()).with_limits(only(Limit::Nodes, 2));
     let error = manager

@@ -134,7 +134,7 @@ fn overlay_12_an_unread_event_goes_with_its_subscription() {
 }
 
 #[test]
-fn overlay_12_a_subscriber_to_a_node_hears_of_what_touches_it_and_of_nothing_else() {
+fn overlay_12_a_subscriber_to_a_node_receives_only_its_changes() {
     let store = store();
     let (heard, all) = (node(&store, "left"), store.subscribe(100));
     let edits: [Edit; 10] = [
@@ -168,7 +168,7 @@ fn overlay_12_a_subscriber_to_a_node_hears_of_what_touches_it_and_of_nothing_els
 }
 
 #[test]
-fn overlay_12_a_subscriber_to_a_subtree_hears_of_what_comes_to_it_stays_in_it_and_leaves_it() {
+fn overlay_12_a_subscriber_to_a_subtree_receives_changes_in_it_and_moves() {
     let store = with_tree();
     let heard = subtree(&store, "top");
     let edits: [Edit; 12] = [
@@ -201,7 +201,7 @@ fn overlay_12_a_subscriber_to_a_subtree_hears_of_what_comes_to_it_stays_in_it_an
 }
 
 #[test]
-fn overlay_12_a_subtree_is_heard_of_where_what_was_changed_in_it_went_away_in_pieces() {
+fn overlay_12_a_subtree_subscriber_receives_changes_to_nodes_deleted_in_pieces() {
     let store = with_tree();
     let heard = subtree(&store, "top");
     // The leaf is changed, moved with its parent, detached from it, and both are deleted.
@@ -216,7 +216,7 @@ fn overlay_12_a_subtree_is_heard_of_where_what_was_changed_in_it_went_away_in_pi
 }
 
 #[test]
-fn overlay_12_a_filtered_subscriber_misses_only_what_its_filter_lets_in() {
+fn overlay_12_a_filtered_subscriber_counts_only_matching_missed_events() {
     let store = with_tree();
     let slow = store.subscribe_to(1, Filter::Subtree(id("left")));
     let write = |of: &str, text: &str| {
@@ -385,7 +385,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn overlay_12_filters_let_in_what_a_plain_comparison_of_documents_finds(
+    fn overlay_12_filters_agree_with_a_plain_comparison_of_documents(
         commits in prop::collection::vec(prop::collection::vec(any::<u64>(), 1..7), 1..25),
     ) {
         let store = store();

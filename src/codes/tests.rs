@@ -530,7 +530,7 @@ fn every_error_has_its_code_its_text_and_its_evidence_in_json() {
 }
 
 #[test]
-fn every_line_of_every_error_has_a_sample() {
+fn every_code_of_every_error_has_a_sample() {
     let mut sampled: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut lines: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for sample in samples() {

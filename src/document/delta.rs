@@ -369,7 +369,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_composed_delta_does_what_its_parts_did(len in 0..12u32, edits in splices(8)) {
+        fn a_composed_delta_is_equivalent_to_its_parts(len in 0..12u32, edits in splices(8)) {
             let items: Vec<u32> = (0..len).collect();
             let (after, delta) = make(&items, &edits, 100);
             prop_assert_eq!(applied(&items, &delta, &inserted(&after)), after);
@@ -378,7 +378,7 @@ mod tests {
         /// A splice transformed over the changes of others, and those transformed over the splice,
         /// converge.
         #[test]
-        fn a_splice_and_what_others_did_lead_to_one_sequence_in_either_order(
+        fn a_splice_and_concurrent_changes_converge_in_either_order(
             len in 0..12u32,
             ours in splice(),
             theirs in splices(5),
@@ -400,7 +400,7 @@ mod tests {
         }
 
         #[test]
-        fn a_place_and_a_range_are_where_their_items_are(len in 0..12u32, edits in splices(6), range in any::<(u8, u8)>()) {
+        fn a_delta_maps_positions_and_ranges_to_their_items(len in 0..12u32, edits in splices(6), range in any::<(u8, u8)>()) {
             let items: Vec<u32> = (0..len).collect();
             let (after, delta) = make(&items, &edits, 100);
             let (one, other) = (usize::from(range.0) % (items.len() + 1), usize::from(range.1) % (items.len() + 1));
@@ -418,7 +418,7 @@ mod tests {
         }
 
         #[test]
-        fn a_delta_that_is_divided_and_joined_is_the_same(len in 0..12u32, edits in splices(6), at in any::<u8>()) {
+        fn splitting_and_joining_restores_a_delta(len in 0..12u32, edits in splices(6), at in any::<u8>()) {
             let items: Vec<u32> = (0..len).collect();
             let (after, delta) = make(&items, &edits, 100);
             let at = usize::from(at) % (items.len() + 1);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_gone_for_good() {
+    fn items_that_a_delta_cuts_off_are_never_restored() {
         let cut = Delta::cut(3);
         assert_eq!(cut.remains(1..9), vec![1..3]);
         assert_eq!(cut.place(7), 3);

@@ -99,7 +99,7 @@ impl Mark {
     }
 
     /// Whether the two differ only in their ranges.
-    pub(super) fn says_the_same_as(&self, other: &Self) -> bool {
+    pub(super) fn differs_only_in_range(&self, other: &Self) -> bool {
         self.says() == other.says()
     }
 
@@ -113,7 +113,7 @@ impl Mark {
 }
 
 /// Whether a mark of one list has the kind and attributes of one of the other.
-fn some_say_the_same<'a>(
+fn any_differ_only_in_range<'a>(
     list: impl Iterator<Item = &'a Mark>,
     mut other: impl Iterator<Item = &'a Mark>,
 ) -> bool {
@@ -217,7 +217,7 @@ impl Marks {
         let mut shifted: Vec<Mark> = shifted.collect();
         let at_seam = shifted.partition_point(|mark| mark.bounds().start == len);
         let ending = self.iter().filter(|mark| mark.bounds().end == len);
-        if some_say_the_same(ending, shifted.iter().take(at_seam)) {
+        if any_differ_only_in_range(ending, shifted.iter().take(at_seam)) {
             shifted.extend(self.iter().cloned());
             *self = Self::sorted(shifted);
         } else if !shifted.is_empty() {

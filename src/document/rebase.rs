@@ -366,7 +366,7 @@ impl Overlay {
         for gone in removed.minus(added) {
             expect_whole(id, delta, &gone.bounds())?;
             for range in delta.remains(gone.bounds()) {
-                let other = |mark: Mark| (!mark.says_the_same_as(&gone)).then_some(mark);
+                let other = |mark: Mark| (!mark.differs_only_in_range(&gone)).then_some(mark);
                 now = Marks::sorted(now.change_within(&range, other));
             }
         }

@@ -322,7 +322,7 @@ mod tests {
         }
 
         #[test]
-        fn cut_in_two_and_joined_again_it_is_what_it_was(
+        fn splitting_and_joining_restores_a_text(
             text in "[aé漢🦀]{0,900}",
             at in any::<prop::sample::Index>(),
         ) {

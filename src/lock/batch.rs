@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_is_woken_when_the_batch_ends() {
+    fn a_sleeping_submitter_is_woken_when_the_batch_ends() {
         let wake_chain = WakeChain::default();
         let mut served = Served::new(&wake_chain);
         let asleep = Waiter::new(true, true);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_on_behind_work_that_may_take_long() {
+    fn a_sleeping_submitter_is_woken_before_long_work() {
         let wake_chain = WakeChain::default();
         let mut served = Served::new(&wake_chain);
         let asleep = Waiter::new(true, true);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_on_for_longer_than_half_a_millisecond_however_long_the_batch() {
+    fn a_sleeping_submitter_is_woken_after_half_a_millisecond_of_a_batch() {
         let wake_chain = WakeChain::default();
         let mut served = Served::new(&wake_chain);
         let (first, later) = (Waiter::new(true, true), Waiter::new(true, true));

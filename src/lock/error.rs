@@ -154,14 +154,14 @@ pub struct CancelEvidence {
     pub waited: Duration,
     /// The id of the request and its queue position; `None` if the token was cancelled before the
     /// request joined the queue.
-    pub stood: Option<(LockId, usize)>,
+    pub leaving: Option<(LockId, usize)>,
 }
 
 impl fmt::Display for CancelEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owner = Brief(&self.owner);
         write!(f, "lock acquisition cancelled for owner {owner}")?;
-        match self.stood {
+        match self.leaving {
             Some((_, position)) => {
                 write!(
                     f,
@@ -177,11 +177,11 @@ impl fmt::Display for CancelEvidence {
 impl std::error::Error for CancelEvidence {}
 
 codes! { CancelEvidence {
-    Self { owner, waited, stood } => "lockCancelled" {
+    Self { owner, waited, leaving } => "lockCancelled" {
         owner: owner,
         waited_ms: millis::number(*waited),
-        id: stood.map(|(id, _)| id),
-        position: stood.map(|(_, position)| position),
+        id: leaving.map(|(id, _)| id),
+        position: leaving.map(|(_, position)| position),
     };
 }}
 

@@ -70,7 +70,7 @@ impl Withdrawn {
             Reason::Cancelled => LockError::Cancelled(Box::new(CancelEvidence {
                 owner: self.owner,
                 waited: self.waited,
-                stood: Some((self.id, self.position)),
+                leaving: Some((self.id, self.position)),
             })),
         }
     }
@@ -82,7 +82,7 @@ impl CancelEvidence {
         Self {
             owner: owner.clone(),
             waited: Duration::ZERO,
-            stood: None,
+            leaving: None,
         }
     }
 }

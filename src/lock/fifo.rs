@@ -220,12 +220,12 @@ impl FifoLock {
             return Err(state.would_block(asker, None, now.at));
         }
         state.reject_excess(asker, Part::Whole, options.queue_bound)?;
-        let stand = state.join_line(request.clone(), options.priority, None, now.at);
-        let wait = shared.wait_as(&mut state, stand, deadline, now);
+        let waiting_at = state.join_queue(request.clone(), options.priority, None, now.at);
+        let wait = shared.wait_as(&mut state, waiting_at, deadline, now);
         drop(state);
 
         let outcome = wait::wait(shared, &request, options.cancel.as_ref(), wait);
-        if request.was_relayed() {
+        if request.was_woken_by_chain() {
             shared.wake_chain.go_on();
         }
         // The answering thread may drop the last handle of the request; it must not drop the work
@@ -331,9 +331,7 @@ impl FifoLock {
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in a [dump](LockDump).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        let first = self
-            .0
-            .step_in_turn(|state, now| state.page(None, 0, now.at));
+        let first = self.0.step_fair(|state, now| state.page(None, 0, now.at));
         self.list_from(first)
     }
 
@@ -344,7 +342,7 @@ impl FifoLock {
             let listed = waiting.len();
             let page =
                 |state: &mut LockState, now: Moment| state.page(Some(position), listed, now.at);
-            let (entries, after) = self.0.step_in_turn(page);
+            let (entries, after) = self.0.step_fair(page);
             waiting.extend(entries);
             next = after;
         }
@@ -376,7 +374,7 @@ impl FifoLock {
     /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
     /// full when it ends.
     pub fn reset_lock_stats(&self) {
-        self.0.step(|state, _| state.reset_figures());
+        self.0.step(|state, _| state.reset_metrics());
     }
 
     /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
@@ -429,13 +427,13 @@ impl FifoLock {
 
     #[inline(never)]
     fn part_in_step_and_serve(&self, grant: Grant) {
-        let server = thread_number();
+        let combiner = thread_number();
         let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
         let mut ending = grant.id();
         loop {
             let (next, now) = self.0.step(|state, now| {
-                let server = batch.goes_on(now.at).then_some(server);
-                (state.part_from_grant(ending, now, server), now.at)
+                let combiner = batch.goes_on(now.at).then_some(combiner);
+                (state.part_from_grant(ending, now, combiner), now.at)
             });
             match next {
                 Some(AfterUnlock::Serve(request, grant)) => {

@@ -199,7 +199,7 @@ pub(super) trait Waiting: Send + Sync {
     fn asker(&self) -> Asker<'_>;
 
     /// Whether the holder of the lock can run its work.
-    fn is_errand(&self) -> bool;
+    fn is_for_any_thread(&self) -> bool;
 
     /// Whether its work is always short.
     fn is_brief(&self) -> bool;
@@ -241,7 +241,7 @@ pub(super) struct Request<W: QueuedWork> {
     told: Hint,
     /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the slot's
     /// mutex, while the waiter sleeps.
-    relayed: AtomicBool,
+    woken_by_chain: AtomicBool,
     /// Whether it was made a watcher and has yet to look. Read and written under the slot's mutex
     /// alone.
     called: AtomicBool,
@@ -272,14 +272,14 @@ impl<W: QueuedWork> Request<W> {
             asleep: AtomicBool::new(false),
             changed: Condvar::default(),
             told: Hint::default(),
-            relayed: AtomicBool::new(false),
+            woken_by_chain: AtomicBool::new(false),
             called: AtomicBool::new(false),
         }
     }
 
     /// Whether it was woken from the wake-up chain, and must continue it.
-    pub(super) fn was_relayed(&self) -> bool {
-        self.relayed.load(Ordering::Relaxed)
+    pub(super) fn was_woken_by_chain(&self) -> bool {
+        self.woken_by_chain.load(Ordering::Relaxed)
     }
 
     /// Takes the work, to run it, or what is left of it.
@@ -348,7 +348,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
         }
     }
 
-    fn is_errand(&self) -> bool {
+    fn is_for_any_thread(&self) -> bool {
         self.for_any_thread
     }
 
@@ -389,7 +389,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
         let slot = self.slot.lock();
         let asleep = self.asleep.load(Ordering::Relaxed);
         if asleep {
-            self.relayed.store(true, Ordering::Relaxed);
+            self.woken_by_chain.store(true, Ordering::Relaxed);
         }
         drop(slot);
         if asleep {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_the_lock_now_and_then_is_measured_each_time() {
+    fn every_hold_is_measured_when_grants_are_rare() {
         let mut taken = Taken::new();
         for _ in 0..1000 {
             assert_eq!(taken.after(Sampling::QUICK), Some(1));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hurry_is_believed_when_it_has_lasted_for_a_while() {
+    fn sparse_sampling_begins_after_a_run_of_quick_grants() {
         let mut taken = Taken::new();
         let quick = Sampling::QUICK - NANO;
         for _ in 1..Sampling::BELIEVED {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_hurry_one_of_a_run_is_measured_and_stands_for_all() {
+    fn sparse_sampling_measures_one_hold_per_run() {
         let mut taken = Taken::new();
         taken.sample_sparsely();
         for _ in 0..100 {
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_hurry_is_over_each_is_measured_again() {
+    fn a_slow_grant_ends_sparse_sampling() {
         let mut taken = Taken::new();
         taken.sample_sparsely();
         // The rest of the run, without a measurement, is the longest time to notice.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tempo_that_is_calmed_measures_the_next_at_once() {
+    fn a_reset_sampling_measures_the_next_hold() {
         let mut taken = Taken::new();
         taken.sample_sparsely();
         assert_eq!(taken.after(NANO), None);
@@ -230,7 +230,7 @@ mod tests {
     /// Once the recording of metrics sometimes took so long that sampling never began, and every
     /// hold was measured.
     #[test]
-    fn what_the_figures_take_is_no_pause() {
+    fn time_for_recording_metrics_does_not_delay_sparse_sampling() {
         let mut taken = Taken::new();
         for nth in 1..Sampling::BELIEVED + 3 {
             if nth % 20 == 0 {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_a_lock_is_in_a_hurry_when_the_whole_would_be() {
+    fn sampling_of_a_share_scales_its_threshold() {
         let mut taken = Taken::new();
         taken.sampling = Sampling::of_a_share(&Clock::system(), 8);
         let quick = 8 * Sampling::QUICK - NANO;
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_clock_is_read_each_time_and_so_is_any_by_a_steady_tempo() {
+    fn manual_clocks_and_steady_sampling_measure_every_hold() {
         let mut taken = Taken::new();
         for sampling in [Sampling::new(&taken.clock.clock()), Sampling::steady()] {
             taken.sampling = sampling;

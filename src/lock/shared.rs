@@ -49,14 +49,14 @@ impl LockShared {
     pub(super) fn wait_as(
         &self,
         state: &mut LockState,
-        stand: RequestPosition,
+        waiting_at: RequestPosition,
         deadline: Option<(Duration, Deadline)>,
         now: Moment,
     ) -> Wait<RequestPosition> {
         Wait {
-            ticket: stand,
+            ticket: waiting_at,
             deadline,
-            alarm: state.enlist(stand, now),
+            alarm: state.enlist(waiting_at, now),
             looks: state.pace.looks(deadline.map(|(limit, _)| limit)),
         }
     }
@@ -91,7 +91,7 @@ impl LockShared {
 
     /// Takes a step as [`step`](Self::step) does. A thread that waits for the state meanwhile gets
     /// it next, before this one can lock it again.
-    pub(super) fn step_in_turn<T>(&self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
+    pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState, Moment) -> T) -> T {
         self.step_and(step, unlock_fair)
     }
 
@@ -180,19 +180,19 @@ impl LockShared {
     /// Checks hold limits on behalf of all waiters, and returns when this waiter must check again.
     pub(super) fn look_if(
         &self,
-        stand: RequestPosition,
+        waiting_at: RequestPosition,
         has_passed: impl Fn(Deadline) -> bool,
     ) -> Option<Deadline> {
-        self.step(|state, now| state.look(stand, now, has_passed))
+        self.step(|state, now| state.look(waiting_at, now, has_passed))
     }
 
     /// Returns the code that runs when the present wait of `owner` times out.
     #[cfg(loom)]
     pub(super) fn expiry(self: &Arc<Self>, owner: &OwnerId) -> Option<Box<dyn FnOnce()>> {
-        let stand = self.state.lock().stand_of(owner)?;
+        let waiting_at = self.state.lock().position_of(owner)?;
         let shared = Arc::clone(self);
         Some(Box::new(move || {
-            shared.withdraw(stand, Reason::Expired(Duration::ZERO));
+            shared.withdraw(waiting_at, Reason::Expired(Duration::ZERO));
         }))
     }
 
@@ -200,8 +200,8 @@ impl LockShared {
     #[cfg(loom)]
     pub(super) fn expire_hold(&self) {
         let watcher = self.state.lock().first_watcher();
-        if let Some(stand) = watcher {
-            self.look_if(stand, |_| true);
+        if let Some(waiting_at) = watcher {
+            self.look_if(waiting_at, |_| true);
         }
     }
 }
@@ -238,11 +238,11 @@ impl WaitQueue for LockShared {
         &self.clock
     }
 
-    fn withdraw(&self, stand: RequestPosition, reason: Reason) {
-        self.step(|state, now| state.withdraw(stand, reason, now));
+    fn withdraw(&self, waiting_at: RequestPosition, reason: Reason) {
+        self.step(|state, now| state.withdraw(waiting_at, reason, now));
     }
 
-    fn look(&self, stand: RequestPosition) -> Option<Deadline> {
-        self.look_if(stand, |overdue| self.clock.until(overdue).is_none())
+    fn look(&self, waiting_at: RequestPosition) -> Option<Deadline> {
+        self.look_if(waiting_at, |overdue| self.clock.until(overdue).is_none())
     }
 }

@@ -267,13 +267,13 @@ impl LockState {
     }
 
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The thread
-    /// `server` runs its work, if there is a server and the work allows it.
-    fn end(&mut self, now: Moment, server: Option<u64>) -> Option<AfterUnlock> {
+    /// `combiner` runs its work, if there is a combiner and the work allows it.
+    fn end(&mut self, now: Moment, combiner: Option<u64>) -> Option<AfterUnlock> {
         self.recorder().releases += 1;
-        self.vacate(now, server)
+        self.vacate(now, combiner)
     }
 
-    fn vacate(&mut self, now: Moment, server: Option<u64>) -> Option<AfterUnlock> {
+    fn vacate(&mut self, now: Moment, combiner: Option<u64>) -> Option<AfterUnlock> {
         self.held = false;
         if let Some((since, weight)) = self.holder.since.known() {
             let hold = now.at - since;
@@ -283,12 +283,12 @@ impl LockState {
             }
         }
         self.queue.give_back(&Part::Whole);
-        self.grant_next(now, server)
+        self.grant_next(now, combiner)
     }
 
     /// Grants the lock: to the next request in the queue, or to all requests for nodes ahead of the
     /// first for the whole lock.
-    fn grant_next(&mut self, now: Moment, server: Option<u64>) -> Option<AfterUnlock> {
+    fn grant_next(&mut self, now: Moment, combiner: Option<u64>) -> Option<AfterUnlock> {
         let (number, since, request) = loop {
             let mut waiter = self.queue.next()?;
             match waiter.nodes.take() {
@@ -302,14 +302,14 @@ impl LockState {
         let metrics = &mut self.metrics;
         metrics.wait.record_wait(now.at - since, &mut metrics.hold);
         debug_assert!(!self.held, "granted beside a holder");
-        let server = server.filter(|_| request.is_errand());
+        let combiner = combiner.filter(|_| request.is_for_any_thread());
         let asker = request.asker();
         self.holder.claim.assign(&Asker {
-            thread: server.unwrap_or(asker.thread),
+            thread: combiner.unwrap_or(asker.thread),
             ..asker
         });
         let overdue = self.overdue(asker.hold_limit, now);
-        let measured = match server {
+        let measured = match combiner {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
             Some(_) if self.queue.is_empty() && overdue.is_none() => {
                 self.sampling.measure(|| now.at)
@@ -318,7 +318,7 @@ impl LockState {
         };
         let grant = self.hold(id, measured, overdue);
         self.ensure_watched(overdue);
-        Some(match server {
+        Some(match combiner {
             Some(_) => AfterUnlock::Serve(request, grant),
             None => AfterUnlock::Tell(request, RequestOutcome::Granted(grant)),
         })
@@ -404,7 +404,7 @@ impl LockState {
         &mut self,
         id: LockId,
         now: Moment,
-        server: Option<u64>,
+        combiner: Option<u64>,
     ) -> Option<AfterUnlock> {
         if !self.held {
             return self.part_from_nodes(id, now);
@@ -413,7 +413,7 @@ impl LockState {
         holder.sealed = false;
         match holder.joined.take() {
             Some(joined) if !joined.last => None,
-            _ => self.end(now, server),
+            _ => self.end(now, combiner),
         }
     }
 
@@ -457,16 +457,16 @@ impl LockState {
     }
 
     #[cfg(loom)]
-    pub(super) fn stand_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
+    pub(super) fn position_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
         let mut waiting = self.queue.waiting();
         let in_line = waiting.find(|(_, waiter)| waiter.request.asker().owner == owner);
         match in_line {
-            Some((ticket, waiter)) => Some(waiter.stand(ticket)),
-            None => self.member_who_waits(|other| other == owner),
+            Some((ticket, waiter)) => Some(waiter.position_at(ticket)),
+            None => self.waiting_member(|other| other == owner),
         }
     }
 
-    pub(super) fn reset_figures(&mut self) {
+    pub(super) fn reset_metrics(&mut self) {
         self.metrics = Recorder::default();
         if let Some(watch) = &mut self.watch {
             watch.last_revocations = LastRevocations::default();

@@ -80,7 +80,7 @@ pub(super) mod tests {
             unreachable!("no test calls it")
         }
 
-        fn is_errand(&self) -> bool {
+        fn is_for_any_thread(&self) -> bool {
             true
         }
 
@@ -120,7 +120,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_begins_a_relay_wakes_two_and_each_that_is_woken_the_next() {
+    fn a_wake_up_chain_starts_with_two_and_each_waiter_wakes_the_next() {
         let (wake_chain, waiters) = begun([true; 4]);
         assert_eq!(woken(&waiters), [true, true, false, false]);
         wake_chain.go_on();
@@ -131,7 +131,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_awoke_by_itself_is_passed_over_and_keeps_nobody_asleep() {
+    fn a_waiter_that_woke_by_itself_does_not_break_the_wake_up_chain() {
         let (wake_chain, waiters) = begun([false, true, false, true, false, true]);
         assert_eq!(woken(&waiters), [true, true, true, true, false, false]);
         wake_chain.go_on();
@@ -139,7 +139,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_relay_that_begins_while_another_goes_on_lines_up_behind_it() {
+    fn a_new_wake_up_chain_queues_after_a_running_one() {
         let (wake_chain, first) = begun([true; 4]);
         let second = waiters([true]);
         wake_chain.begin(second.clone().map(|waiter| waiter as Arc<dyn Waiting>));

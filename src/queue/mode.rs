@@ -209,7 +209,7 @@ mod tests {
 
     /// A right to read or write requires its intention on the ancestors, and no more than that.
     #[test]
-    fn intentions_follow_from_what_is_done_below() {
+    fn reads_and_writes_require_their_intention_on_ancestors() {
         for mode in [IS, NS, S] {
             assert_eq!(Rights::from(mode).intention(), IS.into());
         }

@@ -245,7 +245,7 @@ fn a_request_is_overtaken_by_exactly_as_many_as_the_bound_allows() {
 }
 
 #[test]
-fn a_stream_of_urgent_requests_starves_nobody() {
+fn a_stream_of_urgent_requests_starves_no_other_request() {
     let mut queue = held_up(4);
     queue.join((), Priority::Low, u64::MAX);
     let mut granted = 0;
@@ -261,7 +261,7 @@ fn a_stream_of_urgent_requests_starves_nobody() {
 }
 
 #[test]
-fn only_numbers_count_towards_the_bound_whoever_takes_them() {
+fn withdrawn_requests_count_towards_the_overtaking_bound() {
     let mut queue = held_up(2);
     let low = queue.join((), Priority::Low, 0);
     for number in 1..=4 {
@@ -280,7 +280,7 @@ fn only_numbers_count_towards_the_bound_whoever_takes_them() {
 }
 
 #[test]
-fn with_one_priority_and_with_no_overtaking_the_line_is_first_in_first_out() {
+fn one_priority_or_no_overtaking_makes_the_queue_fifo() {
     let expected: Vec<_> = (0..30).collect();
     for priority in Priority::ALL {
         let mut queue = held_up(64);
@@ -297,7 +297,7 @@ fn with_one_priority_and_with_no_overtaking_the_line_is_first_in_first_out() {
 }
 
 #[test]
-fn a_ticket_never_names_anothers_place() {
+fn a_stale_ticket_never_finds_another_request() {
     let mut queue = held_up(64);
     let stale = queue.join((), Priority::Normal, 0);
     queue.withdraw(stale);
@@ -310,7 +310,7 @@ fn a_ticket_never_names_anothers_place() {
 }
 
 #[test]
-fn a_page_of_nothing_still_gets_on() {
+fn a_page_size_of_zero_still_advances() {
     let mut queue = held_up(64);
     queue.join((), Priority::Normal, 0);
     queue.join((), Priority::Normal, 1);
@@ -337,7 +337,7 @@ fn long_line() -> (Queue<Exclusive, u64>, Vec<Ticket>) {
 const LOGARITHMIC: usize = 8 * 15;
 
 #[test]
-fn a_place_is_found_without_counting_those_before_it() {
+fn a_queue_position_is_found_in_logarithmic_steps() {
     let (queue, tickets) = long_line();
     for &ticket in &tickets {
         let (position, steps) = counted(|| queue.ahead_of(ticket));
@@ -376,7 +376,7 @@ fn reading_steps_over_a_thousand_gaps_at_once() {
 }
 
 #[test]
-fn joining_and_serving_a_line_that_nobody_leaves_looks_at_no_other_slot() {
+fn a_queue_without_withdrawals_joins_and_serves_without_searching() {
     let mut queue = held_up(64);
     for number in 0..64 {
         queue.join((), Priority::Normal, number);
@@ -392,7 +392,7 @@ fn joining_and_serving_a_line_that_nobody_leaves_looks_at_no_other_slot() {
 }
 
 #[test]
-fn a_million_withdrawals_behind_a_waiting_head_leave_nothing_behind() {
+fn a_million_withdrawals_after_a_waiting_head_leave_no_slots() {
     let mut queue = held_up(64);
     queue.join((), Priority::Normal, 0);
     let mut waiting = std::collections::VecDeque::new();
@@ -418,7 +418,7 @@ fn a_million_withdrawals_behind_a_waiting_head_leave_nothing_behind() {
 }
 
 #[test]
-fn grants_between_withdrawals_leave_nothing_behind_either() {
+fn grants_between_withdrawals_leave_no_slots() {
     let mut queue = held_up(64);
     for number in 0..100 {
         queue.join((), Priority::Normal, number);
@@ -436,7 +436,7 @@ fn grants_between_withdrawals_leave_nothing_behind_either() {
 }
 
 #[test]
-fn those_who_left_are_dropped_when_few_remain_before_them() {
+fn withdrawn_slots_are_dropped_when_few_requests_remain_ahead() {
     let mut queue = held_up(64);
     let tickets: Vec<_> = (0..100)
         .map(|number| queue.join((), Priority::Normal, number))
@@ -457,7 +457,7 @@ fn those_who_left_are_dropped_when_few_remain_before_them() {
 }
 
 #[test]
-fn a_line_that_was_long_gives_its_memory_back() {
+fn a_long_queue_releases_its_memory() {
     let served = |queue: &mut Queue<Exclusive, u64>, _: Ticket| {
         queue.give_back(&());
         queue.next()
@@ -487,7 +487,7 @@ fn a_line_that_was_long_gives_its_memory_back() {
 }
 
 #[test]
-fn priorities_are_called_what_json_calls_them() {
+fn priorities_have_stable_names_in_json() {
     let text = serde_json::to_string(&Priority::ALL).unwrap();
     assert_eq!(text, r#"["low","normal","high"]"#);
     let read: Vec<Priority> = serde_json::from_str(&text).unwrap();

@@ -10,7 +10,7 @@ use super::{CommitError, DataStore, Receipt};
 use crate::document::{Overlay, Snapshot};
 
 /// The published state. Under one mutex, so that a transaction appears in one step with its receipt
-/// and the effects of its terms.
+/// and the effects of its conditions.
 pub(crate) struct Published {
     /// The last version.
     pub(super) snapshot: Snapshot,
@@ -26,11 +26,11 @@ pub(crate) trait CommitCondition: Send + Sync {
     /// Whether it holds. Nothing is published between this and [`fulfil`](CommitCondition::fulfil).
     fn check(&self, published: &Published) -> Result<(), CommitError>;
 
-    /// Publishes its effect. All terms of the transaction hold.
-    fn fulfil(&mut self, published: &mut Published);
+    /// Publishes its effect. All conditions of the transaction hold.
+    fn apply(&mut self, published: &mut Published);
 }
 
-/// The terms of one transaction.
+/// The conditions of one transaction.
 pub(super) type CommitConditions = Vec<Box<dyn CommitCondition>>;
 
 /// Up to this many nodes are folded in while readers wait, which takes microseconds. More nodes are
@@ -50,8 +50,10 @@ impl Published {
         }
     }
 
-    fn check(&self, terms: &CommitConditions) -> Result<(), CommitError> {
-        terms.iter().try_for_each(|term| term.check(self))
+    fn check(&self, conditions: &CommitConditions) -> Result<(), CommitError> {
+        conditions
+            .iter()
+            .try_for_each(|condition| condition.check(self))
     }
 
     /// Publishes everything of a transaction but its changes.
@@ -59,10 +61,10 @@ impl Published {
     fn accompany(
         &mut self,
         receipt: Option<&Kept>,
-        terms: &mut CommitConditions,
+        conditions: &mut CommitConditions,
     ) -> Option<Arc<Receipt>> {
-        for term in terms {
-            term.fulfil(self);
+        for condition in conditions {
+            condition.apply(self);
         }
         let (key, receipt) = receipt?;
         self.receipts.keep(key, receipt)
@@ -70,22 +72,22 @@ impl Published {
 }
 
 impl DataStore {
-    /// Makes an overlay the next version, with its receipt and terms, and returns the version's
-    /// number. Publishes nothing if a term does not hold.
+    /// Makes an overlay the next version, with its receipt and conditions, and returns the version's
+    /// number. Publishes nothing if a condition does not hold.
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,
         receipt: Option<&Kept>,
-        terms: &mut CommitConditions,
+        conditions: &mut CommitConditions,
     ) -> Result<u64, CommitError> {
         // Declared before the guard, hence dropped after it: readers do not wait while old values
         // are freed.
         let _forgotten;
         if overlay.weight() <= FOLD_IN_PLACE {
             let mut published = self.0.published.lock();
-            published.check(terms)?;
+            published.check(conditions)?;
             overlay.fold_into(&mut published.snapshot);
-            _forgotten = published.accompany(receipt, terms);
+            _forgotten = published.accompany(receipt, conditions);
             return Ok(published.snapshot.version());
         }
         // The caller holds the lock, so no other commit comes in between.
@@ -94,26 +96,26 @@ impl DataStore {
         let version = next.version();
         let _before;
         let mut published = self.0.published.lock();
-        published.check(terms)?;
+        published.check(conditions)?;
         // Leases need no lock, so some may have been taken or renewed since.
         next.keep_leases_of(&published.snapshot);
         _before = std::mem::replace(&mut published.snapshot, next);
-        _forgotten = published.accompany(receipt, terms);
+        _forgotten = published.accompany(receipt, conditions);
         Ok(version)
     }
 
-    /// Publishes the receipt and terms of a transaction that changed nothing.
-    pub(super) fn publish_terms(
+    /// Publishes the receipt and conditions of a transaction that changed nothing.
+    pub(super) fn publish_conditions(
         &self,
         receipt: Option<&Kept>,
-        terms: &mut CommitConditions,
+        conditions: &mut CommitConditions,
     ) -> Result<(), CommitError> {
-        if receipt.is_none() && terms.is_empty() {
+        if receipt.is_none() && conditions.is_empty() {
             return Ok(());
         }
         let mut published = self.0.published.lock();
-        published.check(terms)?;
-        let forgotten = published.accompany(receipt, terms);
+        published.check(conditions)?;
+        let forgotten = published.accompany(receipt, conditions);
         drop(published);
         drop(forgotten);
         Ok(())

@@ -110,7 +110,7 @@ struct Aside {
     /// How many of the savepoints were made before the code that must be all or nothing. These
     /// cannot be returned to meanwhile.
     out_of_reach: usize,
-    terms: CommitConditions,
+    conditions: CommitConditions,
     /// Set on a transaction with limits.
     budget: Option<Budget>,
 }
@@ -280,9 +280,9 @@ impl Transaction {
         }
     }
 
-    /// Publishes the transaction only if `term` holds, together with the effect of the term.
-    pub(crate) fn on_terms(&mut self, term: Box<dyn CommitCondition>) {
-        self.aside_mut().terms.push(term);
+    /// Publishes the transaction only if `condition` holds, together with the effect of the condition.
+    pub(crate) fn on_condition(&mut self, condition: Box<dyn CommitCondition>) {
+        self.aside_mut().conditions.push(condition);
     }
 
     /// Replaces the limits of the transaction from here on.
@@ -426,14 +426,14 @@ impl Transaction {
         let receipt = self.receipt(changed);
         let store = &self.held.store;
         let mut none = CommitConditions::new();
-        let terms = self
+        let conditions = self
             .aside
             .as_mut()
-            .map_or(&mut none, |aside| &mut aside.terms);
+            .map_or(&mut none, |aside| &mut aside.conditions);
         let version = if changed {
-            store.publish(&mut self.overlay, receipt.as_ref(), terms)?
+            store.publish(&mut self.overlay, receipt.as_ref(), conditions)?
         } else {
-            store.publish_terms(receipt.as_ref(), terms)?;
+            store.publish_conditions(receipt.as_ref(), conditions)?;
             self.overlay.base().version()
         };
         Ok(Publication { version, changed })

@@ -170,7 +170,7 @@ mod tests {
     /// A selection made between publication and notification is already in the new version: the
     /// notification does not move it again.
     #[test]
-    fn undo_03_a_selection_in_a_version_of_which_the_editor_is_not_informed_yet_stays() {
+    fn undo_03_a_selection_made_before_the_notification_of_its_version_is_kept() {
         let store = DataStore::new();
         let selector = Arc::new(Selector::default());
         // Observers are notified in order of registration.

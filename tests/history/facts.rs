@@ -390,7 +390,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn undo_03_changes_what_the_entry_changed_and_nothing_else(seed in any::<u64>(), steps in 1..60usize, people in 2..4usize) {
+    fn undo_03_an_undo_reverts_only_the_changes_of_its_entry(seed in any::<u64>(), steps in 1..60usize, people in 2..4usize) {
         let mut world = World::new(seed, people);
         for _ in 0..steps {
             let who = world.below(people);

@@ -30,7 +30,7 @@ fn conflict(editor: &Editor) -> UndoConflict {
 
 /// Code that undoes more than the operation did.
 #[test]
-fn undo_03_what_the_inverse_of_another_wrote_stays() {
+fn undo_03_writes_of_an_inverse_of_another_editor_are_kept() {
     let [ann, bob, _] = three("");
     type_in(&ann, 0, "abc");
     let write = |on: &mut Transaction| on.insert_text("t", 3, "x");
@@ -52,7 +52,7 @@ fn undo_03_a_node_that_took_the_id_of_a_deleted_one_is_left_alone() {
 }
 
 #[test]
-fn undo_03_a_half_that_came_back_with_the_text_of_others_is_left_alone() {
+fn undo_03_a_restored_half_with_text_of_others_is_left_alone() {
     let [ann, bob, carl] = three("");
     let lines = ["L", "123"]
         .map(|text| text_node("text", text).with_id(if text == "L" { "l" } else { "r" }));
@@ -84,7 +84,7 @@ fn undo_03_a_node_that_was_changed_and_deleted_at_once_comes_back_as_it_was() {
 }
 
 #[test]
-fn undo_03_merging_again_after_an_undo() {
+fn undo_03_an_entry_can_be_merged_into_again_after_an_undo() {
     let [ann, ..] = three("");
     let merge = |value: i32| {
         transaction(&ann, set_attrs([("a", value.into())]).on("t"))
@@ -103,7 +103,7 @@ fn undo_03_merging_again_after_an_undo() {
 }
 
 #[test]
-fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
+fn undo_03_a_named_group_without_edits_creates_no_entry_to_merge_into() {
     let [ann, ..] = three("");
     drop(ann.group_named("upload"));
     type_in(&ann, 0, "a");
@@ -118,7 +118,7 @@ fn undo_03_a_group_without_edits_gives_its_name_to_nobody() {
 /// A restored caret was placed before a letter that another editor had typed right after it; a live
 /// one moves behind that letter.
 #[test]
-fn undo_04_a_caret_comes_back_to_where_a_live_one_would_be() {
+fn undo_04_a_restored_caret_is_where_a_live_caret_would_be() {
     let [ann, bob, _] = three("abc");
     ann.select(Selection::caret("t", 3)).unwrap();
     type_in(&ann, 3, "d");
@@ -132,7 +132,7 @@ fn undo_04_a_caret_comes_back_to_where_a_live_one_would_be() {
 
 /// For typing at any position, the caret is where it would be without the entry.
 #[test]
-fn undo_04_a_caret_that_is_undone_is_where_it_would_be_without_the_entry() {
+fn undo_04_a_caret_after_an_undo_is_where_it_would_be_without_the_entry() {
     // The position in the text without the entry.
     let without = |text: &str, place: usize| {
         let before = text.chars().take(place);
@@ -169,7 +169,7 @@ proptest! {
 
     /// For any edits by others, as long as the selected nodes exist.
     #[test]
-    fn undo_04_what_is_selected_after_undo_and_redo_is_what_would_be_without(seed in any::<u64>()) {
+    fn undo_04_undo_and_redo_together_keep_the_selection(seed in any::<u64>()) {
         let dice = &mut Dice(seed);
         let [ann, bob, carl] = three("");
         let line = text_node("text", "0123456789").with_id("l");
@@ -221,7 +221,7 @@ fn undo_04_the_selection_that_comes_back_has_moved_along() {
 }
 
 #[test]
-fn undo_03_a_node_that_another_put_elsewhere_in_the_list_stays_there() {
+fn undo_03_a_node_that_another_editor_moved_in_its_list_stays_there() {
     let [ann, bob, _] = three("");
     let items = ["a", "b", "c", "d"].map(|id| element("item", []).with_id(id));
     run(&bob, create(element("list", items).with_id("list")));
@@ -232,7 +232,7 @@ fn undo_03_a_node_that_another_put_elsewhere_in_the_list_stays_there() {
 
 /// Whether the entry inserted text or a mark.
 #[test]
-fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
+fn undo_03_an_edit_in_text_that_another_editor_split_is_not_half_undone() {
     let cut = |on: &mut Transaction| {
         let at = SplitPoint {
             text: 3,
@@ -258,7 +258,7 @@ fn undo_03_what_another_cut_in_two_is_not_undone_by_half() {
 }
 
 #[test]
-fn undo_03_what_was_done_to_a_later_node_of_the_same_id_is_forgotten() {
+fn undo_03_edits_to_a_later_node_of_the_same_id_are_ignored() {
     let [ann, bob, _] = three("");
     type_in(&ann, 0, "abc");
     run(&ann, delete_node().on("t"));
@@ -272,7 +272,7 @@ fn undo_03_what_was_done_to_a_later_node_of_the_same_id_is_forgotten() {
 }
 
 #[test]
-fn undo_03_a_group_knows_in_which_order_others_came_into_it() {
+fn undo_03_a_group_keeps_the_order_of_interleaved_edits_by_others() {
     let [ann, bob, _] = three("");
     let group = ann.group();
     run(&ann, insert_text(0, "abc").on("t"));
@@ -285,7 +285,7 @@ fn undo_03_a_group_knows_in_which_order_others_came_into_it() {
 }
 
 #[test]
-fn undo_03_all_that_finishes_late_is_undone_in_one_text() {
+fn undo_03_late_merges_into_one_text_are_undone_together() {
     let [ann, ..] = three("");
     let before = image(&ann);
     let merge = |text: &'static str| {

@@ -76,7 +76,7 @@ fn undo_03_typing_after_an_undo_is_another_entry() {
 }
 
 #[test]
-fn undo_03_a_group_is_one_entry_whatever_is_in_it() {
+fn undo_03_a_group_is_one_entry_with_any_contents() {
     let store = store();
     let ann = editor_of(&store, "a");
     let before = image(&ann);
@@ -109,7 +109,7 @@ fn undo_03_typing_does_not_join_across_the_ends_of_a_group() {
 }
 
 #[test]
-fn undo_03_what_is_skipped_stays() {
+fn undo_03_skipped_edits_are_kept() {
     let store = store();
     let ann = editor_of(&store, "world");
     run(&ann, insert_text(5, "!").on("t"));
@@ -124,7 +124,7 @@ fn undo_03_what_is_skipped_stays() {
 
 /// An image is inserted while its upload runs; the upload ends two edits later.
 #[test]
-fn undo_03_what_finishes_late_is_undone_with_the_entry_that_began_it() {
+fn undo_03_a_merged_late_edit_is_undone_with_its_entry() {
     let store = store();
     let ann = editor_of(&store, "text");
     let before = image(&ann);
@@ -161,7 +161,7 @@ fn undo_03_what_finishes_late_is_undone_with_the_entry_that_began_it() {
 }
 
 #[test]
-fn undo_03_what_is_merged_into_nothing_is_an_entry_that_more_can_be_merged_into() {
+fn undo_03_a_merge_into_a_missing_entry_creates_it() {
     let store = store();
     let ann = editor_of(&store, "");
     for text in ["a", "b"] {
@@ -196,7 +196,7 @@ fn undo_03_a_named_group_can_be_merged_into() {
 
 /// Two joined insertions longer than an inline string were put into one that cannot grow.
 #[test]
-fn undo_03_insertions_that_join_may_be_of_any_length() {
+fn undo_03_joined_insertions_may_have_any_length() {
     for (first, second) in [(15, 10), (12, 10), (11, 10), (22, 1), (1, 22), (30, 30)] {
         let store = store();
         let ann = editor_of(&store, "");

@@ -31,7 +31,7 @@ fn children(editor: &Editor, list: &str) -> String {
 }
 
 #[test]
-fn undo_03_what_others_put_into_a_list_is_known_without_what_was_undone() {
+fn undo_03_positions_in_a_list_ignore_undone_edits() {
     let [ann, bob] = two([&["a", "b", "c"], &[]]);
     run(&ann, delete_node().on("c"));
     put(&ann, "x", "list", 0);
@@ -45,7 +45,7 @@ fn undo_03_what_others_put_into_a_list_is_known_without_what_was_undone() {
 }
 
 #[test]
-fn undo_03_a_node_goes_back_in_its_list_to_a_place_that_does_not_count_it() {
+fn undo_03_a_node_moves_back_to_an_index_that_does_not_count_it() {
     let [ann, bob] = two([&["a", "b", "c", "d"], &[]]);
     run(&ann, move_node("list", 0).on("c"));
     put(&bob, "n", "list", 2);
@@ -55,7 +55,7 @@ fn undo_03_a_node_goes_back_in_its_list_to_a_place_that_does_not_count_it() {
 }
 
 #[test]
-fn undo_03_what_others_put_into_joined_lists_is_known_in_the_parts() {
+fn undo_03_insertions_by_others_into_joined_lists_survive_the_split() {
     let [ann, bob] = two([&["a", "b"], &["c", "x", "d"]]);
     run(&ann, delete_node().on("x"));
     let join = |on: &mut Transaction| on.join_nodes("list", "next");
@@ -68,7 +68,7 @@ fn undo_03_what_others_put_into_joined_lists_is_known_in_the_parts() {
 }
 
 #[test]
-fn undo_03_what_others_put_into_a_half_is_known_in_the_whole() {
+fn undo_03_insertions_by_others_into_a_split_half_survive_the_join() {
     let [ann, bob] = two([&["a", "b", "c", "x"], &[]]);
     run(&ann, delete_node().on("x"));
     let cut = |on: &mut Transaction| {

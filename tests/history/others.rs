@@ -29,7 +29,7 @@ fn conflict(editor: &Editor) -> UndoConflict {
 }
 
 #[test]
-fn undo_03_what_others_typed_around_and_within_stays() {
+fn undo_03_text_typed_by_others_around_and_within_is_kept() {
     let (ann, bob) = two("<>");
     type_in(&ann, 1, "abc");
     type_in(&bob, 2, "X");
@@ -42,7 +42,7 @@ fn undo_03_what_others_typed_around_and_within_stays() {
 }
 
 #[test]
-fn undo_03_what_others_deleted_of_it_stays_deleted() {
+fn undo_03_text_deleted_by_others_stays_deleted() {
     let (ann, bob) = two("<>");
     type_in(&ann, 1, "abc");
     run(&bob, delete_text_range(2, 3).on("t"));
@@ -51,7 +51,7 @@ fn undo_03_what_others_deleted_of_it_stays_deleted() {
 }
 
 #[test]
-fn undo_03_where_nothing_of_it_is_left_that_is_a_conflict() {
+fn undo_03_an_undo_of_text_that_others_deleted_is_a_conflict() {
     let (ann, bob) = two("<>");
     type_in(&ann, 1, "abc");
     run(&bob, delete_text_range(0, 5).on("t"));
@@ -78,7 +78,7 @@ fn undo_03_several_entries_with_others_between_them() {
 }
 
 #[test]
-fn undo_03_a_group_that_others_came_into_is_undone_as_one() {
+fn undo_03_a_group_with_interleaved_edits_by_others_is_undone_as_one() {
     let (ann, bob) = two("--");
     let group = ann.group();
     type_in(&ann, 1, "a");
@@ -92,7 +92,7 @@ fn undo_03_a_group_that_others_came_into_is_undone_as_one() {
 }
 
 #[test]
-fn undo_03_a_deleted_node_that_comes_back_finds_its_place() {
+fn undo_03_a_restored_node_returns_to_its_position_among_moved_siblings() {
     let (ann, bob) = two("");
     let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
     run(&bob, create(element("list", items).with_id("list")));
@@ -107,7 +107,7 @@ fn undo_03_a_deleted_node_that_comes_back_finds_its_place() {
 }
 
 #[test]
-fn undo_03_a_moved_node_goes_back_unless_somebody_moved_it_on() {
+fn undo_03_a_moved_node_goes_back_unless_another_editor_moved_it() {
     let (ann, bob) = two("");
     let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
     run(&bob, create(element("list", items).with_id("list")));
@@ -151,7 +151,7 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
 }
 
 #[test]
-fn undo_03_what_is_gone_says_so_and_who_it_was() {
+fn undo_03_a_conflict_over_a_deleted_node_names_the_editor_that_deleted_it() {
     let (ann, bob) = two("abc");
     run(&ann, insert_text(0, "x").on("t"));
     run(&bob, delete_node().on("t"));
@@ -163,7 +163,7 @@ fn undo_03_what_is_gone_says_so_and_who_it_was() {
 }
 
 #[test]
-fn undo_03_attributes_and_types_that_others_changed_are_theirs() {
+fn undo_03_attributes_and_types_that_others_changed_are_kept() {
     let (ann, bob) = two("");
     run(&ann, set_attrs([("a", 1.into()), ("b", 1.into())]).on("t"));
     run(&bob, set_attrs([("c", 2.into())]).on("t"));
@@ -193,7 +193,7 @@ fn undo_03_attributes_and_types_that_others_changed_are_theirs() {
 }
 
 #[test]
-fn undo_03_marks_go_back_without_those_of_others() {
+fn undo_03_marks_are_undone_without_those_of_others() {
     let (ann, bob) = two("0123456789");
     run(&ann, set_marks([Mark::new("bold", 2..8)]).on("t"));
     type_in(&bob, 5, "xx");
@@ -243,7 +243,7 @@ fn undo_03_a_split_is_joined_again_with_what_was_typed_in_both_halves() {
 /// The join of the halves computed the length of the left one, so Ann's marks moved to Bob's
 /// letters.
 #[test]
-fn undo_03_a_split_is_joined_again_behind_what_others_joined_to_its_left_half() {
+fn undo_03_a_split_is_rejoined_after_text_that_others_joined_to_its_left_half() {
     let (ann, bob) = two("");
     let line = text_node("text", "onetwo").with_id("l");
     run(&bob, create(element("p", [line]).with_id("p")));
@@ -277,7 +277,7 @@ fn split_at(text: usize) -> doclock::transaction::Operation {
 }
 
 #[test]
-fn undo_03_an_entry_that_is_stuck_can_be_discarded() {
+fn undo_03_an_entry_with_a_conflict_can_be_discarded() {
     let (ann, bob) = two("");
     type_in(&ann, 0, "ab");
     run(&ann, set_attrs([("a", 1.into())]).on("t"));
@@ -291,7 +291,7 @@ fn undo_03_an_entry_that_is_stuck_can_be_discarded() {
 }
 
 #[test]
-fn undo_04_a_selection_moves_along_with_what_others_do() {
+fn undo_04_a_selection_moves_along_with_edits_by_others() {
     let (ann, bob) = two("abc");
     ann.select(Selection::caret("t", 2)).unwrap();
     type_in(&bob, 0, "xyz");
@@ -302,7 +302,7 @@ fn undo_04_a_selection_moves_along_with_what_others_do() {
 
 /// Bob deletes everything and then undoes the deletion.
 #[test]
-fn undo_03_what_others_did_and_undid_at_once_is_as_if_it_had_never_been() {
+fn undo_03_edits_that_others_undid_at_once_have_no_effect() {
     let (ann, bob) = two("<>");
     type_in(&ann, 1, "abc");
     run(&ann, delete_text_range(4, 5).on("t"));
@@ -324,7 +324,7 @@ fn undo_03_what_others_did_and_undid_at_once_is_as_if_it_had_never_been() {
 /// A conflict from an edit error had no node, so neither the undo nor its JSON named the node or
 /// its last editor.
 #[test]
-fn undo_02_an_undo_that_the_document_forbids_names_its_node_and_who_changed_it() {
+fn undo_02_a_refused_undo_names_its_node_and_the_last_editor() {
     let (ann, bob) = two("");
     let item = |id: &str| element("item", []).with_id(id);
     run(

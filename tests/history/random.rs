@@ -101,7 +101,7 @@ proptest! {
     /// if its insertion is in effect and no deletion of it is. Letters that were visible together
     /// keep their order.
     #[test]
-    fn undo_03_an_undone_edit_is_as_if_it_had_never_been(
+    fn undo_03_an_undone_edit_has_no_effect(
         steps in prop::collection::vec(step(), 1..40),
     ) {
         let ann = editor_of(&store(), "");

@@ -54,7 +54,7 @@ fn undo_01_goes_back_step_by_step_and_forward_again() {
 }
 
 #[test]
-fn undo_01_is_a_commit_of_its_own_and_says_so() {
+fn undo_01_an_undo_is_a_separate_commit_marked_as_an_undo() {
     let store = store();
     let ann = editor_of(&store, "a");
     let events = store.subscribe(8);
@@ -228,7 +228,7 @@ impl Drop for Nosy {
 }
 
 #[test]
-fn undo_02_what_an_inverse_brought_along_is_dropped_where_nothing_is_locked() {
+fn undo_02_captures_of_an_inverse_are_dropped_without_locks_held() {
     use std::sync::{Arc, atomic::Ordering};
     let dropped = Arc::default();
     let ann = Arc::new(editor_of(&store(), "").with_history(HistoryOptions::new().limit(1)));

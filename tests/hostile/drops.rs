@@ -33,7 +33,7 @@ fn owning(value: impl Send + Sync + 'static) -> Operation {
 
 /// Calls every method of an editor and its store that does not wait for the lock, and tries the
 /// lock.
-fn ask_everything(editor: &Editor) {
+fn call_every_method(editor: &Editor) {
     let store = editor.store();
     let _ = (
         editor.selection(),
@@ -83,7 +83,7 @@ fn editor_with(options: HistoryOptions) -> (Arc<Editor>, Operation, Arc<AtomicUs
     let hostile = OnDrop(move || {
         count.fetch_add(1, Ordering::Relaxed);
         if let Some(editor) = Weak::upgrade(&weak) {
-            ask_everything(&editor);
+            call_every_method(&editor);
         }
     });
     (editor, owning(hostile), drops)
@@ -91,7 +91,7 @@ fn editor_with(options: HistoryOptions) -> (Arc<Editor>, Operation, Arc<AtomicUs
 
 /// An operation without changes hung when its captured value called the editor on drop.
 #[test]
-fn undo_03_code_that_is_not_recorded_may_ask_its_editor_when_it_is_dropped() {
+fn undo_03_unrecorded_code_may_use_its_editor_in_drop() {
     let change = || create(element("x", []));
     type Case = (
         HistoryOptions,
@@ -122,7 +122,7 @@ fn undo_03_code_that_is_not_recorded_may_ask_its_editor_when_it_is_dropped() {
 
 /// Each way in which an entry leaves the history.
 #[test]
-fn undo_03_code_of_the_history_may_ask_its_editor_when_it_is_dropped() {
+fn undo_03_code_in_the_history_may_use_its_editor_in_drop() {
     let ways: [fn(&Editor); 5] = [
         |editor| drop(editor.undo().unwrap()),
         |editor| assert!(editor.discard_undo()),

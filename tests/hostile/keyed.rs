@@ -113,7 +113,7 @@ fn keyed_01_code_of_keys_that_uses_its_lock_does_not_hang() {
 }
 
 #[test]
-fn keyed_01_code_of_keys_that_panics_leaves_nothing_behind() {
+fn keyed_01_a_panic_in_key_code_leaves_no_entry() {
     for code in CODE {
         let outside = ends(move || {
             let lock = Lock::new();
@@ -135,7 +135,7 @@ fn keyed_01_code_of_keys_that_panics_leaves_nothing_behind() {
 /// Everything that must complete although the mutex of the keys is held: drops of turns and joins,
 /// and a cancellation.
 #[test]
-fn keyed_04_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() {
+fn keyed_04_drops_and_cancels_during_a_key_comparison_take_effect_after_it() {
     ends(|| {
         let lock = Lock::new();
         let (script, plain) = (Script::default(), Script::default());
@@ -198,7 +198,7 @@ impl Drop for Torn {
 
 /// The second of two clones that panicked on drop aborted the program.
 #[test]
-fn keyed_03_all_results_that_panic_when_they_are_dropped_are_dropped() {
+fn keyed_03_every_result_that_panics_in_drop_is_dropped() {
     ends(|| {
         let lock: KeyedLock<u8, Torn> = KeyedLock::new();
         let turn = lock.reserve(&1).unwrap();
@@ -222,7 +222,7 @@ fn keyed_03_all_results_that_panic_when_they_are_dropped_are_dropped() {
 
 /// A task that panics while its key panics on drop aborted the program.
 #[test]
-fn keyed_01_a_turn_that_ends_by_a_panic_survives_a_key_that_panics_when_it_is_dropped() {
+fn keyed_01_a_panic_with_a_reservation_survives_a_key_that_panics_in_drop() {
     ends(|| {
         let lock = Lock::new();
         let script = Script::default();
@@ -241,7 +241,7 @@ fn keyed_01_a_turn_that_ends_by_a_panic_survives_a_key_that_panics_when_it_is_dr
 
 /// Tasks, and the values that they own, may use the lock.
 #[test]
-fn keyed_01_tasks_and_what_they_own_may_use_the_lock() {
+fn keyed_01_tasks_and_their_values_may_use_the_lock() {
     ends(|| {
         let lock = Lock::new();
         let plain = Script::default();

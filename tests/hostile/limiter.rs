@@ -93,7 +93,7 @@ fn limiter_02_code_of_keys_that_uses_its_limiter_does_not_hang() {
 }
 
 #[test]
-fn limiter_02_code_of_keys_that_panics_leaves_nothing_behind() {
+fn limiter_02_a_panic_in_key_code_leaves_no_entry() {
     for code in CODE {
         let outside = ends(move || {
             let limiter = limiter();
@@ -114,7 +114,7 @@ fn limiter_02_code_of_keys_that_panics_leaves_nothing_behind() {
 }
 
 #[test]
-fn limiter_03_what_is_given_up_while_keys_are_compared_is_given_up_afterwards() {
+fn limiter_03_drops_and_cancels_during_a_key_comparison_take_effect_after_it() {
     ends(|| {
         let limiter = limiter();
         let (script, plain) = (Script::default(), Script::default());
@@ -193,7 +193,7 @@ fn limiter_03_a_call_that_panics_survives_a_key_that_panics_when_it_is_dropped()
 }
 
 #[test]
-fn limiter_01_calls_and_what_they_own_may_use_the_limiter() {
+fn limiter_01_calls_and_their_values_may_use_the_limiter() {
     ends(|| {
         let limiter = limiter();
         let noted = Arc::new(Ends::default());

@@ -81,7 +81,7 @@ fn lock_10_a_transaction_is_not_committed_by_the_operation_that_it_is_lent_to() 
 
 /// The other transaction was committed instead of the borrowed one.
 #[test]
-fn lock_10_a_transaction_that_is_put_in_the_place_of_another_is_rolled_back() {
+fn lock_10_a_transaction_that_replaces_the_borrowed_one_is_rolled_back() {
     let (store, other) = (DataStore::new(), DataStore::new());
     let others = other.clone();
     let code = op(move |transaction: &mut Transaction| {
@@ -100,7 +100,7 @@ fn lock_10_a_transaction_that_is_put_in_the_place_of_another_is_rolled_back() {
 
 /// Transactions of two stores can have the same ids.
 #[test]
-fn lock_10_a_transaction_of_another_store_is_told_from_one_with_the_same_id() {
+fn lock_10_a_transaction_of_another_store_with_the_same_id_is_detected() {
     let [one, two] = [(), ()].map(|()| DataStore::with_options(StoreOptions::new().session(7)));
     let others = two.clone();
     let code = op(move |transaction: &mut Transaction| {
@@ -116,7 +116,7 @@ fn lock_10_a_transaction_of_another_store_is_told_from_one_with_the_same_id() {
 }
 
 #[test]
-fn lock_10_a_transaction_by_hand_that_is_taken_out_is_not_published() {
+fn lock_10_a_manual_transaction_that_is_taken_out_is_not_published() {
     let store = DataStore::new();
     let loot = Loot::default();
     let mut transaction = store.begin("ann").unwrap();

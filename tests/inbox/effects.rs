@@ -84,7 +84,7 @@ fn inbox_02_the_mark_is_there_when_the_effect_is() {
 }
 
 #[test]
-fn inbox_02_nobody_sees_an_effect_without_its_mark() {
+fn inbox_02_an_effect_is_never_visible_without_its_mark() {
     let bank = Bank::new(InboxOptions::new());
     thread::scope(|scope| {
         let worker = scope.spawn(|| {

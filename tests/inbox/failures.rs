@@ -16,7 +16,7 @@ fn failing(reason: &str) -> Result<(), HandlerError> {
 }
 
 #[test]
-fn inbox_03_what_fails_in_passing_is_attempted_up_to_the_limit() {
+fn inbox_03_transient_failures_are_retried_up_to_the_limit() {
     let options = InboxOptions::new().attempts(4).backoff(10 * MS, 25 * MS);
     let bank = Bank::new(options);
     let message = ("evt-1", at(7), ());
@@ -179,7 +179,7 @@ fn inbox_03_panics_count_as_attempts() {
 }
 
 #[test]
-fn inbox_03_a_lock_that_is_not_to_be_had_is_a_failure_in_passing() {
+fn inbox_03_an_unavailable_lock_is_a_transient_failure() {
     let settings = StoreOptions::new().lock_timeout(Duration::ZERO);
     let bank = Bank::with_store(settings, InboxOptions::new().backoff(MS, MS));
     let guard = thread::scope(|scope| {
@@ -198,7 +198,7 @@ fn inbox_03_a_lock_that_is_not_to_be_had_is_a_failure_in_passing() {
 }
 
 #[test]
-fn inbox_03_a_thread_that_holds_the_lock_is_told_so_and_no_attempt_counts() {
+fn inbox_03_a_thread_that_holds_the_lock_is_refused_without_an_attempt() {
     let bank = Bank::new(InboxOptions::new().attempts(1));
     let guard = bank.store.lock("test").unwrap();
     let refused = bank.inbox.process(&("evt-1", ()), credit).unwrap_err();
@@ -209,7 +209,7 @@ fn inbox_03_a_thread_that_holds_the_lock_is_told_so_and_no_attempt_counts() {
 }
 
 #[test]
-fn inbox_03_a_handler_that_takes_the_inbox_again_is_refused_and_not_stuck() {
+fn inbox_03_a_handler_that_uses_its_inbox_is_refused_without_a_deadlock() {
     let bank = Bank::new(InboxOptions::new());
     let outcome = bank.process(&("evt-1", ()), |_, _| {
         bank.inbox.process(&("evt-2", ()), credit)?;
@@ -244,7 +244,7 @@ fn inbox_03_a_dead_event_that_is_revived_has_all_its_attempts_again() {
 }
 
 #[test]
-fn inbox_03_dead_letters_are_listed_in_the_order_in_which_they_died() {
+fn inbox_03_dead_letters_are_listed_in_order_of_failure() {
     let bank = Bank::new(InboxOptions::new());
     let events: Vec<String> = (0..100).map(|event| event.to_string()).collect();
     for event in &events {
@@ -255,7 +255,7 @@ fn inbox_03_dead_letters_are_listed_in_the_order_in_which_they_died() {
 }
 
 #[test]
-fn inbox_03_limits_of_zero_are_no_trap() {
+fn inbox_03_limits_of_zero_still_allow_one_attempt() {
     let options = InboxOptions::new()
         .attempts(0)
         .backoff(Duration::MAX, Duration::ZERO);
@@ -295,7 +295,7 @@ fn inbox_03_a_retry_beyond_the_end_of_the_clock_is_due_at_its_end() {
 
 /// A panic from the drop of a payload ended the worker, and its claim remained.
 #[test]
-fn inbox_03_a_panic_whose_payload_panics_in_drop_is_a_failed_attempt() {
+fn inbox_03_a_panic_with_a_payload_that_panics_in_drop_is_a_failed_attempt() {
     let bank = Bank::new(
         InboxOptions::new()
             .attempts(2)

@@ -7,7 +7,7 @@ use doclock::inbox::{EventState, HandlerError, InboxOptions, Outcome};
 use crate::{Bank, CLAIM, MS, at, credit, done};
 
 #[test]
-fn inbox_05_what_was_forgotten_is_too_old_and_not_new() {
+fn inbox_05_a_pruned_event_is_too_old_and_not_new() {
     let bank = Bank::new(InboxOptions::new());
     for second in [3, 1, 2, 5] {
         bank.process(&(second.to_string(), at(second), ()), credit);
@@ -31,7 +31,7 @@ fn inbox_05_what_was_forgotten_is_too_old_and_not_new() {
 }
 
 #[test]
-fn inbox_05_only_what_is_done_or_dead_is_forgotten() {
+fn inbox_05_only_done_and_dead_events_are_pruned() {
     let bank = Bank::new(InboxOptions::new());
     let claim = bank.inbox.claim(&("claimed", at(1), ())).unwrap();
     bank.process(&("waiting", at(1), ()), |_, _| {
@@ -69,7 +69,7 @@ fn inbox_05_a_claim_that_became_too_old_meanwhile_is_not_lost() {
 }
 
 #[test]
-fn inbox_05_a_record_that_died_twice_is_forgotten_once() {
+fn inbox_05_a_record_that_died_twice_is_pruned_once() {
     let bank = Bank::new(InboxOptions::new());
     let message = ("evt-1", at(1), ());
     for _ in 0..2 {
@@ -84,7 +84,7 @@ fn inbox_05_a_record_that_died_twice_is_forgotten_once() {
 
 /// Dead events without a time could not be forgotten, nor could completed ones.
 #[test]
-fn inbox_05_events_without_a_time_are_forgotten_by_how_long_they_are_settled() {
+fn inbox_05_events_without_a_time_are_pruned_by_the_age_of_their_outcome() {
     let bank = Bank::new(InboxOptions::new());
     let poison = |id: &'static str| {
         bank.process(&(id, ()), |_, _| Err(HandlerError::poison("bad")));
@@ -131,7 +131,7 @@ fn inbox_05_events_without_a_time_are_forgotten_by_how_long_they_are_settled() {
 }
 
 #[test]
-fn inbox_05_a_dead_event_that_was_forgotten_is_attempted_as_a_new_one() {
+fn inbox_05_a_forgotten_dead_event_is_attempted_as_a_new_one() {
     let bank = Bank::new(InboxOptions::new());
     for message in [("evt-1", at(5), ()), ("evt-2", at(1), ())] {
         bank.process(&message, |_, _| Err(HandlerError::poison("bad")));
@@ -148,7 +148,7 @@ fn inbox_05_a_dead_event_that_was_forgotten_is_attempted_as_a_new_one() {
 
 /// The record of a dead event is the only source of its time.
 #[test]
-fn inbox_05_a_message_that_changes_its_time_is_forgotten_by_that_under_which_it_was_done() {
+fn inbox_05_a_message_is_pruned_by_the_time_with_which_it_was_processed() {
     let bank = Bank::new(InboxOptions::new());
     bank.process(&("evt-1", at(1), ()), |_, _| {
         Err(HandlerError::poison("bad"))
@@ -165,7 +165,7 @@ fn inbox_05_a_message_that_changes_its_time_is_forgotten_by_that_under_which_it_
 }
 
 #[test]
-fn inbox_05_many_are_forgotten_piece_by_piece() {
+fn inbox_05_many_events_are_pruned() {
     let bank = Bank::new(InboxOptions::new());
     for number in 0..2_000 {
         bank.process(&(number.to_string(), ()), |_, _| Ok(()));

@@ -11,7 +11,7 @@ use doclock::{
 use crate::{Bank, CLAIM, MS, at, credit};
 
 #[test]
-fn inbox_06_counters_tell_what_happened_and_why() {
+fn inbox_06_counters_record_each_outcome_and_its_reason() {
     let bank = Bank::new(InboxOptions::new().attempts(2).backoff(MS, MS));
     let process = |event: &str, verdict: fn() -> doclock::inbox::HandlerResult| {
         let outcome = bank.process(&(event, at(1), ()), |_, _| {
@@ -62,7 +62,7 @@ fn inbox_06_counters_tell_what_happened_and_why() {
 }
 
 #[test]
-fn inbox_06_what_a_channel_delivered_ends_in_one_counter() {
+fn inbox_06_each_delivery_of_a_channel_is_counted_once() {
     let bank = Bank::new(
         InboxOptions::new()
             .attempts(2)
@@ -91,7 +91,7 @@ fn inbox_06_what_a_channel_delivered_ends_in_one_counter() {
 }
 
 #[test]
-fn inbox_06_reasons_without_end_do_not_take_memory_without_end() {
+fn inbox_06_the_number_of_failure_reasons_is_bounded() {
     let bank = Bank::new(InboxOptions::new());
     for nth in 0..100 {
         bank.process(&(nth.to_string(), ()), |_, _| {
@@ -105,7 +105,7 @@ fn inbox_06_reasons_without_end_do_not_take_memory_without_end() {
 }
 
 #[test]
-fn inbox_06_figures_are_a_table_and_json() {
+fn inbox_06_metrics_print_as_a_table_and_as_json() {
     let bank = Bank::new(InboxOptions::new());
     bank.process(&("evt-1", ()), |transaction, message| {
         bank.clock.advance(5 * MS);

@@ -402,7 +402,7 @@ proptest! {
     #![proptest_config(cases(1_000))]
 
     #[test]
-    fn inbox_05_each_effect_happens_at_most_once_whatever_happens(
+    fn inbox_05_each_effect_happens_at_most_once(
         steps in prop::collection::vec(step(), 1..60),
     ) {
         check(&steps);

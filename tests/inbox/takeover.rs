@@ -41,7 +41,7 @@ fn inbox_04_a_stale_claim_is_taken_over_with_a_larger_token() {
 }
 
 #[test]
-fn inbox_04_the_old_worker_can_neither_finish_nor_fail_what_the_new_one_did() {
+fn inbox_04_an_old_worker_can_neither_finish_nor_fail_an_event_taken_over() {
     let bank = Bank::new(InboxOptions::new());
     for (nth, message) in [("evt-1", ()), ("evt-2", ()), ("evt-3", ())]
         .iter()
@@ -65,7 +65,7 @@ fn inbox_04_the_old_worker_can_neither_finish_nor_fail_what_the_new_one_did() {
 }
 
 #[test]
-fn inbox_04_a_stale_claim_that_nobody_took_over_may_finish() {
+fn inbox_04_a_stale_claim_without_a_takeover_may_finish() {
     let bank = Bank::new(InboxOptions::new());
     let claim = bank.inbox.claim(&("evt-1", ())).unwrap();
     bank.clock.advance(10 * CLAIM);
@@ -74,7 +74,7 @@ fn inbox_04_a_stale_claim_that_nobody_took_over_may_finish() {
 }
 
 #[test]
-fn inbox_04_a_handler_whose_claim_is_taken_over_is_refused_at_its_commit() {
+fn inbox_04_the_commit_of_a_handler_fails_after_a_takeover_of_its_claim() {
     // During the old worker's work the lock is revoked, so the new one can begin.
     let settings = StoreOptions::new().hold_limit(CLAIM);
     let bank = Bank::with_store(settings, InboxOptions::new());
@@ -101,7 +101,7 @@ fn inbox_04_a_handler_whose_claim_is_taken_over_is_refused_at_its_commit() {
 }
 
 #[test]
-fn inbox_04_what_kills_each_of_its_workers_is_a_dead_letter_in_the_end() {
+fn inbox_04_a_message_that_kills_each_worker_becomes_a_dead_letter() {
     let bank = Bank::new(InboxOptions::new().attempts(3));
     let message = ("evt-1", ());
     for _ in 0..3 {
@@ -138,7 +138,7 @@ fn inbox_04_a_claim_that_is_dropped_is_free_at_once() {
 }
 
 #[test]
-fn inbox_04_a_state_tells_who_has_the_claim_and_for_how_long() {
+fn inbox_04_an_event_state_shows_the_claim_owner_and_the_remaining_time() {
     let bank = Bank::new(InboxOptions::new());
     assert_eq!(bank.inbox.event("evt-1"), None);
     let claim = bank.inbox.claim(&("evt-1", ())).unwrap();

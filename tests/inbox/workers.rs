@@ -87,7 +87,7 @@ fn inbox_03_a_retry_that_is_due_later_does_not_hold_up_others() {
 }
 
 #[test]
-fn inbox_03_what_is_due_again_at_once_does_not_hold_up_others_either() {
+fn inbox_03_an_immediate_retry_does_not_delay_other_messages() {
     let options = InboxOptions::new().backoff(Duration::ZERO, Duration::ZERO);
     let bank = Bank::new(options.attempts(u32::MAX));
     let messages = closed(&["early", "order", "other"]);
@@ -225,7 +225,7 @@ fn inbox_05_several_workers_have_each_effect_once() {
 }
 
 #[test]
-fn a_worker_that_is_cancelled_gives_back_what_it_has_not_settled() {
+fn a_cancelled_worker_returns_its_unsettled_messages() {
     let bank = Bank::new(InboxOptions::new().backoff(MS, MS));
     let (sender, messages) = unbounded();
     let token = CancelToken::new();
@@ -285,7 +285,7 @@ fn a_worker_is_cancelled_also_while_it_waits_for_the_lock_and_no_attempt_counts(
 }
 
 #[test]
-fn a_worker_whose_thread_holds_the_lock_gives_its_message_back() {
+fn a_worker_in_a_thread_that_holds_the_lock_returns_its_message() {
     let bank = Bank::new(InboxOptions::new());
     let messages = closed(&["a", "b"]);
     let guard = bank.store.lock("test").unwrap();
@@ -298,7 +298,7 @@ fn a_worker_whose_thread_holds_the_lock_gives_its_message_back() {
 }
 
 #[test]
-fn a_worker_that_waits_for_many_takes_no_more() {
+fn a_worker_at_its_waiting_bound_receives_no_more_messages() {
     let options = InboxOptions::new().backoff(MS, MS).waiting_bound(2);
     let bank = Bank::new(options);
     let (sender, messages) = bounded(8);
@@ -330,7 +330,7 @@ fn a_worker_that_waits_for_many_takes_no_more() {
 }
 
 #[test]
-fn workers_wake_up_for_what_comes_while_they_sleep() {
+fn sleeping_workers_wake_up_for_new_messages() {
     let bank = Bank::new(InboxOptions::new());
     let (sender, messages) = unbounded();
     let (done, outcomes) = unbounded();

@@ -17,7 +17,7 @@ fn waiting_for_all(lock: &Lock, options: AcquireOptions) -> JoinHandle<Result<()
 }
 
 #[test]
-fn keyed_04_waits_for_what_is_executed_and_what_waits_and_for_nothing_later() {
+fn keyed_04_a_wait_for_all_covers_running_and_queued_tasks_and_no_later_ones() {
     let lock = Lock::new();
     assert_eq!(lock.wait_for_all_existing_tasks(), Ok(()));
     let ann = running(&lock, "ann", "first");
@@ -49,7 +49,7 @@ fn keyed_04_waits_for_what_is_executed_and_what_waits_and_for_nothing_later() {
 }
 
 #[test]
-fn keyed_04_several_wait_each_for_what_it_found() {
+fn keyed_04_each_wait_for_all_covers_the_tasks_at_its_start() {
     let lock = Lock::new();
     let first = lock.reserve("ann").unwrap();
     let for_first = waiting_for_all(&lock, plain());
@@ -66,7 +66,7 @@ fn keyed_04_several_wait_each_for_what_it_found() {
 }
 
 #[test]
-fn keyed_04_whoever_gives_up_is_not_waited_for() {
+fn keyed_04_a_wait_for_all_skips_tasks_that_give_up() {
     let (lock, clock) = timed();
     let holder = lock.reserve("ann").unwrap();
     let late = queued(&lock, "ann", "late", plain().timeout(MS), || 1);
@@ -126,7 +126,7 @@ fn keyed_04_a_task_that_would_wait_for_itself_is_refused_at_once() {
 }
 
 #[test]
-fn keyed_04_waiting_for_all_has_limits_and_can_be_cancelled() {
+fn keyed_04_a_wait_for_all_can_time_out_and_be_cancelled() {
     let (lock, clock) = timed();
     let holder = running(&lock, "ann", "holder");
     let waiter = queued(&lock, "ann", "waiter", plain(), || 2);
@@ -163,7 +163,7 @@ fn keyed_04_waiting_for_all_has_limits_and_can_be_cancelled() {
 }
 
 #[test]
-fn keyed_04_a_shutdown_ends_when_all_that_were_taken_in_are_done() {
+fn keyed_04_a_shutdown_ends_after_all_accepted_tasks() {
     let lock: KeyedLock<u32> = KeyedLock::new();
     let done = AtomicU32::new(0);
     thread::scope(|threads| {
@@ -185,7 +185,7 @@ fn keyed_04_a_shutdown_ends_when_all_that_were_taken_in_are_done() {
 /// Eight threads come and go while another repeatedly waits for all: each wait covers all earlier
 /// requests, and ends.
 #[test]
-fn keyed_04_waiting_for_all_among_many_who_come_and_go() {
+fn keyed_04_a_wait_for_all_ends_while_many_tasks_come_and_go() {
     let rounds = if cfg!(debug_assertions) { 200 } else { 5_000 };
     let lock: KeyedLock<u32> = KeyedLock::new();
     let stop = AtomicU32::new(0);

@@ -80,7 +80,7 @@ fn panic_of_users() {
 }
 
 #[test]
-fn keyed_01_a_key_whose_code_panics_changes_nothing() {
+fn keyed_01_a_panic_in_the_code_of_a_key_changes_nothing() {
     let lock: KeyedLock<Key, u32> = KeyedLock::new();
     let key = Key::default();
     for called in ["hash", "clone"] {
@@ -208,7 +208,7 @@ impl Drop for Shared {
 }
 
 #[test]
-fn keyed_03_a_clone_for_somebody_who_has_left_does_not_keep_it_from_the_others() {
+fn keyed_03_a_panicking_clone_for_a_dropped_join_does_not_affect_other_joins() {
     let lock: KeyedLock<u8, Shared> = KeyedLock::new();
     let turn = lock.reserve(&1).unwrap();
     let [first, second, third] = [0; 3].map(|_| lock.current_execution(&1).unwrap());

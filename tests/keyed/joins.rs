@@ -15,7 +15,7 @@ fn current(lock: &Lock, key: &str) -> Execution<String, u32> {
 }
 
 #[test]
-fn keyed_03_all_who_join_share_the_result_of_the_running_task() {
+fn keyed_03_all_joins_share_the_result_of_the_running_task() {
     let lock = Lock::new();
     assert!(lock.current_execution("ann").is_none());
     let task = running(&lock, "ann", "runner");
@@ -44,7 +44,7 @@ fn keyed_03_all_who_join_share_the_result_of_the_running_task() {
 }
 
 #[test]
-fn keyed_03_each_joins_the_task_that_is_executed_when_it_asks() {
+fn keyed_03_a_join_joins_the_task_that_runs_at_its_request() {
     let lock = Lock::new();
     let first = running(&lock, "ann", "first");
     let of_first = current(&lock, "ann");
@@ -60,7 +60,7 @@ fn keyed_03_each_joins_the_task_that_is_executed_when_it_asks() {
 }
 
 #[test]
-fn keyed_03_who_joins_a_task_that_panics_is_told_which_and_why() {
+fn keyed_03_a_join_of_a_task_that_panics_reports_its_id_owner_and_message() {
     let lock = Lock::new();
     let (go, goes) = channel();
     let begun = channel();
@@ -99,7 +99,7 @@ fn keyed_03_who_joins_a_task_that_panics_is_told_which_and_why() {
 }
 
 #[test]
-fn keyed_03_who_joins_a_turn_that_is_given_up_is_told() {
+fn keyed_03_a_join_of_a_dropped_reservation_reports_it() {
     let lock = Lock::new();
     let turn = lock.reserve_with("ann", "idler", plain()).unwrap();
     let joined = current(&lock, "ann");
@@ -176,7 +176,7 @@ fn keyed_03_joining_has_limits_and_can_be_cancelled() {
 }
 
 #[test]
-fn keyed_03_a_clone_that_panics_concerns_only_who_joined() {
+fn keyed_03_a_clone_that_panics_affects_only_its_join() {
     struct Fragile(&'static AtomicU32);
     impl Clone for Fragile {
         fn clone(&self) -> Self {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::*;
 
 #[test]
-fn keyed_02_a_key_is_active_from_when_somebody_asks_until_nobody_is_left() {
+fn keyed_02_a_key_is_active_from_its_first_request_to_its_last() {
     let lock = Lock::new();
     let keys = |lock: &Lock| {
         let mut keys = lock.active_keys();
@@ -29,7 +29,7 @@ fn keyed_02_a_key_is_active_from_when_somebody_asks_until_nobody_is_left() {
 }
 
 #[test]
-fn keyed_02_a_key_is_idle_after_a_panic_a_timeout_and_a_turn_given_up() {
+fn keyed_02_a_key_is_idle_after_a_panic_a_timeout_and_a_dropped_reservation() {
     let (lock, clock) = timed();
     let torn = || lock.execute_exclusive("ann", || panic!("torn"));
     assert!(catch_unwind(AssertUnwindSafe(torn)).is_err());
@@ -47,7 +47,7 @@ fn keyed_02_a_key_is_idle_after_a_panic_a_timeout_and_a_turn_given_up() {
 }
 
 #[test]
-fn keyed_02_holder_and_line_can_be_looked_at() {
+fn keyed_02_the_holder_and_the_queue_of_a_key_are_listed() {
     let (lock, clock) = timed();
     assert_eq!(lock.current("ann"), None);
     assert_eq!(lock.queue_info("ann"), []);

@@ -15,7 +15,7 @@ use crate::common::Dice;
 use crate::*;
 
 #[test]
-fn keyed_01_tasks_of_one_key_are_executed_in_the_order_of_asking() {
+fn keyed_01_tasks_of_one_key_are_executed_in_the_order_of_requests() {
     let lock = Lock::new();
     let notes = Notes::default();
     let first = running(&lock, "ann", "first");
@@ -99,7 +99,7 @@ fn keyed_01_order_and_exclusion_hold_under_8_threads() {
 }
 
 #[test]
-fn keyed_01_a_panic_goes_on_in_the_caller_and_the_key_goes_to_the_next() {
+fn keyed_01_a_panic_resumes_in_the_caller_and_the_key_goes_to_the_next_task() {
     let lock = Lock::new();
     let first = running(&lock, "ann", "first");
     let torn = queued(&lock, "ann", "torn", plain(), || panic!("torn"));
@@ -125,7 +125,7 @@ fn keyed_01_an_error_of_a_task_is_a_result() {
 }
 
 #[test]
-fn keyed_01_tasks_may_borrow_and_keys_may_be_looked_up_by_what_they_borrow_as() {
+fn keyed_01_tasks_may_borrow_and_keys_may_be_looked_up_in_borrowed_form() {
     let lock: KeyedLock<Vec<u8>> = KeyedLock::new();
     let mut sum = 0;
     lock.execute_exclusive([1, 2].as_slice(), || sum += 1)
@@ -137,7 +137,7 @@ fn keyed_01_tasks_may_borrow_and_keys_may_be_looked_up_by_what_they_borrow_as() 
 // --- Reservations ---
 
 #[test]
-fn keyed_01_reserved_turns_come_in_the_order_of_reserving_whoever_executes_them() {
+fn keyed_01_reservations_run_in_the_order_of_reserving_in_any_thread() {
     let lock = Lock::new();
     let order: Mutex<HashMap<usize, Vec<usize>>> = Mutex::default();
     let (to_pool, turns) = mpsc::channel::<(Reservation<String, u32>, usize, usize)>();
@@ -170,7 +170,7 @@ fn keyed_01_reserved_turns_come_in_the_order_of_reserving_whoever_executes_them(
 }
 
 #[test]
-fn keyed_01_a_turn_that_is_dropped_is_given_up() {
+fn keyed_01_a_dropped_reservation_frees_its_queue_position() {
     let lock = Lock::new();
     let notes = Notes::default();
     let held = lock.reserve("ann").unwrap();
@@ -218,7 +218,7 @@ fn keyed_01_a_task_may_reserve_at_its_own_key_and_not_wait_there() {
 }
 
 #[test]
-fn keyed_01_a_turn_is_tied_to_the_thread_that_executes_it() {
+fn keyed_01_a_reservation_is_bound_to_the_thread_that_executes_it() {
     let lock = Lock::new();
     let turn = lock.reserve("ann").unwrap();
     let nested = turn.execute(|| match lock.execute_exclusive("ann", || 0) {

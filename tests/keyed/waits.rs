@@ -12,7 +12,7 @@ use doclock::lock::{
 use crate::*;
 
 #[test]
-fn keyed_01_a_wait_limit_passes_never_early_and_says_who_was_before() {
+fn keyed_01_a_timeout_is_never_early_and_lists_the_requests_ahead() {
     let (lock, clock) = timed();
     let holder = running(&lock, "ann", "holder");
     clock.advance(7 * MS);
@@ -110,7 +110,7 @@ fn keyed_01_a_grant_that_races_the_limit_wins() {
 }
 
 #[test]
-fn keyed_01_cancelling_in_mid_line_disturbs_nobody() {
+fn keyed_01_cancelling_in_mid_queue_disturbs_no_other_request() {
     let lock = Lock::new();
     let notes = Notes::default();
     let holder = running(&lock, "ann", "holder");
@@ -157,7 +157,7 @@ fn keyed_01_cancelling_in_mid_line_disturbs_nobody() {
 }
 
 #[test]
-fn keyed_01_not_to_wait_fails_whenever_somebody_is_there() {
+fn keyed_01_no_wait_fails_whenever_the_key_has_a_request() {
     let lock = Lock::new();
     let eager = || lock.execute_exclusive_with("ann", "eager", plain().no_wait(), || 1);
     assert_eq!(eager(), Ok(1));
@@ -187,7 +187,7 @@ fn keyed_01_not_to_wait_fails_whenever_somebody_is_there() {
 }
 
 #[test]
-fn keyed_01_a_full_line_rejects_at_once() {
+fn keyed_01_a_full_queue_rejects_at_once() {
     let lock = Lock::with_options(KeyedOptions::new().queue_bound(2));
     let holder = running(&lock, "ann", "holder");
     let waiting: Vec<_> = (0..2)
@@ -216,7 +216,7 @@ fn keyed_01_a_full_line_rejects_at_once() {
 }
 
 #[test]
-fn keyed_01_asking_again_for_the_own_key_is_refused_at_once() {
+fn keyed_01_a_task_that_requests_its_own_key_is_refused_at_once() {
     let lock = Lock::new();
     let outer = lock.execute_exclusive_with("ann", "outer", plain().label("transfer"), || {
         // Even without a timeout, and even if it claims to be unbound.
@@ -241,7 +241,7 @@ fn keyed_01_asking_again_for_the_own_key_is_refused_at_once() {
 }
 
 #[test]
-fn keyed_01_a_reserved_turn_has_its_limit_from_the_reservation() {
+fn keyed_01_the_timeout_of_a_reservation_starts_when_it_is_made() {
     let (lock, clock) = timed();
     let holder = running(&lock, "ann", "holder");
     let limited = || plain().timeout(10 * MS);
@@ -259,7 +259,7 @@ fn keyed_01_a_reserved_turn_has_its_limit_from_the_reservation() {
 }
 
 #[test]
-fn keyed_01_a_reserved_turn_can_be_cancelled_until_it_has_come() {
+fn keyed_01_a_reservation_can_be_cancelled_until_its_grant() {
     let lock = Lock::new();
     let token = CancelToken::new();
     let options = || AcquireOptions::new().cancel_token(&token);
@@ -296,7 +296,7 @@ fn keyed_01_priorities_do_not_change_the_order() {
 }
 
 #[test]
-fn keyed_01_dropping_the_lock_strands_nobody() {
+fn keyed_01_dropping_the_lock_strands_no_waiter() {
     let lock = Lock::new();
     let gate = Arc::new(Barrier::new(2));
     let holder = {

@@ -82,7 +82,7 @@ fn pair(dice: &mut Dice) -> [String; 2] {
 }
 
 #[test]
-fn lease_04_the_loser_of_two_transfers_is_told_that_they_are_locked() {
+fn lease_04_the_loser_of_two_transfers_gets_a_lease_conflict() {
     let (store, clock) = timed();
     open_accounts(&store);
     let (begun, told) = (Barrier::new(2), Barrier::new(2));

@@ -30,7 +30,7 @@ fn lease_03_a_conflict_names_owner_and_remaining_time() {
 }
 
 #[test]
-fn lease_03_the_owner_itself_is_refused_like_everybody() {
+fn lease_03_a_second_lease_of_the_same_owner_is_refused() {
     let (store, _) = timed();
     let _lease = store.lease("ann", "teller", SECOND).unwrap();
     let holder = conflict(store.lease("ann", "teller", 9 * SECOND));
@@ -39,7 +39,7 @@ fn lease_03_the_owner_itself_is_refused_like_everybody() {
 }
 
 #[test]
-fn lease_03_several_are_leased_all_or_none() {
+fn lease_03_several_targets_are_leased_all_or_none() {
     let (store, _) = timed();
     let bob = store.lease("bob", "first", SECOND).unwrap();
     for pair in [["ann", "bob"], ["bob", "ann"]] {
@@ -84,7 +84,7 @@ fn lease_03_the_document_excludes_every_node_and_every_node_the_document() {
 }
 
 #[test]
-fn lease_03_a_lease_is_on_an_id_and_on_nothing_below() {
+fn lease_03_a_lease_covers_its_node_and_no_descendants() {
     let (store, _) = timed();
     let mut transaction = store.begin("setup").unwrap();
     let list = transaction

@@ -41,7 +41,7 @@ fn lease_01_a_renewed_lease_lasts_from_the_renewal_on() {
 }
 
 #[test]
-fn lease_01_a_released_lease_is_gone_at_once_whole() {
+fn lease_01_a_release_frees_all_targets_at_once() {
     let (store, _) = timed();
     let lease = store.lease(["ann", "bob"], "teller", SECOND).unwrap();
     lease.release().unwrap();
@@ -61,7 +61,7 @@ fn lease_01_a_dropped_lease_lasts_until_it_expires() {
 }
 
 #[test]
-fn lease_01_what_has_ended_can_be_neither_renewed_nor_released() {
+fn lease_01_an_ended_lease_can_be_neither_renewed_nor_released() {
     let (store, clock) = timed();
     let mut expired = store.lease("ann", "teller", SECOND).unwrap();
     clock.advance(SECOND);
@@ -86,7 +86,7 @@ fn lease_01_what_has_ended_can_be_neither_renewed_nor_released() {
 }
 
 #[test]
-fn lease_01_whoever_knows_the_token_continues_the_lease() {
+fn lease_01_a_fencing_token_is_enough_to_continue_the_lease() {
     let (store, clock) = timed();
     let token = store
         .lease("form", "window", SECOND)
@@ -139,7 +139,7 @@ fn lease_01_no_duration_and_too_long_a_one_are_errors_and_change_nothing() {
 }
 
 #[test]
-fn lease_01_it_tells_by_the_calendar_when_it_ends() {
+fn lease_01_a_lease_reports_its_expiry_as_system_time() {
     let before = SystemTime::now();
     let store = DataStore::new();
     let mut lease = store.lease("ann", "teller", 60 * SECOND).unwrap();

@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(cases(60))]
 
     #[test]
-    fn lease_03_random_leases_are_as_in_a_plain_list(steps in steps()) {
+    fn lease_03_random_leases_agree_with_a_plain_reference(steps in steps()) {
         let (store, clock) = timed();
         let mut pair = Pair { store, clock, plain: Plain::default() };
         let mut snapshots = Vec::new();

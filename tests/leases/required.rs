@@ -70,7 +70,7 @@ fn lease_02_every_kind_of_transaction_is_refused_when_its_lease_has_ended() {
 }
 
 #[test]
-fn lease_02_a_renewal_counts_for_what_is_open_already() {
+fn lease_02_a_renewal_counts_for_open_transactions() {
     let (store, clock) = timed();
     let mut lease = store.lease("ann", "teller", SECOND).unwrap();
     let mut transaction = store.begin("teller").unwrap();
@@ -83,7 +83,7 @@ fn lease_02_a_renewal_counts_for_what_is_open_already() {
 }
 
 #[test]
-fn lease_02_of_several_leases_each_has_to_last() {
+fn lease_02_every_required_lease_must_be_valid() {
     let (store, clock) = timed();
     let long = store.lease("ann", "teller", 9 * SECOND).unwrap();
     for short_first in [false, true] {
@@ -106,7 +106,7 @@ fn lease_02_of_several_leases_each_has_to_last() {
 }
 
 #[test]
-fn lease_02_an_ended_lease_is_told_at_once_and_then_nothing_is_required() {
+fn lease_02_requiring_an_ended_lease_fails_at_once_and_adds_no_condition() {
     let (store, clock) = timed();
     let lease = store.lease("ann", "teller", SECOND).unwrap();
     clock.advance(SECOND);
@@ -122,7 +122,7 @@ fn lease_02_an_ended_lease_is_told_at_once_and_then_nothing_is_required() {
 }
 
 #[test]
-fn lease_02_a_lease_of_another_store_is_none() {
+fn lease_02_a_lease_of_another_store_is_refused() {
     let (store, _) = timed();
     let (other, _) = timed();
     let _same_number = store.lease("ann", "teller", SECOND).unwrap();
@@ -132,7 +132,7 @@ fn lease_02_a_lease_of_another_store_is_none() {
 }
 
 #[test]
-fn lease_02_what_was_required_behind_a_savepoint_goes_with_it() {
+fn lease_02_a_rollback_to_a_savepoint_drops_later_lease_conditions() {
     let (store, clock) = timed();
     let before = store.lease("ann", "teller", 2 * SECOND).unwrap();
     let behind = store.lease("bob", "teller", SECOND).unwrap();
@@ -153,7 +153,7 @@ fn lease_02_what_was_required_behind_a_savepoint_goes_with_it() {
 }
 
 #[test]
-fn lease_02_lists_require_leases_as_operations_and_as_json() {
+fn lease_02_batches_require_leases_as_operations_and_as_json() {
     let (store, clock) = timed();
     with_ann(&store);
     let editor = Editor::new(store.clone(), "teller");
@@ -223,7 +223,7 @@ fn lease_02_lists_require_leases_as_operations_and_as_json() {
 }
 
 #[test]
-fn lease_02_a_list_that_only_requires_a_lease_is_refused_too() {
+fn lease_02_a_batch_that_only_requires_a_lost_lease_is_refused() {
     let (store, _) = timed();
     let manager = TransactionManager::new(store.clone());
     let lease = store.lease("ann", "teller", SECOND).unwrap();
@@ -234,7 +234,7 @@ fn lease_02_a_list_that_only_requires_a_lease_is_refused_too() {
 }
 
 #[test]
-fn lease_02_a_refused_list_leaves_its_key_to_the_next_and_a_repetition_needs_no_lease() {
+fn lease_02_a_refused_batch_frees_its_key_and_a_repetition_needs_no_lease() {
     let (store, clock) = timed();
     with_ann(&store);
     let manager = TransactionManager::new(store.clone());

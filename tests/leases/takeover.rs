@@ -7,7 +7,7 @@ use crate::common::{commit, id, text};
 use crate::{SECOND, lost, timed};
 
 #[test]
-fn lease_02_after_expiry_somebody_else_has_it_under_a_higher_token() {
+fn lease_02_a_lease_after_an_expiry_has_a_higher_token() {
     let (store, clock) = timed();
     let mut old = store.lease("ann", "teller-1", SECOND).unwrap();
     clock.advance(SECOND);
@@ -28,7 +28,7 @@ fn lease_02_after_expiry_somebody_else_has_it_under_a_higher_token() {
 }
 
 #[test]
-fn lease_02_no_token_comes_twice_whatever_it_was_for() {
+fn lease_02_no_fencing_token_is_used_twice() {
     let (store, clock) = timed();
     let mut last = 0;
     for nth in 0..20 {
@@ -82,7 +82,7 @@ fn lease_02_the_writes_of_the_old_owner_are_refused() {
 }
 
 #[test]
-fn lease_02_a_part_can_be_taken_over_of_what_has_expired_and_it_is_all_gone() {
+fn lease_02_taking_over_one_target_of_an_expired_lease_ends_all_of_it() {
     let (store, clock) = timed();
     let mut old = store.lease(["ann", "bob"], "teller-1", SECOND).unwrap();
     // A valid lease, so the expired one is not removed with all others.

@@ -28,7 +28,7 @@ fn cancelled<T: std::fmt::Debug>(result: Result<T, LimiterError>) -> CallEvidenc
 }
 
 #[test]
-fn limiter_03_cancelled_while_waiting_it_leaves_the_line_and_never_runs() {
+fn limiter_03_a_call_cancelled_while_waiting_leaves_the_queue_and_never_runs() {
     let (limiter, clock) = timed(LimiterOptions::new(1));
     let started = Started::default();
     let token = CancelToken::new();
@@ -74,7 +74,7 @@ fn limiter_03_cancelled_while_waiting_it_leaves_the_line_and_never_runs() {
 }
 
 #[test]
-fn limiter_03_cancelled_before_it_asked_it_is_refused_even_a_free_slot() {
+fn limiter_03_a_call_cancelled_in_advance_is_refused_even_a_free_slot() {
     let limiter: Limiter = InFlightLimiter::new(1);
     let token = CancelToken::new();
     token.cancel();
@@ -199,7 +199,7 @@ fn limiter_03_races_of_return_and_cancel_leak_nothing() {
 }
 
 #[test]
-fn limiter_04_a_wait_that_is_too_long_ends_in_an_error_of_its_own_and_never_before() {
+fn limiter_04_a_wait_times_out_with_its_own_error_and_never_early() {
     let (limiter, clock) = timed(LimiterOptions::new(1));
     let held = limiter.acquire("payments").unwrap();
     thread::scope(|scope| {
@@ -271,7 +271,7 @@ fn limiter_04_a_grant_that_races_the_expiry_wins() {
 }
 
 #[test]
-fn limiter_05_a_full_line_turns_away_at_once() {
+fn limiter_05_a_full_queue_rejects_at_once() {
     let (limiter, _clock) = timed(LimiterOptions::new(1).queue_bound(2));
     let started = Started::default();
     let held = limiter.acquire("payments").unwrap();
@@ -303,7 +303,7 @@ fn limiter_05_a_full_line_turns_away_at_once() {
 }
 
 #[test]
-fn a_panic_returns_the_slots_and_goes_on_in_the_caller() {
+fn a_panic_returns_the_slots_and_resumes_in_the_caller() {
     let limiter: Limiter = InFlightLimiter::new(2);
     let first = limiter.acquire("payments").unwrap();
     thread::scope(|scope| {

@@ -83,7 +83,7 @@ fn limiter_01_keys_do_not_wait_for_each_other() {
 }
 
 #[test]
-fn limiter_02_calls_to_one_key_start_in_the_order_of_asking() {
+fn limiter_02_calls_to_one_key_start_in_the_order_of_requests() {
     const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let limiter: Limiter = InFlightLimiter::new(1);
     let started = Started::default();
@@ -106,7 +106,7 @@ fn limiter_02_calls_to_one_key_start_in_the_order_of_asking() {
 }
 
 #[test]
-fn limiter_07_keys_take_turns_under_the_global_limit() {
+fn limiter_07_keys_alternate_under_the_global_limit() {
     let limiter: Limiter = InFlightLimiter::with_options(LimiterOptions::new(5).global_limit(1));
     let started = Started::default();
     let first = limiter.acquire("payments").unwrap();
@@ -131,7 +131,7 @@ fn limiter_07_keys_take_turns_under_the_global_limit() {
 }
 
 #[test]
-fn limiter_07_a_key_at_its_own_limit_leaves_its_turn_to_others() {
+fn limiter_07_a_key_at_its_own_limit_is_skipped() {
     let options = LimiterOptions::new(5).limit("slow", 1).global_limit(2);
     let limiter: Limiter = InFlightLimiter::with_options(options);
     let started = Started::default();
@@ -154,7 +154,7 @@ fn limiter_07_a_key_at_its_own_limit_leaves_its_turn_to_others() {
 }
 
 #[test]
-fn limiter_08_a_try_finds_a_free_slot_or_says_at_once_that_there_is_none() {
+fn limiter_08_a_try_gets_a_free_slot_or_fails_at_once() {
     let limiter: Limiter = InFlightLimiter::new(2);
     let first = limiter.try_acquire("payments").unwrap();
     let second = limiter.try_acquire("payments").unwrap();
@@ -172,7 +172,7 @@ fn limiter_08_a_try_finds_a_free_slot_or_says_at_once_that_there_is_none() {
 }
 
 #[test]
-fn limiter_08_a_try_never_overtakes_those_who_wait() {
+fn limiter_08_a_try_never_overtakes_waiting_calls() {
     let (limiter, clock) = timed(LimiterOptions::new(3));
     let held = limiter
         .acquire(CallOptions::to("payments").weight(2))
@@ -216,7 +216,7 @@ fn limiter_08_a_try_does_not_overtake_another_key_under_the_global_limit() {
 }
 
 #[test]
-fn a_million_keys_touched_leave_none_behind() {
+fn a_million_used_keys_leave_no_entry() {
     let limiter = InFlightLimiter::with_options(LimiterOptions::new(1).limit(0, 1));
     let keys = if cfg!(debug_assertions) {
         50_000

@@ -80,7 +80,7 @@ fn at_rest(limiter: &InFlightLimiter<Frail>) {
 }
 
 #[test]
-fn a_key_that_fails_at_whichever_call_leaves_nothing_behind() {
+fn a_key_that_panics_in_any_call_leaves_no_entry() {
     let limiter = InFlightLimiter::with_options(LimiterOptions::new(1).global_limit(1));
     let mut failed = 0;
     while fails(failed, || drop(limiter.acquire(Frail(0)))) {
@@ -104,7 +104,7 @@ fn a_key_that_fails_at_whichever_call_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_key_that_fails_when_its_call_is_done_with_leaves_no_slot_taken() {
+fn a_key_that_panics_when_its_call_ends_leaves_no_slot_taken() {
     let options = LimiterOptions::new(1).limit(Frail(0), 1);
     let limiter = InFlightLimiter::with_options(options);
     let ends = [0, 1].map(|key| {
@@ -120,7 +120,7 @@ fn a_key_that_fails_when_its_call_is_done_with_leaves_no_slot_taken() {
 }
 
 #[test]
-fn a_key_that_fails_when_it_is_returned_does_not_cost_others_their_slots() {
+fn a_key_that_panics_when_it_is_returned_does_not_cost_other_keys_their_slots() {
     let in_hashing: fn() = || FUSE.set(Some(0));
     let in_drop: fn() = || DROPS_FAIL.set(true);
     for fail in [in_hashing, in_drop] {

@@ -37,7 +37,7 @@ fn limiter_09_the_limit_falls_while_calls_are_slow_and_rises_when_they_are_fast(
 }
 
 #[test]
-fn limiter_09_when_the_limit_falls_those_in_flight_go_on_and_none_is_granted_above_it() {
+fn limiter_09_a_falling_limit_keeps_calls_in_flight_and_grants_none_above_it() {
     let rules = Aimd::new(10 * MS).between(1, 8).start(4).backoff(50);
     let (limiter, clock) = timed(LimiterOptions::new(1).adaptive("search", rules));
     let mut permits: Vec<_> = (0..4).map(|_| limiter.acquire("search").unwrap()).collect();
@@ -64,7 +64,7 @@ fn limiter_09_when_the_limit_falls_those_in_flight_go_on_and_none_is_granted_abo
 }
 
 #[test]
-fn limiter_09_a_limit_that_rises_lets_those_in_who_wait() {
+fn limiter_09_a_limit_that_rises_admits_waiting_calls() {
     let rules = Aimd::new(10 * MS).between(1, 8);
     let (limiter, clock) = timed(LimiterOptions::new(1).adaptive("search", rules));
     for _ in 1..Aimd::WINDOW {
@@ -90,7 +90,7 @@ fn limiter_09_a_limit_that_rises_lets_those_in_who_wait() {
 }
 
 #[test]
-fn limiter_10_the_counters_say_what_happened() {
+fn limiter_10_the_counters_record_each_outcome() {
     let options = LimiterOptions::new(2).limit("payments", 1).global_limit(3);
     let (limiter, clock) = timed(options);
     let token = CancelToken::new();

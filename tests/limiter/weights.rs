@@ -10,7 +10,7 @@ use doclock::lock::{
 use crate::{Limiter, MS, Started, at_rest, patient, timed, until_queued};
 
 #[test]
-fn limiter_06_a_heavy_call_waits_for_those_before_it_and_for_no_other() {
+fn limiter_06_a_heavy_call_waits_only_for_earlier_calls() {
     let (limiter, _clock) = timed(LimiterOptions::new(4));
     let started = Started::default();
     let held = [(); 4].map(|()| limiter.acquire("batch").unwrap());
@@ -102,7 +102,7 @@ fn limiter_06_a_call_too_heavy_to_ever_run_is_refused_at_once() {
 }
 
 #[test]
-fn limiter_06_light_calls_go_on_together_when_the_heavy_one_ahead_gives_up() {
+fn limiter_06_light_calls_proceed_together_when_the_heavy_call_ahead_gives_up() {
     let limiter: Limiter = InFlightLimiter::new(3);
     let started = Started::default();
     let token = CancelToken::new();

@@ -53,7 +53,7 @@ fn lock_11_a_panic_rolls_back_hands_on_and_reaches_the_submitter() {
 }
 
 #[test]
-fn lock_12_asking_again_on_the_holding_thread_is_refused_at_once() {
+fn lock_12_a_second_request_on_the_holding_thread_is_refused_at_once() {
     let (store, _clock) = timed_store();
     let guard = store.lock("ann").unwrap();
     // The clock is stopped: a wait would never end.
@@ -266,7 +266,7 @@ fn lock_17_a_lock_has_one_open_transaction_at_a_time() {
 /// The id of its lock is public. It could be released or joined under the transaction that owns it:
 /// two transactions then ran at once, one update was lost, and the document was no longer a tree.
 #[test]
-fn lock_03_the_lock_of_an_open_transaction_is_nobody_elses() {
+fn lock_03_the_lock_of_an_open_transaction_can_be_neither_released_nor_joined() {
     let store = DataStore::new();
     let mut transaction = store.begin("ann").unwrap();
     let id = store.current_lock().unwrap().lock_id;

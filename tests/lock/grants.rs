@@ -116,7 +116,7 @@ fn lock_02_a_stale_id_is_an_error_in_every_state() {
 }
 
 #[test]
-fn lock_03_no_release_can_free_a_lock_of_somebody_else() {
+fn lock_03_a_release_never_frees_the_lock_of_another_holder() {
     let store = DataStore::new();
     let first = store.lock("a").unwrap();
     let first_id = first.id();
@@ -236,7 +236,7 @@ fn lock_04_mixed_kinds_of_waiters_are_granted_in_order() {
 }
 
 #[test]
-fn lock_13_a_try_fails_whenever_somebody_holds_or_waits() {
+fn lock_13_a_try_fails_whenever_the_lock_has_a_holder_or_waiter() {
     let store = DataStore::new();
     drop(store.try_lock("free").unwrap());
     let held = store.acquire_lock("holder").unwrap();

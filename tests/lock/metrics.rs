@@ -12,7 +12,7 @@ use doclock::{
 use crate::{patient, timed_store, until_waiting};
 
 #[test]
-fn lock_08_the_queue_grows_and_shrinks_and_lists_who_waits() {
+fn lock_08_the_queue_grows_and_shrinks_and_lists_waiters() {
     let (store, clock) = timed_store();
     let held = store.acquire_lock("holder").unwrap();
     let (done, finish) = mpsc::channel::<()>();
@@ -59,7 +59,7 @@ fn lock_08_the_queue_grows_and_shrinks_and_lists_who_waits() {
 }
 
 #[test]
-fn lock_09_the_figures_are_true() {
+fn lock_09_the_metrics_are_exact() {
     let (store, clock) = timed_store();
     // One hold of each of 1..=100 ms; the second request of each pair waits that long.
     thread::scope(|scope| {
@@ -134,7 +134,7 @@ fn lock_09_every_outcome_is_counted_once_under_its_name() {
 }
 
 #[test]
-fn lock_09_a_reset_in_mid_hold_leaves_finite_figures() {
+fn lock_09_a_reset_in_mid_hold_leaves_finite_metrics() {
     let (store, clock) = timed_store();
     let held = store.acquire_lock("a").unwrap();
     clock.advance(Duration::from_millis(7));
@@ -203,7 +203,7 @@ fn lock_14_a_bound_rejects_the_excess_at_once() {
 
 /// At any rate of grants, and for any sampling of the holds.
 #[test]
-fn lock_09_every_grant_is_counted_in_a_hurry() {
+fn lock_09_every_grant_is_counted_under_sparse_sampling() {
     const GRANTS: u64 = 20_000;
     let store = DataStore::new();
     for turn in 0..GRANTS {

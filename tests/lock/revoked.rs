@@ -128,7 +128,7 @@ fn lock_10_a_revoked_transaction_that_is_dropped_releases_nothing() {
 }
 
 #[test]
-fn lock_10_the_error_names_nobody_where_nobody_holds() {
+fn lock_10_the_error_names_no_holder_of_a_free_lock() {
     let (store, clock) = limited();
     let transaction = store.begin("ann").unwrap();
     let id = transaction.lock_id();
@@ -155,7 +155,7 @@ fn lock_10_a_grant_is_revoked_with_the_transaction_that_was_begun_under_it() {
 }
 
 #[test]
-fn lock_10_a_guard_is_revoked_with_the_list_that_runs_under_it() {
+fn lock_10_a_guard_is_revoked_with_the_batch_that_runs_under_it() {
     let (store, clock) = limited();
     let guard = store.lock("ann").unwrap();
     let manager = TransactionManager::new(store.clone());
@@ -193,7 +193,7 @@ fn lock_10_a_transaction_that_outlives_its_guard_is_revoked() {
 }
 
 #[test]
-fn lock_10_where_nobody_waits_nobody_is_revoked() {
+fn lock_10_a_holder_without_waiters_is_not_revoked() {
     let (store, clock) = limited();
     let mut transaction = store.begin("ann").unwrap();
     writes(&mut transaction, "kept");
@@ -212,7 +212,7 @@ fn lock_10_where_nobody_waits_nobody_is_revoked() {
 }
 
 #[test]
-fn lock_10_each_of_a_line_has_the_whole_limit() {
+fn lock_10_each_queued_holder_has_the_full_hold_limit() {
     let (store, clock) = limited();
     let mut waiters = Vec::new();
     let first = store.acquire_lock("first").unwrap();
@@ -310,7 +310,7 @@ fn watched_by_the_last(
 }
 
 #[test]
-fn lock_10_the_watch_passes_on_when_those_on_watch_time_out() {
+fn lock_10_the_watch_passes_on_when_the_watchers_time_out() {
     let short = || AcquireOptions::new().timeout(LIMIT / 10);
     watched_by_the_last(short, |_, clock, _, leaving| {
         clock.advance(LIMIT / 10);
@@ -322,7 +322,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_time_out() {
 }
 
 #[test]
-fn lock_10_the_watch_passes_on_when_those_on_watch_are_cancelled() {
+fn lock_10_the_watch_passes_on_when_the_watchers_are_cancelled() {
     let token = CancelToken::new();
     let cancelled = || AcquireOptions::new().cancel_token(&token);
     watched_by_the_last(cancelled, |_, clock, _, leaving| {
@@ -339,7 +339,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_cancelled() {
 }
 
 #[test]
-fn lock_10_the_watch_passes_on_when_those_on_watch_are_granted_the_lock() {
+fn lock_10_the_watch_passes_on_when_the_watchers_are_granted_the_lock() {
     watched_by_the_last(AcquireOptions::new, |store, clock, held, leaving| {
         let mut held = held;
         for waiter in leaving {
@@ -352,7 +352,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_granted_the_lock() {
 
 /// The requests on watch are batches that the combiner runs.
 #[test]
-fn lock_10_the_watch_passes_on_when_those_on_watch_are_executed_by_another_thread() {
+fn lock_10_the_watch_passes_on_when_a_combiner_runs_the_watchers() {
     let (store, clock) = limited();
     let held = store.acquire_lock("ann").unwrap();
     let lists: Vec<_> = (1..=3)
@@ -382,7 +382,7 @@ fn lock_10_the_watch_passes_on_when_those_on_watch_are_executed_by_another_threa
 
 /// A long queue of holders that stay just within the limit, and none is revoked.
 #[test]
-fn lock_10_of_many_that_keep_the_limit_none_is_revoked() {
+fn lock_10_holders_that_keep_the_limit_are_not_revoked() {
     let (store, clock) = limited();
     let mut held = store.acquire_lock("ann").unwrap();
     let waiters: Vec<_> = (1..=50)

@@ -97,7 +97,7 @@ fn lock_05_a_limit_is_not_over_one_nanosecond_early() {
 }
 
 #[test]
-fn lock_05_the_error_carries_holder_hold_place_and_who_is_ahead() {
+fn lock_05_the_error_names_the_holder_its_hold_and_the_requests_ahead() {
     let (store, clock) = timed_store();
     let options = AcquireOptions::new().label("import");
     let (held, line) = (store.lock_with("ann", options).unwrap(), line!());
@@ -239,7 +239,7 @@ fn lock_06_a_million_races_of_grant_and_expiry_leak_nothing() {
 }
 
 #[test]
-fn lock_07_leaving_the_middle_of_the_line_disturbs_nobody() {
+fn lock_07_leaving_the_middle_of_the_queue_disturbs_no_other_request() {
     let (store, clock) = timed_store();
     let held = store.lock("holder").unwrap();
     let token = CancelToken::new();
@@ -413,7 +413,7 @@ fn lock_07_a_token_keeps_no_request_that_ended() {
 }
 
 #[test]
-fn lock_05_the_error_lists_the_first_of_a_long_line_and_counts_the_rest() {
+fn lock_05_the_error_lists_the_head_of_a_long_queue_and_counts_the_rest() {
     let (store, clock) = timed_store();
     let held = store.lock("holder").unwrap();
     thread::scope(|scope| {

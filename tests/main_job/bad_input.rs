@@ -94,7 +94,7 @@ fn bad_files_are_refused() {
 /// The reason could not be printed, so the program panicked and exited with 101.
 #[cfg(target_os = "linux")]
 #[test]
-fn bad_input_ends_with_2_also_where_nothing_can_be_printed() {
+fn bad_input_exits_with_2_even_if_output_fails() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let status = |arguments: &[&str]| {
         let mut command = Command::new(program());
@@ -134,7 +134,7 @@ fn assert_refused_soon(arguments: &[&str], reason: &str) {
 /// The program waited for a pipe without a writer, and read a device until memory was exhausted.
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_is_refused_and_not_opened() {
+fn a_file_that_is_not_regular_is_refused_unopened() {
     let pipe = file("pipe.md", "");
     fs::remove_file(&pipe).unwrap();
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();

@@ -221,7 +221,7 @@ fn the_default_is_the_readme() {
 }
 
 #[test]
-fn help_tells_the_options_and_the_defaults() {
+fn help_lists_the_options_and_the_defaults() {
     let output = run(["--help"]);
     assert!(output.status.success());
     for piece in [

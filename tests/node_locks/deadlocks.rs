@@ -49,7 +49,7 @@ fn node_locks_01_a_second_upgrade_of_one_node_fails_at_once() {
 }
 
 #[test]
-fn node_locks_04_a_request_that_would_close_a_circle_fails_at_once_and_names_it() {
+fn node_locks_04_a_request_that_would_close_a_cycle_fails_at_once_and_names_it() {
     let (store, clock) = timed();
     let locks = store.node_locks();
     let mut ann = take(&store, "ann", Scope::new().write("a1"));
@@ -86,7 +86,7 @@ fn node_locks_04_a_request_that_would_close_a_circle_fails_at_once_and_names_it(
 
 /// Through three owners, one of which only waits in the queue behind another.
 #[test]
-fn node_locks_04_a_circle_through_a_line_is_found() {
+fn node_locks_04_a_cycle_through_a_queue_is_found() {
     let store = document();
     let locks = store.node_locks();
     let mut ann = take(&store, "ann", Scope::new().write("a1"));
@@ -121,7 +121,7 @@ fn node_locks_04_a_circle_through_a_line_is_found() {
 
 /// The rollback of the failed request frees the others, and a retry succeeds.
 #[test]
-fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_be_tried_again() {
+fn node_locks_04_a_transaction_that_would_deadlock_rolls_back_and_can_retry() {
     let store = document();
     let text = |store: &DataStore| {
         let snapshot = store.snapshot();
@@ -170,7 +170,7 @@ fn node_locks_04_a_transaction_that_would_deadlock_is_rolled_back_whole_and_can_
 
 /// Requests in a chain without a cycle are granted.
 #[test]
-fn node_locks_04_a_chain_is_no_circle() {
+fn node_locks_04_a_chain_is_no_cycle() {
     let store = document();
     let mut ann = take(&store, "ann", Scope::new().write("a1"));
     let bob = take(&store, "bob", Scope::new().write("b1"));

@@ -58,7 +58,7 @@ fn node_locks_01_a_panic_rolls_back_and_hands_on() {
 }
 
 #[test]
-fn node_locks_01_dropping_the_store_strands_nobody() {
+fn node_locks_01_dropping_the_store_strands_no_waiter() {
     let store = document();
     let holder = take(&store, "holder", Scope::new().write("a1"));
     let waiting = ask(&store, "ann", Scope::new().write("a1"));

@@ -10,7 +10,7 @@ use super::{ask, blocked, document, node, take};
 
 /// Against every mode on the section: a lock inside it, and one outside it.
 #[test]
-fn node_locks_01_a_subtree_excludes_locks_below_it_and_above() {
+fn node_locks_01_a_subtree_excludes_locks_on_descendants_and_ancestors() {
     let store = document();
     let section = take(&store, "ann", Scope::new().write_subtree("a"));
     for id in ["a", "a1", "root"] {
@@ -123,7 +123,7 @@ fn node_locks_02_disjoint_nodes_do_not_wait_for_each_other() {
 
 /// A lone holder has the whole document until a second one comes.
 #[test]
-fn node_locks_02_one_alone_is_narrowed_when_a_second_comes() {
+fn node_locks_02_a_lone_holder_is_downgraded_when_a_second_comes() {
     let store = document();
     let one = take(&store, "ann", Scope::new().write("a1"));
     assert_eq!(store.node_locks().stats().entries, 0);
@@ -176,7 +176,7 @@ fn node_locks_05_a_million_nodes_touched_leave_no_entry() {
 
 /// A node moved during a wait for it is locked at its new position.
 #[test]
-fn node_locks_01_who_waits_for_a_node_follows_it_to_where_it_was_moved() {
+fn node_locks_01_a_waiter_locks_a_moved_node_at_its_new_position() {
     let store = document();
     let mut mover = store
         .begin_on("mover", Scope::new().write_subtree("a1"))

@@ -34,7 +34,7 @@ fn node_locks_02_requests_for_one_node_are_granted_in_order() {
 }
 
 #[test]
-fn node_locks_02_one_that_would_fit_waits_behind_one_that_asked_before() {
+fn node_locks_02_a_compatible_request_waits_for_an_earlier_conflicting_one() {
     let store = document();
     let reader = take(&store, "reader", Scope::new().read("a1"));
     let writer = ask(&store, "writer", Scope::new().write("a1"));
@@ -79,7 +79,7 @@ fn nodes(
 
 /// Neither side starves: each request waits only for earlier ones.
 #[test]
-fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_line() {
+fn node_locks_02_document_requests_and_node_requests_share_one_queue() {
     let store = document();
     let holder = take(&store, "holder", Scope::new().write("a1"));
     let first = global(&store, "first global");
@@ -106,7 +106,7 @@ fn node_locks_02_whoever_wants_the_whole_and_whoever_wants_nodes_stand_in_one_li
 /// After a request for the whole document times out, later requests for nodes are granted beside
 /// the holders.
 #[test]
-fn node_locks_02_those_behind_one_that_gave_up_go_on() {
+fn node_locks_02_a_request_that_gives_up_frees_the_requests_behind_it() {
     let store = document();
     let _holder = take(&store, "holder", Scope::new().write("a1"));
     let token = doclock::lock::CancelToken::new();
@@ -131,7 +131,7 @@ fn node_locks_02_those_behind_one_that_gave_up_go_on() {
 }
 
 #[test]
-fn node_locks_03_a_set_is_granted_whole_or_not_at_all() {
+fn node_locks_03_a_set_is_granted_completely_or_not_at_all() {
     let store = document();
     let locks = store.node_locks();
     let held = take(&store, "ann", Scope::new().write("b1"));

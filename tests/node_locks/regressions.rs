@@ -37,7 +37,7 @@ fn releasing_by_id_ends_the_wait_for_more_nodes() {
 
 /// Two owners can give a node the same generated id, so it has to be locked like any other.
 #[test]
-fn of_two_who_make_a_node_with_a_generated_id_one_has_to_wait() {
+fn two_transactions_cannot_create_nodes_with_one_generated_id_at_once() {
     let store = document();
     let id = store.generate_id().unwrap();
     let made = || NodeSpec::new("p").with_id(id.clone());
@@ -61,7 +61,7 @@ fn of_two_who_make_a_node_with_a_generated_id_one_has_to_wait() {
 /// A request that precedes one for the whole document, and fits beside the holders, is granted at
 /// once.
 #[test]
-fn a_request_for_nodes_that_goes_before_the_whole_is_granted_beside_the_holders() {
+fn a_node_request_ahead_of_a_document_request_is_granted_beside_holders() {
     let store = document();
     let ann = take(&store, "ann", Scope::new().write("a1"));
     let whole = {
@@ -90,7 +90,7 @@ fn a_request_for_nodes_that_goes_before_the_whole_is_granted_beside_the_holders(
 
 /// The conflicting request was not completely granted when the wait for it began.
 #[test]
-fn a_limit_on_holding_holds_for_who_is_granted_later() {
+fn a_hold_limit_applies_to_a_holder_that_is_granted_later() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let carl = take(&store, "carl", Scope::new().write("b1"));
     let bob = ask(&store, "bob", Scope::new().write("a1").write("b1"));
@@ -105,7 +105,7 @@ fn a_limit_on_holding_holds_for_who_is_granted_later() {
 }
 
 #[test]
-fn who_would_block_is_the_one_in_the_way() {
+fn a_would_block_error_names_the_conflicting_holder() {
     let store = document();
     let _carl = take(&store, "carl", Scope::new().write("b2"));
     let _ann = take(&store, "ann", Scope::new().write("b1"));
@@ -121,7 +121,7 @@ fn who_would_block_is_the_one_in_the_way() {
 
 /// Ann holds Bob's node, and waits for another one herself.
 #[test]
-fn a_timeout_names_the_holder_also_if_that_waits_itself() {
+fn a_timeout_names_a_holder_that_is_itself_waiting() {
     let (store, clock) = timed();
     let _dora = take(&store, "dora", Scope::new().write("a2"));
     let mut ann = take(&store, "ann", Scope::new().write("a1"));
@@ -145,7 +145,7 @@ fn a_timeout_names_the_holder_also_if_that_waits_itself() {
 }
 
 #[test]
-fn the_figures_of_nodes_count_rejections_refusals_and_cancellations() {
+fn node_lock_metrics_count_rejections_refusals_and_cancellations() {
     let (store, _) = timed_with(StoreOptions::new().queue_bound(0));
     let locks = store.node_locks();
     let _carl = take(&store, "carl", Scope::new().write("b1"));
@@ -172,7 +172,7 @@ fn the_figures_of_nodes_count_rejections_refusals_and_cancellations() {
 /// A request granted a node that has moved needs more locks, behind a request that waits for the
 /// node.
 #[test]
-fn a_set_asked_for_while_its_node_moves_deadlocks_with_nobody() {
+fn a_set_requested_while_its_node_moves_causes_no_deadlock() {
     let store = document();
     // Moves a1 from a to b.
     let mut mover = store
@@ -196,7 +196,7 @@ fn a_set_asked_for_while_its_node_moves_deadlocks_with_nobody() {
 }
 
 #[test]
-fn an_id_of_the_store_s_own_form_can_be_kept_for_oneself() {
+fn a_generated_id_can_be_locked_before_its_node_exists() {
     let store = DataStore::new();
     let id = store.generate_id().unwrap();
     let _ann = take(&store, "ann", Scope::new().write(id.clone()));
@@ -207,7 +207,7 @@ fn an_id_of_the_store_s_own_form_can_be_kept_for_oneself() {
 
 /// An edit computed from an outdated read fails before the commit reports it, and `retry` stops.
 #[test]
-fn an_edit_computed_from_an_outdated_read_can_be_tried_again() {
+fn an_edit_computed_from_an_outdated_read_can_be_retried() {
     let store = document();
     let mut ann = store
         .begin_on_with("ann", Scope::new(), patient().unbound())
@@ -247,7 +247,7 @@ fn fencing_tokens_rise_on_each_node() {
 
 /// A revoked holder sees later writes; the cause of its failure is the revocation.
 #[test]
-fn the_commit_of_who_was_revoked_says_so_and_not_that_it_conflicts() {
+fn a_revoked_commit_reports_the_revocation_and_not_a_conflict() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut ann = store
         .begin_on_with("ann", Scope::new().write("a1"), patient().unbound())

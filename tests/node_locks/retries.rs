@@ -80,14 +80,14 @@ fn nested(meeting: &Meeting) -> Operation {
 
 /// The manager stopped after one attempt: it did not check errors from code.
 #[test]
-fn node_locks_06_an_outdated_read_inside_nested_operations_is_tried_again() {
+fn node_locks_06_an_outdated_read_inside_nested_operations_is_retried() {
     let meeting = Meeting::new();
     meeting.manager().execute([nested(&meeting)]).unwrap();
     meeting.was_solved();
 }
 
 #[test]
-fn node_locks_06_operations_nested_twice_are_tried_again() {
+fn node_locks_06_operations_nested_twice_are_retried() {
     let meeting = Meeting::new();
     let inner = meeting.clone();
     let outer = op(move |transaction| -> Result<(), TransactionError> {
@@ -98,7 +98,7 @@ fn node_locks_06_operations_nested_twice_are_tried_again() {
 }
 
 #[test]
-fn node_locks_06_an_outdated_read_of_a_before_hook_is_tried_again() {
+fn node_locks_06_an_outdated_read_of_a_before_hook_is_retried() {
     let meeting = Meeting::new();
     let (hooks, reader) = (Hooks::new(), meeting.clone());
     hooks.before(move |context, _| {
@@ -131,7 +131,7 @@ fn by_hand<E: Transient + From<TransactionError> + From<LockError> + From<Commit
 }
 
 #[test]
-fn node_locks_06_a_retry_by_hand_sees_through_nested_operations_and_boxes() {
+fn node_locks_06_a_manual_retry_finds_transient_causes_in_nested_errors() {
     by_hand::<TransactionError>();
     by_hand::<Boxed>();
     by_hand::<Shared>();
@@ -248,7 +248,7 @@ fn conflict() -> CommitError {
 }
 
 #[test]
-fn node_locks_04_every_error_of_an_unlucky_meeting_is_tried_again_bare_and_wrapped() {
+fn node_locks_04_every_transient_error_is_retried_bare_and_wrapped() {
     let (lock, commit) = (upgrade_conflict(), conflict());
     assert!(matches!(lock, LockError::UpgradeConflict(_)), "{lock}");
     assert!(matches!(commit, CommitError::Conflict { .. }), "{commit}");

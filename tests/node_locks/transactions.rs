@@ -57,7 +57,7 @@ fn node_locks_06_two_transactions_on_two_nodes_commit_side_by_side() {
 
 /// The locks that a change acquires beyond the scope.
 #[test]
-fn node_locks_03_a_change_locks_what_it_needs() {
+fn node_locks_03_a_change_acquires_the_locks_that_it_needs() {
     type Edit = fn(&mut Transaction) -> Result<(), EditError>;
     let edits: &[(&str, Edit, &[&str], &[&str])] = &[
         (
@@ -177,7 +177,7 @@ fn node_locks_06_a_new_root_waits_for_another_new_root_alone() {
 }
 
 #[test]
-fn node_locks_06_what_was_read_without_a_lock_is_looked_at_again_by_the_commit() {
+fn node_locks_06_a_commit_validates_reads_without_a_lock() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
     let seen = ann.text_of(node("b1")).unwrap();
@@ -202,7 +202,7 @@ fn node_locks_06_what_was_read_without_a_lock_is_looked_at_again_by_the_commit()
 
 /// The same with a lock: then the writer has to wait.
 #[test]
-fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
+fn node_locks_06_a_node_read_under_a_lock_does_not_change() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1").read("b1"));
     let seen = ann.text_of(node("b1")).unwrap();
@@ -215,7 +215,7 @@ fn node_locks_06_what_was_read_under_a_lock_stays_as_it_was() {
 /// A missing node, the root, the set of all nodes and the version must not change after a
 /// transaction has read them.
 #[test]
-fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_again() {
+fn node_locks_06_a_commit_validates_reads_of_missing_nodes_and_of_all_nodes() {
     type Read = fn(&Transaction);
     let reads: [(&str, Read); 4] = [
         ("absence", |it| assert!(!it.contains(node("late")))),
@@ -247,7 +247,7 @@ fn node_locks_06_reads_of_what_is_not_there_and_of_everything_are_looked_at_agai
 /// A transaction that reads one node twice, with a lock in between that advances its base, must not
 /// see two states.
 #[test]
-fn node_locks_06_nothing_is_seen_in_two_states() {
+fn node_locks_06_a_transaction_never_sees_a_node_in_two_states() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new());
     assert_eq!(ann.text_of(node("b1")).unwrap(), "b1");
@@ -290,7 +290,7 @@ fn node_locks_06_write_skew_is_refused() {
 }
 
 #[test]
-fn node_locks_06_a_savepoint_survives_moving_on() {
+fn node_locks_06_a_savepoint_survives_an_advance_of_the_base_version() {
     let store = document();
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
     ann.set_text(node("a1"), "kept").unwrap();
@@ -330,7 +330,7 @@ fn node_locks_04_after_a_failed_lock_a_transaction_cannot_be_committed() {
 }
 
 #[test]
-fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
+fn node_locks_03_batches_lock_their_declared_nodes_and_run_in_parallel() {
     let store = document();
     let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
     let _other = take(&store, "other", Scope::new().write_subtree("b"));
@@ -367,7 +367,7 @@ fn node_locks_03_lists_lock_what_they_declare_and_run_side_by_side() {
 /// transactions on the whole document. None fails, because batches are retried, and no increment is
 /// lost.
 #[test]
-fn node_locks_06_nothing_is_lost_between_lists_code_and_global_transactions() {
+fn node_locks_06_batches_code_and_document_transactions_lose_no_update() {
     const THREADS: usize = 6;
     let rounds = if cfg!(debug_assertions) { 100 } else { 1_000 };
     let store = document();
@@ -418,7 +418,7 @@ fn node_locks_06_nothing_is_lost_between_lists_code_and_global_transactions() {
 }
 
 #[test]
-fn node_locks_06_of_several_with_one_key_one_is_carried_out() {
+fn node_locks_06_one_of_several_batches_with_the_same_key_runs() {
     let store = document();
     let start = Arc::new(Barrier::new(4));
     let threads = (0..4).map(|nth| {
@@ -447,7 +447,7 @@ fn node_locks_06_of_several_with_one_key_one_is_carried_out() {
 
 /// Each change alone leaves a pair that the schema allows; both would not.
 #[test]
-fn node_locks_06_a_schema_holds_for_what_two_commits_come_to() {
+fn node_locks_06_the_schema_applies_to_the_combined_result_of_two_commits() {
     let pair = NodeType::new().content("one two | two one | one one");
     let schema = Schema::builder()
         .node("pair", pair)

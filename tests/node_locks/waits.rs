@@ -14,7 +14,7 @@ use super::{
 };
 
 #[test]
-fn node_locks_01_a_wait_ends_with_its_limit_and_tells_whom_it_was_for() {
+fn node_locks_01_a_timeout_names_the_holder_that_it_waited_for() {
     let (store, clock) = timed();
     let holder = take(&store, "holder", Scope::new().write("a1"));
     let before = ask(&store, "before", Scope::new().write("a1"));
@@ -60,7 +60,7 @@ fn node_locks_01_a_wait_ends_with_its_limit_and_tells_whom_it_was_for() {
 }
 
 #[test]
-fn node_locks_01_a_cancelled_request_leaves_nothing_and_frees_those_behind_it() {
+fn node_locks_01_a_cancelled_request_leaves_no_entry_and_frees_later_requests() {
     let store = document();
     let _holder = take(&store, "holder", Scope::new().read("a1"));
     let token = CancelToken::new();
@@ -86,7 +86,7 @@ fn node_locks_01_a_cancelled_request_leaves_nothing_and_frees_those_behind_it() 
 
 /// Many waiters of a node leave from the middle, in no order, and the others keep their order.
 #[test]
-fn node_locks_01_leaving_the_middle_of_a_node_s_line_disturbs_nobody() {
+fn node_locks_01_leaving_the_middle_of_a_node_queue_disturbs_no_other_request() {
     let store = document();
     let holder = take(&store, "holder", Scope::new().write("a1"));
     let token = CancelToken::new();
@@ -115,7 +115,7 @@ fn node_locks_01_leaving_the_middle_of_a_node_s_line_disturbs_nobody() {
 }
 
 #[test]
-fn node_locks_01_a_bound_on_those_who_wait_rejects_the_excess() {
+fn node_locks_01_a_bound_on_waiting_requests_rejects_the_excess() {
     let (store, _) = timed_with(StoreOptions::new().queue_bound(1));
     let holder = take(&store, "holder", Scope::new().write("a1"));
     let first = ask(&store, "first", Scope::new().write("a1"));
@@ -140,7 +140,7 @@ fn node_locks_01_a_bound_on_those_who_wait_rejects_the_excess() {
 
 /// In every combination of the whole document and nodes.
 #[test]
-fn node_locks_01_asking_again_on_the_holding_thread_is_refused_at_once() {
+fn node_locks_01_a_second_request_on_the_holding_thread_is_refused_at_once() {
     let store = document();
     let locks = store.node_locks();
     let reentrant = |result: Result<(), LockError>| match result {
@@ -171,7 +171,7 @@ fn node_locks_01_asking_again_on_the_holding_thread_is_refused_at_once() {
 }
 
 #[test]
-fn node_locks_01_a_limit_on_holding_frees_what_others_wait_for() {
+fn node_locks_01_a_hold_limit_frees_nodes_for_waiters() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let locks = store.node_locks();
     let slow = take(&store, "slow", Scope::new().write("a1"));
@@ -205,7 +205,7 @@ fn node_locks_01_a_limit_on_holding_frees_what_others_wait_for() {
 
 /// A request for the whole document revokes all holders of nodes that exceed the limit.
 #[test]
-fn node_locks_01_a_limit_on_holding_frees_the_whole_as_well() {
+fn node_locks_01_a_hold_limit_frees_the_document_lock_as_well() {
     let (store, clock) = timed_with(StoreOptions::new().hold_limit(Duration::from_secs(1)));
     let mut slow = store
         .begin_on_with("slow", Scope::new().write("a1"), patient().unbound())
@@ -230,7 +230,7 @@ fn node_locks_01_a_limit_on_holding_frees_the_whole_as_well() {
 }
 
 #[test]
-fn node_locks_01_figures_count_requests_and_their_times() {
+fn node_locks_01_metrics_count_requests_and_their_times() {
     let (store, clock) = timed();
     let locks = store.node_locks();
     let first = take(&store, "first", Scope::new().write("a1").write("b1"));

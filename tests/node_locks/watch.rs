@@ -22,7 +22,7 @@ fn writes(node: &'static str) -> Scope {
 }
 
 #[test]
-fn lock_10_the_watch_over_a_node_passes_on_when_those_on_watch_leave() {
+fn lock_10_the_watch_over_a_node_passes_on_when_the_watchers_leave() {
     for ends_by_token in [true, false] {
         let (store, clock) = limited();
         let slow = take(&store, "slow", writes("a1"));
@@ -59,7 +59,7 @@ fn lock_10_the_watch_over_a_node_passes_on_when_those_on_watch_leave() {
 
 /// The waiters on watch also check the holders of other waiters in time.
 #[test]
-fn lock_10_whoever_waits_for_an_older_holder_is_not_kept_waiting_by_a_later_watch() {
+fn lock_10_a_watch_over_a_later_holder_does_not_delay_an_earlier_revocation() {
     let (store, clock) = limited();
     let older = take(&store, "older", writes("a1"));
     clock.advance(SECOND / 2);
@@ -94,7 +94,7 @@ fn lock_10_whoever_waits_for_an_older_holder_is_not_kept_waiting_by_a_later_watc
 
 /// A holder without waiters is not revoked, for any number of watchers and any time.
 #[test]
-fn lock_10_a_watch_leaves_holders_alone_for_whom_nobody_waits() {
+fn lock_10_a_watch_does_not_revoke_holders_without_waiters() {
     let (store, clock) = limited();
     let beside = take(&store, "beside", writes("b1"));
     let mut slow = Some(take(&store, "slow", writes("a1")));

@@ -36,7 +36,7 @@ fn no_attributes() -> [(&'static str, Value); 0] {
 // --- Attributes, text and type ---
 
 #[test]
-fn remove_attrs_removes_those_that_are_there() {
+fn remove_attrs_removes_existing_attributes() {
     let editor = hello();
     done(&editor, remove_attrs(["size", "colour"]).on("t"));
     assert_eq!(attributes(&editor, "t"), [("lang".into(), json!("en"))]);
@@ -48,7 +48,7 @@ fn remove_attrs_removes_those_that_are_there() {
 }
 
 #[test]
-fn update_sets_what_is_given_and_leaves_the_rest() {
+fn update_sets_the_given_fields_and_keeps_the_rest() {
     let editor = hello();
     let snapshot = || editor.store().snapshot();
     let bold = |start, end| vec![(start, end, "bold".to_owned())];
@@ -128,7 +128,7 @@ fn update_is_refused_as_a_whole() {
 }
 
 #[test]
-fn a_caret_lies_behind_a_text_that_is_replaced() {
+fn a_caret_moves_to_the_end_of_a_replaced_text() {
     let editor = hello();
     editor.select(Selection::caret("t", 4)).unwrap();
     let result = done(
@@ -190,7 +190,7 @@ fn selected(editor: &Editor, operations: impl Into<Vec<Operation>>) -> Option<Se
 }
 
 #[test]
-fn a_selection_is_set_and_cleared_and_follows_what_comes_after() {
+fn a_selection_is_set_and_cleared_and_follows_later_operations() {
     let editor = hello();
     let range = Selection::new(Position::new("t", 4), Position::new("t", 1));
     let set = set_selection(range.clone());
@@ -224,7 +224,7 @@ fn a_selection_alone_makes_no_version() {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_selected() {
+fn missing_nodes_and_positions_cannot_be_selected() {
     let editor = hello();
     let why = |operation: Operation| refused(&editor, operation).to_string();
     assert_eq!(
@@ -260,7 +260,7 @@ fn created_by(result: &TransactionResult, nth: usize) -> Vec<String> {
 }
 
 #[test]
-fn overlay_08_a_name_stands_for_the_first_node_that_an_operation_creates() {
+fn overlay_08_a_name_refers_to_the_first_node_that_an_operation_creates() {
     let editor = hello();
     let operations = [
         clone_node_with_children().on("page").named("copy"),
@@ -279,7 +279,7 @@ fn overlay_08_a_name_stands_for_the_first_node_that_an_operation_creates() {
 }
 
 #[test]
-fn a_name_is_given_once_to_what_was_created_and_ends_with_the_transaction() {
+fn a_name_refers_to_one_created_node_until_the_transaction_ends() {
     let editor = hello();
     let why = |operations: Vec<Operation>| match refused(&editor, operations) {
         OperationError::Alias(error) => error,
@@ -304,7 +304,7 @@ fn a_name_is_given_once_to_what_was_created_and_ends_with_the_transaction() {
 }
 
 #[test]
-fn overlay_08_operations_in_a_control_name_what_they_create() {
+fn overlay_08_operations_in_a_control_can_name_created_nodes() {
     let operations = || {
         [
             control(

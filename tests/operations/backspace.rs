@@ -60,7 +60,7 @@ fn two_blocks_become_one_under_the_ids_of_the_first() {
 }
 
 #[test]
-fn what_is_left_empty_around_the_second_block_goes_with_it() {
+fn empty_ancestors_of_a_joined_block_are_deleted_with_it() {
     let item =
         |id: &str, name: &str| element("item", [block("p", &format!("p{id}"), [text(id, name)])]);
     let with =

@@ -76,7 +76,7 @@ fn the_caret_goes_with_the_half_that_it_is_in() {
 }
 
 #[test]
-fn split_text_node_refuses_a_place_that_is_not_there() {
+fn split_text_node_refuses_an_invalid_position() {
     let editor = two_lines();
     let why = |offset, on: &str| refused(&editor, split_text_node(offset).on(on)).to_string();
     let far = "characters 8..8 are out of range: the text of node a has 7";
@@ -182,7 +182,7 @@ fn split_block_node_divides_the_children_and_leaves_the_text() {
 }
 
 #[test]
-fn split_block_node_refuses_a_place_that_is_not_there() {
+fn split_block_node_refuses_an_invalid_position() {
     let editor = two_lines();
     let why = |index, on: &str| refused(&editor, split_block_node(index).on(on)).to_string();
     let far = "index 3 is out of range: node p has 2 children";
@@ -193,7 +193,7 @@ fn split_block_node_refuses_a_place_that_is_not_there() {
 }
 
 #[test]
-fn merge_block_nodes_joins_what_may_be_of_different_types() {
+fn merge_block_nodes_joins_blocks_of_different_types() {
     let heading = element("heading", [leaf("x")]).with_text("A").with_id("h");
     let line = block("p", [leaf("y")]).with_text("b");
     let line = line.with_attributes([("level", json!(1))]);
@@ -306,7 +306,7 @@ fn insert_paragraph_of_gives_the_new_block_its_type_and_the_old_attributes() {
 }
 
 #[test]
-fn the_children_of_a_text_node_stand_behind_its_text() {
+fn the_children_of_a_text_node_follow_its_text() {
     let line = block("p", [span("a", "12").with_children([leaf("x")])]);
     let editor = editor(block("page", [line]));
     done(&editor, insert_paragraph(1).on("a"));
@@ -314,7 +314,7 @@ fn the_children_of_a_text_node_stand_behind_its_text() {
 }
 
 #[test]
-fn insert_paragraph_needs_a_block_with_a_parent_and_a_place_in_the_text() {
+fn insert_paragraph_needs_a_block_with_a_parent_and_a_valid_offset() {
     let editor = two_lines();
     let why = |offset, on: &str| refused(&editor, insert_paragraph(offset).on(on)).to_string();
     let expected = "node p has no grandparent, so nothing can be put beside its parent";
@@ -326,7 +326,7 @@ fn insert_paragraph_needs_a_block_with_a_parent_and_a_place_in_the_text() {
 }
 
 #[test]
-fn split_list_item_cuts_all_up_to_the_item() {
+fn split_list_item_splits_every_ancestor_up_to_the_item() {
     let line = block("p", [span("a", "1"), span("b", "23"), span("c", "4")]);
     let nested = list("n", [item("j", [])]);
     let i = item("i", [leaf("x"), block("quote", [line, leaf("y")]), nested]);
@@ -394,7 +394,7 @@ fn split_list_item_needs_an_item_with_a_parent() {
 // --- Lists ---
 
 #[test]
-fn wrap_in_list_puts_a_list_in_the_place_of_the_node() {
+fn wrap_in_list_replaces_the_node_with_a_list() {
     let editor = two_lines();
     let result = done(
         &editor,
@@ -430,7 +430,7 @@ fn wrap_in_list_up_to_gives_each_sibling_an_item() {
 }
 
 #[test]
-fn a_caret_stays_in_what_is_put_into_a_list() {
+fn a_caret_stays_in_a_block_that_is_wrapped_in_a_list() {
     let editor = two_lines();
     let caret = Selection::caret("a", 2);
     let wrap = wrap_in_list(element("list", []), element("item", []));
@@ -441,7 +441,7 @@ fn a_caret_stays_in_what_is_put_into_a_list() {
 }
 
 #[test]
-fn a_node_without_a_parent_comes_into_a_list_without_one() {
+fn a_node_without_a_parent_is_wrapped_in_a_list_without_a_parent() {
     let editor = two_lines();
     done(&editor, remove_child("q").on("page"));
     done(&editor, wrap_in_list(list("l", []), item("i", [])).on("q"));

@@ -106,7 +106,7 @@ fn a_range_is_copied_from_the_lowest_common_ancestor_down_clipped_at_both_ends()
 }
 
 #[test]
-fn a_branch_is_open_where_something_of_it_lies_outside() {
+fn a_copied_branch_is_open_where_the_range_cuts_it() {
     let editor = page();
     let open = |from: &str, extent: TextSpan| {
         let fragment = clipboard(&editor, copy_range(extent).on(from)).unwrap();
@@ -264,7 +264,7 @@ fn one_block_that_is_open_at_both_ends_joins_the_halves() {
 }
 
 #[test]
-fn a_block_of_another_structure_stays_a_block_of_its_own() {
+fn a_pasted_block_of_another_structure_stays_separate() {
     let editor = page();
     run(
         &editor,
@@ -299,7 +299,7 @@ fn blocks_that_hold_text_and_blocks_go_beside_the_node_itself() {
 }
 
 #[test]
-fn what_is_pasted_has_new_ids() {
+fn pasted_nodes_have_new_ids() {
     let editor = page();
     let fragment = Fragment {
         nodes: vec![element("p", [text_node("text", "x").with_id("m")]).with_id("p1")],
@@ -326,7 +326,7 @@ fn what_is_pasted_has_new_ids() {
 }
 
 #[test]
-fn pasting_what_is_not_there_or_where_there_is_no_place_is_refused() {
+fn pasting_an_empty_clipboard_or_at_an_invalid_position_is_refused() {
     let editor = page();
     let empty = |operations: Vec<Operation>| {
         let error = refused(&editor, operations);
@@ -373,7 +373,7 @@ fn pasting_what_is_not_there_or_where_there_is_no_place_is_refused() {
 }
 
 #[test]
-fn a_caret_ends_behind_what_was_pasted() {
+fn a_caret_ends_after_the_pasted_content() {
     let editor = page();
     let caret = |from: (&str, TextSpan), at: (&str, usize)| {
         let mut transaction = editor.store().begin("trial").unwrap();
@@ -434,7 +434,7 @@ fn cutting_is_copying_and_deleting() {
 }
 
 #[test]
-fn paragraphs_that_are_cut_and_pasted_are_as_they_were() {
+fn cutting_and_pasting_restores_paragraphs() {
     let editor = page();
     let before = committed(&editor, "page");
     run(
@@ -481,7 +481,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn what_is_copied_anywhere_and_pasted_anywhere_is_there_twice(seed in any::<u64>()) {
+    fn a_copied_range_that_is_pasted_anywhere_exists_twice(seed in any::<u64>()) {
         let dice = &mut Dice(seed);
         let editor = random_editor(dice);
         let mut transaction = editor.store().begin("test").unwrap();
@@ -503,7 +503,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_cut_and_pasted_in_the_same_place_is_as_before(seed in any::<u64>()) {
+    fn cutting_and_pasting_at_the_same_position_restores_the_text(seed in any::<u64>()) {
         let dice = &mut Dice(seed);
         let editor = random_editor(dice);
         let mut transaction = editor.store().begin("test").unwrap();
@@ -528,7 +528,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_paste_created_is_what_is_left_of_it() {
+fn nodes_that_a_paste_reports_as_created_exist() {
     let editor = page();
     let operations = [
         copy_range(TextSpan::to(4, "m", 2)).on("a"),
@@ -566,7 +566,7 @@ fn copying_or_cutting_no_characters_leaves_the_clipboard_as_it_is() {
 
 /// A position that did not exist was accepted, and silently dropped by the next transaction.
 #[test]
-fn an_editor_selects_only_what_there_is() {
+fn an_editor_refuses_a_selection_that_does_not_exist() {
     let editor = page();
     editor.select(Selection::caret("m", 5)).unwrap();
     let at = |node: &str, offset| Position::new(node, offset);

@@ -12,7 +12,7 @@ use super::range::{committed, editor, run};
 
 /// A paste of two paragraphs into an empty one left the empty one behind them.
 #[test]
-fn blocks_that_are_pasted_into_an_empty_block_take_its_place() {
+fn blocks_that_are_pasted_into_an_empty_block_replace_it() {
     let two = || fragment(vec![block(&["A"]), block(&["B"])], false, false);
     let into = |empty: NodeSpec, fragment: Fragment| {
         let last = element("p", [text_node("text", "last")]);
@@ -81,7 +81,7 @@ fn blocks_that_are_pasted_into_an_empty_block_take_its_place() {
 
 /// An image has no text either.
 #[test]
-fn what_is_pasted_before_a_node_that_is_no_text_leaves_it_alone() {
+fn pasting_before_a_node_without_text_keeps_that_node() {
     let image = || element("image", []).with_id("here");
     let inline = element("p", [image()]);
     let editor = editor([element("page", [inline]).with_id("page")]);
@@ -100,7 +100,7 @@ fn what_is_pasted_before_a_node_that_is_no_text_leaves_it_alone() {
 }
 
 #[test]
-fn a_caret_in_an_empty_block_ends_behind_the_blocks_that_took_its_place() {
+fn a_caret_in_an_empty_block_ends_after_the_blocks_that_replace_it() {
     let empty = element("p", [text_node("text", "").with_id("here")]).with_id("empty");
     for open in [false, true] {
         let editor = editor([element("page", [empty.clone()]).with_id("page")]);
@@ -121,7 +121,7 @@ fn a_caret_in_an_empty_block_ends_behind_the_blocks_that_took_its_place() {
 
 /// The paragraph that was cut remained, empty.
 #[test]
-fn two_whole_paragraphs_that_are_cut_and_pasted_leave_no_empty_one() {
+fn cutting_two_complete_paragraphs_leaves_no_empty_paragraph() {
     let editor = page();
     let before = committed(&editor, "page");
     run(&editor, cut_range(TextSpan::to(0, "m", 5)).on("a"));
@@ -145,7 +145,7 @@ fn fragment(nodes: Vec<NodeSpec>, open_start: bool, open_end: bool) -> Fragment 
 /// Both sides of a seam, each empty or not, alike or not. Two alike ones are joined if either has
 /// text; two without text may be images.
 #[test]
-fn what_meets_at_a_seam_becomes_one_if_it_is_text_and_alike() {
+fn like_texts_on_both_sides_of_a_seam_are_joined() {
     let expected = |left: &str, right: &str, alike: bool| match (alike, left, right) {
         (true, "", "") => "text text".to_owned(),
         (true, ..) => format!("text{:?}", format!("{left}{right}")),

@@ -98,7 +98,7 @@ fn a_mark_with_other_attributes_ends_where_the_new_one_begins() {
 }
 
 #[test]
-fn toggling_removes_only_what_all_characters_have() {
+fn toggling_removes_a_mark_only_if_all_characters_have_it() {
     let editor = paragraph();
     let toggle = |extent: TextSpan| run(&editor, toggle_mark("bold", extent).on("a"));
     toggle((2..4).into());
@@ -119,7 +119,7 @@ fn toggling_removes_only_what_all_characters_have() {
 }
 
 #[test]
-fn toggling_asks_for_the_kind_and_not_for_attributes() {
+fn toggling_compares_the_kind_and_not_the_attributes() {
     let editor = paragraph();
     run(&editor, toggle_mark_with("link", href("y"), 2..6).on("a"));
     assert_eq!(marks(&editor, "a"), "");
@@ -169,7 +169,7 @@ fn updating_a_mark_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn marks_05_what_is_as_wished_changes_nothing() {
+fn marks_05_a_mark_operation_without_effect_makes_no_change() {
     let editor = paragraph();
     let all = || TextSpan::to(0, "b", 5);
     let idle: [NodeOperation; 9] = [
@@ -190,7 +190,7 @@ fn marks_05_what_is_as_wished_changes_nothing() {
 }
 
 #[test]
-fn marks_on_a_range_that_is_none_are_refused() {
+fn marks_on_an_invalid_range_are_refused() {
     let editor = paragraph();
     let far = || TextSpan::to(0, "b", 6);
     for operation in [
@@ -289,7 +289,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn marks_04_any_operation_on_any_range_does_to_each_character_what_it_says(seed in any::<u64>()) {
+    fn marks_04_any_mark_operation_agrees_with_a_reference_by_character(seed in any::<u64>()) {
         let dice = &mut Dice(seed);
         let editor = random_editor(dice);
         for _ in 0..4 {

@@ -247,7 +247,7 @@ fn a_range_without_an_end_reaches_to_the_end_of_the_node_where_it_ends() {
 }
 
 #[test]
-fn a_range_whose_ends_are_no_places_is_refused() {
+fn a_range_with_invalid_ends_is_refused() {
     let editor = page();
     let out = |operation: doclock::transaction::NodeOperation| match refused(
         &editor,
@@ -391,7 +391,7 @@ fn deleting_between_blocks_brings_the_rest_of_the_second_into_the_first() {
 }
 
 #[test]
-fn marks_outside_of_what_is_deleted_stay() {
+fn marks_outside_of_a_deleted_range_are_kept() {
     let editor = page();
     run(
         &editor,
@@ -406,7 +406,7 @@ fn marks_outside_of_what_is_deleted_stay() {
 }
 
 #[test]
-fn blocks_go_on_their_own_where_their_texts_do_not_become_one() {
+fn blocks_whose_texts_cannot_be_joined_stay_separate() {
     let sections = || {
         editor([element(
             "page",
@@ -464,7 +464,7 @@ fn items() -> Editor {
 }
 
 #[test]
-fn deleting_into_a_node_below_keeps_what_comes_behind_it() {
+fn deleting_into_a_descendant_keeps_its_later_siblings() {
     let editor = items();
     run(&editor, delete_range(TextSpan::to(1, "c", 2)).on("a"));
     let expected = r#"page[item"oree"[item"four" item"five" item"six"] item"seven"]"#;
@@ -478,7 +478,7 @@ fn deleting_into_a_node_below_keeps_what_comes_behind_it() {
 }
 
 #[test]
-fn deleting_into_the_children_of_another_node_keeps_what_comes_behind() {
+fn deleting_into_the_children_of_another_node_keeps_later_nodes() {
     let editor = items();
     run(&editor, delete_range(TextSpan::to(1, "d", 2)).on("b"));
     let expected = r#"page[item"one"[item"tur" item"five" item"six"] item"seven"]"#;
@@ -490,7 +490,7 @@ fn deleting_into_the_children_of_another_node_keeps_what_comes_behind() {
 }
 
 #[test]
-fn the_root_and_a_node_without_a_parent_stay_two() {
+fn the_root_and_its_child_are_not_joined() {
     let editor = editor([text_node("item", "one")
         .with_id("a")
         .with_children([text_node("item", "two").with_id("b")])]);
@@ -501,7 +501,7 @@ fn the_root_and_a_node_without_a_parent_stay_two() {
 }
 
 #[test]
-fn what_is_selected_in_a_deleted_range_is_then_where_it_was() {
+fn a_selection_in_a_deleted_range_collapses_to_its_start() {
     let editor = page();
     let delete = || delete_range(TextSpan::to(4, "b", 5)).on("a");
     let at = |node: &str, offset| (node.to_owned(), offset);

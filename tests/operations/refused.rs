@@ -74,7 +74,7 @@ fn fails(operation: impl IntoOperations) -> OperationError {
 }
 
 #[test]
-fn overlay_10_an_item_that_cannot_be_split_leaves_its_text_whole() {
+fn overlay_10_a_refused_split_of_an_item_does_not_split_its_text() {
     let error = fails(split_list_item(2, "item").on("w"));
     assert_eq!(
         error.to_string(),
@@ -155,7 +155,7 @@ fn busy(on: &mut Transaction) {
 }
 
 #[test]
-fn overlay_10_code_that_gives_up_leaves_nothing_of_what_it_did() {
+fn overlay_10_code_that_fails_leaves_no_changes() {
     let error = fails(op(|on: &mut Transaction| {
         busy(on);
         Err::<(), _>("no")
@@ -169,7 +169,7 @@ fn overlay_10_code_that_gives_up_leaves_nothing_of_what_it_did() {
 }
 
 #[test]
-fn overlay_10_code_that_panics_leaves_nothing_of_what_it_did() {
+fn overlay_10_code_that_panics_leaves_no_changes() {
     let error = fails(op(|on: &mut Transaction| -> Result<(), String> {
         busy(on);
         std::panic::resume_unwind(Box::new("torn"))
@@ -201,7 +201,7 @@ fn overlay_10_code_cannot_return_to_a_savepoint_from_before_it() {
 }
 
 #[test]
-fn overlay_10_an_attempt_that_panics_leaves_nothing_of_what_it_did() {
+fn overlay_10_an_attempt_that_panics_leaves_no_changes() {
     let editor = lists();
     let mut transaction = editor.store().begin("ann").unwrap();
     transaction.run(insert_text(0, "x").on("t")).unwrap();
@@ -219,7 +219,7 @@ fn overlay_10_an_attempt_that_panics_leaves_nothing_of_what_it_did() {
 }
 
 #[test]
-fn overlay_10_what_came_before_the_operation_that_fails_stays() {
+fn overlay_10_changes_before_a_failing_operation_are_kept() {
     let editor = lists();
     let mut transaction = editor.store().begin("ann").unwrap();
     let list = [
@@ -238,7 +238,7 @@ fn overlay_10_what_came_before_the_operation_that_fails_stays() {
 
 /// A node that was created and rolled back does not exist, and does not count as deleted.
 #[test]
-fn overlay_10_what_an_operation_took_back_was_never_there() {
+fn overlay_10_a_node_that_an_operation_rolled_back_never_existed() {
     let editor = lists();
     let mut transaction = editor.store().begin("ann").unwrap();
     let made = op(|on: &mut Transaction| {

@@ -50,7 +50,7 @@ fn caret(editor: &Editor, at: usize, operation: doclock::transaction::NodeOperat
 // --- replacePattern ---
 
 #[test]
-fn each_match_is_replaced_and_groups_stand_for_what_they_matched() {
+fn replace_pattern_replaces_each_match_and_expands_groups() {
     let editor = note("ann: 1, bob: 22");
     run(
         &editor,
@@ -65,7 +65,7 @@ fn each_match_is_replaced_and_groups_stand_for_what_they_matched() {
 }
 
 #[test]
-fn matches_of_nothing_are_places_where_text_is_inserted() {
+fn replace_pattern_inserts_text_at_empty_matches() {
     let editor = note("aßc");
     run(&editor, replace_pattern("", "-").on("note"));
     assert_eq!(read(&editor), "-a-ß-c-");
@@ -100,7 +100,7 @@ fn marks_around_matches_stay() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_refused() {
+fn an_invalid_pattern_is_refused() {
     let editor = note("abc");
     let error = refused(&editor, replace_pattern("a(b", "").on("note"));
     assert!(
@@ -155,7 +155,7 @@ fn a_pattern_that_is_too_long_or_too_large_is_refused_when_it_is_made() {
 /// The search for a missing `c` reads the whole text for each of its 25,000 matches: two seconds
 /// for 50 KB.
 #[test]
-fn a_search_that_looks_at_the_text_again_and_again_is_refused() {
+fn a_search_that_rescans_the_text_too_often_is_refused() {
     let limit = Pattern::MAX_SEARCH;
     for pattern in ["a(?:[ab ß]*c)?", r"\ba(?:[ab ß]*c)?"] {
         let error = refused_pattern(&"ab ß ".repeat(20_000), pattern, "x");
@@ -222,7 +222,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn replacing_is_what_the_regex_crate_calls_replacing_all(
+    fn replace_pattern_agrees_with_replace_all_of_the_regex_crate(
         text in "[ab🦀ß\n]{0,12}",
         pattern in prop::sample::select(vec![
             "a", "a*", "(a)(b)?", "", r"\b", "[^a]+", "(?m)^", "🦀|ß", "$", r"\B", "a|ab", "a??", "(?:a|b)*?ß", r"\bß|b\b", "b|",
@@ -239,7 +239,7 @@ proptest! {
 // --- wrap and unwrap ---
 
 #[test]
-fn wrapping_puts_text_around_characters_and_unwrapping_takes_it_away() {
+fn wrap_text_adds_and_unwrap_text_removes_the_surrounding_text() {
     let editor = note("a böld word");
     run(&editor, wrap_text("**", "*~", 2..6).on("note"));
     assert_eq!(read(&editor), "a **böld*~ word");
@@ -280,7 +280,7 @@ fn wrapping_leaves_marks_as_they_are() {
 }
 
 #[test]
-fn what_is_selected_when_it_is_wrapped_stays_selected_without_what_is_put_around() {
+fn a_selection_of_wrapped_text_excludes_the_added_text() {
     let editor = note("a bold word");
     let follow = |from, to| {
         let wrapped = wrap_text("**", "*", 2..6).on("note");
@@ -315,7 +315,7 @@ fn a_range_within_a_node_may_be_written_in_every_way() {
 }
 
 #[test]
-fn unwrapping_what_is_not_wrapped_is_refused() {
+fn unwrapping_text_that_is_not_wrapped_is_refused() {
     let editor = note("**bold*");
     let not_wrapped = |operation: doclock::transaction::NodeOperation| {
         let error = refused(&editor, operation.on("note"));
@@ -373,7 +373,7 @@ fn characters_that_are_not_there_are_refused_within_a_node() {
 // --- indentText and outdentText ---
 
 #[test]
-fn lines_that_the_characters_reach_into_are_indented() {
+fn indent_text_indents_every_line_that_the_range_touches() {
     let indented = |text: &str, range: std::ops::Range<usize>| {
         let editor = note(text);
         run(&editor, indent_text("> ", range).on("note"));
@@ -407,7 +407,7 @@ fn lines_that_the_characters_reach_into_are_indented() {
 }
 
 #[test]
-fn lines_that_begin_with_it_are_outdented() {
+fn outdent_text_removes_the_prefix_from_lines_that_have_it() {
     let outdented = |text: &str, range: std::ops::Range<usize>| {
         let editor = note(text);
         run(&editor, outdent_text("> ", range).on("note"));

@@ -183,7 +183,7 @@ fn tree_03_remove_children_names_the_id_that_is_foreign_missing_or_twice_there()
 // --- Moving ---
 
 #[test]
-fn move_children_puts_them_one_behind_the_other() {
+fn move_children_keeps_the_given_order() {
     let editor = two_blocks();
     done(&editor, move_children(["d", "b"], "y", 0).on("x"));
     assert_eq!(page(&editor), "page[x[a c] y[d b e]]");
@@ -209,7 +209,7 @@ fn move_children_within_a_parent_does_not_count_them() {
 }
 
 #[test]
-fn move_children_refuses_what_is_not_there() {
+fn move_children_refuses_invalid_children_and_positions() {
     let editor = two_blocks();
     let why = |children: &[&str], to: &str, index: Option<usize>| {
         refused(&editor, move_children(children.to_vec(), to, index).on("x")).to_string()
@@ -233,7 +233,7 @@ fn move_children_refuses_what_is_not_there() {
 }
 
 #[test]
-fn move_block_changes_places_with_the_neighbour() {
+fn move_block_swaps_the_block_with_its_neighbour() {
     let editor = two_blocks();
     done(&editor, move_block_up().on("b"));
     assert_eq!(page(&editor), "page[x[b a c d] y[e]]");
@@ -268,7 +268,7 @@ fn a_selection_goes_along_with_the_block() {
 // --- Reordering ---
 
 #[test]
-fn reorder_children_moves_no_more_than_is_out_of_place() {
+fn reorder_children_moves_only_misplaced_children() {
     for (order, moves) in [
         (["a", "b", "c", "d"], 0),
         (["b", "c", "d", "a"], 1),
@@ -362,7 +362,7 @@ fn rich() -> Editor {
 }
 
 #[test]
-fn copy_node_copies_all_but_the_children_right_behind_the_node() {
+fn copy_node_inserts_a_copy_without_children_after_the_node() {
     let editor = rich();
     let copy = created(&done(&editor, copy_node().on("t")));
     assert_eq!(page(&editor), r#"page[p[t"Hello" <text>"Hello" u] q]"#);
@@ -377,7 +377,7 @@ fn copy_node_copies_all_but_the_children_right_behind_the_node() {
 }
 
 #[test]
-fn copy_node_to_says_where() {
+fn copy_node_to_inserts_the_copy_at_the_given_position() {
     let editor = rich();
     done(&editor, copy_node_to("p", 0).on("q"));
     assert_eq!(page(&editor), r#"page[p[<block> t"Hello" u] q]"#);
@@ -409,7 +409,7 @@ fn the_copy_of_a_node_without_a_parent_has_none() {
 }
 
 #[test]
-fn clone_node_with_children_copies_all_below() {
+fn clone_node_with_children_copies_the_subtree() {
     let editor = rich();
     let result = done(&editor, clone_node_with_children().on("p"));
     let expected = r#"page[p[t"Hello" u] <block>[<text>"Hello" <block>] q]"#;
@@ -429,7 +429,7 @@ fn clone_node_with_children_copies_all_below() {
 }
 
 #[test]
-fn a_clone_can_come_to_stand_in_its_original() {
+fn a_clone_can_be_inserted_into_its_original() {
     let editor = rich();
     done(&editor, clone_node_with_children_to("u", None).on("p"));
     let expected = r#"page[p[t"Hello" u[<block>[<text>"Hello" <block>]]] q]"#;
@@ -477,7 +477,7 @@ fn a_copy_of_nothing_or_to_nowhere_is_refused() {
 // --- Wrapping ---
 
 #[test]
-fn wrap_node_puts_a_node_in_the_place_of_another() {
+fn wrap_node_replaces_the_node_with_its_wrapper() {
     let editor = two_blocks();
     let result = done(&editor, wrap_node(element("quote", [])).on("b"));
     assert_eq!(page(&editor), "page[x[a <quote>[b] c d] y[e]]");
@@ -497,7 +497,7 @@ fn a_wrapper_may_bring_text_and_children_which_come_first() {
 }
 
 #[test]
-fn around_a_node_without_a_parent_the_wrapper_has_none() {
+fn the_wrapper_of_a_node_without_a_parent_has_none() {
     let editor = two_blocks();
     done(&editor, remove_child("y").on("page"));
     done(&editor, wrap_node(block("quote", [])).on("y"));
@@ -524,7 +524,7 @@ fn wrap_node_is_refused_for_the_root_and_for_taken_ids() {
 // --- Lifting ---
 
 #[test]
-fn lift_node_takes_the_place_that_the_node_had_around_the_parent() {
+fn lift_node_splits_the_parent_around_the_node() {
     for (node, expected) in [
         ("a", "page[a x[b c d] y[e]]"),
         ("b", "page[x[a] b <block>[c d] y[e]]"),
@@ -603,7 +603,7 @@ fn indent_node_without_a_container_goes_into_the_previous_sibling() {
 }
 
 #[test]
-fn indent_node_goes_on_with_a_nested_list() {
+fn indent_node_appends_to_an_existing_nested_list() {
     let editor = flat_list();
     let result = done(&editor, indent_node_in(list("n", [])).on("b"));
     assert_eq!(created(&result), "n");
@@ -630,7 +630,7 @@ fn nested_lists_may_be_of_another_type_than_the_outermost() {
 }
 
 #[test]
-fn indent_node_is_refused_where_nothing_is_beside_it() {
+fn indent_node_is_refused_without_a_parent_and_for_taken_ids() {
     let editor = flat_list();
     let why = |operation| refused(&editor, operation).to_string();
     let alone = "node page has no parent, so nothing can be put beside it";
@@ -667,7 +667,7 @@ fn outdent_node_reverses_indent_node() {
 }
 
 #[test]
-fn outdent_node_takes_the_siblings_behind_it_along() {
+fn outdent_node_takes_its_later_siblings_along() {
     let editor = two_blocks();
     done(&editor, outdent_node().on("b"));
     assert_eq!(page(&editor), "page[x[a] b[c d] y[e]]");
@@ -688,7 +688,7 @@ fn outdent_node_takes_the_siblings_behind_it_along() {
 }
 
 #[test]
-fn outdent_node_goes_on_with_the_nested_list_that_it_ends_with() {
+fn outdent_node_appends_later_siblings_to_its_last_nested_list() {
     let b = item("b", [list("m", [item("c", [])])]);
     let n = list("n", [b, item("d", []), item("e", [])]);
     let editor = editor(block("page", [list("l", [item("a", [n])])]));
@@ -698,7 +698,7 @@ fn outdent_node_goes_on_with_the_nested_list_that_it_ends_with() {
 }
 
 #[test]
-fn a_nested_list_with_text_stays_when_it_is_empty() {
+fn a_nested_list_with_text_stays_after_its_last_item_leaves() {
     let n = list("n", [item("b", [])]).with_text("title");
     let editor = editor(block("page", [list("l", [item("a", [n])])]));
     done(&editor, outdent_node().on("b"));
@@ -706,7 +706,7 @@ fn a_nested_list_with_text_stays_when_it_is_empty() {
 }
 
 #[test]
-fn outdent_node_is_refused_where_nothing_is_around() {
+fn outdent_node_is_refused_without_a_grandparent() {
     let editor = two_blocks();
     let why = refused(&editor, outdent_node().on("x"));
     assert!(matches!(why, OperationError::NoGrandparent { .. }));

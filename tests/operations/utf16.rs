@@ -146,7 +146,7 @@ const WITHOUT: [&str; 26] = [
 ];
 
 #[test]
-fn every_operation_either_has_positions_here_or_has_none() {
+fn the_tests_cover_every_operation_with_positions() {
     let with: BTreeSet<&str> = with_positions().iter().map(Operation::name).collect();
     let without = BTreeSet::from(WITHOUT);
     assert_eq!(with.intersection(&without).next(), None);
@@ -167,7 +167,7 @@ fn made(on: &mut Transaction, operation: Operation) -> impl PartialEq + std::fmt
 }
 
 #[test]
-fn text_01_each_operation_in_utf16_does_what_it_does_in_scalar_values() {
+fn text_01_each_operation_has_the_same_effect_in_utf16_and_scalar_values() {
     for operation in with_positions() {
         let (one, other) = (crabs(), crabs());
         let mut scalar = one.store().begin("ann").unwrap();
@@ -338,7 +338,7 @@ fn text_01_a_reversed_range_is_refused_in_the_unit_of_the_operation() {
 }
 
 #[test]
-fn text_01_what_was_done_in_utf16_is_undone_and_told_in_scalar_values() {
+fn text_01_utf16_edits_are_undone_and_reported_in_scalar_values() {
     let editor = crabs();
     let before = image(&editor.store().snapshot());
     let batch = utf16([delete_text_range(2, 5).on("t"), select_range(2..5).on("t")]);

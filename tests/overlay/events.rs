@@ -39,7 +39,7 @@ fn received(events: &Subscription) -> Vec<CommitEvent> {
 }
 
 #[test]
-fn overlay_12_an_event_tells_version_owner_transaction_operations_and_changes() {
+fn overlay_12_an_event_has_version_owner_transaction_operations_and_changes() {
     let store = store();
     let events = store.subscribe(16);
     let manager = TransactionManager::for_owner(store.clone(), "ann");
@@ -215,7 +215,7 @@ fn overlay_12_events_of_many_threads_come_after_the_fact_and_in_commit_order() {
 }
 
 #[test]
-fn overlay_12_a_slow_subscriber_is_told_how_many_it_missed_and_holds_up_nobody() {
+fn overlay_12_a_slow_subscriber_gets_a_missed_count_and_delays_no_other() {
     within_patience(|| {
         let store = store();
         let slow = store.subscribe(2);
@@ -260,7 +260,7 @@ fn overlay_12_a_slow_subscriber_is_told_how_many_it_missed_and_holds_up_nobody()
 }
 
 #[test]
-fn overlay_12_every_commit_is_received_or_counted_whatever_the_threads_do() {
+fn overlay_12_every_commit_is_received_or_counted_as_missed() {
     const WRITERS: u64 = 2;
     const COMMITS: u64 = 500;
     let store = store();
@@ -302,7 +302,7 @@ fn overlay_12_every_commit_is_received_or_counted_whatever_the_threads_do() {
 
 /// One commit at a time, so a gap before an event is in that event, and no gap follows.
 #[test]
-fn overlay_12_what_an_event_has_told_is_not_told_again() {
+fn overlay_12_a_gap_is_reported_only_once() {
     within_patience(|| {
         const ROUNDS: u64 = 2000;
         let store = store();
@@ -379,7 +379,7 @@ fn overlay_12_a_subscription_ends_with_the_store_and_a_dropped_one_costs_nothing
 }
 
 #[test]
-fn overlay_12_any_capacity_will_do() {
+fn overlay_12_a_subscription_accepts_any_capacity() {
     let store = store();
     let [least, most] = [0, usize::MAX].map(|capacity| store.subscribe(capacity));
     for _ in 0..2 {

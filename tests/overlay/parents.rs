@@ -77,7 +77,7 @@ fn overlay_05_a_parent_deleted_in_the_same_transaction_is_a_named_error() {
 }
 
 #[test]
-fn overlay_06_scans_children_and_parents_include_what_is_new_and_exclude_what_is_deleted() {
+fn overlay_06_scans_include_new_nodes_and_exclude_deleted_nodes() {
     let store = small_document();
     let mut transaction = store.begin("ann").unwrap();
     let below = paragraph("below");

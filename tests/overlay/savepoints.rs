@@ -42,7 +42,7 @@ fn overlay_10_the_inner_savepoints_are_returned_to_one_after_the_other() {
 }
 
 #[test]
-fn overlay_10_the_savepoints_behind_one_that_was_returned_to_are_gone() {
+fn overlay_10_a_rollback_removes_later_savepoints() {
     let (mut transaction, [first, second, third]) = three_deep();
     transaction.rollback_to(second).unwrap();
     let error = transaction.rollback_to(third).unwrap_err();
@@ -118,7 +118,7 @@ fn overlay_10_attempts_nest_as_savepoints_do() {
 }
 
 #[test]
-fn overlay_10_savepoints_of_other_transactions_are_strangers() {
+fn overlay_10_savepoints_of_other_transactions_are_refused() {
     let (mut one, [first, ..]) = three_deep();
     let (mut other, _) = three_deep();
     assert!(other.rollback_to(first).is_err());
@@ -128,7 +128,7 @@ fn overlay_10_savepoints_of_other_transactions_are_strangers() {
 
 /// More nodes than a linear search allows, so the last touched ones leave the index, too.
 #[test]
-fn overlay_10_what_was_first_touched_behind_a_savepoint_is_untouched_again() {
+fn overlay_10_a_rollback_forgets_nodes_first_touched_after_its_savepoint() {
     for before in [0, 3, 8, 9, 20] {
         for since in [1, 5, 8, 9, 20] {
             let store = store();

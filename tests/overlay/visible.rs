@@ -61,7 +61,7 @@ fn overlay_01_own_writes_are_visible_inside_and_nowhere_else() {
 }
 
 /// Writes one number into `nodes` nodes at once; readers must see it in all of them or in none.
-fn written_as_a_whole(nodes: usize) {
+fn check_atomic_visibility(nodes: usize) {
     const WRITERS: u64 = 3;
     const COMMITS: u64 = 60;
     let names: Vec<NodeId> = (0..nodes).map(|n| id(&format!("n{n}"))).collect();
@@ -138,13 +138,13 @@ fn written_as_a_whole(nodes: usize) {
 
 #[test]
 fn overlay_01_readers_never_see_half_of_a_small_transaction() {
-    written_as_a_whole(2);
+    check_atomic_visibility(2);
 }
 
 /// More nodes than a commit writes while readers wait.
 #[test]
 fn overlay_01_readers_never_see_half_of_a_large_transaction() {
-    written_as_a_whole(100);
+    check_atomic_visibility(100);
 }
 
 proptest! {

@@ -47,7 +47,7 @@ struct Outcomes {
 
 /// Fails as soon as the library has an operation that the generator does not draw.
 #[test]
-fn overlay_02_the_operations_drawn_are_all_that_there_are() {
+fn overlay_02_the_generator_draws_every_operation() {
     let source = include_str!("../../src/transaction/operation/mod.rs");
     let variants = variants(source, "pub enum Operation {");
     let unknown = json!({"type": "?"});

@@ -127,7 +127,7 @@ fn comes_to_an_end(store: &DataStore, operations: impl IntoOperations) -> bool {
 }
 
 #[test]
-fn tree_04_every_operation_comes_to_an_end_at_a_hundred_thousand_levels() {
+fn tree_04_no_operation_overflows_the_stack_at_a_hundred_thousand_levels() {
     on_a_small_stack(|| {
         let store = deep();
         let before = store.snapshot();
@@ -151,7 +151,7 @@ fn tree_04_every_operation_comes_to_an_end_at_a_hundred_thousand_levels() {
 }
 
 #[test]
-fn tree_04_what_reaches_through_a_hundred_thousand_levels_comes_to_an_end() {
+fn tree_04_ranges_over_a_hundred_thousand_levels_do_not_overflow_the_stack() {
     on_a_small_stack(|| {
         let store = deep();
         let before = store.snapshot();

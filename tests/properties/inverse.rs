@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(cases(150))]
 
     #[test]
-    fn undo_01_the_inverses_of_any_commit_lead_back_and_its_changes_forth(
+    fn undo_01_the_inverses_of_any_commit_revert_it_and_its_changes_repeat_it(
         transactions in transactions(),
     ) {
         let store = furnished();

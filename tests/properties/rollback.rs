@@ -134,7 +134,7 @@ proptest! {
 
     /// Nested savepoints, some of them returned to.
     #[test]
-    fn overlay_10_a_savepoint_brings_back_what_was_there_whatever_was_done_since(
+    fn overlay_10_a_savepoint_restores_its_state_after_any_operations(
         steps in steps(1..40),
         seed in any::<u64>(),
     ) {

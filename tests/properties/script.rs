@@ -82,7 +82,7 @@ fn misread(operation: &Value, field: &str, change: impl FnOnce(&mut Value)) -> b
 }
 
 #[test]
-fn transaction_04_what_does_not_fit_is_named_by_operation_and_field() {
+fn transaction_04_a_misread_payload_names_its_operation_and_field() {
     let store = furnished();
     let mut transaction = store.begin("ann").unwrap();
     let mut dice = Dice(1);

@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn transaction_06_whatever_is_done_the_selection_is_one_of_what_there_is(
+    fn transaction_06_the_selection_is_valid_after_any_operations(
         selected in any::<prop::sample::Index>(),
         steps in steps(1..40),
     ) {

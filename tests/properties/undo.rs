@@ -37,7 +37,7 @@ proptest! {
     #![proptest_config(cases(150))]
 
     #[test]
-    fn undo_01_of_any_operations_leads_back_and_redo_forth(transactions in transactions()) {
+    fn undo_01_undo_reverts_any_operations_and_redo_repeats_them(transactions in transactions()) {
         let store = furnished();
         let ann = editor(&store, "ann");
         ann.select(Selection::caret("a", 1)).unwrap();
@@ -68,7 +68,7 @@ proptest! {
     /// Two editors edit, undo and redo at random. The document stays valid, and a failing undo
     /// changes neither the document nor the history.
     #[test]
-    fn undo_02_beside_others_it_works_or_changes_nothing(
+    fn undo_02_an_undo_beside_other_editors_succeeds_or_changes_nothing(
         turns in prop::collection::vec((any::<bool>(), 0..4u8, steps(1..6)), 1..20),
     ) {
         let store = furnished();

@@ -111,7 +111,7 @@ const NOTES: &[&str] = &[
 /// A link over code with `]:` in it was written as a link definition, and the paragraph was lost.
 /// lost.
 #[test]
-fn a_link_over_code_that_looks_like_a_definition_leads_back() {
+fn a_link_over_code_that_looks_like_a_definition_round_trips() {
     for (code, behind) in [
         ("]:x", ""),
         ("]:", ""),
@@ -150,7 +150,7 @@ fn a_link_over_code_that_looks_like_a_definition_leads_back() {
 
 /// Invisible parts must be kept if the line has another meaning without them.
 #[test]
-fn odd_corners_of_lists_and_footnotes_lead_back() {
+fn unusual_lists_and_footnotes_round_trip() {
     for markdown in [
         // A tight list with empty footnotes became loose.
         "- [^1]:[^1]:- \n- [^1]",
@@ -181,14 +181,14 @@ proptest! {
     #![proptest_config(cases(1500))]
 
     #[test]
-    fn links_code_definitions_and_footnotes_lead_back(
+    fn links_code_definitions_and_footnotes_round_trip(
         tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..12),
     ) {
         leads_back(&tokens.concat())?;
     }
 
     #[test]
-    fn lists_with_footnotes_lead_back(
+    fn lists_with_footnotes_round_trip(
         tokens in prop::collection::vec(prop::sample::select(NOTES), 0..10),
     ) {
         leads_back(&tokens.concat())?;

@@ -65,7 +65,7 @@ fn look(view: &impl View) {
 }
 
 #[test]
-fn finding_goes_in_document_order_and_takes_the_top_in() {
+fn a_search_runs_in_document_order_and_includes_its_root() {
     let store = store();
     let mut transaction = store.begin("test").unwrap();
     transaction.create(page()).unwrap();
@@ -75,7 +75,7 @@ fn finding_goes_in_document_order_and_takes_the_top_in() {
 }
 
 #[test]
-fn inside_a_transaction_what_it_wrote_is_found() {
+fn a_search_in_a_transaction_finds_its_own_writes() {
     let store = store();
     commit(&store, |transaction| {
         drop(transaction.create(page()).unwrap())

@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn json_leads_back_and_is_that_of_serde(spec in specs()) {
+    fn json_round_trips_and_equals_the_form_of_serde(spec in specs()) {
         let json = spec.to_json();
         prop_assert_eq!(&json, &serde_json::to_string(&spec).unwrap());
         prop_assert_eq!(NodeSpec::from_json(&json), Ok(spec.clone()));
@@ -156,7 +156,7 @@ fn a_hundred_thousand_levels_of_three_children_are_read_in_one_go() {
 }
 
 #[test]
-fn what_nests_without_end_is_an_error() {
+fn endless_nesting_in_json_is_an_error() {
     const TEN_MEGABYTES: usize = 10_000_000;
     let brackets = "[".repeat(TEN_MEGABYTES);
     let error = |json: &str| NodeSpec::from_json(json).unwrap_err().to_string();
@@ -200,7 +200,7 @@ fn attributes_nest_a_hundred_levels() {
 }
 
 #[test]
-fn an_error_says_where_and_counts_characters() {
+fn a_json_error_counts_columns_in_characters() {
     let cases = [
         (
             "",

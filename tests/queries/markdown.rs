@@ -217,20 +217,20 @@ proptest! {
     #![proptest_config(cases(512))]
 
     #[test]
-    fn any_characters_lead_back(
+    fn any_characters_round_trip(
         tokens in prop::collection::vec(prop::sample::select(TOKENS), 0..16),
     ) {
         leads_back(&tokens.concat())?;
     }
 
     #[test]
-    fn any_page_leads_back(page in pages()) {
+    fn any_page_round_trips(page in pages()) {
         leads_back(&page)?;
     }
 
     /// For any text with any marks, the characters survive Markdown.
     #[test]
-    fn any_text_with_any_marks_leads_back(
+    fn any_text_with_any_marks_round_trips(
         text in "[a*_`~<>&#!|\\\\\\[\\](). \n\té🦀-]{1,16}",
         spans in prop::collection::vec((0..16usize, 1..9usize, 0..4usize), 0..5),
     ) {
@@ -275,7 +275,7 @@ proptest! {
 
 /// Exceptions of the Markdown syntax.
 #[test]
-fn odd_corners_lead_back() {
+fn unusual_markdown_round_trips() {
     for markdown in [
         "- a\n\n  [r]: /u",
         "[r]: /u\n<b>",
@@ -308,7 +308,7 @@ fn odd_corners_lead_back() {
 }
 
 #[test]
-fn the_pages_of_this_repository_lead_back() {
+fn the_pages_of_this_repository_round_trip() {
     let root = env!("CARGO_MANIFEST_DIR");
     let docs = std::fs::read_dir(format!("{root}/docs")).unwrap();
     let docs = docs.map(|entry| entry.unwrap().path());
@@ -461,7 +461,7 @@ fn literal_characters_survive() {
 }
 
 #[test]
-fn what_needs_no_escape_has_none() {
+fn plain_text_is_written_without_escapes() {
     let plain = "Plain words (really), e.g. 1.5 - 2 = x; AT&T, a: \"b\" 100% #1!\n";
     assert_eq!(written(from_markdown(plain)), plain);
 }
@@ -469,7 +469,7 @@ fn what_needs_no_escape_has_none() {
 /// Overlapping marks do not nest, which Markdown requires; marks begin and end in words and at
 /// spaces.
 #[test]
-fn marks_that_markdown_cannot_say_at_once_are_said_in_pieces() {
+fn overlapping_marks_are_written_in_pieces() {
     let link = Mark::new("link", 1..3).with_attributes([("href", "x".into())]);
     let with = |kind, range, key, value: &str| {
         Mark::new(kind, range).with_attributes([(key, value.into())])
@@ -521,7 +521,7 @@ fn marks_that_markdown_cannot_say_at_once_are_said_in_pieces() {
 }
 
 #[test]
-fn of_unknown_types_the_text_is_a_paragraph() {
+fn the_text_of_an_unknown_type_is_written_as_a_paragraph() {
     let store = store();
     let mut transaction = store.begin("test").unwrap();
     let section = NodeSpec::new("section").with_text("own").with_children([
@@ -544,7 +544,7 @@ fn of_unknown_types_the_text_is_a_paragraph() {
 }
 
 #[test]
-fn whatever_nests_without_end_is_read_and_written() {
+fn deeply_nested_markdown_is_read_and_written() {
     for markdown in [
         ">".repeat(100_000) + "a",
         "- * ".repeat(10_000) + "a",

@@ -337,7 +337,7 @@ fn the_error_names_attribute_mark_node_depth_and_bound() {
 
 /// Nodes nest in nested JSON as values do, so serde's form of both needs a common limit.
 #[test]
-fn what_serde_writes_of_nested_nodes_it_reads_within_everything_that_holds_them() {
+fn serde_reads_nested_nodes_that_it_wrote_in_any_container() {
     for nodes in [1, 8, 9, 10, 20, 58, 59, 60, 61, 2000] {
         for levels in [0, 1, 50, 100] {
             for marked in [false, true] {
@@ -411,7 +411,7 @@ fn a_selection_before_a_change_has_readable_ids() {
 
 /// JSON that could be read but not written again is rejected as well.
 #[test]
-fn what_is_read_as_nested_nodes_can_be_written() {
+fn nested_nodes_that_can_be_read_can_be_written() {
     for nodes in [1, 8, 9, 10, 13, 14, 30, 50, 60, 63] {
         for levels in [0, 50, 100] {
             let value = nested(levels);

@@ -99,7 +99,7 @@ fn targets_that_run_code_are_left_out_of_untrusted_text() {
 }
 
 #[test]
-fn targets_that_only_lead_elsewhere_are_kept() {
+fn harmless_targets_are_kept() {
     for harmless in [
         "http://example.org/a:b?c&d#e:f",
         "HTTPS://example.org",
@@ -125,7 +125,7 @@ fn targets_that_only_lead_elsewhere_are_kept() {
 }
 
 #[test]
-fn a_filter_says_which_schemes_and_whether_relative_targets_are_kept() {
+fn a_target_filter_selects_schemes_and_relative_targets() {
     let filter = TargetFilter::schemes(["HTTPS", "data"]).absolute_only();
     for (target, kept) in [
         ("https://a", true),
@@ -168,7 +168,7 @@ proptest! {
 
     /// For any disguise, a browser finds only allowed schemes in the result.
     #[test]
-    fn no_disguise_brings_a_scheme_through(
+    fn a_disguised_scheme_is_filtered(
         scheme in prop::sample::select(vec!["javascript", "data", "vbscript", "https", "x"]),
         disguise in prop::collection::vec((0..12usize, prop::sample::select(vec![
             " ", "\t", "\n", "\0", "\u{1}", "\u{7f}", "\u{85}", "\u{a0}", "\u{ad}", "\u{200b}", "\u{feff}", "&#9;", "&Tab;",

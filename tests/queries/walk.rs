@@ -48,7 +48,7 @@ proptest! {
     #![proptest_config(cases(128))]
 
     #[test]
-    fn neighbours_are_those_of_a_plain_tree(tree in trees()) {
+    fn neighbours_agree_with_a_plain_tree(tree in trees()) {
         let store = store();
         let plain = tree.plain();
         let mut transaction = store.begin("test").unwrap();
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn ancestors_are_those_of_a_plain_tree(tree in trees()) {
+    fn ancestors_agree_with_a_plain_tree(tree in trees()) {
         let store = store();
         let plain = tree.plain();
         commit(&store, |transaction| tree.grow(transaction));
@@ -79,7 +79,7 @@ proptest! {
 }
 
 #[test]
-fn inside_a_transaction_neighbours_are_those_of_its_own_changes() {
+fn neighbours_in_a_transaction_include_its_own_changes() {
     let store = store();
     commit(&store, |transaction| {
         let children = ["a", "b", "c"].map(|name| NodeSpec::new("item").with_id(name));
@@ -100,7 +100,7 @@ fn inside_a_transaction_neighbours_are_those_of_its_own_changes() {
 }
 
 #[test]
-fn of_a_missing_node_there_are_no_neighbours() {
+fn a_missing_node_has_no_neighbours() {
     let store = store();
     commit(&store, |transaction| {
         transaction

@@ -113,7 +113,7 @@ fn tree_06_an_attribute_may_have_the_values_that_are_listed() {
 }
 
 #[test]
-fn tree_06_attributes_that_cannot_be_are_an_error_of_the_schema() {
+fn tree_06_impossible_attributes_are_a_schema_error() {
     let node = |spec| {
         Schema::builder()
             .node("node", NodeType::new().attribute("x", spec))

@@ -151,7 +151,7 @@ fn tree_06_the_error_names_the_operation() {
 }
 
 #[test]
-fn tree_06_what_later_edits_make_good_is_no_violation() {
+fn tree_06_a_violation_that_later_edits_repair_is_accepted() {
     let store = store();
     commit(&store, |on| {
         // Without a block, with two headings, with text in it, without a page.
@@ -172,7 +172,7 @@ fn tree_06_what_later_edits_make_good_is_no_violation() {
 // --- At the commit, by each primitive ---
 
 #[test]
-fn tree_06_inserted_subtrees_are_checked_themselves_and_at_their_place() {
+fn tree_06_inserted_subtrees_and_their_parents_are_checked() {
     let store = store();
     assert_eq!(
         refused(&store, |on| drop(
@@ -204,7 +204,7 @@ fn tree_06_inserted_subtrees_are_checked_themselves_and_at_their_place() {
 }
 
 #[test]
-fn tree_06_removed_subtrees_are_missed() {
+fn tree_06_the_parent_of_a_removed_subtree_is_checked() {
     let store = store();
     commit(&store, |on| on.delete(id("q")).unwrap());
     assert_eq!(
@@ -221,7 +221,7 @@ fn tree_06_removed_subtrees_are_missed() {
 }
 
 #[test]
-fn tree_06_moved_nodes_are_missed_and_checked_at_their_place() {
+fn tree_06_both_parents_of_a_moved_node_are_checked() {
     let store = store();
     assert_eq!(
         refused(&store, |on| on.move_node(id("ht"), id("q"), 0).unwrap()),
@@ -300,7 +300,7 @@ fn tree_06_attributes_are_checked() {
 }
 
 #[test]
-fn tree_06_another_type_is_checked_for_itself_and_for_its_parent() {
+fn tree_06_a_changed_type_is_checked_in_the_node_and_its_parent() {
     let store = store();
     assert_eq!(
         refused(&store, |on| on.set_type(id("q"), "heading").unwrap()),
@@ -444,7 +444,7 @@ fn tree_06_the_root_has_its_type() {
 }
 
 #[test]
-fn tree_06_primitive_changes_are_checked_as_what_they_do() {
+fn tree_06_primitive_changes_are_checked_like_operations() {
     let store = store();
     let place = |parent: &str, index| {
         Some(ChildPosition {
@@ -508,7 +508,7 @@ fn tree_06_primitive_changes_are_checked_as_what_they_do() {
 }
 
 #[test]
-fn tree_06_detached_nodes_are_whole_in_themselves_and_nobodys_content() {
+fn tree_06_detached_nodes_are_checked_without_a_parent() {
     let store = store();
     commit(&store, |on| on.remove_child(id("page"), id("q")).unwrap());
     commit(&store, |on| {

@@ -105,7 +105,7 @@ proptest! {
     #![proptest_config(cases(1500))]
 
     #[test]
-    fn tree_06_an_edit_is_judged_as_the_whole_document_is(
+    fn tree_06_checking_an_edit_agrees_with_checking_the_document(
         written in written(),
         word in any::<prop::sample::Index>(),
         edits in prop::collection::vec((any::<u64>(), 1..4usize), 1..5),
@@ -209,7 +209,7 @@ const NO_CUT: SplitPoint = SplitPoint {
 };
 
 #[test]
-fn tree_06_of_a_hundred_thousand_siblings_one_edit_looks_at_a_few() {
+fn tree_06_an_edit_among_a_hundred_thousand_siblings_checks_a_few() {
     let shapes = [
         ("a*", ["", "a", ""]),
         ("(a|b|c)+", ["", "abc", ""]),
@@ -270,7 +270,7 @@ fn tree_06_of_a_hundred_thousand_siblings_one_edit_looks_at_a_few() {
 }
 
 #[test]
-fn tree_06_a_first_child_that_stands_for_another_is_no_reason_to_look_at_the_rest() {
+fn tree_06_a_first_child_of_another_branch_does_not_check_the_rest() {
     let schema = letters("(b a*) | (c a*)").unwrap();
     let (fits, looks) = judged(&schema, &many("c", "a", ""), |on, all| {
         on.set_type(all.get(0).unwrap(), "b").unwrap();
@@ -279,7 +279,7 @@ fn tree_06_a_first_child_that_stands_for_another_is_no_reason_to_look_at_the_res
 }
 
 #[test]
-fn tree_06_many_edits_of_one_list_look_at_what_lies_between_them_once() {
+fn tree_06_many_edits_of_one_list_check_the_children_between_them_once() {
     let schema = letters("c? a+").unwrap();
     let store = many("c", "a", "");
     let (fits, looks) = judged(&schema, &store, |on, all| {
@@ -293,7 +293,7 @@ fn tree_06_many_edits_of_one_list_look_at_what_lies_between_them_once() {
 }
 
 #[test]
-fn tree_06_where_every_child_counts_all_of_them_are_looked_at() {
+fn tree_06_content_that_depends_on_every_child_checks_all_of_them() {
     // Whether their number is even is known only at the first.
     let schema = letters("(a a)*").unwrap();
     let store = many("", "a", "");
@@ -307,7 +307,7 @@ fn tree_06_where_every_child_counts_all_of_them_are_looked_at() {
 }
 
 #[test]
-fn tree_06_an_edit_elsewhere_does_not_look_at_the_siblings() {
+fn tree_06_an_edit_elsewhere_does_not_check_the_siblings() {
     let schema = letters("(a a)*").unwrap();
     let store = many("", "a", "");
     let (fits, looks) = judged(&schema, &store, |on, all| {

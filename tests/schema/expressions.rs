@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    fn tree_06_an_expression_accepts_what_the_regular_expression_accepts(
+    fn tree_06_an_expression_agrees_with_the_regular_expression(
         written in written(),
         random in prop::collection::vec("[abcd]{0,6}", 8),
     ) {
@@ -157,7 +157,7 @@ fn tree_06_sequences_bind_closer_than_choices_and_white_space_only_separates() {
 }
 
 #[test]
-fn tree_06_a_malformed_expression_says_where_and_what() {
+fn tree_06_a_malformed_expression_is_an_error_with_its_position() {
     let cases = [
         (
             "a |",
@@ -219,7 +219,7 @@ fn fault(expression: &str) -> ExpressionError {
 }
 
 #[test]
-fn tree_06_what_an_expression_can_take_is_bounded() {
+fn tree_06_the_size_and_depth_of_an_expression_are_bounded() {
     let nested = |levels: usize| format!("{}a{}", "(".repeat(levels), ")".repeat(levels));
     assert!(letters(&nested(64)).is_ok());
     assert_eq!(
@@ -288,7 +288,7 @@ fn error(json: &str) -> String {
 }
 
 #[test]
-fn tree_06_a_schema_that_contradicts_itself_is_none() {
+fn tree_06_a_schema_that_contradicts_itself_is_refused() {
     let cases = [
         (
             r#"{"nodes": {"a": {}, "a": {}}}"#,
@@ -340,7 +340,7 @@ fn tree_06_a_schema_that_contradicts_itself_is_none() {
 }
 
 #[test]
-fn tree_06_a_field_that_a_schema_does_not_have_is_an_error_with_its_place() {
+fn tree_06_an_unknown_field_in_a_schema_is_an_error_with_its_position() {
     let unknown = [
         r#"{"nodes": {}, "mark": {}}"#,
         r#"{"nodes": {"a": {"contents": ""}}}"#,

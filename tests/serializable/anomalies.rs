@@ -50,7 +50,7 @@ fn transactions_one_after_another_are_clean() {
 }
 
 #[test]
-fn a_value_that_nobody_appended_is_found() {
+fn a_value_that_was_never_appended_is_found() {
     let elsewhere = history(["x+1 y+2", "x:1,2"], "x:1 y:2");
     let (reader, key) = (Reader::Transaction(1), X);
     let value = 2;
@@ -62,7 +62,7 @@ fn a_value_that_nobody_appended_is_found() {
 }
 
 #[test]
-fn a_read_of_what_was_rolled_back_is_found() {
+fn a_read_of_a_rolled_back_value_is_found() {
     let aborted = Anomaly::AbortedRead {
         reader: Reader::Transaction(1),
         key: X,
@@ -88,7 +88,7 @@ fn a_read_in_the_middle_of_a_transaction_is_found() {
 }
 
 #[test]
-fn reads_that_are_not_one_the_beginning_of_the_other_are_found() {
+fn reads_that_are_no_prefixes_of_each_other_are_found() {
     let branched = history(["x+1", "x+2", "x:1", "x:2"], "x:1,2");
     let expected = Anomaly::IncompatibleOrders {
         reader: Reader::Transaction(3),
@@ -119,7 +119,7 @@ fn a_lost_append_is_found() {
 }
 
 #[test]
-fn an_append_to_another_list_is_lost_to_its_own() {
+fn an_append_that_appears_in_another_list_is_a_lost_append() {
     let (reader, key, value, writer) = (Reader::Last, X, 1, 0);
     let moved = history(["y+1"], "x:1 y:");
     let own = X + 1;

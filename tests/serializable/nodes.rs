@@ -83,7 +83,7 @@ fn node_locks_06_transactions_that_declare_their_nodes_are_serializable() {
 }
 
 #[test]
-fn node_locks_06_transactions_that_lock_as_they_go_are_serializable() {
+fn node_locks_06_transactions_that_lock_step_by_step_are_serializable() {
     assert_serializable(Level::Strict, |lists, plan| match plan.process % 4 {
         0 => globally_locked(lists, plan),
         1 => on_declared_nodes(lists, plan),
@@ -92,7 +92,7 @@ fn node_locks_06_transactions_that_lock_as_they_go_are_serializable() {
 }
 
 #[test]
-fn node_locks_06_snapshots_beside_them_are_serializable() {
+fn node_locks_06_snapshots_beside_node_transactions_are_serializable() {
     assert_serializable(Level::Strict, |lists, plan| {
         if !only_reads(plan) {
             return as_it_goes(lists, plan);
@@ -105,7 +105,7 @@ fn node_locks_06_snapshots_beside_them_are_serializable() {
 /// A client that reads from the base version instead of the transaction, so these reads are not
 /// validated.
 #[test]
-fn reads_without_a_lock_that_are_not_looked_at_again_are_caught() {
+fn unvalidated_reads_without_a_lock_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {
         // Only lists that it has not written itself.
         let written: Vec<Key> = plan.ops.iter().filter_map(appended_to).collect();
@@ -126,7 +126,7 @@ fn appended_to(op: &Op) -> Option<Key> {
 
 /// A client that releases its locks between reading and writing.
 #[test]
-fn locks_that_are_given_back_between_reading_and_writing_are_caught() {
+fn locks_released_between_reading_and_writing_are_caught() {
     assert_caught(Level::Serializable, |lists, plan| {
         let Some(Op::Append { key, value }) = plan.ops.first().cloned() else {
             return on_declared_nodes(lists, plan);

@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn serial_histories_are_clean_in_whatever_order_they_are_reported(
+    fn serial_histories_are_clean_in_any_reported_order(
         history in serial_histories(0..200, 8),
     ) {
         prop_assert_eq!(check(&history, Level::Strict), []);

@@ -210,7 +210,7 @@ fn text_01_edits_around_the_sizes_where_the_representation_changes_are_exact() {
 }
 
 #[test]
-fn text_01_how_a_text_came_about_shows_nowhere() {
+fn text_01_equal_texts_with_different_histories_are_equal() {
     // 700 bytes: a string if created so, a rope if it was longer before.
     let short = "漢a".repeat(175);
     let (one, other) = (with_text(&short, []), with_text(&short.repeat(4), []));

@@ -48,7 +48,7 @@ fn text_03_deleting_shrinks_a_mark() {
 }
 
 #[test]
-fn text_03_replacing_drops_marks_wholly_inside_and_trims_those_that_overlap() {
+fn text_03_replacing_drops_inner_marks_and_trims_overlapping_marks() {
     assert_eq!(after(4..8, "xyz"), None, "just it");
     assert_eq!(after(3..9, "xyz"), None, "more than it");
     assert_eq!(after(0..10, "xyz"), None, "everything");
@@ -75,7 +75,7 @@ fn text_03_replacing_drops_marks_wholly_inside_and_trims_those_that_overlap() {
 }
 
 #[test]
-fn text_03_what_comes_to_touch_merges_and_undo_parts_it_again() {
+fn text_03_marks_that_come_to_touch_merge_and_an_undo_separates_them() {
     let store = with_text("0123456789", [bold(0..3), bold(5..8), link(2..6, "x")]);
     let before = store.snapshot();
     let committed = commit(&store, |transaction| {

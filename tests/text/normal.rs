@@ -43,7 +43,7 @@ fn text_02_empty_ranges_vanish() {
 }
 
 #[test]
-fn text_02_equal_neighbours_and_overlaps_merge_whatever_lies_between() {
+fn text_02_equal_adjacent_and_overlapping_marks_merge_across_other_marks() {
     assert_eq!(
         normal(vec![bold(0..3), bold(3..5)]),
         bolds([(0, 5)]),

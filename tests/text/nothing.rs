@@ -124,8 +124,7 @@ fn text_05_a_method_that_changes_nothing_emits_nothing() {
 }
 
 #[test]
-fn text_05_a_write_that_would_change_nothing_fails_all_the_same_where_there_is_nothing_to_write_to()
-{
+fn text_05_a_write_without_change_to_a_missing_node_fails() {
     let store = settled();
     let manager = TransactionManager::new(store.clone());
     for refused in [

@@ -146,7 +146,7 @@ proptest! {
     #![proptest_config(cases(250))]
 
     #[test]
-    fn transaction_03_random_lists_agree_with_a_plain_reference_after_every_operation(
+    fn transaction_03_random_batches_agree_with_a_plain_reference(
         transactions in prop::collection::vec(
             (steps(1..24), prop::sample::select(vec![Aim::Named, Aim::Unnamed, Aim::Wild])),
             1..6,

@@ -11,7 +11,7 @@ use crate::common::{children, id, image, store, text};
 use crate::{failed, manager, with_note};
 
 #[test]
-fn transaction_01_a_list_of_operations_commits_as_written() {
+fn transaction_01_a_batch_commits_as_written() {
     let editor = Editor::new(store(), "ann");
     let result = transaction(&editor, [create(text_node("inline-text", "Hello World"))])
         .commit()
@@ -38,7 +38,7 @@ fn transaction_01_nothing_happens_before_the_commit() {
 }
 
 #[test]
-fn transaction_01_lists_nest_and_are_flattened() {
+fn transaction_01_batches_nest_and_are_flattened() {
     let type_in = |text: &str| insert_text(0, text).on("note");
     let nested = (
         type_in("a"),

@@ -28,7 +28,7 @@ fn caught(code: impl FnOnce()) -> Box<dyn Any + Send> {
 }
 
 #[test]
-fn lock_11_a_panic_in_code_is_an_error_with_index_and_message_and_can_go_on() {
+fn lock_11_a_panic_in_code_is_an_error_with_index_and_message_and_can_resume() {
     #[derive(Debug, PartialEq)]
     struct Signal(u32);
 
@@ -113,7 +113,7 @@ fn handed_on_after(holder: impl FnOnce(&DataStore) + Send) {
 }
 
 #[test]
-fn lock_11_after_a_panic_in_code_the_lock_goes_to_the_next_in_line() {
+fn lock_11_after_a_panic_in_code_the_lock_goes_to_the_next_waiter() {
     handed_on_after(|store| {
         let lose = op::<String>(|transaction| {
             transaction.set_text(id("note"), "lost").unwrap();
@@ -132,7 +132,7 @@ fn lose(store: &DataStore) {
 }
 
 #[test]
-fn lock_11_after_a_panic_in_a_begun_transaction_the_lock_goes_to_the_next_in_line() {
+fn lock_11_after_a_panic_in_a_begun_transaction_the_lock_goes_to_the_next() {
     handed_on_after(|store| {
         assert_eq!(caught(|| lose(store)).downcast_ref(), Some(&"torn"));
     });
@@ -194,7 +194,7 @@ fn lock_11_a_panic_leaves_editor_selection_and_subscribers_in_order() {
 }
 
 #[test]
-fn lock_12_code_that_asks_for_the_lock_of_its_own_transaction_is_told_at_once() {
+fn lock_12_code_that_requests_the_lock_of_its_own_transaction_fails_at_once() {
     let store = with_note();
     let before = store.snapshot();
     let inner = store.clone();
@@ -219,7 +219,7 @@ fn lock_12_code_that_asks_for_the_lock_of_its_own_transaction_is_told_at_once() 
 /// The thread that runs a transaction under a lock holds that lock, even if another thread acquired
 /// it.
 #[test]
-fn lock_12_code_under_a_lock_that_another_thread_acquired_is_told_at_once() {
+fn lock_12_code_under_a_lock_acquired_by_another_thread_is_refused_at_once() {
     let store = with_note();
     let acquire = || {
         store

@@ -237,7 +237,7 @@ fn a_field_that_is_there_twice_is_refused_in_every_type() {
 /// An error in a payload had the position of its operation, which is far away with many fields or
 /// in a `control`.
 #[test]
-fn an_error_in_a_payload_stands_where_the_fault_is() {
+fn an_error_in_a_payload_has_the_position_of_the_faulty_field() {
     let script = r#"[
   {"type": "delete", "payload": {"nodeId": "a"}},
   {
@@ -358,7 +358,7 @@ fn an_error_in_a_payload_stands_where_the_fault_is() {
 
 /// Only the operations on nodes were listed.
 #[test]
-fn an_unknown_type_is_answered_with_every_name() {
+fn the_error_for_an_unknown_type_lists_every_name() {
     let (.., message) = fault(r#"{"type": "insertTxt", "payload": {}}"#);
     for name in Operation::names() {
         assert!(message.contains(&format!("`{name}`")), "{name}: {message}");
@@ -374,7 +374,7 @@ fn an_unknown_type_is_answered_with_every_name() {
 
 /// The error for `apply_mark("b", 2..9)` on five characters named the characters 9..9.
 #[test]
-fn a_range_out_of_range_is_told_as_it_was_given() {
+fn a_range_error_shows_the_range_as_it_was_given() {
     let store = with_note();
     let says = |operation: Operation| {
         let error = manager(&store).execute([operation]).unwrap_err();
@@ -493,7 +493,7 @@ proptest! {
 
     /// For any invalid field, the error has the line of that field.
     #[test]
-    fn an_error_stands_in_the_line_of_its_field(steps in steps(1..6), seed in any::<u64>()) {
+    fn a_payload_error_has_the_line_of_its_field(steps in steps(1..6), seed in any::<u64>()) {
         let mut actions = possible(&steps, &RefDoc::default());
         actions.retain(|action| serde_json::to_value(action.operation()).is_ok());
         let list: Vec<Operation> = actions.iter().map(Action::operation).collect();

@@ -108,7 +108,7 @@ fn place(error: &ScriptError) -> (Option<usize>, usize, usize) {
 }
 
 #[test]
-fn transaction_04_bad_json_is_an_error_with_its_place() {
+fn transaction_04_bad_json_is_an_error_with_its_position() {
     let bad = |script: &str, at: (Option<usize>, usize, usize), says: &str| {
         let error = parse_operations(script).unwrap_err();
         assert!(error.message.contains(says), "{script}: {error}");

@@ -124,7 +124,7 @@ fn transaction_04_an_operation_with_a_unit_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn transaction_04_a_bad_unit_is_an_error_with_its_place() {
+fn transaction_04_a_bad_unit_is_an_error_with_its_position() {
     let delete = r#"{"type": "delete", "payload": {"nodeId": "t"}}"#;
     let cases = [
         (
@@ -208,7 +208,7 @@ fn transaction_04_a_bad_unit_is_an_error_with_its_place() {
 }
 
 #[test]
-fn transaction_04_nested_batches_are_bounded_as_lists_are() {
+fn transaction_04_the_depth_of_nested_batches_is_bounded() {
     let nested = |levels: usize| {
         let open = r#"{"unit": "utf16", "operations": "#.repeat(levels);
         format!("{open}[]{}", "}".repeat(levels))

@@ -124,7 +124,7 @@ proptest! {
 
     /// Changes from external sources: for other documents, or made up.
     #[test]
-    fn tree_04_whatever_change_is_applied_its_inverse_leads_back(
+    fn tree_04_the_inverse_of_any_applied_change_reverts_it(
         document in steps(1..30),
         elsewhere in steps(1..30),
         seed in any::<u64>(),

@@ -93,7 +93,7 @@ fn tree_02_adding_an_attached_child_elsewhere_moves_it() {
 }
 
 #[test]
-fn tree_02_moving_takes_along_all_that_is_below() {
+fn tree_02_moving_a_node_moves_its_subtree() {
     let store = family();
     TransactionManager::new(store.clone())
         .execute([move_node("b", 0).on("a")])
@@ -129,7 +129,7 @@ impl View for Forest {
 
 /// The other tests rely on this check.
 #[test]
-fn tree_02_a_check_finds_whatever_is_wrong_with_a_document() {
+fn tree_02_the_integrity_check_finds_every_defect() {
     let found = |root: Option<&str>, nodes: Value| {
         let root = root.map(id);
         check(&Forest {

@@ -14,7 +14,7 @@ use crate::{family, item, place, refused};
 
 /// No primitive reorders a list of children at once; nodes are moved instead.
 #[test]
-fn tree_03_moving_within_a_parent_works_between_every_two_places() {
+fn tree_03_moving_within_a_parent_works_between_any_two_positions() {
     const SIBLINGS: usize = 5;
     let name = |n: usize| format!("n{n}");
     let store = store();
@@ -55,7 +55,7 @@ fn tree_03_moving_within_a_parent_works_between_every_two_places() {
 }
 
 #[test]
-fn tree_03_a_place_that_is_not_there_is_an_error() {
+fn tree_03_an_invalid_child_index_is_an_error() {
     let store = family();
     for index in [3, 4, usize::MAX - 1, usize::MAX] {
         let beyond = EditError::IndexOutOfRange {
@@ -79,7 +79,7 @@ fn tree_03_a_place_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn tree_03_no_list_of_children_takes_a_foreign_a_missing_or_a_duplicate_id() {
+fn tree_03_a_foreign_missing_or_duplicate_child_id_is_refused() {
     let store = family();
     let foreign = EditError::NotAChild {
         parent: id("a"),
@@ -214,7 +214,7 @@ proptest! {
 }
 
 #[test]
-fn tree_03_among_a_hundred_thousand_siblings_every_place_is_the_right_one() {
+fn tree_03_positions_are_exact_among_a_hundred_thousand_siblings() {
     const SIBLINGS: usize = 100_000;
     let store = store();
     commit(&store, |transaction| {

@@ -119,7 +119,7 @@ fn lists_of_the_same_length_with_other_ids_are_different() {
 }
 
 #[test]
-fn what_is_left_of_many_lies_in_few_leaves() {
+fn the_rest_of_many_children_takes_few_leaves() {
     let mut children: Children = (0..400).map(|id| NodeId::generated(1, id)).collect();
     for nth in 0..300 {
         let at = nth * 7 % children.len();

@@ -28,7 +28,7 @@ fn check(leases: &Leases) {
 /// Every second one is leased, on three nodes, some of which were leased before; some are renewed,
 /// some released, and most expire.
 #[test]
-fn what_has_ended_leaves_nothing_behind() {
+fn ended_leases_keep_no_memory() {
     let mut leases = Leases::default();
     let lasting = LeaseTargets::from("lasting");
     let owner = OwnerId::default();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Mark, Marks, some_say_the_same};
+use super::{Mark, Marks, any_differ_only_in_range};
 use crate::document::MarksChange;
 use crate::steps::steps;
 
@@ -88,7 +88,7 @@ impl Marks {
         let meet = || {
             let before = self.iter().filter(|mark| mark.bounds().end == start);
             let behind = self.iter().filter(|mark| mark.bounds().start == end);
-            splice.inserted == 0 && start < end && some_say_the_same(before, behind)
+            splice.inserted == 0 && start < end && any_differ_only_in_range(before, behind)
         };
         self.iter().all(|mark| splice.keeps(mark)) && !meet()
     }

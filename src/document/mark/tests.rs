@@ -36,7 +36,7 @@ fn ranges(marks: &Marks) -> Vec<Range<usize>> {
 }
 
 #[test]
-fn equal_neighbours_merge_whatever_lies_between() {
+fn equal_neighbours_merge_across_other_marks() {
     let link = bold(4..9).with_attributes([("href", "x".into())]);
     let marks = Marks::normal(
         vec![
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn cut_in_two_and_joined_again_they_are_what_they_were(marks in any_marks(), at in 0..18usize) {
+    fn splitting_and_joining_restores_marks(marks in any_marks(), at in 0..18usize) {
         let marks = Marks::sorted(marks);
         let mut left = marks.clone();
             let right = left.split_off(at);
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn the_change_of_a_splice_leads_back(
+    fn the_change_of_a_splice_is_invertible(
         marks in any_marks(),
         (start, removed, inserted) in (0..19usize, 0..6usize, 0..4usize),
     ) {
@@ -189,7 +189,7 @@ proptest! {
     }
 
     #[test]
-    fn what_two_lists_do_not_share_leads_from_one_to_the_other(one in any_marks(), other in any_marks()) {
+    fn a_change_between_mark_lists_contains_only_unshared_marks(one in any_marks(), other in any_marks()) {
         let [one, other] = [one, other].map(Marks::sorted);
         let change = one.change_to(&other);
         let shared = |marks: &Marks| marks.iter().any(|mark| other.iter().any(|other| mark == other));
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_left_of_marks_without_others_are_the_characters_that_those_lack(
+    fn subtracting_marks_keeps_the_characters_that_the_other_marks_lack(
         one in any_marks(),
         other in any_marks(),
     ) {
@@ -214,7 +214,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_not_its_own_normal_form_is_not_normal(marks in any_marks(), len in 0..18usize) {
+    fn marks_that_differ_from_their_normal_form_are_not_normal(marks in any_marks(), len in 0..18usize) {
         let as_it_is = Marks((!marks.is_empty()).then(|| Arc::new(marks.clone())));
         let normal = Marks::normal(marks, len);
         prop_assert_eq!(as_it_is.are_normal(len), normal.as_ref() == Ok(&as_it_is));
@@ -228,7 +228,7 @@ fn a_mark_without_a_range_is_not_normal() {
 }
 
 #[test]
-fn a_cut_divides_marks_and_joining_makes_them_whole() {
+fn a_split_divides_marks_and_a_join_merges_them() {
     let marks = Marks::normal(vec![bold(0..4), Mark::new("em", 2..9)], 9).unwrap();
     let mut left = marks.clone();
     let right = left.split_off(4);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_in_proportion_to_who_is_left() {
+    fn epochs_take_memory_in_proportion_to_present_requests() {
         let mut there = Epochs::default();
         let stays = there.arrive();
         let first = there.close();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_later_is_not_waited_for() {
+    fn an_epoch_does_not_wait_for_later_requests() {
         let mut there = Epochs::default();
         assert_eq!(there.close(), None);
         let (a, b) = (there.arrive(), there.arrive());

@@ -21,7 +21,7 @@ use crate::sync::assert_unlocked;
 /// An `Execution` gets the result, however late it is joined. Dropping it does not affect the task.
 #[must_use = "it is joined with `join`"]
 pub struct Execution<K: 'static, V: Send + 'static> {
-    pub(super) standing: KeyedRequest<K, V, Join<V>>,
+    pub(super) queued: KeyedRequest<K, V, Join<V>>,
     pub(super) id: LockId,
     pub(super) owner: OwnerId,
 }
@@ -90,14 +90,10 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
     ///
     /// As [`join`](Self::join).
     pub fn join_with(self, options: AcquireOptions) -> Result<V, ExecutionError> {
-        let Self {
-            standing,
-            id,
-            owner,
-        } = self;
-        standing.refuse_self()?;
-        let deadline = standing.deadline(&options);
-        match standing.wait(deadline, options.cancel.as_ref()) {
+        let Self { queued, id, owner } = self;
+        queued.refuse_self()?;
+        let deadline = queued.deadline(&options);
+        match queued.wait(deadline, options.cancel.as_ref()) {
             RequestOutcome::Done(result) => result,
             RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
             RequestOutcome::Panicked(panic) => panic.resume(),

@@ -24,7 +24,7 @@ impl<K, V> Shard<K, V> {
     /// the queue: then the earlier outcome counts.
     pub(super) fn withdraw(
         &mut self,
-        stand: KeyedPosition,
+        waiting_at: KeyedPosition,
         reason: Reason,
         now: Timestamp,
     ) -> Option<AfterUnlock> {
@@ -32,8 +32,8 @@ impl<K, V> Shard<K, V> {
             Reason::Expired(_) => TimeoutEvidence::AHEAD,
             Reason::Cancelled => 0,
         };
-        let view = self.view(stand, listed, now)?;
-        let waiter = self.take_out(stand)?;
+        let view = self.view(waiting_at, listed, now)?;
+        let waiter = self.take_out(waiting_at)?;
         let owner = waiter.request.asker().owner.clone();
         let counts = &mut self.book.counts;
         let error = match reason {
@@ -63,20 +63,20 @@ impl<K, V> Shard<K, V> {
     }
 
     /// Removes a waiter from its queue if it is still there, without answering it.
-    pub(super) fn leave(&mut self, stand: KeyedPosition) {
-        self.take_out(stand);
+    pub(super) fn leave(&mut self, waiting_at: KeyedPosition) {
+        self.take_out(waiting_at);
     }
 
     /// Refuses a request that waits already, and waits for its own thread.
     pub(super) fn refuse_self(
         &mut self,
-        stand: KeyedPosition,
+        waiting_at: KeyedPosition,
         asker: &Asker<'_>,
         now: Timestamp,
     ) -> Result<(), LockError> {
-        let spot = match stand {
+        let spot = match waiting_at {
             KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _)
-                if self.position(stand).is_some() =>
+                if self.position(waiting_at).is_some() =>
             {
                 spot
             }
@@ -86,13 +86,13 @@ impl<K, V> Shard<K, V> {
             Some(mut active) => active.refuse_reentry(asker, now),
             None => Ok(()),
         };
-        refused.inspect_err(|_| self.leave(stand))
+        refused.inspect_err(|_| self.leave(waiting_at))
     }
 
     /// Returns the number of requests that must end before this one; `None` when it no longer
     /// waits.
-    fn position(&self, stand: KeyedPosition) -> Option<usize> {
-        match stand {
+    fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
+        match waiting_at {
             KeyedPosition::Turn(spot, ticket) => self
                 .find(spot)?
                 .holder
@@ -111,9 +111,9 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    fn view(&mut self, stand: KeyedPosition, listed: usize, now: Timestamp) -> Option<View> {
-        let ahead = self.position(stand)?;
-        let (spot, position, listed) = match stand {
+    fn view(&mut self, waiting_at: KeyedPosition, listed: usize, now: Timestamp) -> Option<View> {
+        let ahead = self.position(waiting_at)?;
+        let (spot, position, listed) = match waiting_at {
             KeyedPosition::Turn(spot, _) => (spot, ahead + 1, listed.min(ahead)),
             // All joined requests are answered together.
             KeyedPosition::Join(spot, _) => (spot, 1, 0),
@@ -136,8 +136,8 @@ impl<K, V> Shard<K, V> {
 
     /// Removes a waiter. No other waiter needs an answer: a wait for all also waits for every
     /// request ahead in this queue.
-    fn take_out(&mut self, stand: KeyedPosition) -> Option<KeyedWaiter<dyn Waiting>> {
-        match stand {
+    fn take_out(&mut self, waiting_at: KeyedPosition) -> Option<KeyedWaiter<dyn Waiting>> {
+        match waiting_at {
             KeyedPosition::Turn(spot, ticket) => {
                 let turns = &mut self.active(spot)?.entry.holder.queues.as_mut()?.turns;
                 let QueuedTurn { waiter, epoch } = turns.withdraw(ticket)?;

@@ -343,16 +343,12 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let now = self.0.clock.now();
         let (own, caller) = (OwnerId::default(), Location::caller());
         let request = Arc::new(Request::new(&asker(&own, &PLAIN, caller), None));
-        let stand = active.join_task(request.clone(), now);
+        let waiting_at = active.join_task(request.clone(), now);
         let looks = active.book.pace.looks(None);
         let owner = active.entry.holder.claim.owner.clone();
         let id = active.book.id(active.entry.holder.number);
-        let standing = KeyedRequest::new(&self.0, stand, request, looks);
-        Some(Execution {
-            standing,
-            id,
-            owner,
-        })
+        let queued = KeyedRequest::new(&self.0, waiting_at, request, looks);
+        Some(Execution { queued, id, owner })
     }
 
     /// Waits for all tasks of all keys that are executed or wait when this is called.
@@ -407,8 +403,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let owner = owner.into();
         let asker = asker(&owner, &options, Location::caller());
         let deadline = self.0.deadline(&options);
-        for standing in self.0.join_drains(&asker)? {
-            standing.wait_for_grant(deadline, options.cancel.as_ref())?;
+        for queued in self.0.join_drains(&asker)? {
+            queued.wait_for_grant(deadline, options.cancel.as_ref())?;
         }
         Ok(())
     }

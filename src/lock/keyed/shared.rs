@@ -75,7 +75,7 @@ pub(super) struct KeyedWait<K: 'static, V: 'static> {
 
 /// A queue position for a turn, with its timeout.
 pub(super) struct Waits<K: 'static, V: 'static> {
-    standing: KeyedRequest<K, V, Infallible>,
+    queued: KeyedRequest<K, V, Infallible>,
     deadline: WaitDeadline,
 }
 
@@ -223,8 +223,8 @@ impl<K, V> KeyedShared<K, V> {
         std::iter::once_with(|| self.first.lock()).chain(others)
     }
 
-    fn shard_of(&self, stand: KeyedPosition) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
-        match stand {
+    fn shard_of(&self, waiting_at: KeyedPosition) -> MutexGuard<'_, { rank::KEYS }, Shard<K, V>> {
+        match waiting_at {
             KeyedPosition::Turn(spot, _) | KeyedPosition::Join(spot, _) => {
                 self.shard_with(spot.began)
             }
@@ -304,16 +304,16 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = self.deadline(options);
-        let (stand, hold) = active.join_queue(request.clone(), now);
+        let (waiting_at, hold) = active.join_queue(request.clone(), now);
         let looks = active.book.pace.looks(limit);
-        let standing = KeyedRequest::new(self, stand, request, looks);
-        let waits = Some(Box::new(Waits { standing, deadline }));
+        let queued = KeyedRequest::new(self, waiting_at, request, looks);
+        let waits = Some(Box::new(Waits { queued, deadline }));
         Ok(KeyedWait { hold, waits })
     }
 
     /// Removes a waiter from its queue, if it is still there, without answering it.
-    fn leave(&self, stand: KeyedPosition) {
-        self.shard_of(stand).leave(stand);
+    fn leave(&self, waiting_at: KeyedPosition) {
+        self.shard_of(waiting_at).leave(waiting_at);
     }
 
     /// Joins the waits for all present requests. Refuses a thread that has such a request itself.
@@ -321,15 +321,17 @@ impl<K: 'static, V: 'static> KeyedShared<K, V> {
         self: &Arc<Self>,
         asker: &Asker<'_>,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
-        let mut standing = Vec::new();
+        let mut queued = Vec::new();
         for mut shard in self.each() {
             let now = self.clock.now();
             shard.refuse_drain(asker, now)?;
             let request = Arc::new(Request::new(asker, None));
-            let stand = shard.join_drain(request.clone(), now);
-            standing.extend(stand.map(|stand| KeyedRequest::new(self, stand, request, 0)));
+            let waiting_at = shard.join_drain(request.clone(), now);
+            queued.extend(
+                waiting_at.map(|waiting_at| KeyedRequest::new(self, waiting_at, request, 0)),
+            );
         }
-        Ok(standing)
+        Ok(queued)
     }
 }
 
@@ -432,11 +434,11 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
         &self.clock
     }
 
-    fn withdraw(&self, stand: KeyedPosition, reason: Reason) {
+    fn withdraw(&self, waiting_at: KeyedPosition, reason: Reason) {
         let told = {
-            let mut shard = self.shard_of(stand);
+            let mut shard = self.shard_of(waiting_at);
             let now = self.clock.now();
-            shard.withdraw(stand, reason, now)
+            shard.withdraw(waiting_at, reason, now)
         };
         if let Some(next) = told {
             next.deliver();
@@ -448,7 +450,7 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShared<K, V> {
 pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
     shared: Arc<KeyedShared<K, V>>,
     request: Arc<Request<W>>,
-    stand: KeyedPosition,
+    waiting_at: KeyedPosition,
     looks: u32,
     /// Whether it still waits for its outcome.
     stands: bool,
@@ -457,14 +459,14 @@ pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
 impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     pub(super) fn new(
         shared: &Arc<KeyedShared<K, V>>,
-        stand: KeyedPosition,
+        waiting_at: KeyedPosition,
         request: Arc<Request<W>>,
         looks: u32,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             request,
-            stand,
+            waiting_at,
             looks,
             stands: true,
         }
@@ -480,9 +482,9 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             thread: thread_number(),
             ..self.request.asker()
         };
-        let mut shard = self.shared.shard_of(self.stand);
+        let mut shard = self.shared.shard_of(self.waiting_at);
         let now = self.shared.clock.now();
-        shard.refuse_self(self.stand, &asker, now)
+        shard.refuse_self(self.waiting_at, &asker, now)
     }
 }
 
@@ -494,7 +496,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     ) -> RequestOutcome<W::Reply> {
         self.stands = false;
         let wait = Wait {
-            ticket: self.stand,
+            ticket: self.waiting_at,
             deadline,
             alarm: None,
             looks: self.looks,
@@ -505,11 +507,11 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
 
 impl<K: Send + 'static, V: 'static> Waits<K, V> {
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
-        self.standing.refuse_self()
+        self.queued.refuse_self()
     }
 
     pub(super) fn wait(self, cancel: Option<&CancelToken>) -> Result<(), LockError> {
-        self.standing.wait_for_grant(self.deadline, cancel)
+        self.queued.wait_for_grant(self.deadline, cancel)
     }
 }
 
@@ -531,8 +533,8 @@ impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
 impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
     fn drop(&mut self) {
         if self.stands {
-            let (shared, stand) = (Arc::clone(&self.shared), self.stand);
-            key_code::after(move || shared.leave(stand));
+            let (shared, waiting_at) = (Arc::clone(&self.shared), self.waiting_at);
+            key_code::after(move || shared.leave(waiting_at));
         }
     }
 }
@@ -544,7 +546,7 @@ mod tests {
     /// Sparse samples once made threads wait for the metrics: eight threads on a thousand keys were
     /// twenty times slower.
     #[test]
-    fn keyed_01_where_threads_meet_no_measurement_takes_long() {
+    fn keyed_01_under_contention_no_measurement_takes_long() {
         let shared = KeyedShared::<u32, ()>::new(KeyedOptions::new());
         let takes_long = |nanos| {
             let held = Some((Duration::from_nanos(nanos), 64));

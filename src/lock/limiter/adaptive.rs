@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn limiter_09_a_window_of_fast_calls_raises_by_one_up_to_the_most() {
+    fn limiter_09_a_window_of_fast_calls_raises_the_limit_by_one_up_to_the_maximum() {
         let mut downstream = Downstream::new(rules());
         for (before, raised) in [(10, 11), (11, 12), (12, 12)] {
             for _ in 1..Aimd::WINDOW {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn limiter_09_one_slow_call_in_twenty_is_borne_and_the_second_lowers_at_once() {
+    fn limiter_09_one_slow_call_in_twenty_is_tolerated_and_a_second_is_not() {
         let mut downstream = Downstream::new(rules());
         assert_eq!(downstream.after(11 * MS), 10);
         for _ in 2..Aimd::WINDOW {
@@ -234,14 +234,14 @@ mod tests {
     }
 
     #[test]
-    fn limiter_09_slow_calls_lower_to_the_least_and_no_further() {
+    fn limiter_09_slow_calls_lower_the_limit_to_the_minimum() {
         let mut downstream = Downstream::new(rules().backoff(50));
         let limits: Vec<_> = (0..8).map(|_| downstream.after(11 * MS)).collect();
         assert_eq!(limits, [10, 5, 5, 2, 2, 2, 2, 2]);
     }
 
     #[test]
-    fn limiter_09_calls_from_before_a_fall_do_not_lower_again() {
+    fn limiter_09_slow_calls_granted_before_a_fall_do_not_lower_the_limit_again() {
         let mut downstream = Downstream::new(rules());
         // Nine slow calls in flight at once: one fall, because all were granted before it.
         downstream.clock.advance(50 * MS);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn limiter_09_what_nobody_uses_does_not_rise() {
+    fn limiter_09_an_unused_limit_does_not_rise() {
         let mut downstream = Downstream::new(rules());
         for (in_flight, limit) in [(4, 10), (5, 11)] {
             for _ in 0..Aimd::WINDOW {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_out_of_range_are_brought_into_it() {
+    fn settings_out_of_range_are_clamped() {
         let adaptive = Adaptive::new(Aimd::new(MS).between(0, 0).start(7).backoff(100));
         assert_eq!((adaptive.limit(), adaptive.least()), (1, 1));
         let mut downstream = Downstream::new(Aimd::new(MS).between(3, 1).start(0).backoff(0));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_as_large_as_can_be_neither_overflows_nor_falls_to_nothing() {
+    fn the_largest_limit_neither_overflows_nor_falls_to_zero() {
         let rules = Aimd::new(10 * MS)
             .between(1, usize::MAX)
             .start(usize::MAX)

@@ -34,11 +34,11 @@ impl FifoLock {
             state.claim().assign(asker);
             return Ok(self.0.take(&mut state, asker.hold_limit, || Some(scope)));
         }
-        self.grant_nodes_in_line(asker, options, &scope, tree)
+        self.grant_nodes_in_queue(asker, options, &scope, tree)
     }
 
     #[inline(never)]
-    fn grant_nodes_in_line(
+    fn grant_nodes_in_queue(
         &self,
         asker: &Asker<'_>,
         options: &AcquireOptions,
@@ -49,8 +49,8 @@ impl FifoLock {
         loop {
             let (grant, waited) =
                 self.ask_in_step(asker, options, limit, |state, now, how, request| {
-                    state.narrow(tree);
-                    state.ask_for_nodes(request, scope.with_intentions(tree), how, now)
+                    state.downgrade(tree);
+                    state.request_nodes(request, scope.with_intentions(tree), how, now)
                 })?;
             // Without a wait, the step that locked the nodes also looked up their ancestors.
             if waited.is_none() {
@@ -93,7 +93,7 @@ impl FifoLock {
         loop {
             let (extended, waited) =
                 self.ask_in_step(asker, options, limit, |state, now, how, request| {
-                    state.ask_for_more(grant, scope, tree, request, how, now)
+                    state.request_more_nodes(grant, scope, tree, request, how, now)
                 })?;
             if waited.is_none() {
                 return Ok(extended);
@@ -129,9 +129,9 @@ impl FifoLock {
         let asked = shared.step(|state, now| {
             Ok(match ask(state, now, how, Arc::clone(&request))? {
                 AskedNodes::Granted(grant) => Ok(grant),
-                AskedNodes::Waits(stand) => {
+                AskedNodes::Waits(waiting_at) => {
                     let limit = limit.unwrap_or_else(|| shared.deadline(waits));
-                    Err(shared.wait_as(state, stand, limit, now))
+                    Err(shared.wait_as(state, waiting_at, limit, now))
                 }
             })
         });

@@ -23,7 +23,7 @@ fn a_summary_is_true_to_its_samples() {
 }
 
 #[test]
-fn samples_that_were_added_count_like_their_own() {
+fn merged_samples_count_like_recorded_ones() {
     let (mut odd, mut even, mut all) = <(Samples, Samples, Samples)>::default();
     for micros in 1..=100 {
         let part = if micros % 2 == 0 { &mut even } else { &mut odd };
@@ -65,7 +65,7 @@ proptest! {
 
     /// Few distinct durations: the same answers, bit for bit, also beyond the histogram's bounds.
     #[test]
-    fn few_times_are_told_exactly_as_by_the_histogram(
+    fn few_durations_are_summarized_exactly_like_the_histogram(
         times in prop::collection::vec(prop_oneof![0..300u64, any::<u64>().prop_map(|at| at >> (at % 64))], 1..40),
         chosen in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(vec![1, 1, 64, 7])), 1..400),
     ) {
@@ -79,7 +79,7 @@ proptest! {
 
     /// Many distinct durations: within one per cent of the sample that the histogram finds.
     #[test]
-    fn many_times_are_told_within_one_per_cent(
+    fn many_durations_are_summarized_within_one_per_cent(
         samples in prop::collection::vec((2.0..10.0f64).prop_map(|power| (10f64.powf(power) as u64, 1)), 1_000),
     ) {
         let (dense, sparse) = both(&samples);

@@ -95,7 +95,7 @@ impl LockState {
         }
     }
 
-    pub(in crate::lock) fn join_line(
+    pub(in crate::lock) fn join_queue(
         &mut self,
         request: Arc<dyn Waiting>,
         priority: Priority,
@@ -127,13 +127,15 @@ impl LockState {
     /// it waits again.
     pub(in crate::lock) fn withdraw(
         &mut self,
-        stand: RequestPosition,
+        waiting_at: RequestPosition,
         reason: Reason,
         now: Moment,
     ) {
-        let position = stand.ticket.and_then(|ticket| self.queue.ahead_of(ticket));
-        let (Some(ticket), Some(ahead)) = (stand.ticket, position) else {
-            return self.withdraw_from_nodes(stand, reason, now);
+        let position = waiting_at
+            .ticket
+            .and_then(|ticket| self.queue.ahead_of(ticket));
+        let (Some(ticket), Some(ahead)) = (waiting_at.ticket, position) else {
+            return self.withdraw_from_nodes(waiting_at, reason, now);
         };
         let listed = match reason {
             Reason::Expired(_) => ahead.min(TimeoutEvidence::AHEAD),
@@ -144,7 +146,7 @@ impl LockState {
             return;
         };
         self.relieve(waiter.number);
-        let stood = LeavingRequest {
+        let leaving = LeavingRequest {
             number: waiter.number,
             part: match waiter.nodes {
                 None => Part::Whole,
@@ -156,7 +158,7 @@ impl LockState {
             node: None,
             ahead: ahead_of_it,
         };
-        self.fail(waiter.request, stood, reason, now.at);
+        self.fail(waiter.request, leaving, reason, now.at);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
@@ -166,21 +168,21 @@ impl LockState {
     pub(super) fn fail(
         &mut self,
         request: Arc<dyn Waiting>,
-        stood: LeavingRequest,
+        leaving: LeavingRequest,
         reason: Reason,
         now: Timestamp,
     ) {
         let withdrawn = Withdrawn {
-            id: self.id(stood.number),
+            id: self.id(leaving.number),
             owner: request.asker().owner.clone(),
-            waited: now - stood.since,
-            position: stood.position,
-            ahead: stood.ahead,
-            node: stood.node,
+            waited: now - leaving.since,
+            position: leaving.position,
+            ahead: leaving.ahead,
+            node: leaving.node,
         };
-        let holder = || stood.holder.unwrap_or_else(|| self.holder_info(now));
+        let holder = || leaving.holder.unwrap_or_else(|| self.holder_info(now));
         let error = withdrawn.because(reason, holder);
-        let metrics = self.recorder_of(stood.part);
+        let metrics = self.recorder_of(leaving.part);
         match reason {
             Reason::Expired(_) => metrics.timeouts += 1,
             Reason::Cancelled => metrics.cancellations += 1,
@@ -197,7 +199,7 @@ impl LockWaiter {
     }
 
     #[cfg(loom)]
-    pub(super) fn stand(&self, ticket: Ticket) -> RequestPosition {
+    pub(super) fn position_at(&self, ticket: Ticket) -> RequestPosition {
         RequestPosition {
             number: self.number,
             wait: self.wait(),

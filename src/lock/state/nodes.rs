@@ -27,7 +27,7 @@ impl LockState {
     // --- Requests ---
 
     /// Downgrades a holder that is alone and requested nodes only to its nodes.
-    pub(in crate::lock) fn narrow(&mut self, tree: &dyn Tree) {
+    pub(in crate::lock) fn downgrade(&mut self, tree: &dyn Tree) {
         if !self.held {
             return;
         }
@@ -60,7 +60,7 @@ impl LockState {
     }
 
     /// Requests nodes for a request that has none yet.
-    pub(in crate::lock) fn ask_for_nodes(
+    pub(in crate::lock) fn request_nodes(
         &mut self,
         request: Arc<dyn Waiting>,
         set: NodeSet,
@@ -85,11 +85,11 @@ impl LockState {
             }
         }
         if !admitted {
-            let stand = self.join_line(request, how.priority, Some(Box::new(set)), now.at);
+            let waiting_at = self.join_queue(request, how.priority, Some(Box::new(set)), now.at);
             // It may be ahead of all requests for the whole lock.
             let next = self.grant_next(now, None);
             self.outbox.extend(next);
-            return Ok(AskedNodes::Waits(stand));
+            return Ok(AskedNodes::Waits(waiting_at));
         }
         let number = self.next_id().number;
         let mut claim = RequestSource::vacant();
@@ -103,7 +103,7 @@ impl LockState {
     }
 
     /// Requests more nodes for a member.
-    pub(in crate::lock) fn ask_for_more(
+    pub(in crate::lock) fn request_more_nodes(
         &mut self,
         grant: Grant,
         scope: &Scope,
@@ -315,11 +315,11 @@ impl LockState {
     /// without any ends.
     pub(super) fn withdraw_from_nodes(
         &mut self,
-        stand: RequestPosition,
+        waiting_at: RequestPosition,
         reason: Reason,
         now: Moment,
     ) {
-        let RequestPosition { number, wait, .. } = stand;
+        let RequestPosition { number, wait, .. } = waiting_at;
         let nodes = self.nodes.as_ref();
         let Some(nodes) = nodes.filter(|nodes| nodes.is_in_wait(number, wait)) else {
             return;
@@ -335,7 +335,7 @@ impl LockState {
             node: granule.node().cloned(),
             mode: wants.mode(),
         };
-        let (mut holder, mut standing) = (None, Vec::new());
+        let (mut holder, mut queued) = (None, Vec::new());
         for blocker in nodes.table.blockers(number) {
             let Some(member) = nodes.list.get(&blocker) else {
                 continue;
@@ -344,8 +344,8 @@ impl LockState {
             let has = nodes.table.rights(blocker, granule).exclude(wants);
             match &member.asking {
                 Some(asking) if !has => {
-                    if standing.len() < TimeoutEvidence::AHEAD {
-                        standing.push(self.entry(blocker, asking, standing.len() + 1, now.at));
+                    if queued.len() < TimeoutEvidence::AHEAD {
+                        queued.push(self.entry(blocker, asking, queued.len() + 1, now.at));
                     }
                 }
                 _ => {
@@ -357,16 +357,16 @@ impl LockState {
         let Some(asking) = self.stop_waiting(number) else {
             return;
         };
-        let stood = LeavingRequest {
+        let leaving = LeavingRequest {
             number,
             part: Part::Share,
             since: asking.since,
             position,
             holder,
             node: Some(node),
-            ahead: standing,
+            ahead: queued,
         };
-        self.fail(asking.request, stood, reason, now.at);
+        self.fail(asking.request, leaving, reason, now.at);
         let nodes = self.nodes.get_or_insert_default();
         let is_new = nodes
             .list

@@ -75,7 +75,7 @@ impl Taken {
 }
 
 #[test]
-fn one_measured_hold_stands_for_those_that_are_not() {
+fn one_measured_hold_represents_the_unmeasured_holds() {
     let mut taken = Taken::new();
     for _ in 0..3 {
         let id = taken.take(Some(16));
@@ -109,7 +109,7 @@ fn a_hold_that_is_not_measured_is_counted_all_the_same() {
 }
 
 #[test]
-fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
+fn an_unmeasured_hold_is_measured_from_the_first_look() {
     let mut taken = Taken::new();
     let id = taken.take(None);
     taken.manual.advance(5 * MS);
@@ -133,7 +133,7 @@ fn an_unmeasured_hold_is_measured_from_when_somebody_looks() {
 }
 
 #[test]
-fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
+fn lock_10_a_look_for_an_absent_waiter_revokes_no_holder() {
     let mut taken = Taken::new();
     taken.state.hold_limit = PackedDuration::new(MS);
     let id = taken.take(Some(1));
@@ -149,7 +149,7 @@ fn lock_10_nobody_is_revoked_for_the_sake_of_nobody() {
 }
 
 #[test]
-fn lock_10_of_grants_that_were_taken_back_the_latest_are_remembered() {
+fn lock_10_the_latest_revoked_grants_are_remembered() {
     let mut taken = Taken::new();
     for number in 0..=REMEMBERED as u64 {
         taken.state.remember_revocation(LockId { number, lock: 1 });

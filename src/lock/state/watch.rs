@@ -95,12 +95,12 @@ impl LockState {
     /// Makes a request that begins to wait a watcher if one is needed. Returns when it must look.
     pub(in crate::lock) fn enlist(
         &mut self,
-        stand: RequestPosition,
+        waiting_at: RequestPosition,
         now: Moment,
     ) -> Option<Deadline> {
         // A watcher sees at once what is already overdue.
         let due = self.due(now, |_| false)?;
-        self.watch().enlist(stand.number, due)
+        self.watch().enlist(waiting_at.number, due)
     }
 
     pub(super) fn watch(&mut self) -> &mut Watch {
@@ -139,7 +139,7 @@ impl LockState {
     /// look again; `None` if it no longer waits or enough others watch.
     pub(in crate::lock) fn look(
         &mut self,
-        stand: RequestPosition,
+        waiting_at: RequestPosition,
         now: Moment,
         has_passed: impl Fn(Deadline) -> bool,
     ) -> Option<Deadline> {
@@ -147,21 +147,23 @@ impl LockState {
         {
             self.watch().looks += 1;
         }
-        if !self.waits(stand) {
+        if !self.waits(waiting_at) {
             return None;
         }
         self.revoke_overdue(now, &has_passed);
-        if !self.waits(stand) {
+        if !self.waits(waiting_at) {
             return None;
         }
-        self.watch().discharge(stand.number);
+        self.watch().discharge(waiting_at.number);
         let due = self.due(now, has_passed)?;
-        self.watch().enlist(stand.number, due)
+        self.watch().enlist(waiting_at.number, due)
     }
 
-    fn waits(&self, stand: RequestPosition) -> bool {
-        let in_line = stand.ticket.is_some_and(|ticket| self.queue.waits(ticket));
-        in_line || self.waits_for_nodes(stand.number)
+    fn waits(&self, waiting_at: RequestPosition) -> bool {
+        let in_line = waiting_at
+            .ticket
+            .is_some_and(|ticket| self.queue.waits(ticket));
+        in_line || self.waits_for_nodes(waiting_at.number)
     }
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
@@ -213,7 +215,7 @@ impl LockState {
         let number = self.watch.as_ref()?.watchers.first()?.number;
         let mut waiting = self.queue.waiting();
         if let Some((ticket, waiter)) = waiting.find(|(_, waiter)| waiter.number == number) {
-            return Some(waiter.stand(ticket));
+            return Some(waiter.position_at(ticket));
         }
         let asking = self.nodes.as_ref()?.list.get(&number)?.asking.as_ref()?;
         Some(RequestPosition {

@@ -198,7 +198,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_table_does_what_the_model_does(calls in calls()) {
+    fn the_lock_table_agrees_with_a_plain_model(calls in calls()) {
         let (mut table, mut model) = (LockTable::default(), Model::default());
         for call in calls {
             match call {
@@ -252,7 +252,7 @@ proptest! {
     /// A request for all rights at once, of a party without any, is never refused, and all requests
     /// are served in the end.
     #[test]
-    fn sets_that_are_asked_for_at_once_never_close_a_circle(
+    fn sets_that_are_requested_at_once_never_close_a_cycle(
         sets in prop::collection::vec(prop::collection::btree_map(0..KEYS, mode(), 1..4), 1..12),
     ) {
         let mut table = LockTable::default();
@@ -281,7 +281,7 @@ fn granted(table: &mut LockTable<u8>, party: Party, key: u8, mode: LockMode) -> 
 
 /// A later request does not overtake, even if it would fit beside the holder.
 #[test]
-fn one_that_would_fit_waits_behind_one_that_does_not() {
+fn a_compatible_request_waits_behind_an_incompatible_one() {
     let mut table = LockTable::default();
     assert!(granted(&mut table, 1, 0, Shared));
     assert!(!granted(&mut table, 2, 0, Exclusive));
@@ -295,7 +295,7 @@ fn one_that_would_fit_waits_behind_one_that_does_not() {
 }
 
 #[test]
-fn a_second_upgrade_on_one_thing_is_a_circle_of_two() {
+fn a_second_upgrade_of_one_key_is_a_cycle_of_two() {
     let mut table = LockTable::default();
     assert!(granted(&mut table, 1, 7, Shared));
     assert!(granted(&mut table, 2, 7, Shared));
@@ -316,7 +316,7 @@ fn a_second_upgrade_on_one_thing_is_a_circle_of_two() {
 
 /// An upgrade goes ahead of the queue, because the queue may wait for it.
 #[test]
-fn an_upgrade_goes_before_the_line() {
+fn an_upgrade_goes_ahead_of_the_queue() {
     let mut table = LockTable::default();
     assert!(granted(&mut table, 1, 0, Shared));
     assert!(granted(&mut table, 2, 0, Shared));
@@ -327,7 +327,7 @@ fn an_upgrade_goes_before_the_line() {
 }
 
 #[test]
-fn a_million_things_leave_no_entry_and_little_room() {
+fn a_million_released_keys_leave_no_entry_and_little_memory() {
     let mut table = LockTable::default();
     for key in 0..1_000_000u32 {
         assert_eq!(table.ask(1, [(key, Exclusive.into())]), Asked::Granted);
@@ -342,7 +342,7 @@ fn a_million_things_leave_no_entry_and_little_room() {
 }
 
 #[test]
-fn many_parties_leave_little_room() {
+fn many_dismissed_parties_leave_little_memory() {
     let mut table = LockTable::default();
     let parties = 1..=100_000u64;
     for party in parties.clone() {

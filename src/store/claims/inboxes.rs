@@ -137,7 +137,7 @@ impl CommitCondition for DoneMark {
         }
     }
 
-    fn fulfil(&mut self, published: &mut Published) {
+    fn apply(&mut self, published: &mut Published) {
         if let Some(claims) = published.inboxes.get_mut(&self.inbox) {
             claims.finish(&self.event, self.at);
         }
@@ -158,7 +158,7 @@ impl Transaction {
             return Err(CommitError::OtherStore { event });
         }
         let at = self.now();
-        self.on_terms(Box::new(DoneMark {
+        self.on_condition(Box::new(DoneMark {
             inbox,
             event,
             token,

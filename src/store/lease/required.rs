@@ -30,7 +30,7 @@ impl CommitCondition for Required {
         lost.map_or(Ok(()), |lost| Err(CommitError::LeaseLost(Box::new(lost))))
     }
 
-    fn fulfil(&mut self, _published: &mut Published) {}
+    fn apply(&mut self, _published: &mut Published) {}
 }
 
 /// # Leases
@@ -84,7 +84,7 @@ impl Transaction {
         if let Some(lost) = lost {
             return Err(lost.into());
         }
-        self.on_terms(Box::new(required));
+        self.on_condition(Box::new(required));
         Ok(())
     }
 

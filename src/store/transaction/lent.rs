@@ -73,7 +73,7 @@ mod tests {
     /// Only a defect of the store itself ends the grant of an open transaction that has no hold
     /// limit.
     #[test]
-    fn a_transaction_whose_grant_has_ended_is_not_published() {
+    fn a_transaction_without_a_valid_grant_is_not_published() {
         let store = DataStore::new();
         let mut transaction = store.begin("ann").unwrap();
         transaction.create(NodeSpec::new("x")).unwrap();

@@ -42,7 +42,7 @@ pub(super) struct SavepointState {
     overlay: document::Savepoint,
     operations: usize,
     aliases: usize,
-    terms: usize,
+    conditions: usize,
     clipboard: Option<Arc<Fragment>>,
     savepoints: usize,
 }
@@ -85,7 +85,7 @@ impl Transaction {
             overlay: self.overlay.savepoint(),
             operations: self.operations.len(),
             aliases: aside.map_or(0, |aside| aside.aliases.len()),
-            terms: aside.map_or(0, |aside| aside.terms.len()),
+            conditions: aside.map_or(0, |aside| aside.conditions.len()),
             clipboard: aside.and_then(|aside| aside.clipboard.clone()),
             savepoints: aside.map_or(0, |aside| aside.savepoints.len()),
         }
@@ -97,7 +97,7 @@ impl Transaction {
         self.operations.truncate(state.operations);
         if let Some(aside) = &mut self.aside {
             aside.aliases.truncate(state.aliases);
-            aside.terms.truncate(state.terms);
+            aside.conditions.truncate(state.conditions);
             aside.clipboard.clone_from(&state.clipboard);
             aside.savepoints.truncate(state.savepoints);
         }

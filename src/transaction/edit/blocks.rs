@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 
 use super::Edited;
-use super::tree::{insert_around, place, place_and_above, split_children};
+use super::tree::{insert_around, place, position_and_parent_position, split_children};
 use crate::document::plan::find;
 use crate::document::{Node, NodeSpec, SplitPoint, View};
 use crate::id::NodeId;
@@ -66,7 +66,7 @@ pub(super) fn insert_paragraph(
     offset: usize,
     kind: Option<SmolStr>,
 ) -> Edited {
-    let (at, _) = place_and_above(on, id)?;
+    let (at, _) = position_and_parent_position(on, id)?;
     split_at_caret(on, id, offset)?;
     let block = SplitPoint {
         text: find(on, &at.parent)?.text().len(),

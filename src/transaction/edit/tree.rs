@@ -124,7 +124,7 @@ pub(super) fn wrap_node(on: &mut Transaction, id: &NodeId, node: NodeSpec) -> Ed
 }
 
 pub(super) fn lift_node(on: &mut Transaction, id: &NodeId) -> Edited {
-    let (at, above) = place_and_above(on, id)?;
+    let (at, above) = position_and_parent_position(on, id)?;
     let parent = find(on, &at.parent)?;
     let first = at.index == 0;
     let last = at.index + 1 == parent.children().len();
@@ -168,7 +168,7 @@ pub(super) fn indent_node(
 }
 
 pub(super) fn outdent_node(on: &mut Transaction, id: &NodeId) -> Edited {
-    let (at, above) = place_and_above(on, id)?;
+    let (at, above) = position_and_parent_position(on, id)?;
     let kind = find(on, id)?.kind();
     let parent = find(on, &at.parent)?;
     if parent.kind() != kind && find(on, &above.parent)?.kind() == kind {
@@ -206,7 +206,7 @@ pub(super) fn place(on: &Transaction, id: &NodeId) -> Result<ChildPosition, Edit
 }
 
 /// Where a node is attached, and where its parent is.
-pub(super) fn place_and_above(
+pub(super) fn position_and_parent_position(
     on: &Transaction,
     id: &NodeId,
 ) -> Result<(ChildPosition, ChildPosition), OperationError> {

@@ -52,7 +52,7 @@ fn executed_by(scene: Scene, notes: &Notes<usize>, lists: Vec<JoinHandle<Outcome
 }
 
 #[test]
-fn a_thread_that_did_enough_lists_leaves_the_next_to_go_on() {
+fn a_combiner_stops_at_the_batch_limit_and_the_next_thread_continues() {
     let scene = scene(3, Duration::MAX);
     let notes = Notes::new();
     let lists = line(&scene, &notes, &[Duration::ZERO; 9]);
@@ -62,7 +62,7 @@ fn a_thread_that_did_enough_lists_leaves_the_next_to_go_on() {
 }
 
 #[test]
-fn a_thread_begins_no_further_list_when_its_time_is_up() {
+fn a_combiner_begins_no_further_batch_after_its_time_limit() {
     let scene = scene(usize::MAX, 10 * MS);
     let notes = Notes::new();
     let lists = line(
@@ -77,7 +77,7 @@ fn a_thread_begins_no_further_list_when_its_time_is_up() {
 }
 
 #[test]
-fn by_default_a_thread_does_256_lists_in_half_a_millisecond() {
+fn by_default_a_combiner_runs_256_batches_in_half_a_millisecond() {
     let clock = ManualClock::new();
     let options = StoreOptions::new().clock(clock.clock()).lock_timeout(None);
     let scene = Scene::on(Form::Delegated, DataStore::with_options(options), clock);
@@ -92,7 +92,7 @@ fn by_default_a_thread_does_256_lists_in_half_a_millisecond() {
 }
 
 #[test]
-fn zero_lists_or_no_time_is_nothing_for_others() {
+fn a_batch_or_time_limit_of_zero_turns_combining_off() {
     for (lists, time) in [
         (0, Duration::MAX),
         (usize::MAX, Duration::ZERO),
@@ -107,7 +107,7 @@ fn zero_lists_or_no_time_is_nothing_for_others() {
 
 /// Another thread may run the batch of a request that opts out; then no thread opts out.
 #[test]
-fn one_request_can_opt_out_of_working_for_others() {
+fn one_request_can_opt_out_of_combining() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
     let (pausing, inside) = pause();
     let manager = TransactionManager::new(store.clone());
@@ -145,7 +145,7 @@ fn one_request_can_opt_out_of_working_for_others() {
 }
 
 #[test]
-fn who_wants_the_lock_itself_ends_the_work_for_others() {
+fn a_request_for_the_lock_itself_ends_combining() {
     let scene = scene(usize::MAX, Duration::MAX);
     let notes = Notes::new();
     let served = scene.list("w", notes.note(0));
@@ -165,7 +165,7 @@ fn who_wants_the_lock_itself_ends_the_work_for_others() {
 
 /// Batches that arrive during combining are run as well, in the same round.
 #[test]
-fn lists_that_arrive_meanwhile_are_executed_in_the_same_go() {
+fn batches_that_arrive_during_combining_run_in_the_same_round() {
     let scene = scene(usize::MAX, Duration::MAX);
     let notes = Notes::new();
     let (pausing, inside) = pause();
@@ -182,7 +182,7 @@ fn lists_that_arrive_meanwhile_are_executed_in_the_same_go() {
 
 /// Only a batch that a manager runs leads to combining, not one under a lock that is held by id.
 #[test]
-fn a_list_under_a_lock_that_stays_held_does_nothing_for_others() {
+fn a_batch_under_a_lock_held_by_id_does_not_combine() {
     let store = DataStore::with_options(StoreOptions::new().lock_timeout(None));
     let id = store.acquire_lock("ann").unwrap();
     let manager = TransactionManager::new(store.clone());
@@ -201,7 +201,7 @@ fn a_list_under_a_lock_that_stays_held_does_nothing_for_others() {
 
 /// Neither a failing batch nor a thread that tries the lock ends the round.
 #[test]
-fn a_failing_list_does_not_end_the_go() {
+fn a_failing_batch_does_not_end_the_round() {
     let scene = scene(usize::MAX, Duration::MAX);
     let notes = Notes::new();
     let fails: Operation = dsl::insert_text(0, "x").on("nowhere");
@@ -265,7 +265,7 @@ fn lock_17_a_batch_of_a_manager_with_before_hooks_runs_in_the_thread_that_submit
 /// A combiner that held another store made code fail with `Reentrant`, although its submitter held
 /// nothing.
 #[test]
-fn lock_12_code_finds_only_the_locks_of_its_own_thread_reentrant() {
+fn lock_12_only_locks_of_the_submitting_thread_count_as_reentrant() {
     let other = DataStore::new();
     let (pausing, inside) = pause();
     let (store, others) = (DataStore::new(), other.clone());

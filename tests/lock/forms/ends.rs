@@ -15,12 +15,12 @@ use super::{Form, Notes, Outcome, Scene, act, any_thread, in_both_forms, pause};
 use crate::patient;
 
 in_both_forms!(
-    lock_11_a_panic_in_a_list_reaches_its_submitter_alone,
-    lock_11_a_panic_of_what_a_list_captured_reaches_its_submitter_alone,
+    lock_11_a_panic_in_a_batch_reaches_only_its_submitter,
+    lock_11_a_panic_of_a_captured_value_reaches_only_its_submitter,
     lock_11_a_panic_in_a_before_hook_reaches_its_submitter_alone,
-    lock_12_a_list_that_asks_again_is_refused_whoever_runs_it,
-    lock_12_each_thread_can_ask_again_when_it_is_back,
-    lock_17_whatever_is_dropped_every_list_in_line_is_executed,
+    lock_12_a_batch_that_requests_its_own_lock_is_refused_in_any_thread,
+    lock_12_a_thread_can_request_the_lock_again_after_its_batch,
+    lock_17_every_queued_batch_runs_after_all_other_handles_are_dropped,
 );
 
 fn creates(id: &'static str) -> Operation {
@@ -54,7 +54,7 @@ fn amid(
     (store, wrong)
 }
 
-fn lock_11_a_panic_in_a_list_reaches_its_submitter_alone(form: Form) {
+fn lock_11_a_panic_in_a_batch_reaches_only_its_submitter(form: Form) {
     let (_, outcome) = amid(form, 0, |scene| {
         let panics = act(|_| panic_any(42_u8));
         scene.list("ann", [creates("lost"), panics])
@@ -81,7 +81,7 @@ impl Drop for Brittle {
 }
 
 /// The captures of a batch are dropped after its transaction, and do not undo it.
-fn lock_11_a_panic_of_what_a_list_captured_reaches_its_submitter_alone(form: Form) {
+fn lock_11_a_panic_of_a_captured_value_reaches_only_its_submitter(form: Form) {
     let (_, outcome) = amid(form, 1, |scene| {
         let brittle = Brittle;
         let captures = act(move |_| {
@@ -104,7 +104,7 @@ fn lock_11_a_panic_in_a_before_hook_reaches_its_submitter_alone(form: Form) {
     assert_eq!(error.to_string(), "before-hook 1 panicked: no");
 }
 
-fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
+fn lock_12_a_batch_that_requests_its_own_lock_is_refused_in_any_thread(form: Form) {
     let scene = Scene::new(form);
     let refused = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&refused);
@@ -142,7 +142,7 @@ fn lock_12_a_list_that_asks_again_is_refused_whoever_runs_it(form: Form) {
     assert_eq!(store.lock_stats().total_refusals, 5);
 }
 
-fn lock_12_each_thread_can_ask_again_when_it_is_back(form: Form) {
+fn lock_12_a_thread_can_request_the_lock_again_after_its_batch(form: Form) {
     let scene = Scene::new(form);
     let (pausing, inside) = pause();
     let submitter = scene.join(|store| {
@@ -169,7 +169,7 @@ fn lock_12_each_thread_can_ask_again_when_it_is_back(form: Form) {
 }
 
 /// Drops managers, editors and stores: all handles but those of the waiting threads.
-fn lock_17_whatever_is_dropped_every_list_in_line_is_executed(form: Form) {
+fn lock_17_every_queued_batch_runs_after_all_other_handles_are_dropped(form: Form) {
     let scene = Scene::new(form);
     let lists: Vec<_> = (0..6)
         .map(|nth| {
@@ -197,7 +197,7 @@ fn lock_17_whatever_is_dropped_every_list_in_line_is_executed(form: Form) {
 }
 
 #[test]
-fn lock_17_the_threads_of_a_line_may_own_the_last_handles_of_a_store() {
+fn lock_17_queued_threads_may_own_the_last_handles_of_a_store() {
     let store = DataStore::new();
     store.set_lock_timeout(None);
     let (pausing, inside) = pause();
@@ -220,7 +220,7 @@ fn lock_17_the_threads_of_a_line_may_own_the_last_handles_of_a_store() {
 }
 
 #[test]
-fn lock_18_the_types_of_lists_on_their_way_cross_threads() {
+fn lock_18_the_types_of_queued_batches_are_send_and_sync() {
     fn is_shared<T: Send + Sync + 'static>() {}
     is_shared::<doclock::lock::LockDump>();
     is_shared::<doclock::lock::CallSite>();

@@ -16,8 +16,8 @@ use super::{Form, Scene, act, any_thread, in_both_forms, pause};
 use crate::{patient, until_waiting};
 
 in_both_forms!(
-    lock_05_a_list_names_the_list_that_keeps_it_waiting,
-    lock_08_a_long_line_of_lists_is_listed_while_others_come_and_go,
+    lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock,
+    lock_08_a_long_queue_of_batches_is_listed_while_batches_come_and_go,
 );
 
 const MS: Duration = Duration::from_millis(1);
@@ -34,7 +34,7 @@ fn place(of: CallSite) -> (&'static str, u32) {
     (of.file, of.line)
 }
 
-fn lock_05_a_list_names_the_list_that_keeps_it_waiting(form: Form) {
+fn lock_05_the_timeout_of_a_batch_names_the_batch_that_holds_the_lock(form: Form) {
     let scene = Scene::new(form);
     let (pausing, inside) = pause();
     let holding = scene.join(move |store| {
@@ -118,7 +118,7 @@ fn nothing() -> Operation {
 
 /// Not a line of the library.
 #[test]
-fn lock_08_the_line_names_the_call_site_of_each_way_to_ask() {
+fn lock_08_the_queue_shows_the_call_site_of_each_kind_of_request() {
     let store = DataStore::new();
     store.set_lock_timeout(None);
     let editor = Arc::new(Editor::new(store.clone(), "ann"));
@@ -149,7 +149,7 @@ fn lock_08_the_line_names_the_call_site_of_each_way_to_ask() {
     }
 }
 
-fn lock_08_a_long_line_of_lists_is_listed_while_others_come_and_go(form: Form) {
+fn lock_08_a_long_queue_of_batches_is_listed_while_batches_come_and_go(form: Form) {
     const STAY: usize = 100;
     let scene = Scene::new(form);
     let token = CancelToken::new();

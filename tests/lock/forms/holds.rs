@@ -12,10 +12,10 @@ use doclock::{
 use super::{Form, Notes, Outcome, Pause, Scene, act, any_thread, in_both_forms, pause};
 
 in_both_forms!(
-    lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on,
-    lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list,
-    lock_10_a_list_is_revoked_for_the_sake_of_nobody,
-    lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were,
+    lock_10_a_batch_that_exceeds_the_hold_limit_is_revoked_and_the_next_runs,
+    lock_10_a_request_for_the_lock_itself_revokes_a_slow_batch,
+    lock_10_a_batch_without_waiters_is_not_revoked,
+    lock_10_a_revoked_batch_leaves_its_editor_and_its_key_unchanged,
     lock_10_a_batch_has_the_hold_limit_of_its_own_request,
 );
 
@@ -43,7 +43,7 @@ fn stays(id: &'static str) -> ([Operation; 2], Pause) {
     ([creates(id), pausing], inside)
 }
 
-fn lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on(form: Form) {
+fn lock_10_a_batch_that_exceeds_the_hold_limit_is_revoked_and_the_next_runs(form: Form) {
     let scene = limited(form);
     let (operations, slow) = stays("lost");
     let slowest = scene.list("ann", operations);
@@ -98,7 +98,7 @@ fn lock_10_a_list_that_runs_for_too_long_is_revoked_and_the_next_goes_on(form: F
     assert_eq!((stats.total_acquisitions, stats.total_releases), (4, 3));
 }
 
-fn lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list(form: Form) {
+fn lock_10_a_request_for_the_lock_itself_revokes_a_slow_batch(form: Form) {
     let scene = limited(form);
     let (operations, slow) = stays("lost");
     let list = scene.list("ann", operations);
@@ -127,7 +127,7 @@ fn lock_10_whoever_wants_the_lock_itself_gets_it_from_a_list(form: Form) {
 
 /// The submitter of a batch watched the holder before it. It checked the hold limit while another
 /// thread ran its batch, and revoked itself.
-fn lock_10_a_list_is_revoked_for_the_sake_of_nobody(form: Form) {
+fn lock_10_a_batch_without_waiters_is_not_revoked(form: Form) {
     let scene = limited(form);
     let (clock, store) = (scene.clock.clone(), scene.store.clone());
     let dawdling = act(move |_| {
@@ -144,7 +144,7 @@ fn lock_10_a_list_is_revoked_for_the_sake_of_nobody(form: Form) {
     assert_eq!(store.lock_stats().total_revocations, 0);
 }
 
-fn lock_10_a_revoked_list_leaves_its_editor_and_its_key_as_they_were(form: Form) {
+fn lock_10_a_revoked_batch_leaves_its_editor_and_its_key_unchanged(form: Form) {
     let scene = limited(form);
     let editor = std::sync::Arc::new(Editor::new(scene.store.clone(), "ann"));
     let caret = Selection::caret("t", 2);

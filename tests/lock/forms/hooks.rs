@@ -10,19 +10,19 @@ use doclock::{
 use super::{Form, Notes, Scene, any_thread, in_both_forms};
 
 in_both_forms!(
-    before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted,
-    a_before_hook_can_refuse_or_rewrite_a_list_in_line,
-    an_after_hook_that_fails_is_told_in_the_result,
-    an_after_hook_can_submit_lists,
-    of_lists_in_line_with_one_key_one_is_executed,
-    a_key_whose_list_failed_can_be_used_by_the_next_in_line,
+    before_hooks_run_in_the_combiner_and_after_hooks_in_the_submitter,
+    a_before_hook_can_refuse_or_rewrite_a_queued_batch,
+    an_after_hook_that_fails_is_reported_in_the_result,
+    an_after_hook_can_submit_batches,
+    one_of_the_queued_batches_with_the_same_key_runs,
+    the_key_of_a_failed_batch_is_free_for_the_next_in_the_queue,
 );
 
 fn create(id: &'static str) -> Operation {
     dsl::create(NodeSpec::new("x").with_id(id))
 }
 
-fn before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted(form: Form) {
+fn before_hooks_run_in_the_combiner_and_after_hooks_in_the_submitter(form: Form) {
     let scene = Scene::new(form);
     let (hooks, notes) = (Hooks::new(), Notes::new());
     let note = notes.clone();
@@ -47,7 +47,7 @@ fn before_hooks_run_where_the_list_runs_and_after_hooks_where_it_was_submitted(f
     assert_eq!(notes.all(), expected);
 }
 
-fn a_before_hook_can_refuse_or_rewrite_a_list_in_line(form: Form) {
+fn a_before_hook_can_refuse_or_rewrite_a_queued_batch(form: Form) {
     let scene = Scene::new(form);
     let hooks = Hooks::new();
     hooks.before(
@@ -76,7 +76,7 @@ fn a_before_hook_can_refuse_or_rewrite_a_list_in_line(form: Form) {
     assert!(snapshot.contains("added") && !snapshot.contains("b"));
 }
 
-fn an_after_hook_that_fails_is_told_in_the_result(form: Form) {
+fn an_after_hook_that_fails_is_reported_in_the_result(form: Form) {
     let scene = Scene::new(form);
     let hooks = Hooks::new();
     hooks.after(|_| panic!("too late"));
@@ -90,7 +90,7 @@ fn an_after_hook_that_fails_is_told_in_the_result(form: Form) {
 }
 
 /// Each of them in queue order: they are submitted while others wait.
-fn an_after_hook_can_submit_lists(form: Form) {
+fn an_after_hook_can_submit_batches(form: Form) {
     let scene = Scene::new(form);
     let (hooks, inner) = (Hooks::new(), TransactionManager::new(scene.store.clone()));
     hooks.after(move |_| {
@@ -106,7 +106,7 @@ fn an_after_hook_can_submit_lists(form: Form) {
     assert_eq!(store.version(), 3);
 }
 
-fn of_lists_in_line_with_one_key_one_is_executed(form: Form) {
+fn one_of_the_queued_batches_with_the_same_key_runs(form: Form) {
     let scene = Scene::new(form);
     let notes = Notes::new();
     let lists: Vec<_> = (0..4)
@@ -129,7 +129,7 @@ fn of_lists_in_line_with_one_key_one_is_executed(form: Form) {
     }
 }
 
-fn a_key_whose_list_failed_can_be_used_by_the_next_in_line(form: Form) {
+fn the_key_of_a_failed_batch_is_free_for_the_next_in_the_queue(form: Form) {
     let scene = Scene::new(form);
     let lists = [dsl::delete_node().on("nowhere"), create("a"), create("a")].map(|operation| {
         scene.join(move |store| {

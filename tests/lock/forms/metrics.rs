@@ -12,16 +12,16 @@ use super::{Form, Scene, act, any_thread, in_both_forms, pause};
 use crate::until_waiting;
 
 in_both_forms!(
-    lock_08_the_line_of_lists_grows_and_shrinks_and_is_listed,
-    lock_09_every_list_is_counted_with_its_true_wait_and_hold,
-    lock_09_a_reset_while_a_list_runs_leaves_finite_figures,
-    lock_09_each_end_of_a_list_is_counted_under_its_name,
-    lock_14_a_bound_rejects_a_list_at_once,
+    lock_08_the_queue_of_batches_grows_and_shrinks_and_is_listed,
+    lock_09_every_batch_is_counted_with_its_true_wait_and_hold,
+    lock_09_a_reset_while_a_batch_runs_leaves_finite_metrics,
+    lock_09_each_outcome_of_a_batch_is_counted_under_its_name,
+    lock_14_a_bound_rejects_a_batch_at_once,
 );
 
 const MS: Duration = Duration::from_millis(1);
 
-fn lock_08_the_line_of_lists_grows_and_shrinks_and_is_listed(form: Form) {
+fn lock_08_the_queue_of_batches_grows_and_shrinks_and_is_listed(form: Form) {
     let scene = Scene::new(form);
     assert_eq!(scene.store.queue_length(), 0);
     let (pausing, inside) = pause();
@@ -50,7 +50,7 @@ fn lock_08_the_line_of_lists_grows_and_shrinks_and_is_listed(form: Form) {
     assert_eq!(scene.back().queue_length(), 0);
 }
 
-fn lock_09_every_list_is_counted_with_its_true_wait_and_hold(form: Form) {
+fn lock_09_every_batch_is_counted_with_its_true_wait_and_hold(form: Form) {
     const LISTS: u32 = 99;
     let scene = Scene::new(form);
     // Batch n stays in its operation for n ms, so it delays each later one by as long.
@@ -84,7 +84,7 @@ fn lock_09_every_list_is_counted_with_its_true_wait_and_hold(form: Form) {
     assert!(near(stats.hold.p999, 99.0), "{:?}", stats.hold.p999);
 }
 
-fn lock_09_a_reset_while_a_list_runs_leaves_finite_figures(form: Form) {
+fn lock_09_a_reset_while_a_batch_runs_leaves_finite_metrics(form: Form) {
     let scene = Scene::new(form);
     let (pausing, inside) = pause();
     let list = scene.list("ann", pausing);
@@ -107,7 +107,7 @@ fn lock_09_a_reset_while_a_list_runs_leaves_finite_figures(form: Form) {
     assert_eq!((stats.hold.max, stats.hold.mean), (10 * MS, 5 * MS));
 }
 
-fn lock_09_each_end_of_a_list_is_counted_under_its_name(form: Form) {
+fn lock_09_each_outcome_of_a_batch_is_counted_under_its_name(form: Form) {
     let options = StoreOptions::new().hold_limit(50 * MS).queue_bound(2);
     let scene = Scene::with(form, options);
     let token = CancelToken::new();
@@ -154,7 +154,7 @@ fn lock_09_each_end_of_a_list_is_counted_under_its_name(form: Form) {
     assert_eq!(stats.hold.count, 2);
 }
 
-fn lock_14_a_bound_rejects_a_list_at_once(form: Form) {
+fn lock_14_a_bound_rejects_a_batch_at_once(form: Form) {
     let scene = Scene::with(form, StoreOptions::new().queue_bound(2));
     let lists = [0; 2].map(|_| scene.list("w", act(|_| ())));
     let manager = TransactionManager::for_owner(scene.store.clone(), "third");

@@ -15,17 +15,17 @@ use super::{Form, Notes, Scene, act, any_thread, in_both_forms, pause, until};
 use crate::patient;
 
 in_both_forms!(
-    lock_01_a_list_is_reported_under_its_owner_and_the_id_that_it_had_in_line,
-    lock_03_the_grant_of_a_list_is_released_by_no_id,
-    lock_04_five_lists_are_executed_in_order,
-    lock_04_a_thousand_lists_are_executed_in_order,
+    lock_01_a_running_batch_shows_its_owner_and_the_id_of_its_queue_entry,
+    lock_03_no_id_releases_the_grant_of_a_batch,
+    lock_04_five_batches_are_executed_in_order,
+    lock_04_a_thousand_batches_are_executed_in_order,
     lock_04_requests_of_all_kinds_are_granted_in_order,
-    lock_13_a_try_never_overtakes_lists,
-    lock_15_higher_lists_go_first_and_those_of_one_priority_in_order,
-    lock_15_a_list_is_overtaken_as_often_as_the_bound_says,
+    lock_13_a_try_never_overtakes_batches,
+    lock_15_batches_run_by_priority_and_in_order_within_a_priority,
+    lock_15_a_batch_is_overtaken_up_to_the_bound,
 );
 
-fn lock_01_a_list_is_reported_under_its_owner_and_the_id_that_it_had_in_line(form: Form) {
+fn lock_01_a_running_batch_shows_its_owner_and_the_id_of_its_queue_entry(form: Form) {
     let scene = Scene::new(form);
     let (pausing, inside) = pause();
     let list = scene.list("ann", pausing);
@@ -40,7 +40,7 @@ fn lock_01_a_list_is_reported_under_its_owner_and_the_id_that_it_had_in_line(for
     assert_eq!(scene.back().current_lock(), None);
 }
 
-fn lock_03_the_grant_of_a_list_is_released_by_no_id(form: Form) {
+fn lock_03_no_id_releases_the_grant_of_a_batch(form: Form) {
     let scene = Scene::new(form);
     let (pausing, inside) = pause();
     let list = scene.list("ann", [pausing, dsl::create(dsl::element("x", []))]);
@@ -76,11 +76,11 @@ fn executed_in_order(form: Form, count: usize) {
     assert_eq!(notes.by(), by);
 }
 
-fn lock_04_five_lists_are_executed_in_order(form: Form) {
+fn lock_04_five_batches_are_executed_in_order(form: Form) {
     executed_in_order(form, 5);
 }
 
-fn lock_04_a_thousand_lists_are_executed_in_order(form: Form) {
+fn lock_04_a_thousand_batches_are_executed_in_order(form: Form) {
     executed_in_order(form, 1000);
 }
 
@@ -178,7 +178,7 @@ fn lock_04_requests_of_all_kinds_are_granted_in_order(form: Form) {
     assert_eq!(notes.by(), by);
 }
 
-fn lock_13_a_try_never_overtakes_lists(form: Form) {
+fn lock_13_a_try_never_overtakes_batches(form: Form) {
     const LISTS: usize = 50;
     let scene = Scene::new(form);
     let executed = Arc::new(AtomicUsize::new(0));
@@ -243,7 +243,7 @@ fn granted(form: Form, bound: u32, priorities: &[Priority]) -> Vec<usize> {
     notes.what()
 }
 
-fn lock_15_higher_lists_go_first_and_those_of_one_priority_in_order(form: Form) {
+fn lock_15_batches_run_by_priority_and_in_order_within_a_priority(form: Form) {
     use Priority::{High, Low, Normal};
     let line = [Low, Normal, High, Normal, High, Low, High, Normal, Low];
     assert_eq!(granted(form, 64, &line), [2, 4, 6, 1, 3, 7, 0, 5, 8]);
@@ -251,7 +251,7 @@ fn lock_15_higher_lists_go_first_and_those_of_one_priority_in_order(form: Form) 
     assert_eq!(in_turn, (0..9).collect::<Vec<_>>(), "none counts");
 }
 
-fn lock_15_a_list_is_overtaken_as_often_as_the_bound_says(form: Form) {
+fn lock_15_a_batch_is_overtaken_up_to_the_bound(form: Form) {
     use Priority::{High, Low, Normal};
     let line = [Low, Normal, Normal, Normal, Normal];
     assert_eq!(granted(form, 2, &line), [1, 2, 0, 3, 4]);
@@ -263,7 +263,7 @@ fn lock_15_a_list_is_overtaken_as_often_as_the_bound_says(form: Form) {
 
 /// A combiner runs each batch as its submitter's, and afterwards has its own identity again.
 #[test]
-fn lock_04_a_server_returns_with_its_own_result() {
+fn lock_04_a_combiner_returns_its_own_result() {
     let scene = Scene::new(Form::Delegated);
     let create = |id: &'static str| -> Operation { dsl::create(dsl::element("x", []).with_id(id)) };
     let lists: Vec<_> = (0..3)

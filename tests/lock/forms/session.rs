@@ -13,9 +13,9 @@ use super::{Form, Scene, any_thread, in_both_forms, pause};
 use crate::until_waiting;
 
 in_both_forms!(
-    what_an_editor_submitted_can_be_undone_and_redone,
-    an_editors_selection_follows_the_lists_before_its_own,
-    an_undo_takes_its_place_in_the_line,
+    a_queued_batch_of_an_editor_can_be_undone_and_redone,
+    an_editors_selection_follows_earlier_batches_in_the_queue,
+    an_undo_waits_in_the_queue,
 );
 
 fn text(scene: &Scene) -> String {
@@ -36,7 +36,7 @@ fn desks(form: Form, options: StoreOptions) -> (Scene, Arc<Editor>, Arc<Editor>)
     (Scene::on(form, store, clock), ann, ben)
 }
 
-fn what_an_editor_submitted_can_be_undone_and_redone(form: Form) {
+fn a_queued_batch_of_an_editor_can_be_undone_and_redone(form: Form) {
     let (scene, ann, ben) = desks(form, StoreOptions::new());
     let lists = [(&ann, "a"), (&ben, "b"), (&ann, "c")].map(|(editor, letter)| {
         let editor = Arc::clone(editor);
@@ -62,7 +62,7 @@ fn what_an_editor_submitted_can_be_undone_and_redone(form: Form) {
     assert_eq!(text(&scene), "Helloac");
 }
 
-fn an_editors_selection_follows_the_lists_before_its_own(form: Form) {
+fn an_editors_selection_follows_earlier_batches_in_the_queue(form: Form) {
     let (scene, ann, ben) = desks(form, StoreOptions::new());
     ann.select(Selection::caret("t", 5)).unwrap();
     let lists = [(&ben, 0, ">> "), (&ann, 8, "!"), (&ben, 0, "> ")].map(|(editor, at, letters)| {
@@ -77,7 +77,7 @@ fn an_editors_selection_follows_the_lists_before_its_own(form: Form) {
     assert_eq!(ann.selection(), Some(Selection::caret("t", 11)));
 }
 
-fn an_undo_takes_its_place_in_the_line(form: Form) {
+fn an_undo_waits_in_the_queue(form: Form) {
     let (scene, ann, ben) = desks(form, StoreOptions::new());
     let insert = |letters: &'static str| dsl::insert_text(0, letters).on("t");
     let done = Arc::clone(&ann);

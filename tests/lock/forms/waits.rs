@@ -15,12 +15,12 @@ use super::{Form, Notes, Outcome, Scene, act, any_thread, in_both_forms, pause};
 use crate::{patient, until_waiting};
 
 in_both_forms!(
-    lock_05_a_list_times_out_not_a_nanosecond_early_and_never_runs,
-    lock_06_a_list_that_runs_when_its_limit_passes_runs_to_its_end,
-    lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never,
-    lock_07_lists_that_leave_the_middle_of_the_line_disturb_nobody,
-    lock_07_ten_thousand_cancelled_lists_leave_no_entry,
-    lock_16_a_timeout_applies_to_lists_submitted_after_it_was_set,
+    lock_05_a_batch_times_out_not_a_nanosecond_early_and_never_runs,
+    lock_06_a_running_batch_outlasts_its_wait_timeout,
+    lock_06_races_of_a_batch_and_its_expiry_run_each_once_or_never,
+    lock_07_batches_that_leave_the_middle_of_the_queue_disturb_no_other,
+    lock_07_ten_thousand_cancelled_batches_leave_no_entry,
+    lock_16_a_timeout_applies_to_batches_submitted_after_it_was_set,
 );
 
 pub(super) fn timeout_of(outcome: Outcome) -> TimeoutEvidence {
@@ -30,7 +30,7 @@ pub(super) fn timeout_of(outcome: Outcome) -> TimeoutEvidence {
     }
 }
 
-fn lock_05_a_list_times_out_not_a_nanosecond_early_and_never_runs(form: Form) {
+fn lock_05_a_batch_times_out_not_a_nanosecond_early_and_never_runs(form: Form) {
     let scene = Scene::new(form);
     let notes = Notes::new();
     let limit = Duration::from_millis(100);
@@ -53,7 +53,7 @@ fn lock_05_a_list_times_out_not_a_nanosecond_early_and_never_runs(form: Form) {
     assert_eq!(store.lock_stats().total_timeouts, 1);
 }
 
-fn lock_06_a_list_that_runs_when_its_limit_passes_runs_to_its_end(form: Form) {
+fn lock_06_a_running_batch_outlasts_its_wait_timeout(form: Form) {
     let scene = Scene::new(form);
     let (pausing, inside) = pause();
     scene.store.set_lock_timeout(Duration::from_millis(100));
@@ -69,7 +69,7 @@ fn lock_06_a_list_that_runs_when_its_limit_passes_runs_to_its_end(form: Form) {
 
 /// Like `lock_06_a_million_races_of_grant_and_expiry_leak_nothing`, with batches that count their
 /// runs: one thread stays in its batch until the other is in the queue or has timed out.
-fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
+fn lock_06_races_of_a_batch_and_its_expiry_run_each_once_or_never(form: Form) {
     // The lock works much as for a guard, which has a million races; `.ci/run races` runs them all.
     let rounds: u64 = match (cfg!(debug_assertions), form) {
         (true, _) => 20_000,
@@ -143,7 +143,7 @@ fn lock_06_races_of_a_list_and_its_expiry_run_each_once_or_never(form: Form) {
     assert_eq!((stats.wait.count, stats.hold.count), (grants, grants));
 }
 
-fn lock_07_lists_that_leave_the_middle_of_the_line_disturb_nobody(form: Form) {
+fn lock_07_batches_that_leave_the_middle_of_the_queue_disturb_no_other(form: Form) {
     let scene = Scene::new(form);
     let token = CancelToken::new();
     let notes = Notes::new();
@@ -193,7 +193,7 @@ fn lock_07_lists_that_leave_the_middle_of_the_line_disturb_nobody(form: Form) {
     assert_eq!((stats.total_cancellations, stats.total_timeouts), (4, 4));
 }
 
-fn lock_07_ten_thousand_cancelled_lists_leave_no_entry(form: Form) {
+fn lock_07_ten_thousand_cancelled_batches_leave_no_entry(form: Form) {
     let scene = Scene::new(form);
     let runs = Arc::new(AtomicU64::new(0));
     let behind = scene.list("behind", act(|_| ()));
@@ -245,7 +245,7 @@ impl Drop for Dropped {
 
 /// The submitter owns the captures of a batch. They could fall to the thread that cancelled it.
 #[test]
-fn lock_07_what_a_cancelled_list_captured_is_dropped_by_its_submitter() {
+fn lock_07_the_submitter_drops_the_captures_of_a_cancelled_batch() {
     let scene = Scene::new(Form::Delegated);
     for _ in 0..3000 {
         let token = CancelToken::new();
@@ -266,7 +266,7 @@ fn lock_07_what_a_cancelled_list_captured_is_dropped_by_its_submitter() {
     scene.go_on();
 }
 
-fn lock_16_a_timeout_applies_to_lists_submitted_after_it_was_set(form: Form) {
+fn lock_16_a_timeout_applies_to_batches_submitted_after_it_was_set(form: Form) {
     let scene = Scene::new(form);
     let notes = Notes::new();
     scene.store.set_lock_timeout(Duration::from_secs(5));

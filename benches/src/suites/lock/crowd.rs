@@ -102,7 +102,7 @@ impl Crowd {
             let mut waiters = Waiters::gather(&store, self.size)?;
             self.given = self.given.min(waiters.len());
             join_and_leave(&store, calls, join)?;
-            join_with_list(&store, calls, list)?;
+            join_with_batch(&store, calls, list)?;
             length.push(queue_length(&store, calls));
             cancel_in_the_middle(&mut waiters, leaving, cancel)?;
             waiters.let_go()?;
@@ -124,7 +124,7 @@ fn join_and_leave(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Resu
     Ok(())
 }
 
-fn join_with_list(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Result {
+fn join_with_batch(store: &DataStore, calls: usize, times: &mut Vec<f64>) -> Result {
     let manager = TransactionManager::for_owner(store.clone(), "latecomer");
     for _ in 0..calls {
         let (list, options) = ([create(text_node("inline-text", ""))], at_once());

@@ -66,7 +66,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
             Some(begin),
             Some(list),
             Some(on_nodes),
-            Some(list_on_nodes),
+            Some(batch_on_nodes),
             Some(work),
         ] = spreads[..]
         {
@@ -74,7 +74,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
             report.remark(&format!(
                 "{case}: on nodes {:.2} times the global lock begun by hand, {:.2} with lists; the machine {:.2}",
                 by(on_nodes, begin),
-                by(list_on_nodes, list),
+                by(batch_on_nodes, list),
                 by(work, begin),
             ))?;
         }
@@ -92,7 +92,7 @@ fn subjects() -> Vec<Subject> {
         subject("doclock (begin)", by_hand, true),
         subject("doclock (list)", list, true),
         subject("doclock (begin_on)", by_hand_on_node, true),
-        subject("doclock (list on nodes)", list_on_nodes, true),
+        subject("doclock (list on nodes)", batch_on_nodes, true),
         subject("only the work", only_work, false),
     ]
 }
@@ -157,7 +157,7 @@ fn list(store: &DataStore, thread: usize, id: &NodeId, work: Work) -> Client {
     executing(manager, id, work)
 }
 
-fn list_on_nodes(store: &DataStore, thread: usize, id: &NodeId, work: Work) -> Client {
+fn batch_on_nodes(store: &DataStore, thread: usize, id: &NodeId, work: Work) -> Client {
     let manager = TransactionManager::for_owner(store.clone(), owner(thread));
     executing(manager.with_node_locks(1), id, work)
 }

@@ -201,7 +201,7 @@ impl LockState {
     }
 
     #[cfg(loom)]
-    pub(in crate::lock::state) fn member_who_waits(
+    pub(in crate::lock::state) fn waiting_member(
         &self,
         is_meant: impl Fn(&OwnerId) -> bool,
     ) -> Option<RequestPosition> {

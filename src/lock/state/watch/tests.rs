@@ -57,7 +57,7 @@ fn looks(waiters: usize, holds: usize) -> usize {
 /// Once the limit woke each of 3,000 waiters whenever it could have passed. Throughput fell to a
 /// thirteenth, and holders within the limit were revoked because they got no processor.
 #[test]
-fn lock_10_how_many_waiters_look_does_not_depend_on_how_many_wait() {
+fn lock_10_the_number_of_looks_does_not_depend_on_the_number_of_waiters() {
     let holds = 20;
     for waiters in [holds + 2, 200] {
         let looks = looks(waiters, holds);
@@ -70,7 +70,7 @@ fn lock_10_how_many_waiters_look_does_not_depend_on_how_many_wait() {
 
 /// A watcher that leaves is followed by one that stays for long, so the watch is passed on seldom.
 #[test]
-fn lock_10_a_line_that_nobody_joins_passes_its_watch_on_a_logarithm_of_times() {
+fn lock_10_a_queue_without_joins_passes_its_watch_on_logarithmically_often() {
     let looks = looks(200, 0);
     assert!((1..=10).contains(&looks), "{looks} looks");
 }

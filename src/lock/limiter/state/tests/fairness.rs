@@ -36,7 +36,7 @@ impl Overtakings {
 
 proptest! {
     #[test]
-    fn limiter_07_while_a_key_waits_for_its_turn_each_other_is_served_once_at_most(
+    fn limiter_07_a_waiting_key_is_overtaken_at_most_once_by_each_other_key(
         steps in steps(),
         global_limit in 1..9usize,
         adaptive in any::<bool>(),
