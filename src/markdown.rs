@@ -1,16 +1,23 @@
 //! Conversion from Markdown to nodes and back.
 //!
 //! **Use it** to import and export documents: [`from_markdown`] and [`to_markdown`]. A document
-//! from Markdown is written so that it reads the same. **Do not use it** to store documents with
-//! types or marks of their own: Markdown cannot express them, and drops them.
+//! from Markdown is written so that it reads the same. A program with its own schema maps its names
+//! with [`MarkdownNames`]. **Do not use it** to store documents with types or marks that Markdown
+//! does not have: it cannot express them. [`to_markdown_reported`] reports what it drops.
 
+mod dropped;
 mod inline;
+mod names;
 mod read;
 mod target;
 mod write;
 
 use pulldown_cmark::Options;
 
+pub use self::dropped::{Dropped, DroppedPart};
+pub use self::names::{
+    AmbiguousName, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode,
+};
 pub use self::target::{MarkdownOptions, TargetFilter};
 use crate::document::{EditError, NodeSpec, View};
 use crate::id::NodeId;
@@ -88,7 +95,31 @@ pub fn from_markdown(text: &str) -> NodeSpec {
 /// assert_eq!(document, from_markdown("[a](https://example.org) b c"));
 /// ```
 pub fn from_markdown_with(text: &str, options: &MarkdownOptions) -> NodeSpec {
-    read::document(text, &options.targets)
+    from_markdown_reported(text, options).0
+}
+
+/// Reads a Markdown text as [`from_markdown_with`] does, and reports what it drops, sorted, each
+/// with the first line, counted from one.
+///
+/// It drops the marks of links and images whose target the filter rejects, of a link without
+/// brackets in another link, and of a footnote reference right before a link. HTML loses its mark
+/// where only a link definition before it keeps it from being a block. Of the words after the fence
+/// of a code block the first one is kept, the language. The report does not have the spelling and
+/// link definitions that no link uses.
+///
+/// ```
+/// use doclock::markdown::{Dropped, DroppedPart, MarkdownOptions, from_markdown_reported};
+///
+/// let text = "Moons\n\n[Io](javascript:alert) and [Europa](data:text/html,x)";
+/// let (_, dropped) = from_markdown_reported(text, &MarkdownOptions::untrusted());
+/// let part = DroppedPart::Mark { mark: "link".into() };
+/// assert_eq!(dropped, [Dropped { part, count: 2, first: 3 }]);
+/// ```
+pub fn from_markdown_reported(
+    text: &str,
+    options: &MarkdownOptions,
+) -> (NodeSpec, Vec<Dropped<usize>>) {
+    read::document(text, options)
 }
 
 /// Writes a node with its subtree as Markdown.
@@ -121,6 +152,25 @@ pub fn to_markdown_with(
     id: &NodeId,
     options: &MarkdownOptions,
 ) -> Result<String, EditError> {
+    to_markdown_reported(view, id, options).map(|(text, _)| text)
+}
+
+/// Writes Markdown as [`to_markdown_with`] does, and reports what it drops, sorted, each with the
+/// id of the first node. A report without entries means that Markdown has every type, mark and
+/// attribute of the subtree.
+///
+/// A node that Markdown does not have where it is, such as a heading in a paragraph, loses its type
+/// in the same way as a node of an unknown type. A mark counts if it is not written on some of its
+/// characters. The report does not have the bounds between adjacent texts, which become one.
+///
+/// # Errors
+///
+/// [`EditError`]: the node does not exist.
+pub fn to_markdown_reported(
+    view: &impl View,
+    id: &NodeId,
+    options: &MarkdownOptions,
+) -> Result<(String, Vec<Dropped<NodeId>>), EditError> {
     let node = view.node(id).ok_or_else(|| view.missing(id))?;
-    Ok(write::Writer::new(view, &options.targets).written(node))
+    Ok(write::Writer::new(view, options).written(node))
 }

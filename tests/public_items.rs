@@ -129,6 +129,13 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::node::NodeWait>();
     shared::<doclock::lock::node::NodeWaiter>();
     shared::<doclock::lock::node::Scope>();
+    shared::<doclock::markdown::AmbiguousName>();
+    shared::<doclock::markdown::Dropped<doclock::NodeId>>();
+    shared::<doclock::markdown::DroppedPart>();
+    shared::<doclock::markdown::MarkdownAttribute>();
+    shared::<doclock::markdown::MarkdownMark>();
+    shared::<doclock::markdown::MarkdownNames>();
+    shared::<doclock::markdown::MarkdownNode>();
     shared::<doclock::markdown::MarkdownOptions>();
     shared::<doclock::markdown::TargetFilter>();
     shared::<doclock::schema::AttributeFault>();

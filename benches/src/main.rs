@@ -7,14 +7,17 @@
 //! No result is quoted from elsewhere: all subjects run in this process, in alternating rounds, on
 //! the same machine and allocator, with the same work.
 
+mod machine;
 mod measure;
 mod options;
+mod page;
 mod random;
 mod report;
 mod suites;
 
 use std::process::ExitCode;
 
+use machine::Machine;
 use options::{Contended, Growth, Options};
 use report::Report;
 use suites::{
@@ -26,7 +29,8 @@ type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
 usage: doclock-bench lock|node-locks|contended|primitives|transaction|text|document|replay|growth|all [--json] [--rounds N]
-       contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N] [--svg FILE]
+       doclock-bench report FILE... --out FOLDER
+       contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N]
        growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
 
 /// A suite measures all its subjects for some rounds and passes its rows to the report.
@@ -74,6 +78,12 @@ fn main() -> ExitCode {
         println!("{USAGE}");
         return ExitCode::SUCCESS;
     }
+    if let Some(("report", words)) = words
+        .split_first()
+        .map(|(first, rest)| (first.as_str(), rest))
+    {
+        return ended(page::run(words));
+    }
     let (options, suites) = match asked(words) {
         Ok(asked) => asked,
         Err(reason) => {
@@ -81,14 +91,23 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    ended(measured(&options, &suites))
+}
+
+fn measured(options: &Options, suites: &[Suite]) -> Result {
     let report = Report::new(options.json);
-    for suite in suites {
-        if let Err(error) = suite(&options, &report) {
+    report.machine(&Machine::found(options.rounds))?;
+    suites.iter().try_for_each(|suite| suite(options, &report))
+}
+
+fn ended(result: Result) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
             eprintln!("benchmark failed: {error}");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
     }
-    ExitCode::SUCCESS
 }
 
 fn asked(words: Vec<String>) -> std::result::Result<(Options, Vec<Suite>), String> {

@@ -19,7 +19,6 @@ pub struct Contended {
     /// In microseconds.
     pub lengths: Option<Vec<f64>>,
     pub millis: Option<u64>,
-    pub svg: Option<PathBuf>,
 }
 
 /// Options of the suite `growth` only.
@@ -46,7 +45,6 @@ impl Options {
                 "--threads" => contended.threads = Some(list(&word, &value()?)?),
                 "--lengths" => contended.lengths = Some(list(&word, &value()?)?),
                 "--millis" => contended.millis = Some(number(&word, &value()?)?),
-                "--svg" => contended.svg = Some(value()?.into()),
                 "--most" => growth.most = Some(number(&word, &value()?)?),
                 "--before" => growth.before = Some(value()?.into()),
                 "--after" => growth.after = Some(value()?.into()),

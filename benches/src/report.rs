@@ -3,17 +3,27 @@
 use std::io::Write;
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::Result;
+use crate::machine::Machine;
 use crate::measure::Spread;
 
 /// Subjects with this prefix are doclock's own. The first of a case is its reference.
-const OWN: &str = "doclock";
+pub const OWN: &str = "doclock";
 
 const RATIO: &str = "\
-ratio: what a unit of work costs with doclock, divided by what it costs with the row's subject; below
-1, doclock is faster. (Times: doclock / subject; rates: subject / doclock.) Where doclock has several
+ratio: what a unit of work costs with the row's subject, divided by what it costs with doclock; above
+1, doclock is faster. (Times: subject / doclock; rates: doclock / subject.) Where doclock has several
 forms, the first one is meant, and the others are rows like any peer's.";
+
+/// The cost of a unit of work with another subject, in costs of doclock.
+pub fn ratio(unit: &str, doclock: f64, peer: f64) -> f64 {
+    match unit.ends_with("/s") {
+        true => doclock / peer,
+        false => peer / doclock,
+    }
+}
 
 /// The unit of a suite's values.
 #[derive(Clone, Copy, PartialEq)]
@@ -33,14 +43,6 @@ impl Unit {
             Self::TransactionsPerSecond => "txn/s",
             Self::MessagesPerSecond => "msg/s",
             Self::NsPerCall => "ns/call",
-        }
-    }
-
-    /// doclock's cost relative to another subject's: the one definition of the ratio.
-    fn ratio(self, doclock: f64, peer: f64) -> f64 {
-        match self {
-            Self::NsPerPair | Self::NsPerTransaction | Self::NsPerCall => doclock / peer,
-            Self::TransactionsPerSecond | Self::MessagesPerSecond => peer / doclock,
         }
     }
 
@@ -83,7 +85,7 @@ impl Report {
     /// Prints what the next suite measures, and the guarantees of each subject.
     pub fn heading(&self, suite: &str, about: &str, notes: &[(&str, &str)]) -> Result {
         if self.json {
-            return Ok(());
+            return self.subjects(suite, notes);
         }
         // Written, not printed: a closed pipe (`| head`) must not panic.
         let mut out = std::io::stdout().lock();
@@ -97,6 +99,23 @@ impl Report {
             "\n{:22} {:24} {:>12} {:7} {:>7} {:>23} {:>6}",
             "case", "subject", "median", "unit", "ratio", "min..max", "rounds"
         )?;
+        Ok(())
+    }
+
+    /// Reports the machine; for programs only.
+    pub fn machine(&self, machine: &Machine) -> Result {
+        if self.json {
+            writeln!(std::io::stdout(), "{}", json!({"machine": machine}))?;
+        }
+        Ok(())
+    }
+
+    /// Reports the guarantees of each subject; for programs only.
+    pub fn subjects(&self, suite: &str, notes: &[(&str, &str)]) -> Result {
+        if self.json {
+            let line = json!({"suite": suite, "subjects": notes});
+            writeln!(std::io::stdout(), "{line}")?;
+        }
         Ok(())
     }
 
@@ -117,7 +136,7 @@ impl Report {
         for (subject, spread) in results {
             let ratio = doclock
                 .zip(spread)
-                .map(|(doclock, peer)| unit.ratio(doclock, peer.median));
+                .map(|(doclock, peer)| ratio(unit.name(), doclock, peer.median));
             if self.json {
                 let row = Row {
                     suite,

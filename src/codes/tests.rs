@@ -22,6 +22,7 @@ use crate::lock::limiter::*;
 use crate::lock::node::*;
 use crate::lock::*;
 use crate::lock::{CallSite, LockInfo};
+use crate::markdown::{MarkdownMark, MarkdownNames, MarkdownOptions};
 use crate::transaction::*;
 use crate::*;
 
@@ -319,6 +320,8 @@ fn samples_of_edits() -> Vec<Sample> {
         ("documentMarks", IntegrityError::Marks { id: a() }),
     ]));
     all.extend(samples_of([("jsonInvalid", NodeSpec::from_json("{").unwrap_err())]));
+    let names = MarkdownNames::new().mark(MarkdownMark::Link, "image");
+    all.extend(samples_of([("markdownNameAmbiguous", MarkdownOptions::new().names(names).unwrap_err())]));
     all
 }
 

@@ -7,6 +7,7 @@ mod flank;
 mod spell;
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use pulldown_cmark::Parser;
@@ -15,8 +16,11 @@ use serde_json::Value;
 use flank::settle;
 use spell::Speller;
 
-use super::{EXTENSIONS, TargetFilter};
-use crate::document::{Attributes, Mark, Node};
+use super::dropped::{DroppedPart, Report};
+use super::names::{Bearer, MarkdownMark, MarkdownNames};
+use super::{EXTENSIONS, MarkdownAttribute, MarkdownOptions};
+use crate::document::{Mark, Node};
+use crate::id::NodeId;
 use crate::steps::{step, steps};
 
 /// The context of a text, which determines what has to be escaped.
@@ -34,25 +38,22 @@ pub(super) enum EscapeContext {
 pub(super) fn written<'v>(
     nodes: impl IntoIterator<Item = &'v Node>,
     place: EscapeContext,
-    filter: &TargetFilter,
+    options: &MarkdownOptions,
+    report: &mut Report<NodeId>,
 ) -> String {
-    let mut run = Run::default();
-    nodes.into_iter().for_each(|node| run.add(node));
-    run.spans
-        .retain(|span| span.target().is_none_or(|target| filter.allows(target)));
+    let mut run = Run::new(&options.names);
+    nodes.into_iter().for_each(|node| run.add(node, report));
+    run.drop_where(|span| {
+        span.target()
+            .is_some_and(|target| !options.targets.allows(target))
+    });
     run.settle();
-    let plain = run.spelled(place, Care::default());
-    if place != EscapeContext::Paragraph || !begins_definition(&plain) {
-        return plain;
+    let text = run.unambiguous(place);
+    for nth in run.dropped {
+        let (node, mark) = run.marks[nth];
+        report.add(DroppedPart::mark(mark), || node.clone());
     }
-    let mut careful = Care::ALL.into_iter().map(|care| run.spelled(place, care));
-    careful
-        .find(|text| !begins_definition(text))
-        .unwrap_or_else(|| {
-            // No spelling works: the text is kept, without its code and HTML marks.
-            run.spans.retain(|span| span.style < Style::Code);
-            run.spelled(place, Care::default())
-        })
+    text
 }
 
 /// Whether a paragraph would be read as a link definition. Only code or HTML within a link can
@@ -128,13 +129,20 @@ enum Style {
 struct Span<'v> {
     range: Range<usize>,
     style: Style,
-    attributes: &'v Attributes,
+    mark: &'v Mark,
+    /// The number of the mark in [`Run::marks`].
+    nth: usize,
+    names: &'v MarkdownNames,
 }
 
-#[derive(Default)]
 struct Run<'v> {
+    names: &'v MarkdownNames,
     text: Vec<char>,
     spans: Vec<Span<'v>>,
+    /// The marks of the spans, each with the node that has it.
+    marks: Vec<(&'v NodeId, &'v Mark)>,
+    /// The marks that are not written on some of their characters.
+    dropped: BTreeSet<usize>,
 }
 
 /// A piece of text, or a delimiter between two.
@@ -173,20 +181,77 @@ impl Delimiter {
 }
 
 impl<'v> Run<'v> {
-    fn add(&mut self, node: &'v Node) {
+    fn new(names: &'v MarkdownNames) -> Self {
+        Self {
+            names,
+            text: Vec::new(),
+            spans: Vec::new(),
+            marks: Vec::new(),
+            dropped: BTreeSet::new(),
+        }
+    }
+
+    fn add(&mut self, node: &'v Node, report: &mut Report<NodeId>) {
         let start = self.text.len();
         self.text.extend(node.text().chars());
         let len = self.text.len() - start;
-        let spans = node.marks().iter().filter_map(|mark: &Mark| {
-            let range = mark.range.clone()?;
-            Some(Span {
-                range: range.start.min(len) + start..range.end.min(len) + start,
-                style: style(&mark.kind)?,
-                attributes: &mark.attributes,
-            })
+        for mark in node.marks() {
+            let Some(range) = mark.range.clone() else {
+                continue;
+            };
+            let nth = self.marks.len();
+            self.marks.push((node.id(), mark));
+            let Some(kind) = self.names.mark_named(&mark.kind) else {
+                self.dropped.insert(nth);
+                continue;
+            };
+            for (name, value) in &mark.attributes {
+                let attribute = self.names.attribute_named(Bearer::Mark(kind), name);
+                if !attribute.is_some_and(|attribute| attribute.accepts(value)) {
+                    let part = DroppedPart::MarkAttribute {
+                        mark: mark.kind.clone(),
+                        attribute: name.clone(),
+                    };
+                    report.add(part, || node.id().clone());
+                }
+            }
+            let range = range.start.min(len) + start..range.end.min(len) + start;
+            if !range.is_empty() {
+                self.spans.push(Span {
+                    range,
+                    style: kind.into(),
+                    mark,
+                    nth,
+                    names: self.names,
+                });
+            }
+        }
+    }
+
+    fn drop_where(&mut self, is_dropped: impl Fn(&Span<'_>) -> bool) {
+        let dropped = &mut self.dropped;
+        self.spans.retain(|span| {
+            let is_dropped = is_dropped(span);
+            if is_dropped {
+                dropped.insert(span.nth);
+            }
+            !is_dropped
         });
-        self.spans
-            .extend(spans.filter(|span| !span.range.is_empty()));
+    }
+
+    /// The text in a spelling that is not read as a link definition.
+    fn unambiguous(&mut self, place: EscapeContext) -> String {
+        let plain = self.spelled(place, Care::default());
+        if place != EscapeContext::Paragraph || !begins_definition(&plain) {
+            return plain;
+        }
+        let mut careful = Care::ALL.into_iter().map(|care| self.spelled(place, care));
+        let careful = careful.find(|text| !begins_definition(text));
+        careful.unwrap_or_else(|| {
+            // No spelling works: the text is kept, without its code and HTML marks.
+            self.drop_where(|span| span.style >= Style::Code);
+            self.spelled(place, Care::default())
+        })
     }
 
     /// Orders the marks for writing, and reduces them to what Markdown can express.
@@ -198,6 +263,7 @@ impl<'v> Run<'v> {
         self.part(Style::Link);
         self.part(Style::Html);
         self.nest_brackets();
+        self.note_hidden();
     }
 
     /// Joins marks that touch or overlap and have the same spelling: one cannot end where the other
@@ -209,7 +275,7 @@ impl<'v> Run<'v> {
             let alike = span.style == next.style
                 && (span.delimiter().is_some()
                     || span.style == Style::Code
-                    || span.attributes == next.attributes);
+                    || span.mark.attributes == next.mark.attributes);
             let joined = alike && next.range.start <= span.range.end;
             if joined {
                 span.range.end = span.range.end.max(next.range.end);
@@ -221,9 +287,13 @@ impl<'v> Run<'v> {
     /// Where two of this style overlap, the second begins where the first ends.
     fn part(&mut self, style: Style) {
         let mut end = 0;
+        let dropped = &mut self.dropped;
         self.spans.retain_mut(|span| {
             if span.style == style {
-                span.range.start = span.range.start.max(end);
+                if span.range.start < end {
+                    dropped.insert(span.nth);
+                    span.range.start = end.min(span.range.end);
+                }
                 end = end.max(span.range.end);
             }
             !span.range.is_empty()
@@ -258,8 +328,30 @@ impl<'v> Run<'v> {
         for span in brackets {
             while around.pop_if(|end| *end <= span.range.start).is_some() {}
             let end = around.last().copied().unwrap_or(usize::MAX);
-            span.range.end = span.range.end.min(end);
+            if end < span.range.end {
+                self.dropped.insert(span.nth);
+                span.range.end = end;
+            }
             around.push(span.range.end);
+        }
+    }
+
+    /// Notes the marks of text that is written verbatim under another such mark.
+    fn note_hidden(&mut self) {
+        let raw = self.spans.iter().filter(|span| span.style >= Style::Code);
+        let mut raw: Vec<_> = raw.collect();
+        raw.sort_by_key(|span| span.range.start);
+        let mut open: Vec<&Span<'_>> = Vec::new();
+        for span in raw {
+            // No two of one style overlap.
+            open.retain(|other| other.range.end > span.range.start);
+            for other in &open {
+                self.dropped.insert(match other.style < span.style {
+                    true => other.nth,
+                    false => span.nth,
+                });
+            }
+            open.push(span);
         }
     }
 
@@ -385,18 +477,19 @@ impl<'v> Open<'v> {
     }
 }
 
-fn style(mark: &str) -> Option<Style> {
-    Some(match mark {
-        "link" => Style::Link,
-        "image" => Style::Image,
-        "strikethrough" => Style::Strikethrough,
-        "bold" => Style::Strong,
-        "em" => Style::Emphasis,
-        "code" => Style::Code,
-        "footnote" => Style::Footnote,
-        "html" => Style::Html,
-        _ => return None,
-    })
+impl From<MarkdownMark> for Style {
+    fn from(mark: MarkdownMark) -> Self {
+        match mark {
+            MarkdownMark::Strikethrough => Self::Strikethrough,
+            MarkdownMark::Strong => Self::Strong,
+            MarkdownMark::Emphasis => Self::Emphasis,
+            MarkdownMark::Link => Self::Link,
+            MarkdownMark::Image => Self::Image,
+            MarkdownMark::Code => Self::Code,
+            MarkdownMark::Footnote => Self::Footnote,
+            MarkdownMark::Html => Self::Html,
+        }
+    }
 }
 
 impl Span<'_> {
@@ -418,27 +511,33 @@ impl Span<'_> {
     }
 
     fn closed(&self, care: Care) -> Piece {
-        let target = match self.style {
-            Style::Image => self.attribute("src"),
-            _ => self.attribute("href"),
-        };
         match self.delimiter() {
             Some(delimiter) => Piece::Close(delimiter),
-            None => Piece::CloseBracket(destination(target, self.attribute("title"), care.target)),
+            None => {
+                let target = self.target().unwrap_or_default();
+                Piece::CloseBracket(destination(target, self.title(), care.target))
+            }
         }
     }
 
     /// The target of a link or the source of an image; `None` for other marks.
     fn target(&self) -> Option<&str> {
         match self.style {
-            Style::Link => Some(self.attribute("href")),
-            Style::Image => Some(self.attribute("src")),
+            Style::Link => Some(self.attribute(MarkdownAttribute::LinkTarget)),
+            Style::Image => Some(self.attribute(MarkdownAttribute::ImageSource)),
             _ => None,
         }
     }
 
-    fn attribute(&self, key: &str) -> &str {
-        let value = self.attributes.get(key);
+    fn title(&self) -> &str {
+        self.attribute(match self.style {
+            Style::Image => MarkdownAttribute::ImageTitle,
+            _ => MarkdownAttribute::LinkTitle,
+        })
+    }
+
+    fn attribute(&self, attribute: MarkdownAttribute) -> &str {
+        let value = self.mark.attributes.get(self.names.of_attribute(attribute));
         value.and_then(Value::as_str).unwrap_or_default()
     }
 
@@ -448,13 +547,13 @@ impl Span<'_> {
             return None;
         };
         let words: String = text.get(range.clone())?.iter().collect();
-        let href = self.attribute("href");
+        let href = self.target().unwrap_or_default();
         let target = match href.strip_prefix("mailto:") {
             Some(mailbox) if is_mailbox(mailbox) => mailbox,
             _ if is_address(href) => href,
             _ => return None,
         };
-        let is_short = words == target && self.attribute("title").is_empty();
+        let is_short = words == target && self.title().is_empty();
         is_short.then(|| format!("<{target}>"))
     }
 
@@ -462,7 +561,7 @@ impl Span<'_> {
         match self.style {
             Style::Code => code(text, care.padded),
             Style::Footnote => {
-                let label = self.attribute("label");
+                let label = self.attribute(MarkdownAttribute::FootnoteReferenceLabel);
                 // Two touching ones have been joined.
                 let times = text.len() / label.chars().count().max(1);
                 format!("[^{label}]").repeat(times.max(1))

@@ -5,18 +5,28 @@ use std::mem;
 
 use pulldown_cmark::{Alignment, CodeBlockKind, Event, LinkType, Parser, Tag, TagEnd};
 use serde_json::Value;
+use smol_str::SmolStr;
 
-use super::{EXTENSIONS, OBJECT, TargetFilter};
+use super::dropped::{Dropped, DroppedPart, Report};
+use super::{
+    EXTENSIONS, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode, MarkdownOptions,
+    OBJECT,
+};
 use crate::document::{Attributes, Mark, Marks, NodeSpec};
 use crate::steps::{step, steps};
 
-pub(super) fn document(markdown: &str, filter: &TargetFilter) -> NodeSpec {
+/// The document, and what it does not express, each with the line of the first.
+pub(super) fn document(
+    markdown: &str,
+    options: &MarkdownOptions,
+) -> (NodeSpec, Vec<Dropped<usize>>) {
     let markdown = prepared(markdown);
-    let mut outline = Outline::new(filter);
+    let mut outline = Outline::new(&markdown, options);
     // The work of the parser is not counted.
     steps(markdown.len());
-    for event in Parser::new_ext(&markdown, EXTENSIONS) {
+    for (event, range) in Parser::new_ext(&markdown, EXTENSIONS).into_offset_iter() {
         step();
+        outline.at = range.start;
         outline.take(event);
     }
     outline.into_document()
@@ -35,20 +45,25 @@ fn prepared(text: &str) -> Cow<'_, str> {
 
 /// The path from the document to the position of the parser.
 struct Outline<'f> {
-    filter: &'f TargetFilter,
+    markdown: &'f str,
+    options: &'f MarkdownOptions,
+    report: Report<usize>,
+    /// The byte at which the current event begins.
+    at: usize,
     /// The innermost block.
-    block: Block,
+    block: Block<'f>,
     /// The outer blocks, the document first.
-    around: Vec<Block>,
+    around: Vec<Block<'f>>,
     /// The open marks of the innermost block, the outermost first.
     marks: Vec<OpenMark>,
     /// How many of them are links.
     links: usize,
 }
 
-struct Block {
-    kind: &'static str,
-    attributes: Vec<(&'static str, Value)>,
+struct Block<'f> {
+    names: &'f MarkdownNames,
+    kind: MarkdownNode,
+    attributes: Vec<(SmolStr, Value)>,
     children: Vec<NodeSpec>,
     /// The block as a single line of a list, if it has no further content.
     short: Option<Vec<NodeSpec>>,
@@ -61,16 +76,19 @@ struct Block {
 
 struct OpenMark {
     /// `None` for a construct that ends like a mark and is none.
-    kind: Option<&'static str>,
+    kind: Option<MarkdownMark>,
     attributes: Attributes,
     start: usize,
 }
 
 impl<'f> Outline<'f> {
-    fn new(filter: &'f TargetFilter) -> Self {
+    fn new(markdown: &'f str, options: &'f MarkdownOptions) -> Self {
         Self {
-            filter,
-            block: Block::new("document", vec![]),
+            markdown,
+            options,
+            report: Report::default(),
+            at: 0,
+            block: Block::new(&options.names, MarkdownNode::Document),
             around: Vec::new(),
             marks: Vec::new(),
             links: 0,
@@ -84,16 +102,21 @@ impl<'f> Outline<'f> {
             Event::Text(text) | Event::Html(text) => self.block.say(&text),
             Event::SoftBreak => self.block.say(" "),
             Event::HardBreak => self.block.say("\n"),
-            Event::Code(text) => self.say_marked("code", &text, []),
+            Event::Code(text) => self.say_marked(MarkdownMark::Code, &text, []),
             Event::InlineHtml(text) => {
                 let text = self.block.lines_of_html(&text);
-                self.say_marked("html", &text, []);
+                self.say_marked(MarkdownMark::Html, &text, []);
             }
             Event::FootnoteReference(label) => {
-                self.say_marked("footnote", &label, [("label", (*label).into())]);
+                let attribute = MarkdownAttribute::FootnoteReferenceLabel;
+                self.say_marked(
+                    MarkdownMark::Footnote,
+                    &label,
+                    [(attribute, (*label).into())],
+                );
             }
             Event::Rule => {
-                self.open("thematic-break", vec![]);
+                self.open(MarkdownNode::ThematicBreak, vec![]);
                 self.close();
             }
             Event::TaskListMarker(checked) => {
@@ -101,9 +124,9 @@ impl<'f> Outline<'f> {
                     std::iter::once(&mut self.block).chain(self.around.iter_mut().rev());
                 if let Some(item) = outwards.find(|block| {
                     step();
-                    block.kind == "list-item"
+                    block.kind == MarkdownNode::ListItem
                 }) {
-                    item.attributes.push(("checked", checked.into()));
+                    item.set(MarkdownAttribute::ListItemChecked, checked.into());
                 }
             }
             // Of extensions that are disabled.
@@ -113,9 +136,9 @@ impl<'f> Outline<'f> {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Emphasis => self.open_mark("em", []),
-            Tag::Strong => self.open_mark("bold", []),
-            Tag::Strikethrough => self.open_mark("strikethrough", []),
+            Tag::Emphasis => self.open_mark(MarkdownMark::Emphasis, []),
+            Tag::Strong => self.open_mark(MarkdownMark::Strong, []),
+            Tag::Strikethrough => self.open_mark(MarkdownMark::Strikethrough, []),
             Tag::Link {
                 link_type,
                 dest_url,
@@ -126,39 +149,73 @@ impl<'f> Outline<'f> {
                 if automatic && self.links > 0 {
                     // Links do not nest; the parser accepts an inner link only if it has no
                     // brackets.
-                    return self.marks.push(OpenMark::none(self.block.len));
+                    return self.skip_mark(MarkdownMark::Link);
                 }
                 let href = match link_type {
                     LinkType::Email => format!("mailto:{dest_url}").into(),
                     _ => dest_url,
                 };
-                if !self.filter.allows(&href) {
-                    return self.marks.push(OpenMark::none(self.block.len));
+                if !self.options.targets.allows(&href) {
+                    return self.skip_mark(MarkdownMark::Link);
                 }
                 self.spell_out_footnote();
-                self.open_mark("link", [("href", given(&href)), ("title", given(&title))]);
+                self.open_mark(
+                    MarkdownMark::Link,
+                    [
+                        (MarkdownAttribute::LinkTarget, given(&href)),
+                        (MarkdownAttribute::LinkTitle, given(&title)),
+                    ],
+                );
             }
-            Tag::Image { dest_url, .. } if !self.filter.allows(&dest_url) => {
-                self.marks.push(OpenMark::none(self.block.len));
+            Tag::Image { dest_url, .. } if !self.options.targets.allows(&dest_url) => {
+                self.skip_mark(MarkdownMark::Image);
             }
             Tag::Image {
                 dest_url, title, ..
             } => self.open_mark(
-                "image",
-                [("src", given(&dest_url)), ("title", given(&title))],
+                MarkdownMark::Image,
+                [
+                    (MarkdownAttribute::ImageSource, given(&dest_url)),
+                    (MarkdownAttribute::ImageTitle, given(&title)),
+                ],
             ),
             block => {
+                if matches!(&block, Tag::CodeBlock(CodeBlockKind::Fenced(info)) if has_more(info)) {
+                    self.drop(DroppedPart::CodeBlockInfo);
+                }
                 let (kind, attributes) = block_of(block);
                 self.open(kind, attributes);
             }
         }
     }
 
+    fn drop(&mut self, part: DroppedPart) {
+        let line = || 1 + self.markdown[..self.at].matches('\n').count();
+        self.report.add(part, line);
+    }
+
+    fn drop_mark(&mut self, mark: MarkdownMark) {
+        let mark = self.options.names.of_mark(mark).clone();
+        self.drop(DroppedPart::Mark { mark });
+    }
+
+    /// Opens a construct that ends like a mark and is none.
+    fn skip_mark(&mut self, mark: MarkdownMark) {
+        self.drop_mark(mark);
+        self.marks.push(OpenMark {
+            kind: None,
+            attributes: Attributes::default(),
+            start: self.block.len,
+        });
+    }
+
     /// A footnote reference right before a link becomes text: together they would be read as
     /// another kind of link.
     fn spell_out_footnote(&mut self) {
         let here = self.block.len;
-        self.block.spell_out_footnote();
+        if self.block.spell_out_footnote() {
+            self.drop_mark(MarkdownMark::Footnote);
+        }
         // The last opened ones: none begins before an outer one.
         let open = self.marks.iter_mut().rev().inspect(|_| step());
         let moved = open.take_while(|mark| mark.start == here);
@@ -176,24 +233,42 @@ impl<'f> Outline<'f> {
         }
     }
 
-    fn open(&mut self, kind: &'static str, attributes: Vec<(&'static str, Value)>) {
-        self.block.end_text();
-        let around = mem::replace(&mut self.block, Block::new(kind, attributes));
+    fn open(&mut self, kind: MarkdownNode, attributes: Vec<(MarkdownAttribute, Value)>) {
+        self.end_text();
+        let mut block = Block::new(&self.options.names, kind);
+        for (attribute, value) in attributes {
+            block.set(attribute, value);
+        }
+        let around = mem::replace(&mut self.block, block);
         self.around.push(around);
     }
 
+    fn end_text(&mut self) {
+        if self.block.end_text() {
+            self.drop_mark(MarkdownMark::Html);
+        }
+    }
+
     fn close(&mut self) {
+        self.end_text();
         if let Some(around) = self.around.pop() {
             let closed = mem::replace(&mut self.block, around);
             self.block.add(closed);
         }
     }
 
-    fn open_mark<const N: usize>(&mut self, kind: &'static str, attributes: [(&str, Value); N]) {
-        self.links += usize::from(kind == "link");
+    fn open_mark<const N: usize>(
+        &mut self,
+        kind: MarkdownMark,
+        attributes: [(MarkdownAttribute, Value); N],
+    ) {
+        self.links += usize::from(kind == MarkdownMark::Link);
+        let names = &self.options.names;
+        let named =
+            attributes.map(|(attribute, value)| (names.of_attribute(attribute).clone(), value));
         self.marks.push(OpenMark {
             kind: Some(kind),
-            attributes: attributes.into(),
+            attributes: named.into_iter().collect(),
             start: self.block.len,
         });
     }
@@ -202,56 +277,54 @@ impl<'f> Outline<'f> {
         let Some(open) = self.marks.pop() else {
             return;
         };
-        self.links -= usize::from(open.kind == Some("link"));
+        self.links -= usize::from(open.kind == Some(MarkdownMark::Link));
         if open.kind.is_some() && open.start == self.block.len {
             self.block.say(OBJECT.encode_utf8(&mut [0; 4]));
         }
         if let Some(kind) = open.kind {
-            let mark = Mark::new(kind, open.start..self.block.len);
+            let name = self.options.names.of_mark(kind).clone();
+            let mark = Mark::new(name, open.start..self.block.len);
             self.block.marks.push(mark.with_attributes(open.attributes));
         }
     }
 
     fn say_marked<const N: usize>(
         &mut self,
-        kind: &'static str,
+        kind: MarkdownMark,
         text: &str,
-        attributes: [(&str, Value); N],
+        attributes: [(MarkdownAttribute, Value); N],
     ) {
         self.open_mark(kind, attributes);
         self.block.say(text);
         self.close_mark();
     }
 
-    fn into_document(mut self) -> NodeSpec {
+    fn into_document(mut self) -> (NodeSpec, Vec<Dropped<usize>>) {
         while !self.around.is_empty() {
             self.close();
         }
-        self.block.into_spec()
+        self.end_text();
+        (self.block.into_spec(), self.report.into_entries())
     }
 }
 
-impl OpenMark {
-    fn none(start: usize) -> Self {
+impl<'f> Block<'f> {
+    fn new(names: &'f MarkdownNames, kind: MarkdownNode) -> Self {
         Self {
-            kind: None,
-            attributes: Attributes::default(),
-            start,
-        }
-    }
-}
-
-impl Block {
-    fn new(kind: &'static str, attributes: Vec<(&'static str, Value)>) -> Self {
-        Self {
+            names,
             kind,
-            attributes,
+            attributes: Vec::new(),
             children: Vec::new(),
             short: None,
             text: String::new(),
             len: 0,
             marks: Vec::new(),
         }
+    }
+
+    fn set(&mut self, attribute: MarkdownAttribute, value: Value) {
+        let name = self.names.of_attribute(attribute).clone();
+        self.attributes.push((name, value));
     }
 
     fn say(&mut self, text: &str) {
@@ -265,23 +338,30 @@ impl Block {
     fn lines_of_html(&self, text: &str) -> String {
         let lines: Vec<_> = text.split('\n').map(str::trim_start).collect();
         let begins_with_letter = |line: &&str| line.starts_with(|char: char| char.is_alphabetic());
-        let keeps_lines = matches!(self.kind, "paragraph" | "list-item")
+        let keeps_lines = self.has_lines()
             && self.text.is_empty()
             && lines.iter().skip(1).all(begins_with_letter);
         let html = lines.join(if keeps_lines { "\n" } else { " " });
         match self.kind {
-            "table-cell" => html.replace(r"\|", "|"),
+            MarkdownNode::TableCell => html.replace(r"\|", "|"),
             _ => html,
         }
     }
 
-    /// Turns the footnote reference that was just made into text.
-    fn spell_out_footnote(&mut self) {
+    /// Whether the text has several lines, each of which could begin a block.
+    fn has_lines(&self) -> bool {
+        matches!(self.kind, MarkdownNode::Paragraph | MarkdownNode::ListItem)
+    }
+
+    /// Turns the footnote reference that was just made into text. Returns whether there is one.
+    fn spell_out_footnote(&mut self) -> bool {
         let here = self.len;
+        let name = self.names.of_mark(MarkdownMark::Footnote);
         let ends_here = |mark: &mut Mark| {
-            mark.kind == "footnote" && mark.range.as_ref().is_some_and(|range| range.end == here)
+            mark.kind == *name && mark.range.as_ref().is_some_and(|range| range.end == here)
         };
-        if let Some(range) = self.marks.pop_if(ends_here).and_then(|mark| mark.range) {
+        let footnote = self.marks.pop_if(ends_here).and_then(|mark| mark.range);
+        if let Some(range) = footnote.clone() {
             // Counted from the end, so the length of the text does not matter.
             steps(range.len());
             let mut chars = self.text.char_indices().rev();
@@ -290,61 +370,69 @@ impl Block {
             self.len = range.start;
             self.say(&format!("[^{label}]"));
         }
+        footnote.is_some()
     }
 
-    /// Makes a child of the pending text, if there is any.
-    fn end_text(&mut self) {
+    /// Makes a child of the pending text, if there is any. Returns whether HTML in it loses its
+    /// mark.
+    fn end_text(&mut self) -> bool {
         let len = mem::take(&mut self.len);
         let mut text = mem::take(&mut self.text);
         let marks = mem::take(&mut self.marks);
         if text.is_empty() {
-            return;
+            return false;
         }
         let marks = Marks::normal(marks, len).unwrap_or_default();
         let mut marks: Vec<Mark> = marks.iter().cloned().collect();
-        if matches!(self.kind, "paragraph" | "list-item") && begins_html_block(&text, &marks) {
-            marks.retain(|mark| mark.kind != "html" || !starts_at_once(mark));
+        let html = self.names.of_mark(MarkdownMark::Html);
+        let is_first_html = |mark: &Mark| mark.kind == *html && starts_at_once(mark);
+        steps(text.len() + marks.len());
+        let loses_html =
+            self.has_lines() && marks.iter().any(is_first_html) && begins_html_block(&text);
+        if loses_html {
+            marks.retain(|mark| !is_first_html(mark));
         }
-        if self.kind == "html-block" {
+        if self.kind == MarkdownNode::HtmlBlock {
             // Indentation, and empty lines after unclosed HTML, are dropped.
             text = text.trim().to_owned();
         }
-        if matches!(self.kind, "code-block" | "html-block") && !text.ends_with('\n') {
+        if matches!(self.kind, MarkdownNode::CodeBlock | MarkdownNode::HtmlBlock)
+            && !text.ends_with('\n')
+        {
             text.push('\n');
         }
-        let text = NodeSpec::new("inline-text").with_text(text);
+        let name = self.names.of_node(MarkdownNode::Text).clone();
+        let text = NodeSpec::new(name).with_text(text);
         self.children.push(text.with_marks(marks));
+        loses_html
     }
 
     /// A list of one item with one paragraph is tight, even if an invisible link definition follows
     /// the paragraph: nothing visible could be written in its place.
     fn add(&mut self, mut child: Self) {
-        child.end_text();
         self.short = match (self.kind, child.kind, self.children.is_empty()) {
-            ("list-item", "paragraph", true) => Some(child.children.clone()),
-            ("list", "list-item", true) => child.short.take().map(|text| {
-                let attributes: Attributes = child.attributes.iter().cloned().collect();
-                vec![
-                    NodeSpec::new(child.kind)
-                        .with_attributes(attributes)
-                        .with_children(text),
-                ]
-            }),
+            (MarkdownNode::ListItem, MarkdownNode::Paragraph, true) => Some(child.children.clone()),
+            (MarkdownNode::List, MarkdownNode::ListItem, true) => {
+                let text = child.short.take();
+                text.map(|text| vec![child.spec().with_children(text)])
+            }
             _ => None,
         };
         self.children.push(child.into_spec());
     }
 
-    fn into_spec(mut self) -> NodeSpec {
-        self.end_text();
-        let attributes: Attributes = self.attributes.into_iter().collect();
-        let children = match self.kind {
-            "list" => self.short.unwrap_or(self.children),
+    /// The node without its children.
+    fn spec(&self) -> NodeSpec {
+        let attributes: Attributes = self.attributes.iter().cloned().collect();
+        NodeSpec::new(self.names.of_node(self.kind).clone()).with_attributes(attributes)
+    }
+
+    fn into_spec(self) -> NodeSpec {
+        let spec = self.spec();
+        spec.with_children(match self.kind {
+            MarkdownNode::List => self.short.unwrap_or(self.children),
             _ => self.children,
-        };
-        NodeSpec::new(self.kind)
-            .with_attributes(attributes)
-            .with_children(children)
+        })
     }
 }
 
@@ -352,42 +440,54 @@ fn starts_at_once(mark: &Mark) -> bool {
     mark.range.as_ref().is_some_and(|range| range.start == 0)
 }
 
-/// Whether a paragraph begins with HTML that would form a block without the link definition before
+/// Whether a paragraph that begins with HTML would be a block without the link definition before
 /// it, which is dropped. Nothing can replace the definition, so there the HTML becomes plain text.
-fn begins_html_block(text: &str, marks: &[Mark]) -> bool {
-    steps(text.len() + marks.len());
-    marks
-        .iter()
-        .any(|mark| mark.kind == "html" && starts_at_once(mark))
-        && matches!(
-            Parser::new(&text.replace('\n', r"\")).next(),
-            Some(Event::Start(Tag::HtmlBlock))
-        )
+fn begins_html_block(text: &str) -> bool {
+    matches!(
+        Parser::new(&text.replace('\n', r"\")).next(),
+        Some(Event::Start(Tag::HtmlBlock))
+    )
 }
 
-fn block_of(tag: Tag<'_>) -> (&'static str, Vec<(&'static str, Value)>) {
+fn block_of(tag: Tag<'_>) -> (MarkdownNode, Vec<(MarkdownAttribute, Value)>) {
+    use MarkdownAttribute as Attribute;
+    use MarkdownNode as Node;
+
     match tag {
-        Tag::Paragraph => ("paragraph", vec![]),
-        Tag::Heading { level, .. } => ("heading", vec![("level", (level as usize).into())]),
-        Tag::BlockQuote(_) => ("block-quote", vec![]),
-        Tag::CodeBlock(kind) => ("code-block", language(&kind).into_iter().collect()),
-        Tag::HtmlBlock => ("html-block", vec![]),
-        Tag::List(None) => ("list", vec![("ordered", false.into())]),
-        Tag::List(Some(start)) => (
-            "list",
-            vec![("ordered", true.into()), ("start", start.into())],
+        Tag::Paragraph => (Node::Paragraph, vec![]),
+        Tag::Heading { level, .. } => {
+            let level = (level as usize).into();
+            (Node::Heading, vec![(Attribute::HeadingLevel, level)])
+        }
+        Tag::BlockQuote(_) => (Node::BlockQuote, vec![]),
+        Tag::CodeBlock(kind) => {
+            let language = language(&kind).map(Value::from);
+            let language = language.map(|language| (Attribute::CodeBlockLanguage, language));
+            (Node::CodeBlock, language.into_iter().collect())
+        }
+        Tag::HtmlBlock => (Node::HtmlBlock, vec![]),
+        Tag::List(None) => (Node::List, vec![(Attribute::ListOrdered, false.into())]),
+        Tag::List(Some(start)) => {
+            let start = (Attribute::ListStart, start.into());
+            (
+                Node::List,
+                vec![(Attribute::ListOrdered, true.into()), start],
+            )
+        }
+        Tag::Item => (Node::ListItem, vec![]),
+        Tag::FootnoteDefinition(label) => (
+            Node::Footnote,
+            vec![(Attribute::FootnoteLabel, (*label).into())],
         ),
-        Tag::Item => ("list-item", vec![]),
-        Tag::FootnoteDefinition(label) => ("footnote", vec![("label", (*label).into())]),
         Tag::Table(columns) => {
             let align = columns.into_iter().map(alignment).collect();
-            ("table", vec![("align", align)])
+            (Node::Table, vec![(Attribute::TableAlign, align)])
         }
-        Tag::TableHead => ("table-head", vec![]),
-        Tag::TableRow => ("table-row", vec![]),
-        Tag::TableCell => ("table-cell", vec![]),
+        Tag::TableHead => (Node::TableHead, vec![]),
+        Tag::TableRow => (Node::TableRow, vec![]),
+        Tag::TableCell => (Node::TableCell, vec![]),
         // Of extensions that are disabled, or no blocks.
-        _ => ("paragraph", vec![]),
+        _ => (Node::Paragraph, vec![]),
     }
 }
 
@@ -400,14 +500,16 @@ fn given(text: &str) -> Value {
 }
 
 /// The first word after the fence.
-fn language(kind: &CodeBlockKind<'_>) -> Option<(&'static str, Value)> {
+fn language<'t>(kind: &'t CodeBlockKind<'_>) -> Option<&'t str> {
     match kind {
         CodeBlockKind::Indented => None,
-        CodeBlockKind::Fenced(info) => {
-            let language = info.split_whitespace().next()?;
-            Some(("language", language.into()))
-        }
+        CodeBlockKind::Fenced(info) => info.split_whitespace().next(),
     }
+}
+
+/// Whether more words than the language follow the fence.
+fn has_more(info: &str) -> bool {
+    info.split_whitespace().nth(1).is_some()
 }
 
 fn alignment(alignment: Alignment) -> &'static str {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::names::{AmbiguousName, MarkdownNames};
+
 /// Filters the targets of links and images by their schemes.
 ///
 /// A target has a scheme if it has a colon before its first `/`, `\`, `?` or `#`; otherwise it is
@@ -115,6 +117,7 @@ fn is_skipped(char: char) -> bool {
 #[must_use]
 pub struct MarkdownOptions {
     pub(super) targets: TargetFilter,
+    pub(super) names: MarkdownNames,
 }
 
 impl MarkdownOptions {
@@ -122,6 +125,7 @@ impl MarkdownOptions {
     pub fn new() -> Self {
         Self {
             targets: TargetFilter::any(),
+            names: MarkdownNames::new(),
         }
     }
 
@@ -134,7 +138,29 @@ impl MarkdownOptions {
     /// Sets the filter for targets of links and images. A link or an image with a rejected target
     /// loses its mark; its words or its description are kept.
     pub fn targets(self, targets: TargetFilter) -> Self {
-        Self { targets }
+        Self { targets, ..self }
+    }
+
+    /// Sets the names of node types, marks and attributes.
+    ///
+    /// # Errors
+    ///
+    /// [`AmbiguousName`]: two node types, two marks, or two attributes of one node type or mark
+    /// have the same name.
+    ///
+    /// ```
+    /// use doclock::markdown::{MarkdownNames, MarkdownNode, MarkdownOptions};
+    ///
+    /// let names = MarkdownNames::new().node(MarkdownNode::Heading, "paragraph");
+    /// let error = MarkdownOptions::new().names(names).unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "node type name paragraph is ambiguous: it stands for paragraph and heading",
+    /// );
+    /// ```
+    pub fn names(self, names: MarkdownNames) -> Result<Self, AmbiguousName> {
+        let names = names.checked()?;
+        Ok(Self { names, ..self })
     }
 }
 

@@ -2,15 +2,19 @@
 
 use serde_json::Value;
 
-use super::TargetFilter;
+use super::dropped::{Dropped, DroppedPart, Report};
 use super::inline::{self, EscapeContext};
+use super::names::{Bearer, MAX_NUMBER};
+use super::{MarkdownAttribute, MarkdownNode, MarkdownOptions};
 use crate::document::{Node, View};
+use crate::id::NodeId;
 use crate::steps;
 
 /// Writes blocks. The remaining steps are a stack, so any depth is safe.
 pub(super) struct Writer<'v, V> {
     view: &'v V,
-    filter: &'v TargetFilter,
+    options: &'v MarkdownOptions,
+    report: Report<NodeId>,
     ahead: Vec<Step<'v>>,
     out: String,
     prefix: Prefix,
@@ -94,10 +98,11 @@ impl Prefix {
 }
 
 impl<'v, V: View> Writer<'v, V> {
-    pub(super) fn new(view: &'v V, filter: &'v TargetFilter) -> Self {
+    pub(super) fn new(view: &'v V, options: &'v MarkdownOptions) -> Self {
         Self {
             view,
-            filter,
+            options,
+            report: Report::default(),
             ahead: Vec::new(),
             out: String::new(),
             prefix: Prefix::default(),
@@ -109,51 +114,163 @@ impl<'v, V: View> Writer<'v, V> {
         }
     }
 
-    pub(super) fn written(mut self, node: &'v Node) -> String {
-        self.ahead.push(match node.kind() {
-            "inline-text" => Step::Text(vec![node]),
-            _ => Step::Block(node),
-        });
+    /// The text, and what it does not express.
+    pub(super) fn written(mut self, node: &'v Node) -> (String, Vec<Dropped<NodeId>>) {
+        match self.kind(node) {
+            Some(MarkdownNode::Document) => {
+                self.note_attributes(node);
+                self.contents(node, true);
+            }
+            _ => self.ahead.push(Step::Block(node)),
+        }
         while let Some(step) = self.ahead.pop() {
             steps::step();
             if !step.is_passed() {
                 self.sought = None;
             }
             match step {
-                Step::Text(nodes) => self.paragraph(nodes),
+                Step::Text(nodes) => {
+                    self.paragraph(nodes);
+                }
                 Step::Block(node) => self.block(node),
                 Step::Item(node, marker) => self.item(node, &marker),
                 Step::Gap(gap) => self.gap = gap && !self.begun && !self.out.is_empty(),
                 Step::Leave(left) => self.leave(&left),
             }
         }
-        self.out
+        (self.out, self.report.into_entries())
+    }
+
+    fn kind(&self, node: &Node) -> Option<MarkdownNode> {
+        self.options.names.node_named(node.kind())
+    }
+
+    fn attribute(&self, node: &'v Node, attribute: MarkdownAttribute) -> Option<&'v Value> {
+        let name = self.options.names.of_attribute(attribute);
+        node.attributes().get(name)
+    }
+
+    fn string(&self, node: &'v Node, attribute: MarkdownAttribute) -> &'v str {
+        let value = self.attribute(node, attribute);
+        value.and_then(Value::as_str).unwrap_or_default()
     }
 
     fn block(&mut self, node: &'v Node) {
-        match node.kind() {
-            "paragraph" => self.paragraph(self.view.descendants(node.id())),
-            "heading" => self.heading(node),
-            "code-block" => self.code(node),
-            "html-block" => self.html(node),
-            "thematic-break" => self.line("___"),
-            "table" => self.table(node),
-            "list" => self.list(node),
-            "block-quote" => {
+        match self.kind(node) {
+            Some(MarkdownNode::Text) => {
+                let texts = self.texts(node);
+                self.ahead.push(Step::Text(texts));
+            }
+            Some(MarkdownNode::Paragraph) => {
+                let texts = self.texts(node);
+                if !self.paragraph(texts) {
+                    self.drop_type(node);
+                }
+            }
+            Some(MarkdownNode::Heading) => self.heading(node),
+            Some(MarkdownNode::CodeBlock) => self.code(node),
+            Some(MarkdownNode::HtmlBlock) => self.html(node),
+            Some(MarkdownNode::ThematicBreak) => {
+                self.line("___");
+                self.drop_contents(node);
+            }
+            Some(MarkdownNode::Table) => self.table(node),
+            Some(MarkdownNode::List) => self.list(node),
+            Some(MarkdownNode::BlockQuote) => {
                 let prefix = self.enter("> ", "> ");
                 self.ahead.push(Step::Leave(Left::Quote(prefix)));
                 self.contents(node, true);
             }
-            "footnote" => {
-                let prefix = self.enter(&format!("[^{}]: ", string(node, "label")), "    ");
+            Some(MarkdownNode::Footnote) => {
+                let label = self.string(node, MarkdownAttribute::FootnoteLabel);
+                let prefix = self.enter(&format!("[^{label}]: "), "    ");
                 self.ahead.push(Step::Leave(Left::Other(prefix)));
                 self.contents(node, true);
                 // Within a list, an empty rest of the line would count as an empty line between
                 // items.
                 self.fill_if_empty(prefix.len > 0);
             }
-            _ => self.contents(node, true),
+            // A type that Markdown does not have, or not here.
+            None
+            | Some(
+                MarkdownNode::Document
+                | MarkdownNode::ListItem
+                | MarkdownNode::TableHead
+                | MarkdownNode::TableRow
+                | MarkdownNode::TableCell,
+            ) => {
+                self.drop_type(node);
+                return self.contents(node, true);
+            }
         }
+        self.note_attributes(node);
+    }
+
+    // --- What is dropped ---
+
+    fn drop_type(&mut self, node: &Node) {
+        let part = DroppedPart::node_type(node);
+        self.report.add(part, || node.id().clone());
+    }
+
+    fn drop_attribute(&mut self, node: &Node, attribute: &str) {
+        let part = DroppedPart::NodeAttribute {
+            node: node.kind().into(),
+            attribute: attribute.into(),
+        };
+        self.report.add(part, || node.id().clone());
+    }
+
+    fn drop_text(&mut self, node: &Node) {
+        if !node.text().is_empty() {
+            self.report
+                .add(DroppedPart::text(node), || node.id().clone());
+        }
+    }
+
+    /// Notes all contents of a node as dropped.
+    fn drop_contents(&mut self, node: &'v Node) {
+        for inner in self.view.descendants(node.id()) {
+            self.drop_text(inner);
+            if inner.id() != node.id() {
+                self.drop_type(inner);
+            }
+        }
+    }
+
+    /// Notes the attributes of a node that Markdown cannot express.
+    fn note_attributes(&mut self, node: &Node) {
+        let names = &self.options.names;
+        for (name, value) in node.attributes() {
+            let kind = names.node_named(node.kind()).map(Bearer::Node);
+            let attribute = kind.and_then(|kind| names.attribute_named(kind, name));
+            if !attribute.is_some_and(|attribute| attribute.accepts(value)) {
+                self.drop_attribute(node, name);
+            }
+        }
+    }
+
+    /// The nodes whose text is that of a text block, of which only texts are kept.
+    fn texts(&mut self, top: &'v Node) -> Vec<&'v Node> {
+        let nodes: Vec<_> = self.view.descendants(top.id()).collect();
+        for node in nodes.iter().skip(1) {
+            match self.kind(node) {
+                Some(MarkdownNode::Text) => self.note_attributes(node),
+                _ => self.drop_type(node),
+            }
+        }
+        nodes
+    }
+
+    /// The text of a block that is written verbatim, without marks.
+    fn verbatim(&mut self, top: &'v Node) -> String {
+        for node in self.texts(top) {
+            for mark in node.marks() {
+                self.report
+                    .add(DroppedPart::mark(mark), || node.id().clone());
+            }
+        }
+        self.view.text_of(top.id()).unwrap_or_default()
     }
 
     // --- Container blocks ---
@@ -167,8 +284,9 @@ impl<'v, V: View> Writer<'v, V> {
             texts.push(node);
         }
         for child in self.view.children(node.id()) {
-            if child.kind() == "inline-text" {
-                texts.push(child);
+            if self.kind(child) == Some(MarkdownNode::Text) {
+                self.note_attributes(child);
+                texts.extend(self.texts(child));
                 continue;
             }
             if !texts.is_empty() {
@@ -232,18 +350,29 @@ impl<'v, V: View> Writer<'v, V> {
     }
 
     fn list(&mut self, list: &'v Node) {
-        let attribute = |key| list.attributes().get(key);
-        let ordered = attribute("ordered")
-            .and_then(Value::as_bool)
-            .unwrap_or(false);
-        let start = attribute("start").and_then(Value::as_u64).unwrap_or(1);
+        let ordered = self.attribute(list, MarkdownAttribute::ListOrdered);
+        let ordered = ordered.and_then(Value::as_bool).unwrap_or(false);
+        let given = self.attribute(list, MarkdownAttribute::ListStart);
+        let start = given.and_then(Value::as_u64).unwrap_or(1);
+        if !ordered && given.is_some_and(|start| MarkdownAttribute::ListStart.accepts(start)) {
+            self.drop_attribute(
+                list,
+                self.options
+                    .names
+                    .of_attribute(MarkdownAttribute::ListStart),
+            );
+        }
+        self.drop_text(list);
+        if list.children().is_empty() {
+            self.drop_type(list);
+        }
         let marker = self.marker(ordered);
         let gaps = !self.is_tight(list);
         self.ahead.push(Step::Leave(Left::List(marker)));
         let items: Vec<_> = self.view.children(list.id()).collect();
         for (nth, item) in items.into_iter().enumerate().rev() {
             // The first number counts, and none has more than nine digits.
-            let number = start.saturating_add(nth as u64).min(999_999_999);
+            let number = start.saturating_add(nth as u64).min(MAX_NUMBER);
             let marker = match ordered {
                 true => format!("{number}{marker} "),
                 false => format!("{marker} "),
@@ -278,8 +407,8 @@ impl<'v, V: View> Writer<'v, V> {
         let mut parts = items.flat_map(|item| self.view.children(item.id()));
         let mut has_text = false;
         let loose = parts.any(|part| {
-            has_text |= part.kind() == "inline-text";
-            part.kind() == "paragraph"
+            has_text |= self.kind(part) == Some(MarkdownNode::Text);
+            self.kind(part) == Some(MarkdownNode::Paragraph)
         });
         has_text && !loose
     }
@@ -290,19 +419,21 @@ impl<'v, V: View> Writer<'v, V> {
         let follows_text = self.in_paragraph && !self.gap;
         let prefix = self.enter(marker, &" ".repeat(marker.len()));
         self.ahead.push(Step::Leave(Left::Other(prefix)));
-        if item.kind() != "list-item" {
+        if self.kind(item) != Some(MarkdownNode::ListItem) {
             self.ahead.push(Step::Block(item));
             return;
         }
+        self.note_attributes(item);
         self.contents(item, gaps);
-        let checked = item.attributes().get("checked").and_then(Value::as_bool);
+        let checked = self.attribute(item, MarkdownAttribute::ListItemChecked);
+        let checked = checked.and_then(Value::as_bool);
         // A bare marker would continue the paragraph before it, or make it a heading.
         self.fill_if_empty(follows_text && checked.is_none());
         if let Some(checked) = checked {
             self.out.push_str(if checked { "[x] " } else { "[ ] " });
             let text_follows = match self.ahead.last() {
                 Some(Step::Text(_)) => true,
-                Some(Step::Block(block)) => block.kind() == "paragraph",
+                Some(Step::Block(block)) => self.kind(block) == Some(MarkdownNode::Paragraph),
                 _ => false,
             };
             if !text_follows {
@@ -313,29 +444,34 @@ impl<'v, V: View> Writer<'v, V> {
 
     // --- Leaf blocks ---
 
-    fn paragraph(&mut self, nodes: impl IntoIterator<Item = &'v Node>) {
-        let text = inline::written(nodes, EscapeContext::Paragraph, self.filter);
+    /// Returns whether there is anything to write.
+    fn paragraph(&mut self, nodes: Vec<&'v Node>) -> bool {
+        let text = self.inline(nodes, EscapeContext::Paragraph);
         if !text.is_empty() {
             text.split('\n').for_each(|line| self.line(line));
             self.in_paragraph = true;
         }
+        !text.is_empty()
+    }
+
+    fn inline(&mut self, nodes: Vec<&'v Node>, place: EscapeContext) -> String {
+        inline::written(nodes, place, self.options, &mut self.report)
     }
 
     fn heading(&mut self, node: &'v Node) {
-        let level = node.attributes().get("level").and_then(Value::as_u64);
-        let signs = "#".repeat(level.unwrap_or(1).clamp(1, 6) as usize);
-        let text = inline::written(
-            self.view.descendants(node.id()),
-            EscapeContext::Heading,
-            self.filter,
-        );
+        let level = self.attribute(node, MarkdownAttribute::HeadingLevel);
+        let level = level.and_then(Value::as_u64).unwrap_or(1);
+        let signs = "#".repeat(level.clamp(1, 6) as usize);
+        let texts = self.texts(node);
+        let text = self.inline(texts, EscapeContext::Heading);
         self.line(format!("{signs} {text}").trim_end());
     }
 
     fn code(&mut self, node: &'v Node) {
-        let text = self.text(node);
+        let text = self.verbatim(node);
         let fence = "`".repeat(inline::longest_row(&text, '`').max(2) + 1);
-        let language = inline::encoded(string(node, "language"), |char| {
+        let language = self.string(node, MarkdownAttribute::CodeBlockLanguage);
+        let language = inline::encoded(language, |char| {
             char.is_ascii_alphanumeric() || "+-#._/:=,".contains(char)
         });
         self.line(&format!("{fence}{language}"));
@@ -344,23 +480,33 @@ impl<'v, V: View> Writer<'v, V> {
     }
 
     fn html(&mut self, node: &'v Node) {
-        self.text(node).lines().for_each(|line| self.line(line));
-    }
-
-    fn text(&self, node: &'v Node) -> String {
-        self.view.text_of(node.id()).unwrap_or_default()
+        let text = self.verbatim(node);
+        text.lines().for_each(|line| self.line(line));
+        if text.is_empty() {
+            self.drop_type(node);
+        }
     }
 
     fn table(&mut self, table: &'v Node) {
         let (heads, rows): (Vec<_>, Vec<_>) = self
             .view
             .children(table.id())
-            .partition(|row| row.kind() == "table-head");
+            .partition(|row| self.kind(row) == Some(MarkdownNode::TableHead));
         let cells = |row: &&Node| row.children().len();
-        let align = table.attributes().get("align").and_then(Value::as_array);
+        let align = self.attribute(table, MarkdownAttribute::TableAlign);
+        let align = align.and_then(Value::as_array);
         let align = align.map_or(&[][..], Vec::as_slice);
         let widest = heads.iter().chain(&rows).map(cells).max().unwrap_or(0);
         let columns = widest.max(align.len()).max(1);
+        self.drop_text(table);
+        for row in heads.iter().skip(1) {
+            self.drop_type(row);
+        }
+        for row in &rows {
+            if self.kind(row) != Some(MarkdownNode::TableRow) {
+                self.drop_type(row);
+            }
+        }
         let mut heads = heads.into_iter();
         // The head and the rules determine the number of columns. Another row may have fewer cells.
         self.row(heads.next(), columns);
@@ -372,15 +518,19 @@ impl<'v, V: View> Writer<'v, V> {
 
     /// A row of at least so many cells.
     fn row(&mut self, row: Option<&'v Node>, least: usize) {
-        let cells = row.into_iter().flat_map(|row| self.view.children(row.id()));
-        let cell = |cell: &'v Node| {
-            inline::written(
-                self.view.descendants(cell.id()),
-                EscapeContext::Cell,
-                self.filter,
-            )
-        };
-        let mut cells: Vec<String> = cells.map(cell).collect();
+        let mut cells = Vec::new();
+        if let Some(row) = row {
+            self.drop_text(row);
+            self.note_attributes(row);
+            for cell in self.view.children(row.id()) {
+                match self.kind(cell) {
+                    Some(MarkdownNode::TableCell) => self.note_attributes(cell),
+                    _ => self.drop_type(cell),
+                }
+                let texts = self.texts(cell);
+                cells.push(self.inline(texts, EscapeContext::Cell));
+            }
+        }
         cells.resize_with(cells.len().max(least), String::new);
         self.line(&format!("| {} |", cells.join(" | ")));
     }
@@ -434,11 +584,6 @@ impl<'v, V: View> Writer<'v, V> {
         self.out.push_str(self.prefix.filled());
         self.out.push('\n');
     }
-}
-
-fn string<'v>(node: &'v Node, key: &str) -> &'v str {
-    let value = node.attributes().get(key);
-    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 fn rule(align: Option<&Value>) -> &'static str {

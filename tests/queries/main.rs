@@ -4,9 +4,11 @@
 mod common;
 
 mod definitions;
+mod dropped;
 mod find;
 mod json;
 mod markdown;
+mod names;
 mod nesting;
 mod positions;
 mod targets;

@@ -62,7 +62,7 @@ pub(crate) fn paragraph(text: &str, marks: impl IntoIterator<Item = Mark>) -> No
 }
 
 /// Tokens of Markdown, and similar text.
-const TOKENS: &[&str] = &[
+pub(crate) const TOKENS: &[&str] = &[
     "*",
     "**",
     "***",
@@ -149,7 +149,7 @@ const TOKENS: &[&str] = &[
 ];
 
 /// Typical documents, block by block.
-fn pages() -> impl Strategy<Value = String> {
+pub(crate) fn pages() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "some words",
         "*emphasis*",

@@ -9,7 +9,6 @@ mod bare;
 mod doclock;
 mod locked;
 mod parking_lot;
-mod plot;
 mod standard;
 mod table;
 mod tokio;
@@ -88,7 +87,6 @@ pub fn run(rounds: Option<usize>, options: &Contended, report: &Report) -> Resul
     let mut subjects = subjects();
     let notes: Vec<_> = subjects.iter().map(|s| (s.name(), s.note())).collect();
     table::heading(report, span, rounds, &notes)?;
-    let mut cases = Vec::new();
     for &micros in options.lengths.as_deref().unwrap_or(&LENGTHS) {
         let length = Length::calibrated(micros)?;
         for &threads in threads {
@@ -98,12 +96,7 @@ pub fn run(rounds: Option<usize>, options: &Contended, report: &Report) -> Resul
             let names = subjects.iter().map(|subject| subject.name());
             let case = Case::new(length, threads, names.zip(trials).collect());
             table::print(report, &case)?;
-            cases.push(case);
         }
-    }
-    if let Some(file) = &options.svg {
-        plot::draw(file, &cases)?;
-        report.remark(&format!("plotted to {}", file.display()))?;
     }
     Ok(())
 }

@@ -29,9 +29,7 @@ After each run versions and characters are compared with what the threads did.
 
 /// All results for one duration and number of threads.
 pub struct Case {
-    pub length: Length,
-    pub threads: usize,
-    pub subjects: Vec<(&'static str, Row)>,
+    subjects: Vec<(&'static str, Row)>,
 }
 
 /// Medians over the rounds.
@@ -49,7 +47,7 @@ pub struct Row {
     min: f64,
     max: f64,
     /// Of the rate of one thread without a lock.
-    pub percent: f64,
+    percent: f64,
     least_share: f64,
     most_share: f64,
     p50: f64,
@@ -66,8 +64,6 @@ impl Case {
         let alone = trials.first().map_or(0.0, |(_, alone)| rate(alone).median);
         let row = |(subject, trials)| (subject, Row::new(length, threads, subject, trials, alone));
         Self {
-            length,
-            threads,
             subjects: trials.into_iter().map(row).collect(),
         }
     }
@@ -129,6 +125,7 @@ impl Row {
 }
 
 pub fn heading(report: &Report, span: Duration, rounds: usize, notes: &[(&str, &str)]) -> Result {
+    report.subjects(SUITE, notes)?;
     report.text(&format!(
         "== {SUITE} ==\n{ABOUT}\nRounds of {} ms: {rounds}. Medians of them.\n",
         span.as_millis()

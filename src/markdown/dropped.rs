@@ -1,0 +1,130 @@
+//! Reports of what a conversion drops.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use crate::document::{Mark, Node};
+
+/// A part of a document or a text that the other form cannot express.
+///
+/// Names are those of the document. In JSON the field `part` has the variant in camelCase:
+/// `{"part": "markAttribute", "mark": "bold", "attribute": "weight"}`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "part", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum DroppedPart {
+    /// A node type, with the attributes of the node. Its text and its descendants are kept.
+    NodeType {
+        /// The node type.
+        node: SmolStr,
+    },
+    /// An attribute of a node type that is kept.
+    NodeAttribute {
+        /// The node type.
+        node: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+    },
+    /// The text of a node whose type has no text in Markdown.
+    Text {
+        /// The node type.
+        node: SmolStr,
+    },
+    /// A mark, with its attributes, on some of its characters at least. Its text is kept.
+    Mark {
+        /// The mark.
+        mark: SmolStr,
+    },
+    /// An attribute of a mark that is kept.
+    MarkAttribute {
+        /// The mark.
+        mark: SmolStr,
+        /// The attribute.
+        attribute: SmolStr,
+    },
+    /// The words after the language of a code block, when Markdown is read.
+    CodeBlockInfo,
+}
+
+impl DroppedPart {
+    pub(super) fn mark(mark: &Mark) -> Self {
+        Self::Mark {
+            mark: mark.kind.clone(),
+        }
+    }
+
+    pub(super) fn node_type(node: &Node) -> Self {
+        Self::NodeType {
+            node: node.kind().into(),
+        }
+    }
+
+    pub(super) fn text(node: &Node) -> Self {
+        Self::Text {
+            node: node.kind().into(),
+        }
+    }
+}
+
+/// One entry of a report: a part that was dropped, and how often.
+///
+/// `P` is where: a [`NodeId`](crate::NodeId) if a document was written, a line counted from one if
+/// a text was read.
+///
+/// ```
+/// use doclock::{
+///     DataStore, NodeId,
+///     document::{Mark, NodeSpec},
+///     markdown::{Dropped, DroppedPart, MarkdownOptions, to_markdown_reported},
+/// };
+///
+/// let mut transaction = DataStore::new().begin("export")?;
+/// let note = Mark::new("comment", 0..5);
+/// let text = NodeSpec::new("inline-text").with_id("t").with_text("Moons").with_marks([note]);
+/// let page = transaction.create(NodeSpec::new("paragraph").with_children([text]))?;
+///
+/// let (markdown, dropped) = to_markdown_reported(&transaction, &page, &MarkdownOptions::new())?;
+/// assert_eq!(markdown, "Moons\n");
+/// let part = DroppedPart::Mark { mark: "comment".into() };
+/// assert_eq!(dropped, [Dropped::<NodeId> { part, count: 1, first: "t".into() }]);
+/// assert_eq!(
+///     serde_json::to_string(&dropped)?,
+///     r#"[{"part":"mark","mark":"comment","count":1,"first":"t"}]"#,
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped<P> {
+    /// What was dropped.
+    #[serde(flatten)]
+    pub part: DroppedPart,
+    /// How often.
+    pub count: usize,
+    /// The first place, in the order of writing or reading.
+    pub first: P,
+}
+
+/// What was dropped so far.
+pub(super) struct Report<P>(BTreeMap<DroppedPart, (usize, P)>);
+
+impl<P> Default for Report<P> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<P> Report<P> {
+    /// Counts a part. The place is computed for the first one only.
+    pub(super) fn add(&mut self, part: DroppedPart, place: impl FnOnce() -> P) {
+        let (count, _) = self.0.entry(part).or_insert_with(|| (0, place()));
+        *count += 1;
+    }
+
+    pub(super) fn into_entries(self) -> Vec<Dropped<P>> {
+        let entries = self.0.into_iter();
+        let entries = entries.map(|(part, (count, first))| Dropped { part, count, first });
+        entries.collect()
+    }
+}
