@@ -81,9 +81,7 @@ fn lock_12_a_second_request_on_the_holding_thread_is_refused_at_once() {
     let nested = dsl::op(move |_: &mut Transaction| inner.lock("inner").map(drop));
     let error = dsl::transaction(&editor, nested).commit().unwrap_err();
     assert!(
-        error
-            .to_string()
-            .contains("requested again by its holding thread"),
+        error.to_string().contains("by the thread that holds it"),
         "{error}"
     );
     assert!(!store.is_locked());

@@ -335,7 +335,7 @@ fn tree_06_a_schema_that_contradicts_itself_is_refused() {
     });
     assert_eq!(
         many.build().unwrap_err().to_string(),
-        "there are 1001 types, more than 1000"
+        "the schema has 1001 types: the limit is 1000"
     );
 }
 
