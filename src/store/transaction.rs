@@ -281,7 +281,7 @@ impl Transaction {
     /// transaction.set_limits(Limits::new().with(Limit::Nodes, 1));
     /// transaction.create(NodeSpec::new("paragraph"))?;
     /// let error = transaction.create(NodeSpec::new("paragraph")).unwrap_err();
-    /// assert_eq!(error.to_string(), "the transaction brings in 2 nodes: the limit `nodes` is 1");
+    /// assert_eq!(error.to_string(), "the transaction adds 2 nodes: the limit `nodes` is 1");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_limits(&mut self, limits: Limits) {

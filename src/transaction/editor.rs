@@ -206,7 +206,7 @@ impl Editor {
     /// assert_eq!(store.snapshot().node("t").unwrap().text(), &"Hello world");
     /// assert_eq!(
     ///     ann.undo().unwrap_err().to_string(),
-    ///     "the entry can no longer be undone: node t was changed, or something below it, by bob in version 3",
+    ///     "the entry can no longer be undone: node t or its subtree was changed, by bob in version 3",
     /// );
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -253,7 +253,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// let error = limiter.try_acquire("checkout").unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "no free slot for \"checkout\": 1 of 1 slots taken, 0 waiting",
+    ///     "no free slot for \"checkout\": 1 of 1 slots taken, 0 calls waiting",
     /// );
     /// # Ok::<(), LimiterError>(())
     /// ```

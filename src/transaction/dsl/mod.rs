@@ -205,7 +205,7 @@ pub fn if_unchanged(version: u64) -> Operation {
 /// let error = transaction(&editor, late).commit().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "operation 0 (requireLease): no lease with the fencing token 1 lasts any more",
+///     "operation 0 (requireLease): the lease with the fencing token 1 has ended",
 /// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
