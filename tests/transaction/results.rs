@@ -29,7 +29,7 @@ fn transaction_06_every_way_to_commit_returns_what_its_event_carries() {
 
     let mut results = vec![claim.commit(effect).unwrap()];
     results.push(commit(&store, |transaction| {
-        transaction.insert_text(&id("note"), 0, "x").unwrap();
+        transaction.insert_text(id("note"), 0, "x").unwrap();
     }));
     results.push(manager(&store).execute(write()).unwrap());
     results.push(on_nodes.execute([write(), write()]).unwrap());
