@@ -106,8 +106,9 @@ impl Transaction {
     /// Undoes everything since a savepoint, exactly, at a cost in proportion to the undone work.
     ///
     /// The savepoint stays and can be returned to again. Savepoints that were made after it are
-    /// gone. Within an [`attempt`](Self::attempt), and within code that [`run`](Self::run) runs,
-    /// only savepoints that were made there can be returned to.
+    /// gone. Within an [`attempt`](Self::attempt), and within code that
+    /// [`run`](crate::transaction::RunOperations::run) runs, only savepoints that were made there
+    /// can be returned to.
     ///
     /// # Errors
     ///
