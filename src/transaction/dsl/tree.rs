@@ -149,7 +149,7 @@ pub fn clone_node_with_children_to(
 /// ])
 /// .commit()?;
 /// let page = editor.store().snapshot();
-/// assert_eq!(page.parent("line"), Some("quote"));
+/// assert_eq!(page.parent("line"), Some(&"quote".into()));
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn wrap_node(node: NodeSpec) -> NodeOperation {
@@ -189,7 +189,7 @@ pub fn indent_node() -> NodeOperation {
 /// ])
 /// .commit()?;
 /// let page = editor.store().snapshot();
-/// assert_eq!(page.parent("nested"), Some("one"));
+/// assert_eq!(page.parent("nested"), Some(&"one".into()));
 /// assert_eq!(page.node("nested").unwrap().children().len(), 2);
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```

@@ -63,7 +63,7 @@ impl UndoError {
     /// transaction(&bob, delete_node().on("greeting")).commit()?;
     ///
     /// let error = ann.undo().unwrap_err();
-    /// assert_eq!((error.code(), error.node()), ("undoConflict", Some("greeting")));
+    /// assert_eq!((error.code(), error.node()), ("undoConflict", Some(&"greeting".into())));
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn node(&self) -> Option<&NodeId> {
