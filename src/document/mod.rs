@@ -82,6 +82,6 @@ pub use view::{Descendants, View};
 
 pub(crate) use lease::{Holding, Leases};
 pub(crate) use limits::{Budget, cost};
-pub(crate) use overlay::{Overlay, Savepoint, same};
+pub(crate) use overlay::{Overlay, OverlaySavepoint, same};
 use schema::SchemaViolation;
-pub(crate) use since::{Since, Steps};
+pub(crate) use since::{ChangesSince, Steps};

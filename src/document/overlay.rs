@@ -2,7 +2,7 @@
 
 mod savepoint;
 
-pub(crate) use savepoint::Savepoint;
+pub(crate) use savepoint::OverlaySavepoint;
 
 use std::collections::HashSet;
 use std::sync::Arc;

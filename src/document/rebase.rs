@@ -1,7 +1,7 @@
 //! Undo of a change after other editors have changed the document.
 //!
 //! An undo applies the inverses of the changes, the last first. Later changes by others are stored
-//! as lengths ([`Since`]). An inverse is *rebased* over them: positions are shifted, and the
+//! as lengths ([`ChangesSince`]). An inverse is *rebased* over them: positions are shifted, and the
 //! replaced content is read from the current document. Then the changes by others are *advanced*
 //! over the inverse, as if the undone change had never been, and the next inverse follows. If
 //! others have made an inverse impossible, or it would revert their changes, that is a
@@ -13,7 +13,7 @@ use super::delta::Delta;
 use super::mark::Mark;
 use super::plan::{self, find};
 use super::{
-    Change, ChildPosition, EditError, Marks, MarksChange, Node, Overlay, Since, SplitPoint,
+    Change, ChangesSince, ChildPosition, EditError, Marks, MarksChange, Node, Overlay, SplitPoint,
 };
 use crate::brief::Brief;
 use crate::codes::codes;
@@ -144,7 +144,7 @@ impl Overlay {
     pub(crate) fn rewind(
         &mut self,
         change: &Change,
-        since: &mut Since,
+        since: &mut ChangesSince,
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
         let inverse = change.inverse();
@@ -171,7 +171,7 @@ impl Overlay {
     fn apply_rebased(
         &mut self,
         change: &Change,
-        since: &Since,
+        since: &ChangesSince,
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
         match change {
@@ -250,7 +250,7 @@ impl Overlay {
         &self,
         id: &NodeId,
         then: Option<&ChildPosition>,
-        since: &Since,
+        since: &ChangesSince,
     ) -> Result<Option<ChildPosition>, UndoConflict> {
         let node = find(self, id)?;
         let under = node.parent.as_ref() == then.map(|then| &then.parent);
@@ -284,7 +284,7 @@ impl Overlay {
     fn splice_rebased(
         &mut self,
         change: &Change,
-        since: &Since,
+        since: &ChangesSince,
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
         let Change::SpliceText {
@@ -356,7 +356,7 @@ impl Overlay {
         &mut self,
         id: &NodeId,
         marks: &MarksChange,
-        since: &Since,
+        since: &ChangesSince,
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
         let kept = Delta::default();

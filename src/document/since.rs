@@ -13,7 +13,7 @@ type Deltas = HashMap<NodeId, Delta, Secret>;
 
 /// Changes of the sequences of a document since some moment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Since {
+pub(crate) struct ChangesSince {
     texts: Deltas,
     children: Deltas,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Since {
 /// another.
 type Lists<'a> = [Option<(&'a NodeId, Delta)>; 2];
 
-impl Since {
+impl ChangesSince {
     pub(crate) fn is_empty(&self) -> bool {
         self.texts.is_empty() && self.children.is_empty()
     }

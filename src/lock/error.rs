@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::info::{Millis, Waiting, millis};
+use super::info::{Millis, RequestsAhead, millis};
 use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
 use crate::codes::codes;
@@ -17,7 +17,7 @@ pub enum LockError {
     #[error(transparent)]
     Timeout(Box<TimeoutEvidence>),
     /// The request was not allowed to wait, and the lock was held or other requests waited.
-    #[error("the lock is not free for owner {owner}: held by {holder}, {}", Waiting(*.waiting, "request"), owner = Brief(.owner))]
+    #[error("the lock is not free for owner {owner}: held by {holder}, {}", RequestsAhead(*.waiting, "request"), owner = Brief(.owner))]
     WouldBlock {
         /// The owner of the request.
         owner: OwnerId,
@@ -30,7 +30,7 @@ pub enum LockError {
     #[error(transparent)]
     Cancelled(Box<CancelEvidence>),
     /// The queue was full.
-    #[error("the lock queue is full for owner {owner}: bound {bound}, {}", Waiting(*.waiting, "request"), owner = Brief(.owner))]
+    #[error("the lock queue is full for owner {owner}: bound {bound}, {}", RequestsAhead(*.waiting, "request"), owner = Brief(.owner))]
     QueueFull {
         /// The owner of the request.
         owner: OwnerId,

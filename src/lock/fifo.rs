@@ -21,7 +21,7 @@ use super::{
     LockStats, QueueEntry, ReleaseError,
 };
 use crate::id::{LockId, OwnerId, random_session};
-use crate::queue::{Cursor, Part};
+use crate::queue::{CapacityPart, Cursor};
 use crate::sync::{Mutex, thread_number};
 use crate::time::Clock;
 
@@ -152,7 +152,7 @@ impl FifoLock {
     ) -> Result<Option<Grant>, LockError> {
         match &options.cancel {
             Some(token) if token.is_cancelled() => {
-                Err(self.refuse_cancelled(asker.owner, Part::Whole))
+                Err(self.refuse_cancelled(asker.owner, CapacityPart::Whole))
             }
             _ => Ok(self.try_take(asker)),
         }
@@ -215,11 +215,11 @@ impl FifoLock {
             drop(state);
             return Ok(Answer::Granted(grant, request.take_work()));
         }
-        state.refuse_reentry(asker, Part::Whole, now.at)?;
+        state.refuse_reentry(asker, CapacityPart::Whole, now.at)?;
         if limit.is_some_and(|limit| limit.is_zero()) {
             return Err(state.would_block(asker, None, now.at));
         }
-        state.reject_excess(asker, Part::Whole, options.queue_bound)?;
+        state.reject_excess(asker, CapacityPart::Whole, options.queue_bound)?;
         let waiting_at = state.join_queue(request.clone(), options.priority, None, now.at);
         let wait = shared.wait_as(&mut state, waiting_at, deadline, now);
         drop(state);
@@ -470,7 +470,7 @@ impl FifoLock {
         self.0.step(|state, _| state.is_granted(id))
     }
 
-    pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: Part) -> LockError {
+    pub(super) fn refuse_cancelled(&self, owner: &OwnerId, part: CapacityPart) -> LockError {
         self.0.state.lock().recorder_of(part).cancellations += 1;
         LockError::Cancelled(Box::new(CancelEvidence::before_joining(owner)))
     }

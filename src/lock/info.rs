@@ -110,9 +110,9 @@ impl fmt::Display for Millis {
 }
 
 /// Formats how many requests or calls wait: `1 request waiting`, `2 requests waiting`.
-pub(super) struct Waiting(pub(super) usize, pub(super) &'static str);
+pub(super) struct RequestsAhead(pub(super) usize, pub(super) &'static str);
 
-impl fmt::Display for Waiting {
+impl fmt::Display for RequestsAhead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(count, what) = self;
         let plural = if *count == 1 { "" } else { "s" };

@@ -14,10 +14,10 @@ use sparse::Sparse;
 /// The sum, the maximum and the percentiles of durations, percentiles within one per cent. Takes
 /// one word while it is empty.
 #[derive(Default)]
-pub(crate) struct Samples(Option<Box<Measured>>);
+pub(crate) struct Samples(Option<Box<Distribution>>);
 
 #[derive(Default)]
-struct Measured {
+struct Distribution {
     /// How many samples the measured ones stand for.
     count: u64,
     /// In nanoseconds, which are enough for five centuries.
@@ -40,7 +40,7 @@ impl Default for Spread {
     }
 }
 
-impl Measured {
+impl Distribution {
     /// Keeps the distribution dense from here on.
     fn unfold(&mut self) -> &mut Histogram<u64> {
         if let Spread::Sparse(sparse) = &self.spread {

@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 /// When a hold began. Plain fields, each written in place, like
 /// [`RequestSource::assign`](super::request::RequestSource::assign).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Since {
+pub(super) struct HoldStart {
     at: Timestamp,
     /// How many holds this one stands for in the metrics; zero means that the clock has not been
     /// read yet.
@@ -17,7 +17,7 @@ pub(super) struct Since {
     pub(super) exact: bool,
 }
 
-impl Since {
+impl HoldStart {
     #[inline(always)]
     pub(super) fn begin(&mut self, measured: Option<Measured>) {
         self.exact = measured.is_some();

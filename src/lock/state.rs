@@ -24,7 +24,7 @@ use super::wait::Reason;
 use super::word::HeldWord;
 use super::{Grant, JoinError, LockError, LockInfo, QueueEntry, ReleaseError};
 use crate::id::{FencingToken, LockId, OwnerId};
-use crate::queue::{Cursor, Divisible, Part, Priority, Queue, Rights, Ticket};
+use crate::queue::{CapacityPart, Cursor, Divisible, Priority, Queue, Rights, Ticket};
 use crate::time::{Clock, Timestamp};
 
 pub(super) use asking::HowToWait;
@@ -148,7 +148,7 @@ impl LockState {
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
             self.recorder().releases += 1;
-            self.queue.give_back(&Part::Whole);
+            self.queue.give_back(&CapacityPart::Whole);
         }
     }
 
@@ -178,15 +178,15 @@ impl LockState {
     fn recorder(&mut self) -> &mut Recorder {
         match self.holder.scope {
             None => &mut self.metrics,
-            Some(_) => self.recorder_of(Part::Share),
+            Some(_) => self.recorder_of(CapacityPart::Share),
         }
     }
 
     /// Returns the metrics of requests for the whole lock, or of requests for nodes.
-    pub(super) fn recorder_of(&mut self, part: Part) -> &mut Recorder {
+    pub(super) fn recorder_of(&mut self, part: CapacityPart) -> &mut Recorder {
         match part {
-            Part::Whole => &mut self.metrics,
-            Part::Share => &mut self.nodes.get_or_insert_default().metrics,
+            CapacityPart::Whole => &mut self.metrics,
+            CapacityPart::Share => &mut self.nodes.get_or_insert_default().metrics,
         }
     }
 
@@ -236,7 +236,7 @@ impl LockState {
             // queue's capacity.
             self.recorder().releases += 1;
         } else {
-            let taken = self.queue.try_take(&Part::Whole);
+            let taken = self.queue.try_take(&CapacityPart::Whole);
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
         }
         let scope = scope();
@@ -282,7 +282,7 @@ impl LockState {
                 self.sampling.pardon();
             }
         }
-        self.queue.give_back(&Part::Whole);
+        self.queue.give_back(&CapacityPart::Whole);
         self.grant_next(now, combiner)
     }
 

@@ -40,34 +40,34 @@ pub(crate) struct Divisible {
 
 /// The part of a [`Divisible`] that a request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum CapacityPart {
     Whole,
     Share,
 }
 
 impl Capacity for Divisible {
-    type Demand = Part;
+    type Demand = CapacityPart;
 
     #[inline]
-    fn take(&mut self, part: &Part) -> bool {
-        let free = !self.whole && (*part == Part::Share || self.shares == 0);
+    fn take(&mut self, part: &CapacityPart) -> bool {
+        let free = !self.whole && (*part == CapacityPart::Share || self.shares == 0);
         if free {
             match part {
-                Part::Whole => self.whole = true,
-                Part::Share => self.shares += 1,
+                CapacityPart::Whole => self.whole = true,
+                CapacityPart::Share => self.shares += 1,
             }
         }
         free
     }
 
     #[inline]
-    fn give_back(&mut self, part: &Part) {
+    fn give_back(&mut self, part: &CapacityPart) {
         match part {
-            Part::Whole => {
+            CapacityPart::Whole => {
                 debug_assert!(self.whole, "given back without having been taken");
                 self.whole = false;
             }
-            Part::Share => {
+            CapacityPart::Share => {
                 debug_assert!(self.shares > 0, "given back without having been taken");
                 self.shares = self.shares.saturating_sub(1);
             }

@@ -33,7 +33,7 @@ mod priority;
 mod table;
 mod wait_list;
 
-pub(crate) use capacity::{Capacity, Divisible, Exclusive, Part, Slots};
+pub(crate) use capacity::{Capacity, CapacityPart, Divisible, Exclusive, Slots};
 pub use mode::LockMode;
 pub(crate) use mode::Rights;
 pub use priority::Priority;
@@ -45,11 +45,11 @@ pub(crate) use wait_list::{Cursor, Ticket};
 #[derive(Debug)]
 pub(crate) struct Queue<C: Capacity, T> {
     capacity: C,
-    list: WaitList<Waiting<C::Demand, T>>,
+    list: WaitList<QueuedRequest<C::Demand, T>>,
 }
 
 #[derive(Debug)]
-struct Waiting<D, T> {
+struct QueuedRequest<D, T> {
     demand: D,
     request: T,
 }
@@ -73,7 +73,7 @@ impl<C: Capacity, T> Queue<C, T> {
     /// Joins the queue. Called only after [`Queue::try_take`] has declined.
     #[inline]
     pub(crate) fn join(&mut self, demand: C::Demand, priority: Priority, request: T) -> Ticket {
-        self.list.join(priority, Waiting { demand, request })
+        self.list.join(priority, QueuedRequest { demand, request })
     }
 
     /// Removes a request from any position; `None` when it no longer waits. O(log n), amortized.
@@ -173,7 +173,7 @@ impl<C: Capacity, T> Queue<C, T> {
 }
 
 fn requests<'a, D: 'a, T: 'a>(
-    members: impl Iterator<Item = (Ticket, &'a Waiting<D, T>)>,
+    members: impl Iterator<Item = (Ticket, &'a QueuedRequest<D, T>)>,
 ) -> impl Iterator<Item = (Ticket, &'a T)> {
     members.map(|(ticket, waiting)| (ticket, &waiting.request))
 }

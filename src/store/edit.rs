@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::{Needs, Transaction};
 use crate::document::plan::{self, Target};
 use crate::document::{
-    Change, EditError, Mark, NodeSpec, Selection, Since, SplitPoint, UndoConflict, value,
+    Change, ChangesSince, EditError, Mark, NodeSpec, Selection, SplitPoint, UndoConflict, value,
 };
 use crate::id::{AsNodeId, NodeId};
 
@@ -318,7 +318,7 @@ impl Transaction {
     pub(crate) fn rewind(
         &mut self,
         change: &Change,
-        since: &mut Since,
+        since: &mut ChangesSince,
     ) -> Result<(), UndoConflict> {
         self.overlay.rewind(change, since, &self.held.store.0.ids)
     }

@@ -38,7 +38,7 @@ pub(super) type CommitConditions = Vec<Box<dyn CommitCondition>>;
 const FOLD_IN_PLACE: usize = 64;
 
 /// An idempotency key with the receipt for its repetitions.
-pub(super) type Kept = (SmolStr, Arc<Receipt>);
+pub(super) type KeyedReceipt = (SmolStr, Arc<Receipt>);
 
 impl Published {
     pub(super) fn new(remembered_keys: usize) -> Self {
@@ -60,7 +60,7 @@ impl Published {
     #[must_use = "freed under the mutex, it would hold up readers"]
     fn accompany(
         &mut self,
-        receipt: Option<&Kept>,
+        receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
     ) -> Option<Arc<Receipt>> {
         for condition in conditions {
@@ -77,7 +77,7 @@ impl DataStore {
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,
-        receipt: Option<&Kept>,
+        receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
     ) -> Result<u64, CommitError> {
         // Declared before the guard, hence dropped after it: readers do not wait while old values
@@ -107,7 +107,7 @@ impl DataStore {
     /// Publishes the receipt and conditions of a transaction that changed nothing.
     pub(super) fn publish_conditions(
         &self,
-        receipt: Option<&Kept>,
+        receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
     ) -> Result<(), CommitError> {
         if receipt.is_none() && conditions.is_empty() {

@@ -15,7 +15,7 @@ pub use savepoint::{Savepoint, SavepointError};
 use smol_str::SmolStr;
 
 use super::nodes::OnNodes;
-use super::publish::{CommitConditions, Kept};
+use super::publish::{CommitConditions, KeyedReceipt};
 use super::{
     BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, ObserverId, Receipt,
     TransactionResult, Witnessed,
@@ -482,7 +482,7 @@ impl Transaction {
     }
 
     /// The receipt for repetitions, if there is a key.
-    fn receipt(&self, changed: bool, selections: &[Option<Selection>; 2]) -> Option<Kept> {
+    fn receipt(&self, changed: bool, selections: &[Option<Selection>; 2]) -> Option<KeyedReceipt> {
         let Remembered { key, digest } = self.receipt.as_deref()?;
         let [selection_before, selection_after] = selections.clone();
         let result = TransactionResult {

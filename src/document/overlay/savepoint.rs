@@ -6,7 +6,7 @@ use crate::id::NodeIds;
 
 /// The state of an overlay, as lengths: later changes are undone by their inverses.
 #[derive(Debug)]
-pub(crate) struct Savepoint {
+pub(crate) struct OverlaySavepoint {
     changes: usize,
     touched: usize,
     sets_root: bool,
@@ -14,8 +14,8 @@ pub(crate) struct Savepoint {
 }
 
 impl Overlay {
-    pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint {
+    pub(crate) fn savepoint(&self) -> OverlaySavepoint {
+        OverlaySavepoint {
             changes: self.changes.len(),
             touched: self.touched.len(),
             sets_root: self.sets_root(),
@@ -25,7 +25,7 @@ impl Overlay {
 
     /// Undoes the changes since a savepoint of this overlay that is still valid. No trace of them
     /// remains.
-    pub(crate) fn return_to(&mut self, savepoint: &Savepoint, ids: &NodeIds) {
+    pub(crate) fn return_to(&mut self, savepoint: &OverlaySavepoint, ids: &NodeIds) {
         let since = self.changes.split_off(savepoint.changes);
         for change in since.iter().rev().filter(|it| it.is_of_the_document()) {
             // D5. A transaction that cannot roll back must not continue.

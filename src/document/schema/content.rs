@@ -24,7 +24,7 @@ pub(super) struct Sequence<'a> {
 
 /// How many children at the beginning and at the end of a sequence are unchanged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptSiblings {
     pub(super) prefix: usize,
     pub(super) suffix: usize,
 }
@@ -79,7 +79,7 @@ impl Content {
         &self,
         before: &Sequence<'_>,
         after: &Sequence<'_>,
-        kept: Kept,
+        kept: KeptSiblings,
     ) -> Result<(), Misfit> {
         let begin = self.state_before(after, kept.prefix)?;
         let behind = after.len - kept.suffix;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::content::Kept;
+use super::content::KeptSiblings;
 use crate::document::{Change, ChildPosition, Node, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
@@ -43,7 +43,7 @@ pub(super) enum TouchedChildren<'v> {
     /// All of them.
     All,
     /// The edit that made them from the children of this node.
-    Edited(&'v Node, Kept),
+    Edited(&'v Node, KeptSiblings),
 }
 
 impl<'a> TouchedNodes<'a> {
@@ -206,6 +206,6 @@ impl<'a> TouchedNodes<'a> {
             suffix = pairs.take(suffix).take_while(same).count();
         }
         let suffix = suffix.min(shorter - prefix);
-        TouchedChildren::Edited(before, Kept { prefix, suffix })
+        TouchedChildren::Edited(before, KeptSiblings { prefix, suffix })
     }
 }

@@ -7,7 +7,7 @@ use super::execution::Joiner;
 use crate::id::{FencingToken, LockId};
 use crate::lock::request::{Asker, RequestSource, Waiting};
 use crate::lock::sampling::Measured;
-use crate::lock::since::Since;
+use crate::lock::since::HoldStart;
 use crate::lock::{Grant, LockInfo, QueueEntry};
 use crate::queue::{Exclusive, Queue, Ticket};
 use crate::sync::key_code;
@@ -55,7 +55,7 @@ pub(super) struct KeyHolder<V> {
     pub(super) number: u64,
     pub(super) epoch: u64,
     pub(super) claim: RequestSource,
-    pub(super) since: Since,
+    pub(super) since: HoldStart,
     /// Set by the first waiter. Kept until the key is idle, because tickets name positions in these
     /// queues.
     pub(super) queues: Option<Box<KeyQueues<V>>>,
@@ -97,7 +97,7 @@ impl<V> KeyHolder<V> {
             number: 0,
             epoch: 0,
             claim: RequestSource::vacant(),
-            since: Since::default(),
+            since: HoldStart::default(),
             queues: None,
         }
     }

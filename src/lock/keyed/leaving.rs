@@ -11,7 +11,7 @@ use crate::lock::{LockError, LockInfo, QueueEntry};
 use crate::time::Timestamp;
 
 /// What a waiting request observes ahead of it.
-struct View {
+struct QueueView {
     position: usize,
     /// How many requests wait in the same queue.
     waiting: usize,
@@ -111,7 +111,12 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    fn view(&mut self, waiting_at: KeyedPosition, listed: usize, now: Timestamp) -> Option<View> {
+    fn view(
+        &mut self,
+        waiting_at: KeyedPosition,
+        listed: usize,
+        now: Timestamp,
+    ) -> Option<QueueView> {
         let ahead = self.position(waiting_at)?;
         let (spot, position, listed) = match waiting_at {
             KeyedPosition::Turn(spot, _) => (spot, ahead + 1, listed.min(ahead)),
@@ -126,7 +131,7 @@ impl<K, V> Shard<K, V> {
             }
         };
         let mut active = self.active(spot)?;
-        Some(View {
+        Some(QueueView {
             position,
             waiting: active.entry.holder.waiting(),
             ahead: active.queue(now).take(listed).collect(),

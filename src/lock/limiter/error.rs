@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::brief::Brief;
 use crate::codes::codes;
-use crate::lock::info::{Millis, Waiting, millis};
+use crate::lock::info::{Millis, RequestsAhead, millis};
 
 /// The error of a call that did not run. The call has no effect on the limiter except its metrics.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,7 +115,7 @@ impl fmt::Display for CallEvidence {
             total_in_flight,
             global_limit,
         } = self.load;
-        let waiting = Waiting(queued, "call");
+        let waiting = RequestsAhead(queued, "call");
         write!(f, "{in_flight} of {limit} slots taken, {waiting}")?;
         match global_limit {
             Some(limit) => write!(f, ", {total_in_flight} of {limit} slots of all keys taken"),

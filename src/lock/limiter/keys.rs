@@ -36,8 +36,8 @@ impl<K> Clone for Name<'_, K> {
     }
 }
 
-pub(super) struct Keys<K, T> {
-    entries: HashTable<KeyEntry<K, T>>,
+pub(super) struct LimiterKeys<K, T> {
+    entries: HashTable<LimitedKey<K, T>>,
     /// How many numbers were issued.
     issued: u64,
     /// Of keys that were not configured by name.
@@ -46,7 +46,7 @@ pub(super) struct Keys<K, T> {
     spare: Option<Box<KeyState<T>>>,
 }
 
-pub(super) struct KeyEntry<K, T> {
+pub(super) struct LimitedKey<K, T> {
     id: KeyId,
     pub(super) key: K,
     pub(super) state: Box<KeyState<T>>,
@@ -77,7 +77,7 @@ pub(super) struct WaitingCall<T> {
     pub(super) request: T,
 }
 
-impl<K, T> Keys<K, T> {
+impl<K, T> LimiterKeys<K, T> {
     /// The table keeps room for this many keys.
     pub(super) const KEPT: usize = 14;
 
@@ -124,7 +124,7 @@ impl<K, T> Keys<K, T> {
         let number = self.issued;
         self.issued += 1;
         let id = KeyId { hash, number };
-        let entry = KeyEntry { id, key, state };
+        let entry = LimitedKey { id, key, state };
         let inserted = self
             .entries
             .insert_unique(hash, entry, |other| other.id.hash);
@@ -134,7 +134,7 @@ impl<K, T> Keys<K, T> {
     /// Removes an idle key. Dropping the key is code of users.
     pub(super) fn remove(&mut self, id: KeyId) -> Option<Discard<K>> {
         let found = self.entries.find_entry(id.hash, |entry| entry.id == id);
-        let (KeyEntry { key, state, .. }, _) = found.ok()?.remove();
+        let (LimitedKey { key, state, .. }, _) = found.ok()?.remove();
         self.spare = Some(state);
         let capacity = self.entries.capacity();
         if capacity > Self::KEPT && self.entries.len() < capacity / 8 {
@@ -152,7 +152,7 @@ impl<K, T> Keys<K, T> {
     }
 
     /// Returns all keys, in the order in which they were added.
-    pub(super) fn in_order(&self) -> Vec<&KeyEntry<K, T>> {
+    pub(super) fn in_order(&self) -> Vec<&LimitedKey<K, T>> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_unstable_by_key(|entry| entry.id.number);
         entries
@@ -165,22 +165,22 @@ impl<K, T> Keys<K, T> {
     }
 }
 
-impl<K: Eq, T> Keys<K, T> {
+impl<K: Eq, T> LimiterKeys<K, T> {
     pub(super) fn find(&self, name: Name<'_, K>) -> Option<(KeyId, &KeyState<T>)> {
-        let is_it = |entry: &KeyEntry<K, T>| entry.is(name);
+        let is_it = |entry: &LimitedKey<K, T>| entry.is(name);
         let found = self.entries.find(name.hash, is_it);
         found.map(|entry| (entry.id, &*entry.state))
     }
 
     #[inline(always)]
     pub(super) fn find_mut(&mut self, name: Name<'_, K>) -> Option<(KeyId, &mut KeyState<T>)> {
-        let is_it = |entry: &KeyEntry<K, T>| entry.is(name);
+        let is_it = |entry: &LimitedKey<K, T>| entry.is(name);
         let found = self.entries.find_mut(name.hash, is_it);
         found.map(|entry| (entry.id, &mut *entry.state))
     }
 }
 
-impl<K: Eq, T> KeyEntry<K, T> {
+impl<K: Eq, T> LimitedKey<K, T> {
     /// Whether the entry is that of the key. Only keys with the same hash are compared.
     #[inline(always)]
     fn is(&self, name: Name<'_, K>) -> bool {

@@ -36,7 +36,7 @@ pub use metrics::{KeySnapshot, LimiterMetrics, LimiterSnapshot};
 pub use options::{CallOptions, LimiterOptions};
 use permit::HeldSlots;
 pub use permit::{CallCancellation, Permit};
-use state::{AfterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
+use state::{AfterLimiterUnlock, CallOutcome, CallTicket, Granted, LeftCall, LimiterState};
 
 use super::CancelToken;
 use super::discard::Discard;
@@ -341,7 +341,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Returns the slots of a permit.
     #[inline]
     fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
-        let mut next = AfterUnlock::default();
+        let mut next = AfterLimiterUnlock::default();
         let mut state = self.0.state.lock();
         state.give_back(granted, &self.0.clock, whole, cancelled, &mut next);
         drop(state);
@@ -430,7 +430,7 @@ impl<K: Debug> CallOptions<K> {
 
 /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
 #[inline]
-fn tell<K>(next: &mut AfterUnlock<K, Caller>) {
+fn tell<K>(next: &mut AfterLimiterUnlock<K, Caller>) {
     for (caller, verdict) in std::mem::take(&mut next.told) {
         caller.tell(verdict);
     }
@@ -452,7 +452,7 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
     }
 
     fn withdraw(&self, position: CallTicket, reason: Reason) {
-        let mut next = AfterUnlock::default();
+        let mut next = AfterLimiterUnlock::default();
         let mut state = self.state.lock();
         let now = self.clock.now();
         state.withdraw(position, reason, now, &mut next);

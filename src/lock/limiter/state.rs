@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::adaptive::Adaptive;
 use super::error::LimiterLoad;
-use super::keys::{KeyId, KeyState, KeyTicket, Keys, Name, OwnQueue, WaitingCall};
+use super::keys::{KeyId, KeyState, KeyTicket, LimiterKeys, Name, OwnQueue, WaitingCall};
 use super::metrics::{CallCounters, CallMetrics, KeySnapshot, LimiterSnapshot};
 use super::options::KeyLimit;
 use crate::lock::discard::Discard;
@@ -30,7 +30,7 @@ use crate::time::{Clock, Timestamp};
 
 /// `T` is the data that a lock type keeps for each waiting call.
 pub(super) struct LimiterState<K, T> {
-    keys: Keys<K, T>,
+    keys: LimiterKeys<K, T>,
     /// The queue of keys in front of the global limit. A key that was served joins again at the
     /// end, which makes it a round robin.
     turns: Queue<Slots, KeyId>,
@@ -68,14 +68,14 @@ pub(super) type CallOutcome = Result<Granted, Box<LeftCall>>;
 
 /// The work to do after the release of the mutex.
 #[must_use]
-pub(super) struct AfterUnlock<K, T> {
+pub(super) struct AfterLimiterUnlock<K, T> {
     /// The calls to answer, with their verdicts.
     pub(super) told: Vec<(T, CallOutcome)>,
     /// A key that is idle now. Dropping it is code of users, so it comes last.
     pub(super) gone: Option<Discard<K>>,
 }
 
-impl<K, T> Default for AfterUnlock<K, T> {
+impl<K, T> Default for AfterLimiterUnlock<K, T> {
     fn default() -> Self {
         Self {
             told: Vec::new(),
@@ -88,7 +88,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     pub(super) fn new(default_limit: usize, global_limit: Option<usize>, clock: &Clock) -> Self {
         let global = Slots::new(global_limit.unwrap_or(usize::MAX));
         Self {
-            keys: Keys::new(default_limit),
+            keys: LimiterKeys::new(default_limit),
             turns: Queue::new(global, 0),
             global_limit,
             others: CallMetrics::new(Sampling::new(clock)),
@@ -218,7 +218,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         position: CallTicket,
         reason: Reason,
         now: Timestamp,
-        next: &mut AfterUnlock<K, T>,
+        next: &mut AfterLimiterUnlock<K, T>,
     ) {
         let CallTicket { key, ticket } = position;
         let Some(state) = self.keys.get(key) else {
@@ -269,7 +269,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
         clock: &Clock,
         whole: bool,
         cancelled: bool,
-        next: &mut AfterUnlock<K, T>,
+        next: &mut AfterLimiterUnlock<K, T>,
     ) {
         let Granted { key, weight, began } = granted;
         let Some(state) = self.keys.get_mut(key) else {
@@ -318,7 +318,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
     }
 
     /// Restores invariant 4: grants to keys in turn while the first fits.
-    fn serve(&mut self, now: Timestamp, next: &mut AfterUnlock<K, T>) {
+    fn serve(&mut self, now: Timestamp, next: &mut AfterLimiterUnlock<K, T>) {
         while let Some(id) = self.turns.next() {
             let Some(state) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while a call waits for it");

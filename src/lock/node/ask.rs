@@ -8,7 +8,7 @@ use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
 use crate::lock::request::{Request, RequestOutcome, RequestSource};
 use crate::lock::state::{AskedNodes, HowToWait, LockState, Moment};
 use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
-use crate::queue::{Part, Party};
+use crate::queue::{CapacityPart, Party};
 use crate::time::Deadline;
 
 /// A timeout and its deadline, shared by all waits of one request.
@@ -28,7 +28,7 @@ impl FifoLock {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
-            return Err(self.refuse_cancelled(asker.owner, Part::Share));
+            return Err(self.refuse_cancelled(asker.owner, CapacityPart::Share));
         }
         if let Some(mut state) = self.0.lock_if_free() {
             state.claim().assign(asker);
@@ -87,7 +87,7 @@ impl FifoLock {
         if let Some(token) = &options.cancel
             && token.is_cancelled()
         {
-            return Err(self.refuse_cancelled(asker.owner, Part::Share));
+            return Err(self.refuse_cancelled(asker.owner, CapacityPart::Share));
         }
         let mut limit = None;
         loop {

@@ -25,7 +25,7 @@ pub(in crate::lock) struct HowToWait {
 /// The state of a request that is about to fail.
 pub(super) struct LeavingRequest {
     pub(super) number: u64,
-    pub(super) part: Part,
+    pub(super) part: CapacityPart,
     pub(super) since: Timestamp,
     pub(super) position: usize,
     /// The holder that it waits for, if not the holder of the whole lock.
@@ -39,7 +39,7 @@ impl LockState {
     pub(in crate::lock) fn refuse_reentry(
         &mut self,
         asker: &Asker<'_>,
-        part: Part,
+        part: CapacityPart,
         now: Timestamp,
     ) -> Result<(), LockError> {
         let holder = if asker.thread == 0 {
@@ -64,7 +64,7 @@ impl LockState {
     pub(in crate::lock) fn reject_excess(
         &mut self,
         asker: &Asker<'_>,
-        part: Part,
+        part: CapacityPart,
         bound: Option<usize>,
     ) -> Result<(), LockError> {
         let bound = bound.unwrap_or(usize::MAX).min(self.queue_bound);
@@ -104,8 +104,8 @@ impl LockState {
     ) -> RequestPosition {
         let number = self.next_id().number;
         let part = match nodes {
-            None => Part::Whole,
-            Some(_) => Part::Share,
+            None => CapacityPart::Whole,
+            Some(_) => CapacityPart::Share,
         };
         let waiter = LockWaiter {
             number,
@@ -149,8 +149,8 @@ impl LockState {
         let leaving = LeavingRequest {
             number: waiter.number,
             part: match waiter.nodes {
-                None => Part::Whole,
-                Some(_) => Part::Share,
+                None => CapacityPart::Whole,
+                Some(_) => CapacityPart::Share,
             },
             since: waiter.since,
             position: ahead + 1,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::lock::node::Scope;
 use crate::lock::options::PackedDuration;
 use crate::lock::request::RequestSource;
-use crate::lock::since::Since;
+use crate::lock::since::HoldStart;
 use crate::lock::{Grant, LockInfo};
 use crate::time::{Clock, Deadline, Timestamp};
 
@@ -35,7 +35,7 @@ impl Overdue {
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct LockHolder {
-    pub(super) since: Since,
+    pub(super) since: HoldStart,
     pub(super) grant: Grant,
     pub(super) claim: RequestSource,
     /// When it can be revoked.
@@ -63,7 +63,7 @@ impl LockHolder {
         Self {
             grant: Grant::none(),
             claim: RequestSource::vacant(),
-            since: Since::default(),
+            since: HoldStart::default(),
             overdue: None,
             sealed: false,
             joined: None,

@@ -35,7 +35,8 @@ impl LockState {
             return;
         };
         self.held = false;
-        self.queue.exchange(&Part::Whole, &Part::Share);
+        self.queue
+            .exchange(&CapacityPart::Whole, &CapacityPart::Share);
         let holder = &mut self.holder;
         // The entering thread has recorded the time.
         let since = holder
@@ -68,18 +69,18 @@ impl LockState {
         now: Moment,
     ) -> Result<AskedNodes, LockError> {
         let asker = request.asker();
-        self.refuse_reentry(&asker, Part::Share, now.at)?;
-        let admitted = self.queue.try_take(&Part::Share);
+        self.refuse_reentry(&asker, CapacityPart::Share, now.at)?;
+        let admitted = self.queue.try_take(&CapacityPart::Share);
         let nodes = self.nodes.get_or_insert_default();
         let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
         if !admitted || in_the_way.is_some() {
             let refused = match how.at_once {
                 true => Err(self.would_block(&asker, in_the_way, now.at)),
-                false => self.reject_excess(&asker, Part::Share, how.bound),
+                false => self.reject_excess(&asker, CapacityPart::Share, how.bound),
             };
             if let Err(error) = refused {
                 if admitted {
-                    self.queue.give_back(&Part::Share);
+                    self.queue.give_back(&CapacityPart::Share);
                 }
                 return Err(error);
             }
@@ -132,7 +133,7 @@ impl LockState {
             if how.at_once {
                 return Err(self.would_block(&asker, in_the_way, now.at));
             }
-            self.reject_excess(&asker, Part::Share, how.bound)?;
+            self.reject_excess(&asker, CapacityPart::Share, how.bound)?;
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
@@ -359,7 +360,7 @@ impl LockState {
         };
         let leaving = LeavingRequest {
             number,
-            part: Part::Share,
+            part: CapacityPart::Share,
             since: asking.since,
             position,
             holder,
@@ -441,7 +442,7 @@ impl LockState {
         nodes.list.remove(&number);
         let served = nodes.table.dismiss(number);
         self.grant_served(served, now);
-        self.queue.give_back(&Part::Share);
+        self.queue.give_back(&CapacityPart::Share);
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
     }
@@ -498,8 +499,10 @@ impl LockState {
         let is_released_by_id = !member.claim.transaction;
         let holder = self.info(number, member, now.at);
         let held_for = holder.held_for;
-        self.record_revocation(Part::Share, holder, overdue, now);
-        self.recorder_of(Part::Share).hold.record(held_for, 1);
+        self.record_revocation(CapacityPart::Share, holder, overdue, now);
+        self.recorder_of(CapacityPart::Share)
+            .hold
+            .record(held_for, 1);
         if is_released_by_id {
             self.remember_revocation(id);
         }

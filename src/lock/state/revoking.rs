@@ -18,15 +18,15 @@ impl LockState {
     /// Counts a revocation, and records its holder for the statistics.
     pub(super) fn record_revocation(
         &mut self,
-        part: Part,
+        part: CapacityPart,
         holder: LockInfo,
         overdue: Overdue,
         now: Moment,
     ) {
         self.recorder_of(part).revocations += 1;
         let last = match part {
-            Part::Whole => &mut self.watch().last_revocations,
-            Part::Share => &mut self.nodes.get_or_insert_default().last_revocations,
+            CapacityPart::Whole => &mut self.watch().last_revocations,
+            CapacityPart::Share => &mut self.nodes.get_or_insert_default().last_revocations,
         };
         last.push(holder, overdue.limit(), now.at);
     }

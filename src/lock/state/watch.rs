@@ -201,8 +201,8 @@ impl LockState {
             }
             let holder = self.holder.info(now.at);
             let part = match self.holder.scope {
-                None => Part::Whole,
-                Some(_) => Part::Share,
+                None => CapacityPart::Whole,
+                Some(_) => CapacityPart::Share,
             };
             self.record_revocation(part, holder, overdue, now);
             let next = self.vacate(now, None);

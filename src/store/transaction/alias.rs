@@ -44,22 +44,22 @@ codes! { AliasError {
 /// Nodes by the names that operations gave them.
 #[derive(Default)]
 pub(super) struct Aliases {
-    nodes: BTreeMap<Alias, NodeId>,
+    nodes: BTreeMap<AliasEntry, NodeId>,
     /// In the order in which they were given.
     given: Vec<SmolStr>,
 }
 
 /// An alias whose comparisons are counted by tests of cost.
 #[derive(PartialEq, Eq)]
-struct Alias(SmolStr);
+struct AliasEntry(SmolStr);
 
-impl PartialOrd for Alias {
+impl PartialOrd for AliasEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Alias {
+impl Ord for AliasEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         step();
         self.0.cmp(&other.0)
@@ -75,13 +75,13 @@ impl Aliases {
     pub(super) fn truncate(&mut self, len: usize) {
         while self.given.len() > len {
             let last = self.given.pop();
-            last.and_then(|alias| self.nodes.remove(&Alias(alias)));
+            last.and_then(|alias| self.nodes.remove(&AliasEntry(alias)));
         }
     }
 
     fn give(&mut self, alias: SmolStr, id: NodeId) {
         self.given.push(alias.clone());
-        self.nodes.insert(Alias(alias), id);
+        self.nodes.insert(AliasEntry(alias), id);
     }
 }
 
@@ -104,7 +104,7 @@ impl Transaction {
     ///
     /// [`AliasError::Unknown`]: no node has this name.
     pub fn named(&self, alias: &str) -> Result<&NodeId, AliasError> {
-        let alias = Alias(alias.into());
+        let alias = AliasEntry(alias.into());
         let aside = self.aside.as_ref();
         let node = aside.and_then(|aside| aside.aliases.nodes.get(&alias));
         node.ok_or(AliasError::Unknown { alias: alias.0 })

@@ -39,7 +39,7 @@ codes! { SavepointError {
 
 /// The state of a transaction at a savepoint.
 pub(super) struct SavepointState {
-    overlay: document::Savepoint,
+    overlay: document::OverlaySavepoint,
     operations: usize,
     aliases: usize,
     conditions: usize,

@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 use super::Edit;
 use super::part::{Part, of_the_document};
-use crate::document::{Change, Selection, Since, UndoConflict};
+use crate::document::{Change, ChangesSince, Selection, UndoConflict};
 use crate::store::{Transaction, Witnessed};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
@@ -84,7 +84,7 @@ impl HistoryEntry {
     }
 
     /// Takes in later changes.
-    pub(super) fn follow(&mut self, since: Since) {
+    pub(super) fn follow(&mut self, since: ChangesSince) {
         self.here = self.here.take().map(|here| since.selection(&here));
         if let Some(last) = self.parts.last_mut() {
             last.follow(since);
@@ -101,11 +101,11 @@ impl HistoryEntry {
     }
 
     /// Undoes it. Returns the later changes of others, as if the entry had never been.
-    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Since, UndoFailure> {
+    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<ChangesSince, UndoFailure> {
         for late in self.late.iter().rev() {
             late.rewind(followed(late.since(), on.changes()), on)?;
         }
-        let mut since = followed(Since::default(), on.changes());
+        let mut since = followed(ChangesSince::default(), on.changes());
         for part in self.parts.iter().rev() {
             let mut after = part.since();
             after.append(since);
@@ -127,7 +127,7 @@ impl HistoryEntry {
 }
 
 /// Appends these changes to the later ones.
-fn followed(since: Since, changes: &[Change]) -> Since {
+fn followed(since: ChangesSince, changes: &[Change]) -> ChangesSince {
     let mut since = since;
     changes.iter().for_each(|change| since.observe(change));
     since

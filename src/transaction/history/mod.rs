@@ -48,7 +48,7 @@ use smallvec::smallvec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{Change, Changes, Selection, Since};
+use crate::document::{Change, Changes, ChangesSince, Selection};
 use crate::id::{NodeId, OwnerId};
 use crate::store::{Transaction, TransactionResult, Witnessed};
 use crate::time::MonotonicTime;
@@ -125,7 +125,7 @@ pub(super) struct Topmost {
 #[derive(Debug)]
 pub(super) struct Rewound {
     /// Later changes by others, as if the entry had never been.
-    since: Since,
+    since: ChangesSince,
     /// The selections after the entry and after its undo, moved along with later changes by others.
     here: Option<Selection>,
     there: Option<Selection>,
@@ -413,7 +413,7 @@ impl History {
         };
         if let Some(below) = stack.back_mut().map(Arc::make_mut) {
             for part in &entry.parts {
-                let mut since = Since::default();
+                let mut since = ChangesSince::default();
                 part.changes().for_each(|change| since.observe(change));
                 since.append(part.since());
                 below.follow(since);

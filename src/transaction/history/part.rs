@@ -6,7 +6,7 @@ use arrayvec::ArrayString;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use crate::document::{Change, Changes, Since, Steps, UndoConflict};
+use crate::document::{Change, Changes, ChangesSince, Steps, UndoConflict};
 use crate::store::Transaction;
 use crate::transaction::operation::Callback;
 
@@ -22,7 +22,7 @@ pub(super) struct Part {
     /// Changes by others after them, until the next part or entry: pieces with the number of
     /// commits in each, the oldest first. Each piece has more commits than the next, so a commit is
     /// merged a logarithmic number of times, not once for each later commit.
-    older: Vec<(usize, Since)>,
+    older: Vec<(usize, ChangesSince)>,
     /// Their latest changes, by commit and version. If others undo these, nothing has happened.
     recent: VecDeque<(u64, Steps)>,
 }
@@ -71,7 +71,7 @@ impl Part {
     pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
         self.recent.push_back((version, Steps::of(changes)));
         if self.recent.len() == 2 * RECENT {
-            let mut oldest = Since::default();
+            let mut oldest = ChangesSince::default();
             for (_, steps) in self.recent.drain(..RECENT) {
                 oldest.take(steps);
             }
@@ -79,7 +79,7 @@ impl Part {
         }
     }
 
-    fn settle(&mut self, commits: usize, since: Since) {
+    fn settle(&mut self, commits: usize, since: ChangesSince) {
         if since.is_empty() {
             return;
         }
@@ -107,9 +107,9 @@ impl Part {
     }
 
     /// Takes in the changes after all known ones.
-    pub(super) fn follow(&mut self, later: Since) {
+    pub(super) fn follow(&mut self, later: ChangesSince) {
         let commits = self.recent.len();
-        let mut recent = Since::default();
+        let mut recent = ChangesSince::default();
         for (_, steps) in self.recent.drain(..) {
             recent.take(steps);
         }
@@ -118,8 +118,8 @@ impl Part {
     }
 
     /// All changes by others after it.
-    pub(super) fn since(&self) -> Since {
-        let mut all = Since::default();
+    pub(super) fn since(&self) -> ChangesSince {
+        let mut all = ChangesSince::default();
         for (_, piece) in &self.older {
             all.append(piece.clone());
         }
@@ -130,7 +130,11 @@ impl Part {
     }
 
     /// Undoes it, with the changes `since` after it. Returns those as if this part had never been.
-    pub(super) fn rewind(&self, since: Since, on: &mut Transaction) -> Result<Since, UndoConflict> {
+    pub(super) fn rewind(
+        &self,
+        since: ChangesSince,
+        on: &mut Transaction,
+    ) -> Result<ChangesSince, UndoConflict> {
         let mut since = since;
         let mut changes = self.changes().rev();
         changes.try_for_each(|change| on.rewind(change, &mut since))?;

@@ -118,14 +118,14 @@ impl Subject {
             true => Reason::Expired(Duration::ZERO),
             false => Reason::Cancelled,
         };
-        let mut next = AfterUnlock::default();
+        let mut next = AfterLimiterUnlock::default();
         self.state.withdraw(position, reason, self.now(), &mut next);
         self.hear(next);
     }
 
     fn give_back(&mut self, which: usize) -> Caller {
         let (asked, granted) = self.holders.remove(which);
-        let mut next = AfterUnlock::default();
+        let mut next = AfterLimiterUnlock::default();
         let clock = self.clock.clock();
         self.state
             .give_back(granted, &clock, true, false, &mut next);
@@ -133,7 +133,7 @@ impl Subject {
         asked
     }
 
-    fn hear(&mut self, next: AfterUnlock<usize, Caller>) {
+    fn hear(&mut self, next: AfterLimiterUnlock<usize, Caller>) {
         for (asked, verdict) in next.told {
             match verdict {
                 Ok(granted) => {
@@ -373,11 +373,14 @@ fn a_burst_of_keys_gives_its_memory_back() {
     assert_eq!(kept, 10_001);
     assert!(room >= kept);
     for granted in granted {
-        let mut next = AfterUnlock::default();
+        let mut next = AfterLimiterUnlock::default();
         state.give_back(granted, &clock, true, false, &mut next);
         assert!(next.gone.is_some() && next.told.is_empty());
     }
     let [kept, room] = state.keys.sizes();
     assert_eq!(kept, 1);
-    assert!(room <= 2 * Keys::<usize, ()>::KEPT, "room for {room}");
+    assert!(
+        room <= 2 * LimiterKeys::<usize, ()>::KEPT,
+        "room for {room}"
+    );
 }
