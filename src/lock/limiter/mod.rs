@@ -385,7 +385,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, key: &K, position: usize) {
-        let waiting = self.0.state.lock().position_at(self.0.name(key), position);
+        let waiting = self.0.state.lock().waiting_at(self.0.name(key), position);
         if let Some(position) = waiting {
             self.0.withdraw(position, Reason::Expired(Duration::ZERO));
         }
