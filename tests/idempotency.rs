@@ -180,7 +180,7 @@ fn transaction_07_a_key_that_returns_with_other_operations_is_refused() {
     assert_eq!(
         error,
         format!(
-            "the key \"key\" belongs to transaction {id} (version 2), which had other operations"
+            "the key \"key\" belongs to transaction {id} (version 2), which ran something else"
         )
     );
     assert_mismatch(outcome, "key", &first);

@@ -85,7 +85,7 @@ codes! { TransactionError {
 /// a redo. See [`IdempotencyKey`](super::IdempotencyKey).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the key {key:?} belongs to transaction {transaction_id} (version {version}), which had other operations", key = Brief(.key))]
+    "the key {key:?} belongs to transaction {transaction_id} (version {version}), which ran something else", key = Brief(.key))]
 #[non_exhaustive]
 pub struct IdempotencyMismatch {
     /// The key.

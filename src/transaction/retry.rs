@@ -8,7 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::{
-    HookFailure, OperationError, PatternError, Refusal, ScriptError, TransactionError, UndoError,
+    HookFailure, IdempotencyMismatch, OperationError, PatternError, Refusal, ScriptError,
+    TransactionError, UndoError,
 };
 use crate::document::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 use crate::document::{
@@ -137,6 +138,7 @@ transient! {
     EditError,
     ExecutionError,
     ExpressionError,
+    IdempotencyMismatch,
     IntegrityError,
     HookFailure,
     InboxInUse,
