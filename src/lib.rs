@@ -1,5 +1,5 @@
 //! An embedded, synchronous document store. Its transactions run one at a time, in the order in
-//! which they request the lock.
+//! which they request the lock; those that lock only nodes can run beside each other.
 //!
 //! It is made for desktop and server editors:
 //!
@@ -11,11 +11,11 @@
 //!
 //! # Trade-offs
 //!
-//! - **One writer at a time, in strict order.** Two transactions never run at the same time, even
-//!   if they change different nodes. In return there are no conflicts, no retries and no deadlocks,
-//!   and all threads see the same order. A transaction that needs only a part of the document can
-//!   [lock nodes](DataStore::begin_on) and run beside others; conflicts, retries and deadlocks are
-//!   then possible.
+//! - **One writer at a time, in strict order.** Two transactions on the document never run at the
+//!   same time, even if they change different nodes. In return there are no conflicts, no retries
+//!   and no deadlocks, and all threads see the same order. A transaction that needs only a part of
+//!   the document can [lock nodes](DataStore::begin_on) and run beside others that lock nodes.
+//!   Conflicts, retries and deadlocks are possible between those.
 //! - **In memory.** Documents end with their process. A commit is data, a
 //!   [`TransactionResult`](transaction::TransactionResult) that a program can write to any storage.
 //! - **Threads, not tasks.** Waiting blocks the calling thread.

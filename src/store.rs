@@ -235,10 +235,14 @@ impl DataStore {
     ///
     /// The channel keeps at most `capacity` commits that the subscriber has not received yet.
     ///
-    /// A subscriber that falls further behind misses commits, and the next event carries their
-    /// number. A subscriber never delays a commit. A capacity of zero counts as one, and the
-    /// maximum is 2²⁰. The channel allocates its memory at once: about 24 bytes per commit of
-    /// its capacity.
+    /// A subscriber that falls further behind misses the commits that are made while the channel is
+    /// full. The next event carries their number; [without a further commit there is
+    /// none](Subscription#gaps). To start from the present document, subscribe first, then take a
+    /// snapshot, and skip the events with its version or an earlier one. The store keeps no log of
+    /// earlier commits.
+    ///
+    /// A subscriber never delays a commit. A capacity of zero counts as one, and the maximum is
+    /// 2²⁰. The channel allocates its memory at once: about 24 bytes per commit of its capacity.
     pub fn subscribe(&self, capacity: usize) -> Subscription {
         self.subscribe_to(capacity, Filter::All)
     }

@@ -25,7 +25,9 @@ pub struct ChildPosition {
 /// swapped, and needs no document. If the document is not in the expected state, the change fails
 /// with [`EditError::Conflict`](super::EditError::Conflict).
 ///
-/// In JSON: `{"type": "spliceText", …}`.
+/// In JSON: `{"type": "spliceText", "id": "t", "at": 2, "inserted": "!"}`. The page
+/// [hooks](crate::guide::hooks#the-json-of-a-change) has the JSON of each variant. Positions count
+/// scalar values; the page [queries](crate::guide::queries#utf-16) shows how to convert them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
@@ -38,14 +40,16 @@ pub enum Change {
     InsertSubtree {
         /// The position of its top node; `None` for no parent.
         at: Option<ChildPosition>,
-        /// Its nodes in document order, the top node first.
+        /// Its nodes in document order, the top node first. Each has its children and its parent as
+        /// ids.
         nodes: Vec<Arc<Node>>,
     },
     /// Removes a subtree from the document.
     RemoveSubtree {
         /// The position of its top node; `None` for no parent.
         at: Option<ChildPosition>,
-        /// Its nodes in document order, the top node first.
+        /// Its nodes in document order, the top node first. Each has its children and its parent as
+        /// ids.
         nodes: Vec<Arc<Node>>,
     },
     /// Moves a node with its subtree.
@@ -169,7 +173,8 @@ pub struct RightHalf {
 /// The marks of a text that a change removes and adds. Unchanged marks are omitted, so the size
 /// does not depend on their number.
 ///
-/// In JSON: `{"removed": […], "added": […]}`.
+/// In JSON: `{"removed": […], "added": […]}`. In [`Change::SetMarks`] these are fields of the
+/// change itself, in [`Change::SpliceText`] of its field `marks`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarksChange {
     /// The removed marks, as they are before the change. Each must be present with this range and

@@ -47,35 +47,35 @@ parts! {
     /// assert_eq!(MarkdownNode::Text.default_name(), "inline-text");
     /// ```
     MarkdownNode {
-        /// The top of a document.
+        /// The top of a document. Named `document` by default.
         Document = "document",
-        /// A node with the text of a block.
+        /// A node with the text of a block. Named `inline-text` by default.
         Text = "inline-text",
-        /// A paragraph.
+        /// A paragraph. Named `paragraph` by default.
         Paragraph = "paragraph",
-        /// A heading.
+        /// A heading. Named `heading` by default.
         Heading = "heading",
-        /// A block quote.
+        /// A block quote. Named `block-quote` by default.
         BlockQuote = "block-quote",
-        /// A list, ordered or not.
+        /// A list, ordered or not. Named `list` by default.
         List = "list",
-        /// An item of a list.
+        /// An item of a list. Named `list-item` by default.
         ListItem = "list-item",
-        /// A block of code.
+        /// A block of code. Named `code-block` by default.
         CodeBlock = "code-block",
-        /// A block of HTML.
+        /// A block of HTML. Named `html-block` by default.
         HtmlBlock = "html-block",
-        /// A horizontal rule.
+        /// A horizontal rule. Named `thematic-break` by default.
         ThematicBreak = "thematic-break",
-        /// A table.
+        /// A table. Named `table` by default.
         Table = "table",
-        /// The first row of a table.
+        /// The first row of a table. Named `table-head` by default.
         TableHead = "table-head",
-        /// Another row of a table.
+        /// Another row of a table. Named `table-row` by default.
         TableRow = "table-row",
-        /// A cell of a row.
+        /// A cell of a row. Named `table-cell` by default.
         TableCell = "table-cell",
-        /// The definition of a footnote.
+        /// The definition of a footnote. Named `footnote` by default.
         Footnote = "footnote",
     }
 }
@@ -89,21 +89,21 @@ parts! {
     /// assert_eq!(MarkdownMark::Emphasis.default_name(), "em");
     /// ```
     MarkdownMark {
-        /// Emphasis, usually italic.
+        /// Emphasis, usually italic. Named `em` by default.
         Emphasis = "em",
-        /// Strong emphasis, usually bold.
+        /// Strong emphasis, usually bold. Named `bold` by default.
         Strong = "bold",
-        /// Text that is struck through.
+        /// Text that is struck through. Named `strikethrough` by default.
         Strikethrough = "strikethrough",
-        /// Code in a line of text.
+        /// Code in a line of text. Named `code` by default.
         Code = "code",
-        /// HTML in a line of text.
+        /// HTML in a line of text. Named `html` by default.
         Html = "html",
-        /// A link.
+        /// A link. Named `link` by default.
         Link = "link",
-        /// An image, over its description.
+        /// An image, over its description. Named `image` by default.
         Image = "image",
-        /// A reference to a footnote.
+        /// A reference to a footnote. Named `footnote` by default.
         Footnote = "footnote",
     }
 }
@@ -117,30 +117,30 @@ parts! {
     /// assert_eq!(MarkdownAttribute::LinkTarget.default_name(), "href");
     /// ```
     MarkdownAttribute {
-        /// The level of a heading: 1 to 6.
+        /// The level of a heading: 1 to 6. Named `level` by default.
         HeadingLevel = "level",
-        /// Whether a list is ordered.
+        /// Whether a list is ordered. Named `ordered` by default.
         ListOrdered = "ordered",
-        /// The first number of an ordered list, at most 999,999,999.
+        /// The first number of an ordered list, at most 999,999,999. Named `start` by default.
         ListStart = "start",
-        /// Whether a task is done.
+        /// Whether a task is done. Named `checked` by default.
         ListItemChecked = "checked",
-        /// The language of a code block: one word.
+        /// The language of a code block: one word. Named `language` by default.
         CodeBlockLanguage = "language",
         /// The alignment of each column of a table: an array of `none`, `left`, `center` and
-        /// `right`.
+        /// `right`. Named `align` by default.
         TableAlign = "align",
-        /// The label of a footnote.
+        /// The label of a footnote. Named `label` by default.
         FootnoteLabel = "label",
-        /// The target of a link.
+        /// The target of a link. Named `href` by default.
         LinkTarget = "href",
-        /// The title of a link.
+        /// The title of a link. Named `title` by default.
         LinkTitle = "title",
-        /// The source of an image.
+        /// The source of an image. Named `src` by default.
         ImageSource = "src",
-        /// The title of an image.
+        /// The title of an image. Named `title` by default.
         ImageTitle = "title",
-        /// The label of the footnote that a reference refers to.
+        /// The label of the footnote that a reference refers to. Named `label` by default.
         FootnoteReferenceLabel = "label",
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! **Use it** to keep something up to date with the document: a view, an index or a copy. A
 //! [`Subscription`] is a bounded channel of [`CommitEvent`]s, which a [`Filter`] limits to some
-//! nodes. It never delays a commit: a subscriber that falls behind receives the number of commits
-//! that it missed. **Do not use it** to refuse a commit: a before-hook
+//! nodes. It never delays a commit: a subscriber that falls behind misses commits, which
+//! [are counted](Subscription#gaps). **Do not use it** to refuse a commit: a before-hook
 //! ([`Hooks`](crate::transaction::Hooks)) does that.
 //!
 //! ```
@@ -41,7 +41,8 @@ use filter::Reach;
 
 /// A commit, as one subscriber receives it.
 ///
-/// Serializes as `{"missed": 0, "commit": {"version": 1, …}}`.
+/// Serializes as `{"missed": 0, "commit": {"version": 1, …}}`. The page
+/// [hooks](crate::guide::hooks#the-json-of-a-change) has the JSON of the changes.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec};
@@ -61,7 +62,8 @@ use filter::Reach;
 #[non_exhaustive]
 pub struct CommitEvent {
     /// The number of commits that this subscriber missed right before this one, because its channel
-    /// was full.
+    /// was full. Commits that it missed after this one are in [`Subscription::missed`] until the
+    /// next event.
     pub missed: u64,
     /// The commit: what the committing call returns. All subscribers share it.
     pub commit: Arc<TransactionResult>,
@@ -73,6 +75,14 @@ pub struct CommitEvent {
 ///
 /// An event enters the channel after its version is published, in the order of the versions. A
 /// subscriber may begin its own transactions.
+///
+/// # Gaps
+///
+/// While the channel is full, new commits are dropped for this subscriber. The next event carries
+/// their number. A gap at the end has no event: until another commit follows, [`recv`](Self::recv)
+/// and [`iter`](Self::iter) keep waiting. A subscriber that must not stay outdated waits with
+/// [`recv_timeout`](Self::recv_timeout), and takes a snapshot if [`missed`](Self::missed) is not
+/// zero after a timeout. The page [hooks](crate::guide::hooks#following-all-commits) has the loop.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec};
@@ -114,6 +124,8 @@ impl Subscription {
 
     /// Waits for the next event and returns it.
     ///
+    /// Blocks without a limit, also while commits at the end [were missed](Subscription#gaps).
+    ///
     /// # Errors
     ///
     /// [`RecvError`]: the store was dropped, and no event is left.
@@ -143,15 +155,17 @@ impl Subscription {
 
     /// Iterates over the events.
     ///
-    /// The iterator blocks until the next event. It ends when the store is dropped and no event is
-    /// left.
+    /// The iterator blocks until the next event, also while commits at the end
+    /// [were missed](Subscription#gaps). It ends when the store is dropped and no event is left.
     pub fn iter(&self) -> EventIter<'_> {
         EventIter(self.receiver.iter())
     }
 
     /// Returns the number of commits missed since the last event in the channel.
     ///
-    /// The next event carries this number.
+    /// The next event carries this number, which is zero from then on. A snapshot does not reset
+    /// it: compare [`Snapshot::version`] with [`DataStore::version`](crate::DataStore::version).
+    /// Never blocks.
     pub fn missed(&self) -> u64 {
         self.unreported.load(Ordering::Acquire)
     }
