@@ -194,12 +194,15 @@ impl DataStore {
     /// transaction ends.
     ///
     /// Only one transaction at a time can be open under a lock. While one is open, the lock cannot
-    /// be released by id.
+    /// be released by id. Any caller with the id can begin one: a server compares
+    /// [`current_lock`](Self::current_lock) with its client first. The transaction is in no
+    /// history of an [`Editor`](crate::Editor). Never blocks.
     ///
     /// # Errors
     ///
     /// [`JoinError`]: the id is not the holder's, or a transaction is already open under the lock.
-    /// The id of a revoked grant is one that is not held.
+    /// The id of a revoked grant is [`JoinError::NotHeld`], or [`JoinError::Mismatch`] if another
+    /// grant is held.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec};

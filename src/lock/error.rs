@@ -186,16 +186,23 @@ codes! { CancelEvidence {
 }}
 
 /// The error of a failed release. The lock is unchanged.
+///
+/// The first release of a revoked grant returns [`Revoked`](Self::Revoked). Every later one
+/// returns [`Mismatch`](Self::Mismatch) if another grant is held, and otherwise
+/// [`NotHeld`](Self::NotHeld). A grant that another caller released by its id has these two from
+/// the first release on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The id was already released or never granted, and no other grant is held.
+    /// The grant was already released, its revocation was already reported, or the id was never
+    /// granted. No other grant is held.
     #[error("lock {id} is not held")]
     NotHeld {
         /// The given id.
         id: LockId,
     },
-    /// The id was already released or never granted, and another grant is held.
+    /// The grant was already released, its revocation was already reported, or the id was never
+    /// granted. Another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
         /// The id of the grant that is held.
@@ -204,6 +211,9 @@ pub enum ReleaseError {
         got: LockId,
     },
     /// The grant was revoked because it exceeded the hold limit. There is nothing left to release.
+    ///
+    /// Returned once for each grant. The lock remembers the latest 256 revoked grants whose release
+    /// has not been called.
     #[error("lock {id} was revoked before its release: it exceeded the hold limit")]
     Revoked {
         /// The id of the grant.
@@ -225,16 +235,21 @@ codes! { ReleaseError {
 }}
 
 /// The error of a transaction that could not begin under a lock that is held by id.
+///
+/// A revoked grant has no error of its own here: it is [`NotHeld`](Self::NotHeld), or
+/// [`Mismatch`](Self::Mismatch) if another grant is held. Its release returns
+/// [`ReleaseError::Revoked`] once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The id was already released or never granted, and no other grant is held.
+    /// The grant was released or revoked, or the id was never granted. The document lock is not
+    /// held.
     #[error("lock {id} is not held")]
     NotHeld {
         /// The given id.
         id: LockId,
     },
-    /// The id was already released or never granted, and another grant is held.
+    /// The grant was released or revoked, or the id was never granted. Another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
         /// The id of the grant that is held.

@@ -446,7 +446,10 @@ impl Editor {
     }
 
     /// Opens a group: all commits of the editor until the group is dropped form one entry. Groups
-    /// nest; only the outermost has an effect.
+    /// nest; only the outermost has an effect. To begin a new entry, drop the open group first.
+    ///
+    /// An undo while the group is open undoes the commits of the group so far. Later commits form a
+    /// new entry.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*};
@@ -494,6 +497,10 @@ impl fmt::Debug for Editor {
 ///
 /// It borrows nothing, so a server can keep it between requests. A group that outlives its editor
 /// has no effect.
+///
+/// An open group has no limit of time or size, so a server drops it when its client is gone. Edits
+/// by other editors do not end it. Text of the group that they have overwritten is skipped by an
+/// undo, which undoes the rest.
 #[must_use = "the group ends when it is dropped"]
 pub struct EditGroup {
     session: Session,

@@ -239,9 +239,14 @@ impl TransactionManager {
     /// Runs a batch as [`execute`](Self::execute) does, under a lock that is held by id and stays
     /// held. After-hooks run at the end of the transaction, while the lock is still held.
     ///
+    /// The owner of the transaction is the owner of the lock. The batch takes no idempotency key,
+    /// is in no history of an [`Editor`](crate::Editor), and uses neither the selection nor the
+    /// clipboard of one. Never waits for the lock.
+    ///
     /// # Errors
     ///
-    /// [`TransactionError`]; nothing is changed then.
+    /// [`TransactionError`]; nothing is changed then. If the id is not the holder's, it has the
+    /// [`JoinError`](crate::lock::JoinError) of [`DataStore::begin_under`].
     pub fn execute_under(
         &self,
         lock: LockId,
