@@ -647,7 +647,7 @@ fn the_page_of_errors_has_every_code_with_its_evidence_and_whether_to_retry() {
                 evidence: names(kind.evidence),
                 retry: match kind.transient {
                     [] => "no",
-                    ["true"] => "yes",
+                    ["true"] => "now",
                     _ => "if",
                 }
                 .to_owned(),
