@@ -160,10 +160,11 @@ impl LockShared {
     ) -> Grant {
         let (measured, overdue) = match hold_limit.or(state.hold_limit.map(PackedDuration::get)) {
             None => (state.sampling.measure(|| self.clock.now()), None),
-            Some(limit) => (
-                Some(Measured::once(self.clock.now())),
-                Overdue::after(limit, &self.clock),
-            ),
+            Some(limit) => {
+                state.had_limits = true;
+                let measured = Measured::once(self.clock.now());
+                (Some(measured), Overdue::after(limit, &self.clock))
+            }
         };
         let grant = state.take(scope, measured, overdue);
         let held = state.held();

@@ -102,6 +102,8 @@ pub(super) struct LockState {
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Option<PackedDuration>,
+    /// Whether any hold had a limit. Stays set.
+    pub(super) had_limits: bool,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
@@ -133,6 +135,7 @@ impl LockState {
             sampling,
             pace: Pace::default(),
             hold_limit: None,
+            had_limits: false,
             queue_bound: usize::MAX,
             metrics: Recorder::default(),
             nodes: None,

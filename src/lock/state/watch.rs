@@ -73,8 +73,9 @@ impl LockState {
     }
 
     /// Returns when a hold that begins now exceeds the limit of its request.
-    pub(super) fn overdue(&self, limit: RequestLimit, now: Moment) -> Option<Overdue> {
+    pub(super) fn overdue(&mut self, limit: RequestLimit, now: Moment) -> Option<Overdue> {
         let limit = limit.or(self.hold_limit.map(PackedDuration::get))?;
+        self.had_limits = true;
         Overdue::after(limit, now.clock)
     }
 
@@ -98,6 +99,11 @@ impl LockState {
         waiting_at: RequestPosition,
         now: Moment,
     ) -> Option<Deadline> {
+        // Without limits, no waiter looks for the holders that delay it: that takes a time that
+        // grows with the number of waiters.
+        if !self.had_limits {
+            return None;
+        }
         // A watcher sees at once what is already overdue.
         let due = self.due(now, |_| false)?;
         self.watch().enlist(waiting_at.number, due)
