@@ -71,28 +71,26 @@ impl fmt::Display for Revocation {
     }
 }
 
-/// The last revocations, oldest first.
+/// The holders of the last revocations with their hold limits and when they were revoked, oldest
+/// first.
 #[derive(Debug, Default)]
-pub(super) struct LastRevocations(VecDeque<(Revocation, Timestamp)>);
+pub(super) struct LastRevocations(VecDeque<(LockInfo, Duration, Timestamp)>);
 
 impl LastRevocations {
     pub(super) fn push(&mut self, holder: LockInfo, hold_limit: Duration, at: Timestamp) {
         if self.0.len() == Revocation::LISTED {
             self.0.pop_front();
         }
-        let revocation = Revocation {
-            holder,
-            hold_limit,
-            revoked_for: Duration::ZERO,
-        };
-        self.0.push_back((revocation, at));
+        self.0.push_back((holder, hold_limit, at));
     }
 
     pub(super) fn list(&self, now: Timestamp) -> Vec<Revocation> {
-        let aged = |(revocation, at): &(Revocation, Timestamp)| Revocation {
+        let revocations = self.0.iter();
+        let revocation = |(holder, hold_limit, at): &(LockInfo, Duration, Timestamp)| Revocation {
+            holder: holder.clone(),
+            hold_limit: *hold_limit,
             revoked_for: now - *at,
-            ..revocation.clone()
         };
-        self.0.iter().map(aged).collect()
+        revocations.map(revocation).collect()
     }
 }

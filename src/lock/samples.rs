@@ -62,7 +62,7 @@ impl Samples {
     const CONTENDED: u64 = 1024;
 
     /// Records a sample that stands for `weight` of them. Returns whether that took long, as it
-    /// sometimes does: see [`Sampling::pardon`](super::sampling::Sampling::pardon).
+    /// sometimes does: see [`Sampling::excuse`](super::sampling::Sampling::excuse).
     pub(crate) fn record(&mut self, sample: Duration, weight: u64) -> bool {
         let nanos = nanos(sample);
         let measured = self.0.get_or_insert_default();

@@ -12,10 +12,10 @@ use crate::time::{Clock, Timestamp};
 /// Decides which of the uncontended holds are measured.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    /// Whether the clock is so cheap that all of them are.
+    /// Whether all holds are measured.
     always: bool,
-    /// Whether the next may come late.
-    pardoned: bool,
+    /// Whether the next grant counts as quick even if it comes late.
+    excused: bool,
     /// How many more holds go without a measurement.
     unmeasured: u32,
     /// The rate counts as high if the lock is acquired again within this many nanoseconds.
@@ -56,7 +56,7 @@ impl Sampling {
     pub(super) fn of_a_share(clock: &Clock, shares: u32) -> Self {
         Self {
             always: clock.is_manual(),
-            pardoned: false,
+            excused: false,
             unmeasured: 0,
             within: Self::QUICK.as_nanos() as u32 * shares,
             quick: 0,
@@ -68,7 +68,7 @@ impl Sampling {
     pub(super) fn steady() -> Self {
         Self {
             always: true,
-            pardoned: false,
+            excused: false,
             unmeasured: 0,
             within: 0,
             quick: 0,
@@ -88,14 +88,14 @@ impl Sampling {
     }
 
     /// Measures every hold, until the rate is high again.
-    pub(super) fn calm(&mut self) {
+    pub(super) fn measure_all(&mut self) {
         (self.unmeasured, self.quick) = (0, 0);
     }
 
     /// Counts the next grant as quick, because recording metrics has just taken long: that does not
     /// show a low rate.
-    pub(super) fn pardon(&mut self) {
-        self.pardoned = true;
+    pub(super) fn excuse(&mut self) {
+        self.excused = true;
     }
 
     /// Has the effect of many quick grants. In a model time stands still, so this alone starts
@@ -106,15 +106,15 @@ impl Sampling {
     }
 
     fn measured(&mut self, at: Timestamp) -> Measured {
-        let hurried = self.quick >= Self::BELIEVED;
-        let grants = if hurried { Self::RUN } else { 1 };
+        let is_rate_high = self.quick >= Self::BELIEVED;
+        let grants = if is_rate_high { Self::RUN } else { 1 };
         let within = Duration::from_nanos(u64::from(self.within) * u64::from(grants));
         self.quick = match at - self.last < within {
             true => (self.quick + 1).min(Self::BELIEVED),
-            false if self.pardoned => self.quick,
+            false if self.excused => self.quick,
             false => 0,
         };
-        self.pardoned = false;
+        self.excused = false;
         self.last = at;
         if self.always || self.quick < Self::BELIEVED {
             return Measured::once(at);
@@ -220,7 +220,7 @@ mod tests {
         let mut taken = Taken::new();
         taken.sample_sparsely();
         assert_eq!(taken.after(NANO), None);
-        taken.sampling.calm();
+        taken.sampling.measure_all();
         for _ in 1..Sampling::BELIEVED {
             assert_eq!(taken.after(NANO), Some(1));
         }
@@ -234,16 +234,16 @@ mod tests {
         let mut taken = Taken::new();
         for nth in 1..Sampling::BELIEVED + 3 {
             if nth % 20 == 0 {
-                taken.sampling.pardon();
+                taken.sampling.excuse();
                 assert_eq!(taken.after(Sampling::QUICK), Some(1));
             } else {
                 assert_eq!(taken.after(NANO), Some(1));
             }
         }
         assert_eq!(taken.after(NANO), Some(u64::from(Sampling::RUN)));
-        // Only the next grant is pardoned.
-        taken.sampling.calm();
-        taken.sampling.pardon();
+        // Only the next grant is excused.
+        taken.sampling.measure_all();
+        taken.sampling.excuse();
         for _ in 1..Sampling::BELIEVED {
             assert_eq!(taken.after(NANO), Some(1));
         }

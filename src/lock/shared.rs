@@ -10,10 +10,10 @@ use std::time::Duration;
 use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
-use super::options::{PackedDuration, RequestLimit};
+use super::options::RequestLimit;
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition};
-use super::wait::{Reason, Wait, WaitQueue};
+use super::wait::{Reason, Wait, WaitDeadline, WaitQueue};
 use super::wake_chain::WakeChain;
 use super::word::{HeldWord, Word};
 use crate::id::LockId;
@@ -40,7 +40,7 @@ pub(super) struct LockShared {
 
 impl LockShared {
     /// Returns a timeout with its deadline. A timeout of zero needs none.
-    pub(super) fn deadline(&self, limit: Option<Duration>) -> Option<(Duration, Deadline)> {
+    pub(super) fn deadline(&self, limit: Option<Duration>) -> WaitDeadline {
         let limit = limit.filter(|limit| !limit.is_zero())?;
         Some((limit, self.clock.deadline(limit)?))
     }
@@ -50,7 +50,7 @@ impl LockShared {
         &self,
         state: &mut LockState,
         waiting_at: RequestPosition,
-        deadline: Option<(Duration, Deadline)>,
+        deadline: WaitDeadline,
         now: Moment,
     ) -> Wait<RequestPosition> {
         Wait {
@@ -158,10 +158,9 @@ impl LockShared {
         hold_limit: RequestLimit,
         scope: impl FnOnce() -> Option<Scope>,
     ) -> Grant {
-        let (measured, overdue) = match hold_limit.or(state.hold_limit.map(PackedDuration::get)) {
+        let (measured, overdue) = match state.hold_limit_of(hold_limit) {
             None => (state.sampling.measure(|| self.clock.now()), None),
             Some(limit) => {
-                state.had_limits = true;
                 let measured = Measured::once(self.clock.now());
                 (Some(measured), Overdue::after(limit, &self.clock))
             }

@@ -103,7 +103,7 @@ pub(super) struct LockState {
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Option<PackedDuration>,
     /// Whether any hold had a limit. Stays set.
-    pub(super) had_limits: bool,
+    had_limits: bool,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
@@ -282,7 +282,7 @@ impl LockState {
             let hold = now.at - since;
             self.pace.take_in(hold);
             if self.recorder().hold.record(hold, weight) {
-                self.sampling.pardon();
+                self.sampling.excuse();
             }
         }
         self.queue.give_back(&CapacityPart::Whole);
@@ -474,7 +474,7 @@ impl LockState {
         if let Some(watch) = &mut self.watch {
             watch.last_revocations = LastRevocations::default();
         }
-        self.sampling.calm();
+        self.sampling.measure_all();
     }
 
     /// Returns metrics and state, without the list of waiting requests.

@@ -39,11 +39,13 @@ pub(super) enum Reason {
     Cancelled,
 }
 
+/// The timeout of a wait, with its deadline. `None` for a wait without a limit.
+pub(super) type WaitDeadline = Option<(Duration, Deadline)>;
+
 /// The events that end a wait besides its outcome.
 pub(super) struct Wait<T> {
     pub(super) ticket: T,
-    /// Its timeout, with its deadline.
-    pub(super) deadline: Option<(Duration, Deadline)>,
+    pub(super) deadline: WaitDeadline,
     /// When it must check the hold limits, if it is a watcher.
     pub(super) alarm: Option<Deadline>,
     /// How many looks it spins for.

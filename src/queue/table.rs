@@ -28,6 +28,7 @@ use super::wait_list::{Ticket, WaitList};
 use super::{Priority, Rights};
 use crate::fit::excess;
 use crate::hashing::Secret;
+use crate::steps::step;
 
 /// A holder of rights that makes requests: numbered by its lock type, in the order of first
 /// requests.
@@ -293,6 +294,7 @@ impl TableEntry {
     fn delaying(&self) -> Vec<Party> {
         let list = self.waits.iter().flat_map(|waits| waits.list.iter());
         let last = list
+            .inspect(|_| step())
             .last()
             .map(|(ticket, wish)| (*wish, PartState::Stands(ticket)));
         let upgrades = self.upgrades().iter();
@@ -301,7 +303,10 @@ impl TableEntry {
             .chain(last);
         let blockers =
             waiting.flat_map(|(wish, state)| self.blockers(wish.party, wish.rights, state));
-        blockers.map(|(party, _)| party).collect()
+        blockers
+            .inspect(|_| step())
+            .map(|(party, _)| party)
+            .collect()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::lock::Scope;
 use crate::store::Needs;
 
 /// The nodes that a batch needs, as far as they follow from a version of the document.
-pub(super) fn list(document: &Snapshot, operations: &[Operation]) -> Scope {
+pub(super) fn scope(document: &Snapshot, operations: &[Operation]) -> Scope {
     let needs = Needs::new(document);
     operations.iter().fold(needs, declare).into_scope()
 }

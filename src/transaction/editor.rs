@@ -356,13 +356,9 @@ impl Editor {
         let mut transaction = self
             .store()
             .begin_granted(grant, owner, EndedBy::Transaction);
-        // From here on no other thread can use the key; during the wait another thread may have
-        // used it.
-        if let Some(outcome) = self.manager.repeated(once.as_ref()) {
+        let manager = &self.manager;
+        if let Some(outcome) = manager.repeated_under_lock(&mut transaction, once.as_ref()) {
             return outcome;
-        }
-        if let Some(once) = once {
-            transaction.remember_as(once.key, once.digest);
         }
         let before = self.session.prepare(&mut transaction).before;
         topmost = self.session.state().history.topmost(direction);

@@ -17,7 +17,7 @@ use super::{
 use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::AcquireOptions;
-use crate::store::DataStore;
+use crate::store::{DataStore, Transaction};
 use execution::BatchOutcome;
 pub(super) use submission::Submission;
 use submission::first;
@@ -301,6 +301,22 @@ impl TransactionManager {
         let once = once?;
         let receipt = self.0.store.receipt(&once.key)?;
         Some(once.repeat(&receipt).map_err(E::from))
+    }
+
+    /// Returns the outcome of an earlier transaction with the same key. If there is none, the
+    /// transaction remembers the key when it commits, and no other can use it until then: another
+    /// thread may have used it while this one waited for the lock.
+    pub(super) fn repeated_under_lock<E: From<IdempotencyMismatch>>(
+        &self,
+        transaction: &mut Transaction,
+        once: Option<&Once>,
+    ) -> Option<Result<TransactionResult, E>> {
+        let once = once?;
+        let repeated = self.repeated(Some(once));
+        if repeated.is_none() {
+            transaction.remember_as(once.key.clone(), once.digest);
+        }
+        repeated
     }
 
     /// Runs the after-hooks on a result.

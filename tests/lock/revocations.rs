@@ -1,24 +1,15 @@
 //! The last revocations in the statistics.
 
 use std::thread;
-use std::time::Duration;
 
 use doclock::{
-    DataStore, LockId, StoreOptions,
+    DataStore, LockId,
     lock::{AcquireOptions, Revocation},
     time::ManualClock,
 };
 
+use crate::revoked::{LIMIT, limited};
 use crate::until_waiting;
-
-const LIMIT: Duration = Duration::from_millis(100);
-
-fn limited() -> (DataStore, ManualClock) {
-    let clock = ManualClock::new();
-    let options = StoreOptions::new().clock(clock.clock()).hold_limit(LIMIT);
-    let store = DataStore::with_options(options.lock_timeout(None));
-    (store, clock)
-}
 
 /// Passes the hold limit of the holder while a request waits. Returns the id of that request, which
 /// holds the lock then.

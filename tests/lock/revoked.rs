@@ -14,9 +14,10 @@ use doclock::{
 
 use crate::until_waiting;
 
-const LIMIT: Duration = Duration::from_millis(100);
+pub(crate) const LIMIT: Duration = Duration::from_millis(100);
 
-fn limited() -> (DataStore, ManualClock) {
+/// Returns a store whose holders are revoked after the limit, and its clock.
+pub(crate) fn limited() -> (DataStore, ManualClock) {
     let clock = ManualClock::new();
     let options = StoreOptions::new().clock(clock.clock()).hold_limit(LIMIT);
     let store = DataStore::with_options(options.lock_timeout(None));

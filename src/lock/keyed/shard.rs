@@ -319,9 +319,9 @@ impl ShardState {
         self.requests * u64::from(self.shards) + u64::from(self.index)
     }
 
-    /// See [`Sampling::pardon`].
-    pub(super) fn pardon(&mut self) {
-        self.sampling.pardon();
+    /// See [`Sampling::excuse`].
+    pub(super) fn excuse(&mut self) {
+        self.sampling.excuse();
     }
 
     /// Returns how many requests were numbered.

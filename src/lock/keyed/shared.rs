@@ -21,10 +21,10 @@ use crate::lock::options;
 use crate::lock::request::{Asker, QueuedWork, Request, RequestOutcome, Waiting};
 use crate::lock::sampling::Sampling;
 use crate::lock::state::AfterUnlock;
-use crate::lock::wait::{self, Reason, Wait, WaitQueue};
+use crate::lock::wait::{self, Reason, Wait, WaitDeadline, WaitQueue};
 use crate::lock::{AcquireOptions, CancelToken, LockError};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, assert_unlocked, key_code, rank, thread_number};
-use crate::time::{Clock, Deadline};
+use crate::time::Clock;
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 64 };
@@ -78,8 +78,6 @@ pub(super) struct Waits<K: 'static, V: 'static> {
     queued: KeyedRequest<K, V, Infallible>,
     deadline: WaitDeadline,
 }
-
-pub(super) type WaitDeadline = Option<(Duration, Deadline)>;
 
 impl<K, V> KeyedShared<K, V> {
     pub(super) fn new(options: KeyedOptions) -> Self {
@@ -402,7 +400,7 @@ impl<K, V> KeyedShared<K, V> {
         });
         let long = self.metrics.lock().record(held, wait);
         if long {
-            self.shard_with(hold.spot.began).book.pardon();
+            self.shard_with(hold.spot.began).book.excuse();
         }
         if let Some((task, joiners)) = joined {
             // Requests that left meanwhile leave their clones behind, and dropping these is code of

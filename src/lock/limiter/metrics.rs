@@ -51,8 +51,8 @@ impl CallMetrics {
     }
 
     /// Records that a call begins to wait: all calls are measured until the next burst.
-    pub(super) fn calm(&mut self) {
-        self.sampling.calm();
+    pub(super) fn measure_all(&mut self) {
+        self.sampling.measure_all();
     }
 
     /// Counts a call that is granted after a wait.
@@ -69,7 +69,7 @@ impl CallMetrics {
         if let Some(Measured { at, weight }) = began
             && self.latency.record(now - at, weight)
         {
-            self.sampling.pardon();
+            self.sampling.excuse();
         }
     }
 

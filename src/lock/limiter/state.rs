@@ -188,7 +188,7 @@ impl<K: Clone + Eq, T> LimiterState<K, T> {
             Some(known) => known,
             None => self.keys.add(key.take(), hash),
         };
-        state.metrics(&mut self.others).calm();
+        state.metrics(&mut self.others).measure_all();
         let ticket = state.queue.join(weight, Priority::Normal, waiter);
         self.update_turn(key);
         CallTicket { key, ticket }

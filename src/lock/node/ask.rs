@@ -2,17 +2,13 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{NodeHolder, NodeLockStats, NodeWaiter, Scope, Tree};
 use crate::lock::request::{Request, RequestOutcome, RequestSource};
 use crate::lock::state::{AskedNodes, HowToWait, LockState, Moment};
+use crate::lock::wait::WaitDeadline;
 use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockError, wait};
 use crate::queue::{CapacityPart, Party};
-use crate::time::Deadline;
-
-/// A timeout and its deadline, shared by all waits of one request.
-type WaitDeadline = Option<(Duration, Deadline)>;
 
 impl FifoLock {
     /// Locks nodes, all or none, and waits if needed. The request joins the queues of all its nodes

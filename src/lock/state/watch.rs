@@ -74,9 +74,15 @@ impl LockState {
 
     /// Returns when a hold that begins now exceeds the limit of its request.
     pub(super) fn overdue(&mut self, limit: RequestLimit, now: Moment) -> Option<Overdue> {
-        let limit = limit.or(self.hold_limit.map(PackedDuration::get))?;
-        self.had_limits = true;
-        Overdue::after(limit, now.clock)
+        Overdue::after(self.hold_limit_of(limit)?, now.clock)
+    }
+
+    /// Returns the hold limit of a request that is granted now.
+    #[inline(always)]
+    pub(in crate::lock) fn hold_limit_of(&mut self, limit: RequestLimit) -> Option<Duration> {
+        let limit = limit.or(self.hold_limit.map(PackedDuration::get));
+        self.had_limits |= limit.is_some();
+        limit
     }
 
     /// Records that a holder may be due before any watcher looks. Called with each grant that other
@@ -99,11 +105,6 @@ impl LockState {
         waiting_at: RequestPosition,
         now: Moment,
     ) -> Option<Deadline> {
-        // Without limits, no waiter looks for the holders that delay it: that takes a time that
-        // grows with the number of waiters.
-        if !self.had_limits {
-            return None;
-        }
         // A watcher sees at once what is already overdue.
         let due = self.due(now, |_| false)?;
         self.watch().enlist(waiting_at.number, due)
@@ -166,15 +167,20 @@ impl LockState {
     }
 
     fn waits(&self, waiting_at: RequestPosition) -> bool {
-        let in_line = waiting_at
+        let is_queued = waiting_at
             .ticket
             .is_some_and(|ticket| self.queue.waits(ticket));
-        in_line || self.waits_for_nodes(waiting_at.number)
+        is_queued || self.waits_for_nodes(waiting_at.number)
     }
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
     /// that has exceeded it but cannot be revoked now is due again one limit later.
     fn due(&self, now: Moment, has_passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
+        // To list the holders that delay a request takes a time that grows with the number of
+        // waiters.
+        if !self.had_limits {
+            return None;
+        }
         let due = |overdue: Overdue| match has_passed(overdue.at) {
             true => now.clock.deadline(overdue.limit()),
             false => Some(overdue.at),

@@ -191,15 +191,12 @@ impl TransactionManager {
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
-        let scope = declare::list(&store.snapshot(), &submission.operations);
+        let scope = declare::scope(&store.snapshot(), &submission.operations);
         let mut transaction =
             store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
-            return outcome;
-        }
         let once = submission.once.take();
-        if let Some(once) = &once {
-            transaction.remember_as(once.key.clone(), once.digest);
+        if let Some(outcome) = self.repeated_under_lock(&mut transaction, once.as_deref()) {
+            return outcome;
         }
         let outcome = self.carry_out_in(&mut transaction, None, &mut submission);
         let lock_error = transaction.take_lock_error();
@@ -232,13 +229,9 @@ impl TransactionManager {
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
-        // From here on no other thread can use the key; during the wait another thread may have
-        // used it.
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+        let once = submission.once.as_deref();
+        if let Some(outcome) = self.repeated_under_lock(&mut transaction, once) {
             return outcome;
-        }
-        if let Some(once) = submission.once.take() {
-            transaction.remember_as(once.key, once.digest);
         }
         transaction.record_in(room.operations);
         transaction.record_changes_in(room.changes);
@@ -263,8 +256,8 @@ impl TransactionManager {
             transaction.set_limits(limits.clone());
         }
         if !before.is_empty() {
-            let list = std::mem::take(operations).into_vec();
-            *operations = before.run(transaction, list)?.into();
+            let submitted = std::mem::take(operations).into_vec();
+            *operations = before.run(transaction, submitted)?.into();
         }
         code.extend(operations.iter().filter_map(Operation::code).cloned());
         if let Some(prepared) = prepared {
