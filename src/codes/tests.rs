@@ -304,7 +304,6 @@ fn samples_of_edits() -> Vec<Sample> {
     all.extend(samples_of([
         ("undoNodeGone", UndoConflict::NodeGone { id: a() }),
         ("undoNodeMoved", UndoConflict::Moved { id: a() }),
-        ("undoNodeSplit", UndoConflict::Split { id: a() }),
         ("undoSubtreeChanged", UndoConflict::SubtreeChanged { id: a() }),
         ("undoNodeChanged", UndoConflict::Changed { id: a(), aspect: "type" }),
         ("undoNothingLeft", UndoConflict::NothingLeft { id: a() }),

@@ -270,13 +270,14 @@ impl Selection {
         })
     }
 
-    /// The same with other offsets in the text.
-    pub(super) fn shifted(&self, offset: impl Fn(&Position) -> usize) -> Self {
-        let shifted = |at: &Position| Position::new(at.node_id.clone(), offset(at));
+    /// The same with other positions in texts.
+    pub(super) fn moved(&self, to: impl Fn(&Position) -> (NodeId, usize)) -> Self {
+        let moved = |at: &Position| {
+            let (id, offset) = to(at);
+            Position::new(id, offset)
+        };
         match self {
-            Self::Text(TextSelection { anchor, focus }) => {
-                Self::new(shifted(anchor), shifted(focus))
-            }
+            Self::Text(TextSelection { anchor, focus }) => Self::new(moved(anchor), moved(focus)),
             Self::Node(_) => self.clone(),
         }
     }

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 use super::{Needs, Transaction};
 use crate::document::plan::{self, Target};
 use crate::document::{
-    Change, ChangesSince, EditError, Mark, NodeSpec, Selection, SplitPoint, UndoConflict, value,
+    Change, EditError, Mark, NodeSpec, PieceMap, Selection, SplitPoint, UndoConflict, value,
 };
 use crate::id::{AsNodeId, NodeId};
 
@@ -318,9 +318,19 @@ impl Transaction {
     pub(crate) fn rewind(
         &mut self,
         change: &Change,
-        since: &mut ChangesSince,
+        since: &mut PieceMap,
     ) -> Result<(), UndoConflict> {
         self.overlay.rewind(change, since, &self.held.store.0.ids)
+    }
+
+    /// Removes what an undone change had created and what is empty by now.
+    pub(crate) fn remove_left_over(
+        &mut self,
+        change: &Change,
+        since: &mut PieceMap,
+    ) -> Result<(), UndoConflict> {
+        let ids = &self.held.store.0.ids;
+        self.overlay.remove_left_over(change, since, ids)
     }
 
     fn apply_planned(&mut self, change: Option<Change>) -> Result<(), EditError> {

@@ -34,7 +34,7 @@ pub use filter::Filter;
 
 use super::TransactionResult;
 pub use super::commit::ExecutedOperation;
-use crate::document::{Change, Snapshot};
+use crate::document::{Changes, Snapshot};
 use crate::id::OwnerId;
 use crate::sync::{Mutex, rank};
 use filter::Reach;
@@ -236,7 +236,7 @@ pub(crate) trait Observer: Send + Sync {
 pub(crate) struct Witnessed<'a> {
     pub(crate) owner: &'a OwnerId,
     pub(crate) version: u64,
-    pub(crate) changes: &'a [Change],
+    pub(crate) changes: &'a Changes,
     /// The versions whose commits it undid.
     pub(crate) undone: &'a [u64],
 }

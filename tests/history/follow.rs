@@ -52,7 +52,7 @@ fn undo_03_a_node_that_took_the_id_of_a_deleted_one_is_left_alone() {
 }
 
 #[test]
-fn undo_03_a_restored_half_with_text_of_others_is_left_alone() {
+fn undo_03_text_is_found_in_a_restored_half_with_text_of_others() {
     let [ann, bob, carl] = three("");
     let lines = ["L", "123"]
         .map(|text| text_node("text", text).with_id(if text == "L" { "l" } else { "r" }));
@@ -62,7 +62,8 @@ fn undo_03_a_restored_half_with_text_of_others_is_left_alone() {
     run(&carl, insert_text(1, "XYZ").on("l"));
     bob.undo().unwrap();
     assert_eq!(common::text(&ann.store().snapshot(), "r"), "XYZabc123");
-    assert_eq!(conflict(&ann), UndoConflict::Split { id: "r".into() });
+    ann.undo().unwrap();
+    assert_eq!(common::text(&ann.store().snapshot(), "r"), "XYZ123");
 }
 
 #[test]
@@ -232,7 +233,7 @@ fn undo_03_a_node_that_another_editor_moved_in_its_list_stays_there() {
 
 /// Whether the entry inserted text or a mark.
 #[test]
-fn undo_03_an_edit_in_text_that_another_editor_split_is_not_half_undone() {
+fn undo_03_an_edit_in_text_that_another_editor_split_is_undone_in_both_halves() {
     let cut = |on: &mut Transaction| {
         let at = SplitPoint {
             text: 3,
@@ -250,9 +251,19 @@ fn undo_03_an_edit_in_text_that_another_editor_split_is_not_half_undone() {
         run(&bob, create(element("p", [line]).with_id("p")));
         run(&ann, edit);
         run(&bob, op(cut));
-        assert_eq!(conflict(&ann), UndoConflict::Split { id: "l".into() });
-        bob.undo().unwrap();
+        let before = image(&ann);
         ann.undo().unwrap();
+        let document = ann.store().snapshot();
+        let texts: Vec<String> = document
+            .children("p")
+            .map(|half| half.text().to_string())
+            .collect();
+        assert_eq!(texts.concat(), "......");
+        assert!(document.children("p").all(|half| half.marks().is_empty()));
+        ann.redo().unwrap();
+        assert_eq!(image(&ann), before);
+        ann.undo().unwrap();
+        bob.undo().unwrap();
         assert_eq!(common::text(&ann.store().snapshot(), "l"), "......");
     }
 }

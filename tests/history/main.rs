@@ -10,6 +10,7 @@ mod lists;
 mod meanwhile;
 mod others;
 mod random;
+mod session;
 mod stacks;
 
 use doclock::{DataStore, Editor, View, dsl::*, transaction::Operation};

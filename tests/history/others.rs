@@ -133,21 +133,27 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
         &ann,
         create(element("p", [text_node("t", "x").with_id("x")]).with_id("p")),
     );
+    run(&ann, create(element("q", []).with_id("q")));
     run(&bob, insert_text(0, "y").on("x"));
+    run(&bob, add_child(text_node("t", "z"), 0).on("q"));
     assert_eq!(
         conflict(&ann),
-        UndoConflict::SubtreeChanged { id: "p".into() }
+        UndoConflict::SubtreeChanged { id: "q".into() }
     );
     let error = ann.undo().unwrap_err().to_string();
     assert_eq!(
         error,
-        "the entry can no longer be undone: node p or its subtree was changed"
+        "the entry can no longer be undone: node q or its subtree was changed"
     );
-    assert!(exists(&ann, "x"));
     // Until Bob undoes that.
     bob.undo().unwrap();
     ann.undo().unwrap();
-    assert!(!exists(&ann, "p"));
+    assert!(!exists(&ann, "q"));
+    // Only the text of Ann's other node goes: Bob wrote in it.
+    ann.undo().unwrap();
+    assert_eq!(crate::common::text(&ann.store().snapshot(), "x"), "y");
+    ann.redo().unwrap();
+    assert_eq!(crate::common::text(&ann.store().snapshot(), "x"), "yx");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use smol_str::SmolStr;
 
 use super::Edit;
 use super::part::{Part, of_the_document};
-use crate::document::{Change, ChangesSince, Selection, UndoConflict};
+use crate::document::{Change, Changes, PieceMap, Selection, UndoConflict, View};
+use crate::id::NodeId;
 use crate::store::{Transaction, Witnessed};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
@@ -57,7 +58,7 @@ impl HistoryEntry {
     }
 
     /// Takes in a commit of another editor.
-    pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
+    pub(super) fn observe(&mut self, version: u64, changes: &Changes) {
         self.carry(changes);
         if let Some(last) = self.parts.last_mut() {
             last.observe(version, changes);
@@ -84,7 +85,7 @@ impl HistoryEntry {
     }
 
     /// Takes in later changes.
-    pub(super) fn follow(&mut self, since: ChangesSince) {
+    pub(super) fn follow(&mut self, since: PieceMap) {
         self.here = self.here.take().map(|here| since.selection(&here));
         if let Some(last) = self.parts.last_mut() {
             last.follow(since);
@@ -101,20 +102,28 @@ impl HistoryEntry {
     }
 
     /// Undoes it. Returns the later changes of others, as if the entry had never been.
-    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<ChangesSince, UndoFailure> {
+    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<PieceMap, UndoFailure> {
         for late in self.late.iter().rev() {
             late.rewind(followed(late.since(), on.changes()), on)?;
         }
-        let mut since = followed(ChangesSince::default(), on.changes());
+        let mut since = followed(PieceMap::default(), on.changes());
         for part in self.parts.iter().rev() {
             let mut after = part.since();
-            after.append(since);
+            after.append(&since);
             since = part.rewind(after, on)?;
+        }
+        for change in self
+            .parts
+            .iter()
+            .rev()
+            .flat_map(|part| part.changes().rev())
+        {
+            on.remove_left_over(change, &mut since)?;
         }
         if on.changes().is_empty() {
             let mut changes = self.parts.iter().flat_map(Part::changes);
-            if let Some(id) = changes.find_map(Change::node) {
-                return Err(UndoConflict::NothingLeft { id: id.clone() }.into());
+            if let Some((change, id)) = changes.find_map(|change| Some((change, change.node()?))) {
+                return Err(nothing_left(change, id.clone(), on).into());
             }
         }
         let inverses = self.parts.iter().chain(&self.late);
@@ -126,8 +135,17 @@ impl HistoryEntry {
     }
 }
 
+/// Why nothing of an entry that begins with this change could be undone.
+fn nothing_left(change: &Change, id: NodeId, on: &Transaction) -> UndoConflict {
+    match change {
+        _ if !on.contains(&id) => UndoConflict::NodeGone { id },
+        Change::InsertSubtree { .. } => UndoConflict::SubtreeChanged { id },
+        _ => UndoConflict::NothingLeft { id },
+    }
+}
+
 /// Appends these changes to the later ones.
-fn followed(since: ChangesSince, changes: &[Change]) -> ChangesSince {
+fn followed(since: PieceMap, changes: &[Change]) -> PieceMap {
     let mut since = since;
     changes.iter().for_each(|change| since.observe(change));
     since

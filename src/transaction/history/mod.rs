@@ -48,7 +48,7 @@ use smallvec::smallvec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{Change, Changes, ChangesSince, Selection};
+use crate::document::{Change, Changes, PieceMap, Selection};
 use crate::id::{NodeId, OwnerId};
 use crate::store::{Transaction, TransactionResult, Witnessed};
 use crate::time::MonotonicTime;
@@ -125,7 +125,7 @@ pub(super) struct Topmost {
 #[derive(Debug)]
 pub(super) struct Rewound {
     /// Later changes by others, as if the entry had never been.
-    since: ChangesSince,
+    since: PieceMap,
     /// The selections after the entry and after its undo, moved along with later changes by others.
     here: Option<Selection>,
     there: Option<Selection>,
@@ -308,7 +308,7 @@ impl History {
     }
 
     /// Takes in a commit of another editor, or one that is not undone.
-    fn observe(&mut self, version: u64, changes: &[Change]) {
+    fn observe(&mut self, version: u64, changes: &Changes) {
         self.note_late(version, changes);
         for top in self.tops() {
             top.observe(version, changes);
@@ -341,7 +341,7 @@ impl History {
         tops.map(Arc::make_mut)
     }
 
-    fn note_late(&mut self, version: u64, changes: &[Change]) {
+    fn note_late(&mut self, version: u64, changes: &Changes) {
         if self.late == 0 {
             return;
         }
@@ -413,9 +413,9 @@ impl History {
         };
         if let Some(below) = stack.back_mut().map(Arc::make_mut) {
             for part in &entry.parts {
-                let mut since = ChangesSince::default();
+                let mut since = PieceMap::default();
                 part.changes().for_each(|change| since.observe(change));
-                since.append(part.since());
+                since.append(&part.since());
                 below.follow(since);
             }
         }

@@ -6,7 +6,7 @@ use arrayvec::ArrayString;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use crate::document::{Change, Changes, ChangesSince, Steps, UndoConflict};
+use crate::document::{Change, Changes, PieceMap, UndoConflict};
 use crate::store::Transaction;
 use crate::transaction::operation::Callback;
 
@@ -22,9 +22,9 @@ pub(super) struct Part {
     /// Changes by others after them, until the next part or entry: pieces with the number of
     /// commits in each, the oldest first. Each piece has more commits than the next, so a commit is
     /// merged a logarithmic number of times, not once for each later commit.
-    older: Vec<(usize, ChangesSince)>,
+    older: Vec<(usize, PieceMap)>,
     /// Their latest changes, by commit and version. If others undo these, nothing has happened.
-    recent: VecDeque<(u64, Steps)>,
+    recent: VecDeque<(u64, Changes)>,
 }
 
 /// At least so many commits of others are kept apart, and fewer than twice as many.
@@ -68,25 +68,25 @@ impl Part {
     }
 
     /// Takes in a commit of another editor.
-    pub(super) fn observe(&mut self, version: u64, changes: &[Change]) {
-        self.recent.push_back((version, Steps::of(changes)));
+    pub(super) fn observe(&mut self, version: u64, changes: &Changes) {
+        self.recent.push_back((version, changes.clone()));
         if self.recent.len() == 2 * RECENT {
-            let mut oldest = ChangesSince::default();
-            for (_, steps) in self.recent.drain(..RECENT) {
-                oldest.take(steps);
+            let mut oldest = PieceMap::default();
+            for (_, changes) in self.recent.drain(..RECENT) {
+                changes.iter().for_each(|change| oldest.observe(change));
             }
             self.settle(RECENT, oldest);
         }
     }
 
-    fn settle(&mut self, commits: usize, since: ChangesSince) {
+    fn settle(&mut self, commits: usize, since: PieceMap) {
         if since.is_empty() {
             return;
         }
         let mut piece = (commits, since);
         while let Some((commits, mut whole)) = self.older.pop_if(|(commits, _)| *commits <= piece.0)
         {
-            whole.append(piece.1);
+            whole.append(&piece.1);
             piece = (commits + piece.0, whole);
         }
         self.older.push(piece);
@@ -107,24 +107,24 @@ impl Part {
     }
 
     /// Takes in the changes after all known ones.
-    pub(super) fn follow(&mut self, later: ChangesSince) {
+    pub(super) fn follow(&mut self, later: PieceMap) {
         let commits = self.recent.len();
-        let mut recent = ChangesSince::default();
-        for (_, steps) in self.recent.drain(..) {
-            recent.take(steps);
+        let mut recent = PieceMap::default();
+        for (_, changes) in self.recent.drain(..) {
+            changes.iter().for_each(|change| recent.observe(change));
         }
-        recent.append(later);
+        recent.append(&later);
         self.settle(commits.max(1), recent);
     }
 
     /// All changes by others after it.
-    pub(super) fn since(&self) -> ChangesSince {
-        let mut all = ChangesSince::default();
+    pub(super) fn since(&self) -> PieceMap {
+        let mut all = PieceMap::default();
         for (_, piece) in &self.older {
-            all.append(piece.clone());
+            all.append(piece);
         }
-        for (_, steps) in &self.recent {
-            all.take(steps.clone());
+        for (_, changes) in &self.recent {
+            changes.iter().for_each(|change| all.observe(change));
         }
         all
     }
@@ -132,9 +132,9 @@ impl Part {
     /// Undoes it, with the changes `since` after it. Returns those as if this part had never been.
     pub(super) fn rewind(
         &self,
-        since: ChangesSince,
+        since: PieceMap,
         on: &mut Transaction,
-    ) -> Result<ChangesSince, UndoConflict> {
+    ) -> Result<PieceMap, UndoConflict> {
         let mut since = since;
         let mut changes = self.changes().rev();
         changes.try_for_each(|change| on.rewind(change, &mut since))?;

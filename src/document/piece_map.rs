@@ -1,0 +1,727 @@
+//! Where the characters of texts and the children of nodes went, as pieces of the state before.
+//!
+//! A splice changes one sequence. A split and a join move the rest of a sequence to another node.
+//! A map describes each changed sequence by pieces of the sequences before, so it follows an item
+//! through all of these. Maps compose by substitution. Deleted items stay as tombstones, so that
+//! an undo restores them to their original position (as in the tombstone transformation functions
+//! of Oster, Molli, Urso and Imine, 2006).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use smallvec::{SmallVec, smallvec};
+
+use super::{Change, ChildPosition, Selection};
+use crate::hashing::Secret;
+use crate::id::NodeId;
+
+/// More than the length of any sequence: where each sequence ends.
+const END: usize = usize::MAX / 4;
+
+/// The changes of all sequences of a document since some moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PieceMap {
+    pub(super) texts: Sequences,
+    pub(super) children: Sequences,
+}
+
+/// The changed sequences of one kind.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequences {
+    /// The pieces of each changed sequence, in order.
+    lists: HashMap<NodeId, List, Secret>,
+    /// The other nodes that got items of a sequence, or once had some.
+    receivers: HashMap<NodeId, SmallVec<[NodeId; 1]>, Secret>,
+}
+
+type List = SmallVec<[Piece; 3]>;
+
+/// Consecutive items of the same origin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Piece {
+    origin: Origin,
+    len: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Origin {
+    /// Items that were inserted.
+    New,
+    /// The items of a node's sequence from an index on.
+    Old(NodeId, usize),
+    /// Items that were deleted; they have no width.
+    Gone(NodeId, usize),
+}
+
+/// Where an item or a gap between items is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) node: NodeId,
+    pub(super) offset: usize,
+}
+
+/// The surviving items of a range that are consecutive before and after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Survivors {
+    /// The index of the first one before.
+    pub(super) from: usize,
+    pub(super) node: NodeId,
+    pub(super) range: Range<usize>,
+}
+
+/// The side of a gap whose neighbour determines where the gap is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Right after the previous item, before all insertions.
+    AfterPrevious,
+    /// Right before the next item, after all insertions.
+    BeforeNext,
+}
+
+impl Piece {
+    fn new(origin: Origin, len: usize) -> Self {
+        Self { origin, len }
+    }
+
+    /// How many items of the present sequence it has.
+    fn width(&self) -> usize {
+        match self.origin {
+            Origin::Gone(..) => 0,
+            _ => self.len,
+        }
+    }
+
+    /// The sequence and the range of its items.
+    fn source(&self) -> Option<(&NodeId, Range<usize>)> {
+        match &self.origin {
+            Origin::New => None,
+            Origin::Old(id, from) | Origin::Gone(id, from) => Some((id, *from..*from + self.len)),
+        }
+    }
+
+    /// The items from `at` on; this piece keeps those before.
+    fn split_off(&mut self, at: usize) -> Self {
+        let rest = match &self.origin {
+            Origin::New => Origin::New,
+            Origin::Old(id, from) => Origin::Old(id.clone(), from + at),
+            Origin::Gone(id, from) => Origin::Gone(id.clone(), from + at),
+        };
+        let rest = Self::new(rest, self.len - at);
+        self.len = at;
+        rest
+    }
+
+    /// The piece after its items are deleted; `None` if it was inserted.
+    fn deleted(self) -> Option<Self> {
+        match self.origin {
+            Origin::New => None,
+            Origin::Old(id, from) => Some(Self::new(Origin::Gone(id, from), self.len)),
+            Origin::Gone(..) => Some(self),
+        }
+    }
+
+    /// The range of its items, if they are of this sequence.
+    fn source_range(&self, id: &NodeId) -> Option<Range<usize>> {
+        let (source, range) = self.source()?;
+        (source == id).then_some(range)
+    }
+
+    /// The same items, as those of a sequence from an index on.
+    fn renumbered(self, id: &NodeId, from: usize) -> Self {
+        let is_end = self.source().is_some_and(|(_, range)| range.end == END);
+        let len = if is_end { END - from } else { self.len };
+        let origin = match self.origin {
+            Origin::New => Origin::New,
+            Origin::Old(..) => Origin::Old(id.clone(), from),
+            Origin::Gone(..) => Origin::Gone(id.clone(), from),
+        };
+        Self::new(origin, len)
+    }
+
+    /// Whether `next` consists of the items right after these.
+    fn continues_in(&self, next: &Self) -> bool {
+        match (&self.origin, &next.origin) {
+            (Origin::New, Origin::New) => true,
+            // The tombstone of the end of a sequence is not that of an item.
+            (Origin::Gone(..), Origin::Gone(_, at)) if at + next.len == END => false,
+            (Origin::Old(id, from), Origin::Old(next, at))
+            | (Origin::Gone(id, from), Origin::Gone(next, at)) => {
+                id == next && from + self.len == *at
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A sequence that did not change.
+fn unchanged(id: &NodeId) -> List {
+    smallvec![Piece::new(Origin::Old(id.clone(), 0), END)]
+}
+
+fn push(list: &mut List, piece: Piece) {
+    if piece.len == 0 {
+        return;
+    }
+    match list.last_mut() {
+        Some(last) if last.continues_in(&piece) => last.len = (last.len + piece.len).min(END),
+        _ => list.push(piece),
+    }
+}
+
+fn push_all(list: &mut List, pieces: impl IntoIterator<Item = Piece>) {
+    pieces.into_iter().for_each(|piece| push(list, piece));
+}
+
+/// Divides a list. Tombstones at the border belong to the second part.
+fn divide(list: List, at: usize) -> (List, List) {
+    let (mut first, mut rest) = (list, List::new());
+    let (mut left, mut index) = (at, 0);
+    while left > 0 && index < first.len() {
+        let width = first[index].width();
+        if width > left {
+            rest.push(first[index].split_off(left));
+        }
+        left -= width.min(left);
+        index += 1;
+    }
+    rest.extend(first.drain(index..));
+    (first, rest)
+}
+
+impl Sequences {
+    pub(super) fn is_empty(&self) -> bool {
+        self.lists.is_empty()
+    }
+
+    fn take(&mut self, id: &NodeId) -> List {
+        self.lists.remove(id).unwrap_or_else(|| unchanged(id))
+    }
+
+    /// Sets the pieces of a sequence.
+    fn set(&mut self, id: &NodeId, mut list: List) {
+        // The end of a sequence has no items. A tombstone of it is needed only before others.
+        if let Some((source, range)) = list.last().and_then(Piece::source)
+            && source == id
+            && range.end == END
+        {
+            let from = range.start;
+            list.pop();
+            push(
+                &mut list,
+                Piece::new(Origin::Old(id.clone(), from), END - from),
+            );
+        }
+        if let [
+            Piece {
+                origin: Origin::Old(source, 0),
+                len: END,
+            },
+        ] = &list[..]
+            && source == id
+        {
+            self.lists.remove(id);
+            return;
+        }
+        for (source, _) in list.iter().filter_map(Piece::source) {
+            if source != id {
+                let receivers = self.receivers.entry(source.clone()).or_default();
+                if !receivers.contains(id) {
+                    receivers.push(id.clone());
+                }
+            }
+        }
+        self.lists.insert(id.clone(), list);
+    }
+
+    // --- Taking in changes ---
+
+    fn splice(&mut self, id: &NodeId, at: usize, removed: usize, inserted: usize) {
+        let (mut list, rest) = divide(self.take(id), at);
+        let (middle, rest) = divide(rest, removed);
+        push(&mut list, Piece::new(Origin::New, inserted));
+        push_all(&mut list, middle.into_iter().filter_map(Piece::deleted));
+        push_all(&mut list, rest);
+        self.set(id, list);
+    }
+
+    fn split(&mut self, id: &NodeId, at: usize, right: &NodeId) {
+        let (list, rest) = divide(self.take(id), at);
+        self.set(id, list);
+        self.set(right, rest);
+    }
+
+    fn join(&mut self, id: &NodeId, at: usize, right: &NodeId) {
+        let (mut list, end) = divide(self.take(id), at);
+        push_all(&mut list, end.into_iter().filter_map(Piece::deleted));
+        push_all(&mut list, self.take(right));
+        self.set(right, List::new());
+        self.set(id, list);
+    }
+
+    /// Takes in later changes, which start from the present state.
+    fn append(&mut self, later: &Self) {
+        let lists: Vec<(&NodeId, List)> = later
+            .lists
+            .iter()
+            .map(|(id, pieces)| (id, self.substituted(pieces)))
+            .collect();
+        for (id, list) in lists {
+            self.set(id, list);
+        }
+    }
+
+    /// Describes pieces of the present state by the state before.
+    fn substituted(&self, pieces: &[Piece]) -> List {
+        let mut list = List::new();
+        for piece in pieces {
+            match &piece.origin {
+                Origin::New => push(&mut list, piece.clone()),
+                Origin::Old(id, from) => match self.lists.get(id) {
+                    Some(before) => Self::slice(before, *from..*from + piece.len, |part| {
+                        push(&mut list, part);
+                    }),
+                    None => push(&mut list, piece.clone()),
+                },
+                Origin::Gone(id, from) => match self.lists.get(id) {
+                    Some(before) => Self::slice(before, *from..*from + piece.len, |part| {
+                        part.deleted()
+                            .into_iter()
+                            .for_each(|part| push(&mut list, part));
+                    }),
+                    None => push(&mut list, piece.clone()),
+                },
+            }
+        }
+        list
+    }
+
+    /// Visits the parts of a list in a range. Tombstones at a border belong to the range after it.
+    fn slice(list: &[Piece], range: Range<usize>, mut visit: impl FnMut(Piece)) {
+        let mut offset = 0;
+        for piece in list {
+            let (start, width) = (offset, piece.width());
+            offset += width;
+            if start >= range.end {
+                break;
+            }
+            if width == 0 && start >= range.start {
+                visit(piece.clone());
+            }
+            let (from, to) = (start.max(range.start), offset.min(range.end));
+            if from < to {
+                let mut part = piece.clone().split_off(from - start);
+                part.len = to - from;
+                visit(part);
+            }
+        }
+    }
+
+    // --- Finding items ---
+
+    /// The nodes that may have items of a sequence.
+    fn holders<'s>(&'s self, id: &'s NodeId) -> impl Iterator<Item = &'s NodeId> {
+        let receivers = self.receivers.get(id).into_iter().flatten();
+        std::iter::once(id).chain(receivers)
+    }
+
+    /// Calls `visit` for each piece of a sequence, with the list that has it and its index and
+    /// offset there, until `visit` returns a value.
+    fn find<R>(
+        &self,
+        id: &NodeId,
+        mut visit: impl FnMut(&NodeId, &[Piece], usize, usize) -> Option<R>,
+    ) -> Option<R> {
+        for holder in self.holders(id) {
+            let whole;
+            let list = match self.lists.get(holder) {
+                Some(list) => list,
+                None if holder == id => {
+                    whole = unchanged(id);
+                    &whole
+                }
+                None => continue,
+            };
+            let mut offset = 0;
+            for (index, piece) in list.iter().enumerate() {
+                if piece.source().is_some_and(|(source, _)| source == id)
+                    && let Some(found) = visit(holder, list, index, offset)
+                {
+                    return Some(found);
+                }
+                offset += piece.width();
+            }
+        }
+        None
+    }
+
+    /// Where an item is, or where it was deleted.
+    fn item(&self, id: &NodeId, at: usize) -> Option<Item> {
+        self.find(id, |holder, list, index, offset| {
+            let (_, range) = list[index].source()?;
+            range.contains(&at).then(|| {
+                let alive = list[index].width() > 0;
+                Item {
+                    spot: Spot {
+                        node: holder.clone(),
+                        offset: offset + if alive { at - range.start } else { 0 },
+                    },
+                    alive,
+                    inserted_before: match index.checked_sub(1).map(|before| &list[before]) {
+                        Some(Piece {
+                            origin: Origin::New,
+                            len,
+                        }) if range.start == at => *len,
+                        _ => 0,
+                    },
+                    to_next: list[index + 1..]
+                        .iter()
+                        .take_while(|piece| !matches!(piece.origin, Origin::Old(..)))
+                        .map(Piece::width)
+                        .sum(),
+                }
+            })
+        })
+    }
+
+    /// Where the gap before an item is.
+    pub(super) fn gap(&self, id: &NodeId, at: usize, side: Side) -> Option<Spot> {
+        if side == Side::AfterPrevious && at > 0 {
+            let Item { spot, alive, .. } = self.item(id, at - 1)?;
+            let offset = spot.offset + usize::from(alive);
+            return Some(Spot { offset, ..spot });
+        }
+        let Item {
+            spot,
+            inserted_before,
+            ..
+        } = self.item(id, at)?;
+        let offset = match side {
+            Side::AfterPrevious => spot.offset - inserted_before,
+            Side::BeforeNext => spot.offset,
+        };
+        Some(Spot { offset, ..spot })
+    }
+
+    /// Where a caret before an item is. As a live one, it moves behind insertions at its position,
+    /// and behind replacements of the items around it.
+    pub(super) fn caret(&self, id: &NodeId, at: usize) -> Option<Spot> {
+        let Item {
+            spot,
+            alive,
+            to_next,
+            ..
+        } = self.item(id, at)?;
+        let offset = match alive {
+            true => spot.offset,
+            false => spot.offset + to_next,
+        };
+        Some(Spot { offset, ..spot })
+    }
+
+    /// Where an item is, if it was not deleted.
+    pub(super) fn survivor(&self, id: &NodeId, at: usize) -> Option<Spot> {
+        let item = self.item(id, at)?;
+        item.alive.then_some(item.spot)
+    }
+
+    /// The surviving items of a range, in the order before.
+    pub(super) fn survivors(&self, id: &NodeId, range: &Range<usize>) -> Vec<Survivors> {
+        let mut all = Vec::new();
+        self.find(id, |holder, list, index, offset| {
+            let (_, piece) = list[index].source()?;
+            let (from, to) = (piece.start.max(range.start), piece.end.min(range.end));
+            if list[index].width() > 0 && from < to {
+                let start = offset + from - piece.start;
+                all.push(Survivors {
+                    from,
+                    node: holder.clone(),
+                    range: start..start + to - from,
+                });
+            }
+            None::<()>
+        });
+        all.sort_by_key(|survivors| survivors.from);
+        all
+    }
+
+    // --- Passing by an undone change ---
+
+    /// Takes in the undo of a splice, from which these changes started. Its `inserted` items return
+    /// to the gap at `at`, and its `removed` items are gone, as if the splice had never been.
+    pub(super) fn undo_splice(
+        &mut self,
+        id: &NodeId,
+        at: usize,
+        removed: usize,
+        inserted: usize,
+        side: Side,
+    ) {
+        let returned = Piece::new(Origin::Old(id.clone(), at), inserted);
+        let mut returned = Some(returned).filter(|piece| piece.len > 0);
+        let after_previous = side == Side::AfterPrevious && at > 0;
+        self.rewrite(id, &[at, at + removed], |list, range, piece| {
+            if !after_previous
+                && range.start == at
+                && let Some(returned) = returned.take()
+            {
+                let is_new = |last: &Piece| matches!(last.origin, Origin::New);
+                let new = match list.last().is_some_and(is_new) && side == Side::AfterPrevious {
+                    true => list.pop(),
+                    false => None,
+                };
+                push(list, returned);
+                push_all(list, new);
+            }
+            if range.end <= at {
+                push(list, piece);
+                if after_previous
+                    && range.end == at
+                    && let Some(returned) = returned.take()
+                {
+                    push(list, returned);
+                }
+            } else if range.start >= at + removed {
+                push(list, piece.renumbered(id, range.start - removed + inserted));
+            }
+        });
+    }
+
+    /// Takes in the undo of an insertion, from which these changes started, if the inserted item
+    /// stays: then it counts as one that others inserted.
+    fn undo_kept(&mut self, id: &NodeId, at: usize) {
+        self.rewrite(id, &[at, at + 1], |list, range, piece| {
+            if range.start > at {
+                push(list, piece.renumbered(id, range.start - 1));
+            } else if range.start < at {
+                push(list, piece);
+            } else {
+                push(list, Piece::new(Origin::New, piece.width()));
+            }
+        });
+    }
+
+    /// Takes in the undo of a removal from a list, from which these changes started. The item
+    /// returns to this spot.
+    pub(super) fn undo_removal(&mut self, id: &NodeId, at: usize, spot: &Spot) {
+        self.rewrite(id, &[at], |list, range, piece| {
+            let from = range.start + usize::from(range.start >= at);
+            push(list, piece.renumbered(id, from));
+        });
+        let (mut list, rest) = divide(self.take(&spot.node), spot.offset);
+        push(&mut list, Piece::new(Origin::Old(id.clone(), at), 1));
+        push_all(&mut list, rest);
+        self.set(&spot.node, list);
+    }
+
+    /// Takes in the undo of a join, from which these changes started. The items from `at` on belong
+    /// to `right` again, which is split off at this spot; without a spot, it does not exist.
+    pub(super) fn undo_join(
+        &mut self,
+        id: &NodeId,
+        at: usize,
+        right: &NodeId,
+        spot: Option<&Spot>,
+    ) {
+        self.rewrite(id, &[at], |list, range, piece| {
+            push(
+                list,
+                match range.start.checked_sub(at) {
+                    Some(from) => piece.renumbered(right, from),
+                    None => piece,
+                },
+            );
+        });
+        let mut half = List::new();
+        if let Some(spot) = spot {
+            let (mut list, rest) = divide(self.take(&spot.node), spot.offset);
+            push(
+                &mut list,
+                Piece::new(Origin::Gone(id.clone(), at), END - at),
+            );
+            self.set(&spot.node, list);
+            half = rest;
+        }
+        self.set(right, half);
+    }
+
+    /// Takes in the undo of a split, from which these changes started. The items of `right` belong
+    /// to `id` again. If the halves still exist, `right` is joined to the end of the other one.
+    pub(super) fn undo_split(
+        &mut self,
+        id: &NodeId,
+        at: usize,
+        right: &NodeId,
+        joined: Option<(&NodeId, usize)>,
+    ) {
+        self.rewrite(id, &[at], |list, range, piece| {
+            if range.start < at {
+                push(list, piece);
+            }
+        });
+        self.rewrite(right, &[], |list, range, piece| {
+            push(list, piece.renumbered(id, range.start + at));
+        });
+        if let Some((left, end)) = joined {
+            let (mut list, rest) = divide(self.take(left), end);
+            push_all(&mut list, rest.into_iter().filter_map(Piece::deleted));
+            push_all(&mut list, self.take(right));
+            self.set(left, list);
+        }
+    }
+
+    /// Takes in that a sequence did not exist when these changes started.
+    fn forget(&mut self, id: &NodeId) {
+        self.rewrite(id, &[], |_, _, _| {});
+        self.receivers.remove(id);
+    }
+
+    /// Builds the lists that have items of a sequence again, without those items: `add` gets each
+    /// of their pieces, divided at the borders, to push what belongs in its place.
+    fn rewrite(
+        &mut self,
+        id: &NodeId,
+        borders: &[usize],
+        mut add: impl FnMut(&mut List, Range<usize>, Piece),
+    ) {
+        let holders: SmallVec<[NodeId; 2]> = self.holders(id).cloned().collect();
+        for holder in holders {
+            let pieces = match self.lists.remove(&holder) {
+                Some(pieces) => pieces,
+                None if holder == *id => unchanged(id),
+                None => continue,
+            };
+            let mut list = List::new();
+            for mut piece in pieces {
+                let Some(range) = piece.source_range(id) else {
+                    push(&mut list, piece);
+                    continue;
+                };
+                let mut start = range.start;
+                for &border in borders {
+                    if start < border && border < range.end {
+                        let rest = piece.split_off(border - start);
+                        add(
+                            &mut list,
+                            start..border,
+                            std::mem::replace(&mut piece, rest),
+                        );
+                        start = border;
+                    }
+                }
+                add(&mut list, start..range.end, piece);
+            }
+            self.set(&holder, list);
+        }
+    }
+}
+
+/// An item, with what surrounds it.
+#[derive(Debug)]
+struct Item {
+    spot: Spot,
+    alive: bool,
+    /// How many new items are right before it.
+    inserted_before: usize,
+    /// How many new items come after it, before the next old one.
+    to_next: usize,
+}
+
+impl PieceMap {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.texts.is_empty() && self.children.is_empty()
+    }
+
+    /// Takes in a change after all known ones.
+    pub(crate) fn observe(&mut self, change: &Change) {
+        match change {
+            Change::SpliceText {
+                id,
+                at,
+                removed,
+                inserted,
+                ..
+            } => {
+                let (removed, inserted) = (removed.chars().count(), inserted.chars().count());
+                self.texts.splice(id, *at, removed, inserted);
+            }
+            Change::SplitNode {
+                id,
+                at,
+                right,
+                place,
+            } => {
+                self.texts.split(id, at.text, &right.id);
+                self.children.split(id, at.children, &right.id);
+                self.enter(place);
+            }
+            Change::JoinNodes {
+                id,
+                at,
+                right,
+                place,
+            } => {
+                self.texts.join(id, at.text, &right.id);
+                self.children.join(id, at.children, &right.id);
+                self.leave(place);
+            }
+            // What is known of deleted nodes stays: an undo may restore them.
+            Change::InsertSubtree { at, .. } => at.iter().for_each(|at| self.enter(at)),
+            Change::RemoveSubtree { at, .. } => at.iter().for_each(|at| self.leave(at)),
+            Change::MoveNode { from, to, .. } => {
+                from.iter().for_each(|from| self.leave(from));
+                to.iter().for_each(|to| self.enter(to));
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, at: &ChildPosition) {
+        self.children.splice(&at.parent, at.index, 0, 1);
+    }
+
+    fn leave(&mut self, at: &ChildPosition) {
+        self.children.splice(&at.parent, at.index, 1, 0);
+    }
+
+    /// Takes in the undo of an insertion into a list, from which these changes started.
+    pub(super) fn leave_again(&mut self, at: &ChildPosition) {
+        let side = Side::AfterPrevious;
+        self.children.undo_splice(&at.parent, at.index, 1, 0, side);
+    }
+
+    /// Takes in the undo of an insertion into a list whose node stays there for others.
+    pub(super) fn keep(&mut self, at: &ChildPosition) {
+        self.children.undo_kept(&at.parent, at.index);
+    }
+
+    /// Takes in the undo of the removal of a node: from here on it is as it was.
+    pub(super) fn restore(&mut self, id: &NodeId) {
+        self.forget(id);
+        self.texts.lists.remove(id);
+        self.children.lists.remove(id);
+    }
+
+    /// Takes in that a node did not exist when these changes started.
+    pub(super) fn forget(&mut self, id: &NodeId) {
+        self.texts.forget(id);
+        self.children.forget(id);
+    }
+
+    /// Takes in later changes. Takes time linear in the later changes and in the sequences that
+    /// both know.
+    pub(crate) fn append(&mut self, later: &Self) {
+        self.texts.append(&later.texts);
+        self.children.append(&later.children);
+    }
+
+    /// The selection afterwards. Whether its nodes exist is not known here.
+    pub(crate) fn selection(&self, selection: &Selection) -> Selection {
+        selection.moved(|at| match self.texts.caret(&at.node_id, at.offset) {
+            Some(spot) => (spot.node, spot.offset),
+            None => (at.node_id.clone(), at.offset),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

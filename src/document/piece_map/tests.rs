@@ -1,0 +1,276 @@
+//! Maps of random edits, compared with sequences of numbered items.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::*;
+
+/// The items of each sequence; original items are below [`INSERTED`], and all are distinct.
+#[derive(Clone, Debug, Default)]
+struct World {
+    items: BTreeMap<NodeId, Vec<u32>>,
+    given: u32,
+}
+
+const INSERTED: u32 = 1000;
+
+#[derive(Clone, Debug)]
+enum Edit {
+    Splice(Index, Index, usize, usize),
+    Split(Index, Index),
+    Join(Index, Index),
+}
+
+/// An edit that was made, with what it replaced.
+#[derive(Clone, Debug)]
+enum Made {
+    Splice(NodeId, usize, Vec<u32>, usize),
+    Split(NodeId, usize, NodeId),
+    Join(NodeId, usize, NodeId),
+}
+
+fn edit() -> impl Strategy<Value = Edit> {
+    let index = any::<Index>;
+    prop_oneof![
+        4 => (index(), index(), 0..4usize, 0..4usize)
+            .prop_map(|(id, at, removed, inserted)| Edit::Splice(id, at, removed, inserted)),
+        2 => (index(), index()).prop_map(|(id, at)| Edit::Split(id, at)),
+        2 => (index(), index()).prop_map(|(id, right)| Edit::Join(id, right)),
+    ]
+}
+
+fn edits(most: usize) -> impl Strategy<Value = Vec<Edit>> {
+    prop::collection::vec(edit(), 0..most)
+}
+
+impl World {
+    fn new(lens: &[usize]) -> Self {
+        let mut items = BTreeMap::new();
+        let mut next = 0;
+        for (nth, &len) in lens.iter().enumerate() {
+            let len = len as u32;
+            items.insert(
+                NodeId::from(format!("n{nth}")),
+                (next..next + len).collect(),
+            );
+            next += len;
+        }
+        Self {
+            items,
+            given: INSERTED,
+        }
+    }
+
+    fn id(&self, index: &Index) -> NodeId {
+        index
+            .get(&self.items.keys().cloned().collect::<Vec<_>>())
+            .clone()
+    }
+
+    fn make(&mut self, edit: &Edit) -> Option<Made> {
+        match edit {
+            Edit::Splice(id, at, removed, inserted) => {
+                let id = self.id(id);
+                let list = self.items.get_mut(&id)?;
+                let at = at.index(list.len() + 1);
+                let end = (at + removed).min(list.len());
+                let new = self.given..self.given + *inserted as u32;
+                self.given = new.end;
+                let removed = list.splice(at..end, new).collect();
+                Some(Made::Splice(id, at, removed, *inserted))
+            }
+            Edit::Split(id, at) => {
+                let id = self.id(id);
+                let list = self.items.get_mut(&id)?;
+                let at = at.index(list.len() + 1);
+                let rest = list.split_off(at);
+                self.given += 1;
+                let right = NodeId::from(format!("s{}", self.given));
+                self.items.insert(right.clone(), rest);
+                Some(Made::Split(id, at, right))
+            }
+            Edit::Join(id, right) => {
+                let (id, right) = (self.id(id), self.id(right));
+                if id == right {
+                    return None;
+                }
+                let rest = self.items.remove(&right)?;
+                let list = self.items.get_mut(&id)?;
+                let at = list.len();
+                list.extend(rest);
+                Some(Made::Join(id, at, right))
+            }
+        }
+    }
+
+    /// Makes the edits, and returns the map of all of them.
+    fn make_all(&mut self, edits: &[Edit]) -> Sequences {
+        let mut map = Sequences::default();
+        for edit in edits {
+            if let Some(made) = self.make(edit) {
+                map.observe(&made);
+            }
+        }
+        map
+    }
+
+    /// Checks that the map describes these sequences by those of `before`.
+    fn check(&self, before: &Self, map: &Sequences) -> Result<(), TestCaseError> {
+        for (id, list) in &self.items {
+            let mut found = Vec::new();
+            let mut left = list.iter();
+            for piece in map.lists.get(id).cloned().unwrap_or_else(|| unchanged(id)) {
+                let Some((source, range)) = piece.source() else {
+                    let new: Vec<u32> = left.by_ref().take(piece.len).copied().collect();
+                    prop_assert!(
+                        new.iter().all(|item| !before.has(*item)),
+                        "{:?} in {}",
+                        map,
+                        id
+                    );
+                    prop_assert_eq!(new.len(), piece.len);
+                    found.extend(new);
+                    continue;
+                };
+                let known = before.items.get(source).map_or(0, Vec::len);
+                let range = range.start.min(known)..range.end.min(known);
+                if piece.width() > 0 {
+                    found.extend(
+                        before
+                            .items
+                            .get(source)
+                            .map_or(&[][..], |items| &items[range.clone()]),
+                    );
+                    left.by_ref().take(range.len()).for_each(drop);
+                }
+            }
+            prop_assert_eq!(&found, list, "{} in {:?}", id, map);
+        }
+        Ok(())
+    }
+
+    fn has(&self, item: u32) -> bool {
+        self.items.values().any(|list| list.contains(&item))
+    }
+
+    fn spot(&self, item: u32) -> Option<Spot> {
+        self.items.iter().find_map(|(id, list)| {
+            let offset = list.iter().position(|other| *other == item)?;
+            Some(Spot {
+                node: id.clone(),
+                offset,
+            })
+        })
+    }
+}
+
+impl Sequences {
+    fn observe(&mut self, made: &Made) {
+        match made {
+            Made::Splice(id, at, removed, inserted) => {
+                self.splice(id, *at, removed.len(), *inserted)
+            }
+            Made::Split(id, at, right) => self.split(id, *at, right),
+            Made::Join(id, at, right) => self.join(id, *at, right),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_map_describes_each_sequence_by_those_before(lens in prop::collection::vec(0..8usize, 1..4), edits in edits(14)) {
+        let before = World::new(&lens);
+        let mut after = before.clone();
+        let map = after.make_all(&edits);
+        after.check(&before, &map)?;
+        for (id, items) in &before.items {
+            for (at, item) in items.iter().enumerate() {
+                prop_assert_eq!(map.survivor(id, at), after.spot(*item), "{} of {} in {:?}", at, id, map);
+            }
+        }
+    }
+
+    #[test]
+    fn composed_maps_are_equivalent_to_their_parts(
+        lens in prop::collection::vec(0..8usize, 1..4),
+        first in edits(10),
+        second in edits(10),
+        third in edits(10),
+    ) {
+        let before = World::new(&lens);
+        let mut after = before.clone();
+        let mut map = after.make_all(&first);
+        let mut later = after.make_all(&second);
+        later.append(&after.make_all(&third));
+        map.append(&later);
+        after.check(&before, &map)?;
+        // Composition keeps the order of tombstones, whatever comes first.
+        let mut again = before.clone();
+        let all: Vec<Edit> = [first, second, third].concat();
+        let whole = again.make_all(&all);
+        for (id, items) in &before.items {
+            for at in 0..=items.len() {
+                prop_assert_eq!(map.caret(id, at), whole.caret(id, at), "{} of {}: {:?} and {:?}", at, id, map, whole);
+                for side in [Side::AfterPrevious, Side::BeforeNext] {
+                    prop_assert_eq!(map.gap(id, at, side), whole.gap(id, at, side));
+                }
+            }
+        }
+    }
+
+    /// An edit is undone after others. Then their map starts from the state before the edit.
+    #[test]
+    fn an_undone_edit_leaves_the_map_of_the_others(
+        lens in prop::collection::vec(0..8usize, 1..4),
+        ours in edit(),
+        theirs in edits(12),
+    ) {
+        let before = World::new(&lens);
+        let mut world = before.clone();
+        let Some(made) = world.make(&ours) else {
+            return Ok(());
+        };
+        let mut since = world.make_all(&theirs);
+        match &made {
+            Made::Splice(id, at, removed, inserted) => {
+                let place = since.gap(id, *at, Side::AfterPrevious).unwrap();
+                let mut pieces: Vec<(NodeId, Range<usize>, &[u32])> = since
+                    .survivors(id, &(*at..at + inserted))
+                    .into_iter()
+                    .map(|survivors| (survivors.node, survivors.range, &[][..]))
+                    .collect();
+                pieces.push((place.node, place.offset..place.offset, &removed[..]));
+                // The insertion comes last among those that begin at its position.
+                pieces.sort_by_key(|(_, range, _)| std::cmp::Reverse((range.start, range.end)));
+                for (node, range, items) in pieces {
+                    world.items.get_mut(&node).unwrap().splice(range, items.iter().copied());
+                }
+                since.undo_splice(id, *at, *inserted, removed.len(), Side::AfterPrevious);
+            }
+            Made::Split(id, at, right) => {
+                let left = since.gap(id, *at, Side::BeforeNext).unwrap().node;
+                let mut end = None;
+                if left != *right && let Some(rest) = world.items.remove(right) {
+                    let list = world.items.get_mut(&left).unwrap();
+                    end = Some((&left, list.len()));
+                    list.extend(rest);
+                }
+                since.undo_split(id, *at, right, end);
+            }
+            Made::Join(id, at, right) => {
+                let seam = since.gap(id, *at, Side::AfterPrevious).unwrap();
+                let rest = world.items.get_mut(&seam.node).unwrap().split_off(seam.offset);
+                world.items.insert(right.clone(), rest);
+                since.undo_join(id, *at, right, Some(&seam));
+            }
+        }
+        world.check(&before, &since)?;
+        for (id, items) in &before.items {
+            for (at, item) in items.iter().enumerate() {
+                prop_assert_eq!(since.survivor(id, at), world.spot(*item), "{} of {} in {:?}", at, id, since);
+            }
+        }
+    }
+}
