@@ -14,6 +14,7 @@ use smallvec::{SmallVec, smallvec};
 use super::{Change, ChildPosition, Selection};
 use crate::hashing::Secret;
 use crate::id::NodeId;
+use crate::steps::step;
 
 /// More than the length of any sequence: where each sequence ends.
 const END: usize = usize::MAX / 4;
@@ -99,14 +100,19 @@ impl Piece {
         }
     }
 
+    /// Some of its items.
+    fn part(&self, from: usize, len: usize) -> Self {
+        let origin = match &self.origin {
+            Origin::New => Origin::New,
+            Origin::Old(id, first) => Origin::Old(id.clone(), first + from),
+            Origin::Gone(id, first) => Origin::Gone(id.clone(), first + from),
+        };
+        Self::new(origin, len)
+    }
+
     /// The items from `at` on; this piece keeps those before.
     fn split_off(&mut self, at: usize) -> Self {
-        let rest = match &self.origin {
-            Origin::New => Origin::New,
-            Origin::Old(id, from) => Origin::Old(id.clone(), from + at),
-            Origin::Gone(id, from) => Origin::Gone(id.clone(), from + at),
-        };
-        let rest = Self::new(rest, self.len - at);
+        let rest = self.part(at, self.len - at);
         self.len = at;
         rest
     }
@@ -186,6 +192,47 @@ fn divide(list: List, at: usize) -> (List, List) {
     }
     rest.extend(first.drain(index..));
     (first, rest)
+}
+
+/// A piece of a list, and the offset where it begins.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reached {
+    index: usize,
+    offset: usize,
+}
+
+/// Visits the parts of a list in a range, beginning with a piece that is not behind the range.
+/// Returns the first piece that the next range may need. Tombstones at a border belong to the range
+/// after it.
+fn slice(
+    list: &[Piece],
+    from: Reached,
+    range: Range<usize>,
+    mut visit: impl FnMut(Piece),
+) -> Reached {
+    let Reached {
+        mut index,
+        mut offset,
+    } = from;
+    while let Some(piece) = list.get(index) {
+        step();
+        let (start, end) = (offset, offset + piece.width());
+        if start >= range.end {
+            break;
+        }
+        if start == end && start >= range.start {
+            visit(piece.clone());
+        }
+        let (first, last) = (start.max(range.start), end.min(range.end));
+        if first < last {
+            visit(piece.part(first - start, last - first));
+        }
+        if end > range.end {
+            break;
+        }
+        (index, offset) = (index + 1, end);
+    }
+    Reached { index, offset }
 }
 
 impl Sequences {
@@ -270,50 +317,31 @@ impl Sequences {
         }
     }
 
-    /// Describes pieces of the present state by the state before.
+    /// Describes pieces of the present state by the state before. Takes time linear in both if the
+    /// pieces are in the order of their sequence, as they are unless halves changed places.
     fn substituted(&self, pieces: &[Piece]) -> List {
         let mut list = List::new();
+        let mut cursor = None;
         for piece in pieces {
-            match &piece.origin {
-                Origin::New => push(&mut list, piece.clone()),
-                Origin::Old(id, from) => match self.lists.get(id) {
-                    Some(before) => Self::slice(before, *from..*from + piece.len, |part| {
-                        push(&mut list, part);
-                    }),
-                    None => push(&mut list, piece.clone()),
-                },
-                Origin::Gone(id, from) => match self.lists.get(id) {
-                    Some(before) => Self::slice(before, *from..*from + piece.len, |part| {
-                        part.deleted()
-                            .into_iter()
-                            .for_each(|part| push(&mut list, part));
-                    }),
-                    None => push(&mut list, piece.clone()),
-                },
-            }
+            let Some((id, range)) = piece.source() else {
+                push(&mut list, piece.clone());
+                continue;
+            };
+            let Some(before) = self.lists.get(id) else {
+                push(&mut list, piece.clone());
+                continue;
+            };
+            let is_gone = piece.width() == 0;
+            let from = cursor
+                .filter(|&(last, Reached { offset, .. })| last == id && offset <= range.start);
+            let from = from.map_or(Reached::default(), |(_, reached)| reached);
+            let reached = slice(before, from, range, |part| match is_gone {
+                true => push_all(&mut list, part.deleted()),
+                false => push(&mut list, part),
+            });
+            cursor = Some((id, reached));
         }
         list
-    }
-
-    /// Visits the parts of a list in a range. Tombstones at a border belong to the range after it.
-    fn slice(list: &[Piece], range: Range<usize>, mut visit: impl FnMut(Piece)) {
-        let mut offset = 0;
-        for piece in list {
-            let (start, width) = (offset, piece.width());
-            offset += width;
-            if start >= range.end {
-                break;
-            }
-            if width == 0 && start >= range.start {
-                visit(piece.clone());
-            }
-            let (from, to) = (start.max(range.start), offset.min(range.end));
-            if from < to {
-                let mut part = piece.clone().split_off(from - start);
-                part.len = to - from;
-                visit(part);
-            }
-        }
     }
 
     // --- Finding items ---

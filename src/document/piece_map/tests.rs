@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::steps::counted;
 
 /// The items of each sequence; original items are below [`INSERTED`], and all are distinct.
 #[derive(Clone, Debug, Default)]
@@ -273,4 +274,24 @@ proptest! {
             }
         }
     }
+}
+
+/// Once each piece of the later map searched the earlier one from its beginning.
+#[test]
+fn maps_of_many_edits_compose_in_linear_steps() {
+    let id = NodeId::from("n0");
+    let steps = |edits: usize| {
+        let map = |factor: usize| {
+            let mut map = Sequences::default();
+            for nth in 0..edits {
+                map.splice(&id, nth * factor % (edits + nth), 0, 1);
+            }
+            map
+        };
+        let (mut first, second) = (map(7_919), map(104_729));
+        counted(|| first.append(&second)).1
+    };
+    let (few, many) = (steps(200), steps(2_000));
+    println!("{few} steps, {many} for ten times the edits");
+    assert!(few >= 200 && many <= 20 * few, "{few} steps, then {many}");
 }
