@@ -384,11 +384,14 @@ impl Overlay {
                 self.remove_own(node, since, ids)?;
             }
         }
-        if let Some(at) = &at {
-            match self.contains(&top.id) {
-                true => since.keep(at),
-                false => since.leave_again(at),
+        match (&at, self.contains(&top.id)) {
+            (Some(at), true) => since.keep(at),
+            (Some(at), false) => since.leave_again(at),
+            // It would stay outside of the tree: the entry had moved it there, which is undone.
+            (None, true) if self.base().parent(&top.id).is_some() => {
+                return Err(UndoConflict::SubtreeChanged { id: top.id.clone() });
             }
+            (None, _) => {}
         }
         nodes.iter().for_each(|node| since.forget(&node.id));
         Ok(())

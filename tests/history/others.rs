@@ -156,6 +156,25 @@ fn undo_03_a_created_node_that_others_wrote_in_stays() {
     assert_eq!(crate::common::text(&ann.store().snapshot(), "x"), "yx");
 }
 
+/// Once such a node stayed for Bob's text without a parent: Ann's move of it was undone.
+#[test]
+fn undo_03_a_node_that_was_created_and_then_moved_never_stays_outside_of_the_tree() {
+    let (ann, bob) = two("");
+    run(&bob, create(element("p", []).with_id("p")));
+    let paste = |on: &mut doclock::Transaction| {
+        on.create(text_node("x", "abc").with_id("x"))?;
+        on.move_node("x", "p", 0)
+    };
+    run(&ann, op(paste));
+    run(&bob, insert_text(0, "y").on("x"));
+    let id = "x".into();
+    assert_eq!(conflict(&ann), UndoConflict::SubtreeChanged { id });
+    assert_eq!(children(&ann.store().snapshot(), "p"), ["x"]);
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert!(!exists(&ann, "x"));
+}
+
 #[test]
 fn undo_03_a_conflict_over_a_deleted_node_names_the_editor_that_deleted_it() {
     let (ann, bob) = two("abc");
