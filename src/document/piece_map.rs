@@ -531,6 +531,17 @@ impl Sequences {
     /// Takes in the undo of a removal from a list, from which these changes started. The item
     /// returns to this spot.
     pub(super) fn undo_removal(&mut self, id: &NodeId, at: usize, spot: &Spot) {
+        if !self.holders(id).any(|holder| *holder == spot.node) {
+            // In a list that has no part of this one, it counts as moved there by others.
+            self.undo_splice(id, at, 0, 1, Side::AfterPrevious);
+            self.rewrite(id, &[at, at + 1], |list, range, piece| {
+                match range.start == at {
+                    true => push_all(list, piece.deleted()),
+                    false => push(list, piece),
+                }
+            });
+            return self.splice(&spot.node, spot.offset, 0, 1);
+        }
         self.rewrite(id, &[at], |list, range, piece| {
             let from = range.start + usize::from(range.start >= at);
             push(list, piece.renumbered(id, from));

@@ -175,6 +175,25 @@ fn undo_03_a_node_that_was_created_and_then_moved_never_stays_outside_of_the_tre
     assert!(!exists(&ann, "x"));
 }
 
+/// Once it followed its earlier neighbour into the list where that had been moved.
+#[test]
+fn undo_03_a_restored_node_returns_to_its_list_when_its_neighbour_is_in_another() {
+    let (ann, bob) = two("");
+    let items = ["a", "b", "c"].map(|id| text_node("item", id).with_id(id));
+    run(&bob, create(element("list", items).with_id("two")));
+    run(&bob, create(element("list", []).with_id("one")));
+    run(&ann, delete_node().on("c"));
+    run(
+        &ann,
+        op(|on: &mut doclock::Transaction| on.join_nodes("a", "b")),
+    );
+    run(&bob, move_node("one", 0).on("a"));
+    ann.undo().unwrap();
+    assert_eq!(children(&ann.store().snapshot(), "one"), ["a", "b"]);
+    ann.undo().unwrap();
+    assert_eq!(children(&ann.store().snapshot(), "two"), ["c"]);
+}
+
 #[test]
 fn undo_03_a_conflict_over_a_deleted_node_names_the_editor_that_deleted_it() {
     let (ann, bob) = two("abc");
