@@ -6,18 +6,17 @@
 //! an undo restores them to their original position (as in the tombstone transformation functions
 //! of Oster, Molli, Urso and Imine, 2006).
 
+mod piece;
+
 use std::collections::HashMap;
 use std::ops::Range;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::{Change, ChildPosition, Selection};
 use crate::hashing::Secret;
 use crate::id::NodeId;
-use crate::steps::step;
-
-/// More than the length of any sequence: where each sequence ends.
-const END: usize = usize::MAX / 4;
+use piece::{END, List, Origin, Piece, Reached, divide, push, push_all, slice, unchanged};
 
 /// The changes of all sequences of a document since some moment.
 #[derive(Clone, Debug, Default)]
@@ -33,25 +32,6 @@ pub(super) struct Sequences {
     lists: HashMap<NodeId, List, Secret>,
     /// The other nodes that got items of a sequence, or once had some.
     receivers: HashMap<NodeId, SmallVec<[NodeId; 1]>, Secret>,
-}
-
-type List = SmallVec<[Piece; 3]>;
-
-/// Consecutive items of the same origin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Piece {
-    origin: Origin,
-    len: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Origin {
-    /// Items that were inserted.
-    New,
-    /// The items of a node's sequence from an index on.
-    Old(NodeId, usize),
-    /// Items that were deleted; they have no width.
-    Gone(NodeId, usize),
 }
 
 /// Where an item or a gap between items is now.
@@ -77,162 +57,6 @@ pub(super) enum Side {
     AfterPrevious,
     /// Right before the next item, after all insertions.
     BeforeNext,
-}
-
-impl Piece {
-    fn new(origin: Origin, len: usize) -> Self {
-        Self { origin, len }
-    }
-
-    /// How many items of the present sequence it has.
-    fn width(&self) -> usize {
-        match self.origin {
-            Origin::Gone(..) => 0,
-            _ => self.len,
-        }
-    }
-
-    /// The sequence and the range of its items.
-    fn source(&self) -> Option<(&NodeId, Range<usize>)> {
-        match &self.origin {
-            Origin::New => None,
-            Origin::Old(id, from) | Origin::Gone(id, from) => Some((id, *from..*from + self.len)),
-        }
-    }
-
-    /// Some of its items.
-    fn part(&self, from: usize, len: usize) -> Self {
-        let origin = match &self.origin {
-            Origin::New => Origin::New,
-            Origin::Old(id, first) => Origin::Old(id.clone(), first + from),
-            Origin::Gone(id, first) => Origin::Gone(id.clone(), first + from),
-        };
-        Self::new(origin, len)
-    }
-
-    /// The items from `at` on; this piece keeps those before.
-    fn split_off(&mut self, at: usize) -> Self {
-        let rest = self.part(at, self.len - at);
-        self.len = at;
-        rest
-    }
-
-    /// The piece after its items are deleted; `None` if it was inserted.
-    fn deleted(self) -> Option<Self> {
-        match self.origin {
-            Origin::New => None,
-            Origin::Old(id, from) => Some(Self::new(Origin::Gone(id, from), self.len)),
-            Origin::Gone(..) => Some(self),
-        }
-    }
-
-    /// The range of its items, if they are of this sequence.
-    fn source_range(&self, id: &NodeId) -> Option<Range<usize>> {
-        let (source, range) = self.source()?;
-        (source == id).then_some(range)
-    }
-
-    /// The same items, as those of a sequence from an index on.
-    fn renumbered(self, id: &NodeId, from: usize) -> Self {
-        let is_end = self.source().is_some_and(|(_, range)| range.end == END);
-        let len = if is_end { END - from } else { self.len };
-        let origin = match self.origin {
-            Origin::New => Origin::New,
-            Origin::Old(..) => Origin::Old(id.clone(), from),
-            Origin::Gone(..) => Origin::Gone(id.clone(), from),
-        };
-        Self::new(origin, len)
-    }
-
-    /// Whether `next` consists of the items right after these.
-    fn continues_in(&self, next: &Self) -> bool {
-        match (&self.origin, &next.origin) {
-            (Origin::New, Origin::New) => true,
-            // The tombstone of the end of a sequence is not that of an item.
-            (Origin::Gone(..), Origin::Gone(_, at)) if at + next.len == END => false,
-            (Origin::Old(id, from), Origin::Old(next, at))
-            | (Origin::Gone(id, from), Origin::Gone(next, at)) => {
-                id == next && from + self.len == *at
-            }
-            _ => false,
-        }
-    }
-}
-
-/// A sequence that did not change.
-fn unchanged(id: &NodeId) -> List {
-    smallvec![Piece::new(Origin::Old(id.clone(), 0), END)]
-}
-
-fn push(list: &mut List, piece: Piece) {
-    if piece.len == 0 {
-        return;
-    }
-    match list.last_mut() {
-        Some(last) if last.continues_in(&piece) => last.len = (last.len + piece.len).min(END),
-        _ => list.push(piece),
-    }
-}
-
-fn push_all(list: &mut List, pieces: impl IntoIterator<Item = Piece>) {
-    pieces.into_iter().for_each(|piece| push(list, piece));
-}
-
-/// Divides a list. Tombstones at the border belong to the second part.
-fn divide(list: List, at: usize) -> (List, List) {
-    let (mut first, mut rest) = (list, List::new());
-    let (mut left, mut index) = (at, 0);
-    while left > 0 && index < first.len() {
-        let width = first[index].width();
-        if width > left {
-            rest.push(first[index].split_off(left));
-        }
-        left -= width.min(left);
-        index += 1;
-    }
-    rest.extend(first.drain(index..));
-    (first, rest)
-}
-
-/// A piece of a list, and the offset where it begins.
-#[derive(Clone, Copy, Debug, Default)]
-struct Reached {
-    index: usize,
-    offset: usize,
-}
-
-/// Visits the parts of a list in a range, beginning with a piece that is not behind the range.
-/// Returns the first piece that the next range may need. Tombstones at a border belong to the range
-/// after it.
-fn slice(
-    list: &[Piece],
-    from: Reached,
-    range: Range<usize>,
-    mut visit: impl FnMut(Piece),
-) -> Reached {
-    let Reached {
-        mut index,
-        mut offset,
-    } = from;
-    while let Some(piece) = list.get(index) {
-        step();
-        let (start, end) = (offset, offset + piece.width());
-        if start >= range.end {
-            break;
-        }
-        if start == end && start >= range.start {
-            visit(piece.clone());
-        }
-        let (first, last) = (start.max(range.start), end.min(range.end));
-        if first < last {
-            visit(piece.part(first - start, last - first));
-        }
-        if end > range.end {
-            break;
-        }
-        (index, offset) = (index + 1, end);
-    }
-    Reached { index, offset }
 }
 
 impl Sequences {
@@ -671,7 +495,7 @@ impl PieceMap {
     }
 
     /// Takes in a change after all known ones.
-    pub(crate) fn observe(&mut self, change: &Change) {
+    fn observe(&mut self, change: &Change) {
         match change {
             Change::SpliceText {
                 id,
@@ -759,6 +583,13 @@ impl PieceMap {
             Some(spot) => (spot.node, spot.offset),
             None => (at.node_id.clone(), at.offset),
         })
+    }
+}
+
+impl<'c> Extend<&'c Change> for PieceMap {
+    /// Takes in changes after all known ones.
+    fn extend<I: IntoIterator<Item = &'c Change>>(&mut self, changes: I) {
+        changes.into_iter().for_each(|change| self.observe(change));
     }
 }
 

@@ -6,111 +6,31 @@
 //! undone change had never been made, and the next inverse follows. If others have made an inverse
 //! impossible, or it would revert their changes, that is an [`UndoConflict`].
 
+mod conflict;
+
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::mem::replace;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use conflict::UndoConflict;
 use smol_str::SmolStr;
 
 use super::mark::Mark;
 use super::piece_map::{PieceMap, Sequences, Side, Spot, Survivors};
 use super::plan::{self, find, follows};
 use super::{
-    Attributes, Change, ChildPosition, EditError, Marks, MarksChange, Node, Overlay, RightHalf,
-    SplitPoint, View,
+    Attributes, Change, ChildPosition, Marks, MarksChange, Node, Overlay, RightHalf, SplitPoint,
+    View,
 };
-use crate::brief::Brief;
-use crate::codes::codes;
 use crate::id::{NodeId, NodeIds};
-
-/// Why an edit can no longer be undone or redone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum UndoConflict {
-    /// The node no longer exists.
-    #[error("node {id} was deleted", id = Brief(.id))]
-    NodeGone {
-        /// The node.
-        id: NodeId,
-    },
-    /// The node was moved.
-    #[error("node {id} was moved", id = Brief(.id))]
-    Moved {
-        /// The node.
-        id: NodeId,
-    },
-    /// The node or its subtree was changed.
-    #[error("node {id} or its subtree was changed", id = Brief(.id))]
-    SubtreeChanged {
-        /// The node.
-        id: NodeId,
-    },
-    /// The type or the attributes of the node were changed.
-    #[error("the {aspect} of node {id} was changed", id = Brief(.id))]
-    Changed {
-        /// The node.
-        id: NodeId,
-        /// The changed aspect: `type`, `set of attributes`, `root`, ….
-        aspect: &'static str,
-    },
-    /// No effect of the edit is left.
-    #[error("nothing of the edit is left in node {id}", id = Brief(.id))]
-    NothingLeft {
-        /// A node that the edit changed.
-        id: NodeId,
-    },
-    /// The document no longer permits the change.
-    #[error(transparent)]
-    Impossible(EditError),
-}
-
-codes! { UndoConflict {
-    Self::NodeGone { id } => "undoNodeGone";
-    Self::Moved { id } => "undoNodeMoved";
-    Self::SubtreeChanged { id } => "undoSubtreeChanged";
-    Self::Changed { id, aspect } => "undoNodeChanged";
-    Self::NothingLeft { id } => "undoNothingLeft";
-    Self::Impossible(error) => as error;
-}}
-
-impl UndoConflict {
-    /// Returns the node that the conflict concerns. Returns `None` if it concerns the document
-    /// itself or no node.
-    pub fn node(&self) -> Option<&NodeId> {
-        match self {
-            Self::NodeGone { id }
-            | Self::Moved { id }
-            | Self::SubtreeChanged { id }
-            | Self::Changed { id, .. }
-            | Self::NothingLeft { id } => Some(id),
-            Self::Impossible(error) => error.node(),
-        }
-    }
-}
-
-impl From<EditError> for UndoConflict {
-    fn from(error: EditError) -> Self {
-        match error {
-            EditError::NodeNotFound { id }
-            | EditError::NodeDeleted { id }
-            | EditError::NodeJoined { id, .. } => Self::NodeGone { id },
-            EditError::Conflict { id, aspect } => match aspect {
-                "place" => Self::Moved { id },
-                "subtree" => Self::SubtreeChanged { id },
-                _ => Self::Changed { id, aspect },
-            },
-            error => Self::Impossible(error),
-        }
-    }
-}
 
 impl Overlay {
     /// Applies the inverse of `change` to a document with the later changes `since`, and takes the
     /// inverse in there: they become what they would be if `change` had never been made.
     ///
-    /// What is left of nothing is nothing: where the content of the change was deleted, its inverse
-    /// does nothing.
+    /// Where others deleted the content of the change, its inverse does nothing.
     pub(crate) fn rewind(
         &mut self,
         change: &Change,
@@ -132,7 +52,7 @@ impl Overlay {
                 inserted,
                 marks,
             } => {
-                let splice = Rewound {
+                let splice = TextSplice {
                     at,
                     removed,
                     inserted,
@@ -185,12 +105,12 @@ impl Overlay {
     fn rewind_splice(
         &mut self,
         id: &NodeId,
-        splice: Rewound,
+        splice: TextSplice,
         marks: Option<MarksChange>,
         since: &mut PieceMap,
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
-        let Rewound {
+        let TextSplice {
             at,
             removed,
             inserted,
@@ -239,8 +159,8 @@ impl Overlay {
 
     /// Where the surviving characters of a text are now, in pieces between insertions.
     ///
-    /// Checks that they are present: changes by others are known only as lengths, and a node may
-    /// have the id of a deleted one.
+    /// Checks that they are present: the map knows no characters, and a node may have the id of a
+    /// deleted one.
     fn remains(
         &self,
         id: &NodeId,
@@ -312,22 +232,15 @@ impl Overlay {
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
         let MarksChange { removed, added } = marks;
-        let mut changed: Vec<(NodeId, Marks)> = Vec::new();
+        let mut changed: BTreeMap<NodeId, Marks> = BTreeMap::new();
         let steps = removed.minus(added).into_iter().map(|mark| (mark, false));
         let steps = steps.chain(added.minus(removed).into_iter().map(|mark| (mark, true)));
         for (mark, comes_back) in steps {
             for Survivors { node, range, .. } in since.texts.survivors(id, &mark.bounds()) {
-                let at = match changed.iter().position(|(id, _)| *id == node) {
-                    Some(at) => at,
-                    None => match View::node(self, &node) {
-                        Some(now) => {
-                            changed.push((node, now.marks.clone()));
-                            changed.len() - 1
-                        }
-                        None => continue,
-                    },
+                let Some(known) = View::node(self, &node) else {
+                    continue;
                 };
-                let now = &mut changed[at].1;
+                let now = changed.entry(node).or_insert_with(|| known.marks.clone());
                 let next: Vec<Mark> = match comes_back {
                     true => now.iter().cloned().chain([mark.over(range)]).collect(),
                     false => now.change_within(&range, |other| {
@@ -337,9 +250,8 @@ impl Overlay {
                 *now = Marks::sorted(next);
             }
         }
-        changed
-            .into_iter()
-            .try_for_each(|(id, marks)| self.mark(&id, marks.iter().cloned().collect(), ids))
+        let mut changed = changed.into_iter();
+        changed.try_for_each(|(id, marks)| self.mark(&id, marks.iter().cloned().collect(), ids))
     }
 
     fn mark(&mut self, id: &NodeId, marks: Vec<Mark>, ids: &NodeIds) -> Result<(), UndoConflict> {
@@ -419,14 +331,15 @@ impl Overlay {
     fn remove_own(
         &mut self,
         node: &Arc<Node>,
-        since: &PieceMap,
+        since: &mut PieceMap,
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
-        let mut pieces = self.remains(&node.id, 0, &node.text.to_string(), since)?;
-        pieces.sort_by_key(|(_, range)| Reverse(range.start));
-        for (id, range) in pieces {
-            self.replace(&id, range, "", ids)?;
-        }
+        let whole = TextSplice {
+            at: 0,
+            removed: node.text.to_string().into(),
+            inserted: SmolStr::default(),
+        };
+        self.rewind_splice(&node.id, whole, None, since, ids)?;
         self.remove_own_if_bare(node, ids)
     }
 
@@ -460,9 +373,7 @@ impl Overlay {
             }
             _ => {}
         }
-        self.changes()[made..]
-            .iter()
-            .for_each(|change| since.observe(change));
+        since.extend(&self.changes()[made..]);
         Ok(())
     }
 
@@ -685,8 +596,8 @@ impl Overlay {
     }
 }
 
-/// The splice that an undo makes.
-struct Rewound {
+/// The splice that an undo makes in a text.
+struct TextSplice {
     at: usize,
     removed: SmolStr,
     inserted: SmolStr,

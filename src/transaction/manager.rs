@@ -303,9 +303,10 @@ impl TransactionManager {
         Some(once.repeat(&receipt).map_err(E::from))
     }
 
-    /// Returns the outcome of an earlier transaction with the same key. If there is none, the
-    /// transaction remembers the key when it commits, and no other can use it until then: another
-    /// thread may have used it while this one waited for the lock.
+    /// Returns the outcome of an earlier transaction with the same key, which another thread may
+    /// have used during the wait for the lock. If there is none, the transaction remembers the key
+    /// when it commits. Until then, no other transaction can use it under the document lock; one on
+    /// nodes looks it up again when it commits.
     pub(super) fn repeated_under_lock<E: From<IdempotencyMismatch>>(
         &self,
         transaction: &mut Transaction,

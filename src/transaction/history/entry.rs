@@ -112,13 +112,10 @@ impl HistoryEntry {
             after.append(&since);
             since = part.rewind(after, on)?;
         }
-        for change in self
-            .parts
-            .iter()
-            .rev()
-            .flat_map(|part| part.changes().rev())
-        {
-            on.remove_left_over(change, &mut since)?;
+        // Without changes by others, nothing stayed.
+        if !since.is_empty() {
+            let mut parts = self.parts.iter().rev();
+            parts.try_for_each(|part| part.remove_left_over(on, &mut since))?;
         }
         if on.changes().is_empty() {
             let mut changes = self.parts.iter().flat_map(Part::changes);
@@ -147,7 +144,7 @@ fn nothing_left(change: &Change, id: NodeId, on: &Transaction) -> UndoConflict {
 /// Appends these changes to the later ones.
 fn followed(since: PieceMap, changes: &[Change]) -> PieceMap {
     let mut since = since;
-    changes.iter().for_each(|change| since.observe(change));
+    since.extend(changes);
     since
 }
 

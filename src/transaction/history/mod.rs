@@ -414,7 +414,7 @@ impl History {
         if let Some(below) = stack.back_mut().map(Arc::make_mut) {
             for part in &entry.parts {
                 let mut since = PieceMap::default();
-                part.changes().for_each(|change| since.observe(change));
+                since.extend(part.changes());
                 since.append(&part.since());
                 below.follow(since);
             }

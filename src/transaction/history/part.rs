@@ -19,8 +19,8 @@ pub(super) struct Part {
     pub(super) inverses: Vec<Callback>,
     /// The versions of the commits.
     pub(super) versions: SmallVec<[u64; 2]>,
-    /// Changes by others after them, until the next part or entry: pieces with the number of
-    /// commits in each, the oldest first. Each piece has more commits than the next, so a commit is
+    /// Changes by others after them, until the next part or entry: stretches with the number of
+    /// commits in each, the oldest first. Each stretch has more commits than the next, so a commit is
     /// merged a logarithmic number of times, not once for each later commit.
     older: Vec<(usize, PieceMap)>,
     /// Their latest changes, by commit and version. If others undo these, nothing has happened.
@@ -73,7 +73,7 @@ impl Part {
         if self.recent.len() == 2 * RECENT {
             let mut oldest = PieceMap::default();
             for (_, changes) in self.recent.drain(..RECENT) {
-                changes.iter().for_each(|change| oldest.observe(change));
+                oldest.extend(changes.iter());
             }
             self.settle(RECENT, oldest);
         }
@@ -83,13 +83,14 @@ impl Part {
         if since.is_empty() {
             return;
         }
-        let mut piece = (commits, since);
-        while let Some((commits, mut whole)) = self.older.pop_if(|(commits, _)| *commits <= piece.0)
+        let mut stretch = (commits, since);
+        while let Some((commits, mut whole)) =
+            self.older.pop_if(|(commits, _)| *commits <= stretch.0)
         {
-            whole.append(&piece.1);
-            piece = (commits + piece.0, whole);
+            whole.append(&stretch.1);
+            stretch = (commits + stretch.0, whole);
         }
-        self.older.push(piece);
+        self.older.push(stretch);
     }
 
     /// Takes in that another editor undid the commits with these versions. If they are the last
@@ -111,7 +112,7 @@ impl Part {
         let commits = self.recent.len();
         let mut recent = PieceMap::default();
         for (_, changes) in self.recent.drain(..) {
-            changes.iter().for_each(|change| recent.observe(change));
+            recent.extend(changes.iter());
         }
         recent.append(&later);
         self.settle(commits.max(1), recent);
@@ -120,11 +121,11 @@ impl Part {
     /// All changes by others after it.
     pub(super) fn since(&self) -> PieceMap {
         let mut all = PieceMap::default();
-        for (_, piece) in &self.older {
-            all.append(piece);
+        for (_, stretch) in &self.older {
+            all.append(stretch);
         }
         for (_, changes) in &self.recent {
-            changes.iter().for_each(|change| all.observe(change));
+            all.extend(changes.iter());
         }
         all
     }
@@ -139,6 +140,16 @@ impl Part {
         let mut changes = self.changes().rev();
         changes.try_for_each(|change| on.rewind(change, &mut since))?;
         Ok(since)
+    }
+
+    /// Removes the nodes that it had created, as far as they are empty after all of its undo.
+    pub(super) fn remove_left_over(
+        &self,
+        on: &mut Transaction,
+        since: &mut PieceMap,
+    ) -> Result<(), UndoConflict> {
+        let mut changes = self.changes().rev();
+        changes.try_for_each(|change| on.remove_left_over(change, since))
     }
 }
 
