@@ -156,14 +156,14 @@ impl Sequences {
                 continue;
             };
             let is_gone = piece.width() == 0;
-            let from = cursor
-                .filter(|&(last, Reached { offset, .. })| last == id && offset <= range.start);
-            let from = from.map_or(Reached::default(), |(_, reached)| reached);
+            let from = cursor.filter(|&(last, end, _)| last == id && end <= range.start);
+            let from = from.map_or(Reached::default(), |(_, _, reached)| reached);
+            let end = range.end;
             let reached = slice(before, from, range, |part| match is_gone {
                 true => push_all(&mut list, part.deleted()),
                 false => push(&mut list, part),
             });
-            cursor = Some((id, reached));
+            cursor = Some((id, end, reached));
         }
         list
     }
@@ -311,16 +311,20 @@ impl Sequences {
         let returned = Piece::new(Origin::Old(id.clone(), at), inserted);
         let mut returned = Some(returned).filter(|piece| piece.len > 0);
         let after_previous = side == Side::AfterPrevious && at > 0;
+        let passed = match side {
+            Side::AfterPrevious => self.item(id, at).map_or(0, |item| item.inserted_before),
+            Side::BeforeNext => 0,
+        };
         self.rewrite(id, &[at, at + removed], |list, range, piece| {
             if !after_previous
                 && range.start == at
                 && let Some(returned) = returned.take()
             {
-                let is_new = |last: &Piece| matches!(last.origin, Origin::New);
-                let new = match list.last().is_some_and(is_new) && side == Side::AfterPrevious {
-                    true => list.pop(),
-                    false => None,
+                let new = match list.last_mut() {
+                    Some(last) if passed > 0 => Some(last.split_off(last.len - passed)),
+                    _ => None,
                 };
+                list.retain(|piece| piece.len > 0);
                 push(list, returned);
                 push_all(list, new);
             }

@@ -152,8 +152,8 @@ pub(super) struct Reached {
 }
 
 /// Visits the parts of a list in a range, beginning with a piece that is not behind the range.
-/// Returns the first piece that the next range may need. Tombstones at a border belong to the range
-/// after it.
+/// Returns the first piece that a range after this one may need. Tombstones at a border belong to
+/// the range after it. A range to [`END`] has no end.
 pub(super) fn slice(
     list: &[Piece],
     from: Reached,
@@ -164,6 +164,11 @@ pub(super) fn slice(
         mut index,
         mut offset,
     } = from;
+    let range = range.start..if range.end == END {
+        usize::MAX
+    } else {
+        range.end
+    };
     while let Some(piece) = list.get(index) {
         step();
         let (start, end) = (offset, offset + piece.width());

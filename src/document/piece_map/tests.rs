@@ -276,6 +276,49 @@ proptest! {
     }
 }
 
+/// Once the search for a piece began behind the tombstone at its border, if the piece after it came
+/// first.
+#[test]
+fn tombstones_are_found_when_halves_changed_places() {
+    let [id, left, right] = ["n0", "s1", "s2"].map(NodeId::from);
+    let first = |map: &mut Sequences| map.splice(&id, 0, 1, 2);
+    let second = |map: &mut Sequences| {
+        map.split(&id, 2, &left);
+        map.split(&left, 1, &right);
+        map.join(&right, 0, &left);
+    };
+    let [mut composed, mut later, mut whole] = [(); 3].map(|()| Sequences::default());
+    first(&mut composed);
+    second(&mut later);
+    composed.append(&later);
+    first(&mut whole);
+    second(&mut whole);
+    let at = |map: &Sequences| map.gap(&id, 0, Side::BeforeNext);
+    assert_eq!(at(&composed), at(&whole));
+    assert!(at(&whole).is_some());
+}
+
+/// Once the item that an undo restored passed an insertion that was before another removed item.
+#[test]
+fn a_restored_item_stays_behind_what_was_inserted_before_a_removed_one() {
+    let [id, right, first] = ["n0", "s1", "s2"].map(NodeId::from);
+    let mut since = Sequences::default();
+    // The sequence `[1, 2]`, which replaced `[0]`, becomes `[new, 2, 1]`.
+    since.split(&id, 1, &right);
+    since.splice(&right, 0, 0, 1);
+    since.split(&id, 0, &first);
+    since.join(&right, 2, &first);
+    since.undo_splice(&id, 0, 2, 1, Side::AfterPrevious);
+    let restored = since.survivor(&id, 0).unwrap();
+    assert_eq!(
+        restored,
+        Spot {
+            node: right,
+            offset: 1
+        }
+    );
+}
+
 /// Once each piece of the later map searched the earlier one from its beginning.
 #[test]
 fn maps_of_many_edits_compose_in_linear_steps() {

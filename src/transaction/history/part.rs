@@ -20,8 +20,8 @@ pub(super) struct Part {
     /// The versions of the commits.
     pub(super) versions: SmallVec<[u64; 2]>,
     /// Changes by others after them, until the next part or entry: stretches with the number of
-    /// commits in each, the oldest first. Each stretch has more commits than the next, so a commit is
-    /// merged a logarithmic number of times, not once for each later commit.
+    /// commits in each, the oldest first. Each stretch has more commits than the next, so a commit
+    /// is merged a logarithmic number of times, not once for each later commit.
     older: Vec<(usize, PieceMap)>,
     /// Their latest changes, by commit and version. If others undo these, nothing has happened.
     recent: VecDeque<(u64, Changes)>,
