@@ -5,6 +5,7 @@ mod commit;
 mod edit;
 pub mod events;
 pub mod lease;
+mod log;
 mod nodes;
 mod options;
 mod publish;
@@ -26,8 +27,8 @@ pub use claims::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats
 pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
 use events::{Filter, Subscription};
-pub(crate) use events::{Observer, ObserverId, Witnessed};
 use lease::LeaseLost;
+pub(crate) use log::{CommitRecord, FollowerId, LaterCommits, RecentCommits, Stretch};
 pub(crate) use nodes::Needs;
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
@@ -47,6 +48,7 @@ use crate::lock::{
 };
 use crate::sync::{Mutex, rank};
 use events::Events;
+use log::CommitLog;
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -85,6 +87,7 @@ struct StoreShared {
     /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     events: Events,
+    log: CommitLog,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
     session: u32,
@@ -105,6 +108,7 @@ impl DataStore {
             published: CachePadded::new(Mutex::new(Published::new(options.remembered_keys))),
             publishing: Mutex::default(),
             events: Events::default(),
+            log: CommitLog::new(options.log_limit),
             ids: CachePadded::new(NodeIds::new(session)),
             schema: options.schema,
             session,
@@ -279,15 +283,6 @@ impl DataStore {
     /// ```
     pub fn subscribe_to(&self, capacity: usize, filter: Filter) -> Subscription {
         self.0.events.subscribe(capacity, filter)
-    }
-
-    pub(crate) fn observe(&self, observer: Arc<dyn Observer>) -> ObserverId {
-        self.0.events.register(observer)
-    }
-
-    pub(crate) fn stop_observing(&self, id: ObserverId) {
-        // Dropped when the mutex is free.
-        let _observer = self.0.events.deregister(id);
     }
 
     // --- The lock ---

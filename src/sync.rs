@@ -25,10 +25,10 @@ pub(crate) mod rank {
     pub(crate) const PUBLISHING: u8 = 1;
     /// The state of a lock.
     pub(crate) const LOCK: u8 = 2;
-    /// The editor sessions that follow a store.
-    pub(crate) const OBSERVERS: u8 = 3;
     /// An editor session.
-    pub(crate) const SESSION: u8 = 4;
+    pub(crate) const SESSION: u8 = 3;
+    /// The commit log of a store.
+    pub(crate) const LOG: u8 = 4;
     /// The subscribers of a store.
     pub(crate) const SUBSCRIBERS: u8 = 5;
     /// The published version.
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a mutex of rank 4 is locked while the ranks 0b10000 are held")]
+    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b1000 are held")]
     fn two_mutexes_of_one_rank_that_are_locked_at_a_time_are_reported() {
         let [one, other] = [(), ()].map(Mutex::<{ rank::SESSION }, ()>::new);
         drop((one.lock(), other.lock()));

@@ -338,6 +338,30 @@ impl Change {
         }
     }
 
+    /// Whether a node does not exist afterwards.
+    pub(super) fn removes(&self, id: &NodeId) -> bool {
+        match self {
+            Self::RemoveSubtree { nodes, .. } => nodes.iter().any(|node| node.id() == id),
+            Self::JoinNodes { right, .. } => right.id == *id,
+            _ => false,
+        }
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let content = match self {
+            Self::InsertSubtree { nodes, .. } | Self::RemoveSubtree { nodes, .. } => {
+                let texts = nodes.iter().map(|node| node.text().len());
+                nodes.len() * size_of::<Node>() + texts.sum::<usize>()
+            }
+            Self::SpliceText {
+                removed, inserted, ..
+            } => removed.len() + inserted.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + content
+    }
+
     /// Whether it changes the document, and not only the selection.
     pub(crate) fn is_of_the_document(&self) -> bool {
         !matches!(self, Self::SetSelection { .. })

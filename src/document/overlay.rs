@@ -118,10 +118,29 @@ impl Overlay {
             return Ok(());
         }
         if let Some(selection) = self.selection.take() {
-            self.selection = selection.after(&change);
+            self.selection = self.followed(selection, &change);
         }
         self.changes.push(change);
         Ok(())
+    }
+
+    /// The selection after a change of its own editor. A caret stays at the end of a text of which
+    /// nothing moved, and a selected node that was joined to another is selected there.
+    fn followed(&self, selection: Selection, change: &Change) -> Option<Selection> {
+        match change {
+            Change::SplitNode { at, right, .. }
+                if at.children > 0
+                    && self
+                        .node(&right.id)
+                        .is_some_and(|right| right.text().is_empty()) =>
+            {
+                Some(selection)
+            }
+            Change::JoinNodes { id, right, .. } if selection == Selection::node(&right.id) => {
+                Some(Selection::node(id))
+            }
+            _ => selection.after(change),
+        }
     }
 
     /// Makes a change completely or not at all.

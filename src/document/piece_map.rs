@@ -107,12 +107,35 @@ impl Sequences {
     // --- Taking in changes ---
 
     fn splice(&mut self, id: &NodeId, at: usize, removed: usize, inserted: usize) {
+        if removed == 0 && self.extends_insertion(id, at, inserted) {
+            return;
+        }
         let (mut list, rest) = divide(self.take(id), at);
         let (middle, rest) = divide(rest, removed);
         push(&mut list, Piece::new(Origin::New, inserted));
         push_all(&mut list, middle.into_iter().filter_map(Piece::deleted));
         push_all(&mut list, rest);
         self.set(id, list);
+    }
+
+    /// Inserts items right after others that were inserted, as typing does. Returns whether there
+    /// are any.
+    fn extends_insertion(&mut self, id: &NodeId, at: usize, inserted: usize) -> bool {
+        let Some(list) = self.lists.get_mut(id) else {
+            return false;
+        };
+        let mut end = 0;
+        for piece in list {
+            end += piece.width();
+            if end >= at {
+                let found = end == at && matches!(piece.origin, Origin::New);
+                if found {
+                    piece.len += inserted;
+                }
+                return found;
+            }
+        }
+        false
     }
 
     fn split(&mut self, id: &NodeId, at: usize, right: &NodeId) {
@@ -225,11 +248,6 @@ impl Sequences {
                         }) if range.start == at => *len,
                         _ => 0,
                     },
-                    to_next: list[index + 1..]
-                        .iter()
-                        .take_while(|piece| !matches!(piece.origin, Origin::Old(..)))
-                        .map(Piece::width)
-                        .sum(),
                 }
             })
         })
@@ -257,17 +275,7 @@ impl Sequences {
     /// Where a caret before an item is. As a live one, it moves behind insertions at its position,
     /// and behind replacements of the items around it.
     pub(super) fn caret(&self, id: &NodeId, at: usize) -> Option<Spot> {
-        let Item {
-            spot,
-            alive,
-            to_next,
-            ..
-        } = self.item(id, at)?;
-        let offset = match alive {
-            true => spot.offset,
-            false => spot.offset + to_next,
-        };
-        Some(Spot { offset, ..spot })
+        self.gap(id, at, Side::BeforeNext)
     }
 
     /// Where an item is, if it was not deleted.
@@ -489,8 +497,6 @@ struct Item {
     alive: bool,
     /// How many new items are right before it.
     inserted_before: usize,
-    /// How many new items come after it, before the next old one.
-    to_next: usize,
 }
 
 impl PieceMap {

@@ -154,22 +154,14 @@ impl Position {
                 self.offset = at + inserted.chars().count() + behind;
             }
             Change::SplitNode { id, at, right, .. } if *id == self.node_id => {
-                // If children stay before the split point, it is after them, and so after all of
-                // the text.
-                if let Some(offset) = self.offset.checked_sub(at.text)
-                    && (offset > 0 || at.children == 0)
-                {
+                if let Some(offset) = self.offset.checked_sub(at.text) {
                     self = Self::new(right.id.clone(), offset);
                 }
             }
             Change::JoinNodes { id, at, right, .. } if right.id == self.node_id => {
                 self = Self::new(id.clone(), at.text + self.offset);
             }
-            Change::RemoveSubtree { nodes, .. }
-                if nodes.iter().any(|node| *node.id() == self.node_id) =>
-            {
-                return None;
-            }
+            _ if change.removes(&self.node_id) => return None,
             _ => {}
         }
         Some(self)
@@ -259,14 +251,8 @@ impl Selection {
             Self::Text(TextSelection { anchor, focus }) => {
                 Self::new(anchor.after(change)?, focus.after(change)?)
             }
-            Self::Node(NodeSelection { node_id }) => {
-                // A node that was joined to its previous sibling is selected there.
-                let place = Position::new(node_id, 0);
-                match change {
-                    Change::SplitNode { .. } => Self::node(place.node_id),
-                    _ => Self::node(place.after(change)?.node_id),
-                }
-            }
+            Self::Node(NodeSelection { node_id }) if change.removes(&node_id) => return None,
+            Self::Node(_) => self,
         })
     }
 
@@ -304,11 +290,10 @@ impl Selection {
         }
     }
 
-    /// The selection after these changes; `None` if a node that it depends on is gone.
-    pub(crate) fn after_all<'a>(
-        self,
-        changes: impl IntoIterator<Item = &'a Change>,
-    ) -> Option<Self> {
-        changes.into_iter().try_fold(self, Self::after)
+    /// The selection after these changes. A deleted node stays selected: it may be restored.
+    pub(crate) fn after_all<'a>(self, changes: impl IntoIterator<Item = &'a Change>) -> Self {
+        changes.into_iter().fold(self, |selection, change| {
+            selection.clone().after(change).unwrap_or(selection)
+        })
     }
 }

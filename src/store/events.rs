@@ -34,8 +34,7 @@ pub use filter::Filter;
 
 use super::TransactionResult;
 pub use super::commit::ExecutedOperation;
-use crate::document::{Changes, Snapshot};
-use crate::id::OwnerId;
+use crate::document::Snapshot;
 use crate::sync::{Mutex, rank};
 use filter::Reach;
 
@@ -225,32 +224,6 @@ impl Subscriber {
 /// The channel allocates its full capacity at once; a larger request is a mistake.
 const LARGEST: usize = 1 << 20;
 
-/// A part of the crate that follows the document. It is called for every commit but its own, after
-/// the commit is published and before the store's lock is released. It must not wait for that lock.
-pub(crate) trait Observer: Send + Sync {
-    fn committed(&self, commit: &Witnessed<'_>);
-}
-
-/// A commit, as observers receive it.
-#[derive(Debug)]
-pub(crate) struct Witnessed<'a> {
-    pub(crate) owner: &'a OwnerId,
-    pub(crate) version: u64,
-    pub(crate) changes: &'a Changes,
-    /// The versions whose commits it undid.
-    pub(crate) undone: &'a [u64],
-}
-
-/// The id of an observer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ObserverId(u64);
-
-#[derive(Default)]
-struct Observers {
-    known: Vec<(ObserverId, Arc<dyn Observer>)>,
-    given: u64,
-}
-
 #[derive(Debug, Default)]
 struct Subscribers {
     all: Mutex<{ rank::SUBSCRIBERS }, Vec<Subscriber>>,
@@ -281,9 +254,6 @@ impl Subscribers {
 #[derive(Default)]
 pub(super) struct Events {
     subscribers: Arc<Subscribers>,
-    observers: Mutex<{ rank::OBSERVERS }, Observers>,
-    /// The number of observers, so that a commit without any does not lock the mutex.
-    observing: AtomicUsize,
 }
 
 impl Events {
@@ -300,43 +270,6 @@ impl Events {
             unreported,
             subscribers: Arc::downgrade(&self.subscribers),
         }
-    }
-
-    pub(super) fn register(&self, observer: Arc<dyn Observer>) -> ObserverId {
-        let mut observers = self.observers.lock();
-        observers.given += 1;
-        let id = ObserverId(observers.given);
-        observers.known.push((id, observer));
-        self.observing
-            .store(observers.known.len(), Ordering::Relaxed);
-        id
-    }
-
-    /// Removes an observer. After this returns, no commit calls it.
-    #[must_use = "dropped under a mutex, it could run code of a user there"]
-    pub(super) fn deregister(&self, id: ObserverId) -> Option<Arc<dyn Observer>> {
-        let mut observers = self.observers.lock();
-        let known = &mut observers.known;
-        let at = known.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        let (_, observer) = known.remove(at);
-        let kept = 2 * known.len();
-        known.shrink_to(kept);
-        self.observing.store(known.len(), Ordering::Relaxed);
-        Some(observer)
-    }
-
-    /// Calls every observer but the origin of the commit. The caller holds the store's lock, hence
-    /// the order of the versions.
-    pub(super) fn inform(&self, origin: Option<ObserverId>, commit: &Witnessed<'_>) {
-        // An observer that registers concurrently may miss this commit, as if it registered right
-        // after it.
-        if self.observing.load(Ordering::Relaxed) <= usize::from(origin.is_some()) {
-            return;
-        }
-        // The registry owns the observers, so none is dropped here.
-        let observers = self.observers.lock();
-        let others = observers.known.iter().filter(|(id, _)| Some(*id) != origin);
-        others.for_each(|(_, observer)| observer.committed(commit));
     }
 
     /// Sends the commit to every subscriber whose filter it passes. The caller holds the store's

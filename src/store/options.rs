@@ -24,6 +24,7 @@ pub struct StoreOptions {
     pub(super) schema: Option<Arc<Schema>>,
     pub(super) lock: LockOptions,
     pub(super) remembered_keys: usize,
+    pub(super) log_limit: usize,
 }
 
 impl Default for StoreOptions {
@@ -33,6 +34,7 @@ impl Default for StoreOptions {
             schema: None,
             lock: LockOptions::default(),
             remembered_keys: 10_000,
+            log_limit: 1 << 20,
         }
     }
 }
@@ -96,6 +98,24 @@ impl StoreOptions {
     /// [`AcquireOptions::hold_limit`](crate::lock::AcquireOptions::hold_limit).
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.lock.hold_limit = Some(limit);
+        self
+    }
+
+    /// Limits how many bytes of commits the store keeps for editors that have not read them yet. The
+    /// default is 1 MiB; the sizes are estimates.
+    ///
+    /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
+    /// limit, the oldest of these commits are composed: of their changes only the moves of
+    /// positions remain, in memory that depends on the number of edits. The thread whose commit
+    /// exceeded the limit composes them after it has released the lock. Each editor can still undo
+    /// its edits exactly, and its selection moves in the same way. Two things are less precise. The
+    /// error of an undo may no longer name [who changed the
+    /// node](crate::history::UndoError::Conflict). And an edit that was undone again counts as two
+    /// edits, if its undo came after it was composed.
+    ///
+    /// Without an editor, and beside a single editor that makes all commits, the store keeps none.
+    pub fn log_limit(mut self, bytes: usize) -> Self {
+        self.log_limit = bytes;
         self
     }
 

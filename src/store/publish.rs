@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::claims::Inboxes;
 use super::receipts::Receipts;
-use super::{CommitError, DataStore, Receipt};
+use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
 use crate::document::{Overlay, Snapshot};
 
 /// The published state. Under one mutex, so that a transaction appears in one step with its receipt
@@ -74,33 +74,42 @@ impl Published {
 impl DataStore {
     /// Makes an overlay the next version, with its receipt and conditions, and returns the
     /// version's number. Publishes nothing if a condition does not hold.
+    ///
+    /// If anyone but `origin` follows the document, `record` makes the record of the commit. The
+    /// log is locked meanwhile, so version and record appear in one step for every follower.
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
+        origin: Option<FollowerId>,
+        record: impl FnOnce(u64) -> CommitRecord,
     ) -> Result<u64, CommitError> {
-        // Declared before the guard, hence dropped after it: readers do not wait while old values
-        // are freed.
-        let _forgotten;
-        if overlay.weight() <= FOLD_IN_PLACE {
-            let mut published = self.0.published.lock();
-            published.check(conditions)?;
-            overlay.fold_into(&mut published.snapshot);
-            _forgotten = published.accompany(receipt, conditions);
-            return Ok(published.snapshot.version());
-        }
-        // The caller holds the lock, so no other commit comes in between.
-        let mut next = self.snapshot();
-        overlay.fold_into(&mut next);
-        let version = next.version();
-        let _before;
-        let mut published = self.0.published.lock();
+        // Declared before the guards, hence dropped after them: nobody waits while old values are
+        // freed.
+        let (_forgotten, _before);
+        let next = (overlay.weight() > FOLD_IN_PLACE).then(|| {
+            // The caller holds the lock, so no other commit comes in between.
+            let mut next = self.snapshot();
+            overlay.fold_into(&mut next);
+            next
+        });
+        let (log, mut published) = self.lock_for_commit(origin);
         published.check(conditions)?;
-        // Leases need no lock, so some may have been taken or renewed since.
-        next.keep_leases_of(&published.snapshot);
-        _before = std::mem::replace(&mut published.snapshot, next);
+        match next {
+            None => overlay.fold_into(&mut published.snapshot),
+            Some(mut next) => {
+                // Leases need no lock, so some may have been taken or renewed since.
+                next.keep_leases_of(&published.snapshot);
+                _before = std::mem::replace(&mut published.snapshot, next);
+            }
+        }
         _forgotten = published.accompany(receipt, conditions);
+        let version = published.snapshot.version();
+        drop(published);
+        if let Some(log) = log {
+            self.0.log.push(log, record(version));
+        }
         Ok(version)
     }
 

@@ -17,8 +17,8 @@ use smol_str::SmolStr;
 use super::nodes::OnNodes;
 use super::publish::{CommitConditions, KeyedReceipt};
 use super::{
-    BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, ObserverId, Receipt,
-    TransactionResult, Witnessed,
+    BatchDigest, CommitCondition, CommitError, CommitRecord, DataStore, ExecutedOperation,
+    FollowerId, Receipt, TransactionResult,
 };
 use crate::document::{
     Budget, Change, Changes, EditError, Fragment, Limit, Limits, Node, Overlay, Selection,
@@ -69,8 +69,8 @@ pub struct Transaction {
     pub(super) owner: OwnerId,
     pub(super) overlay: Overlay,
     operations: Vec<ExecutedOperation>,
-    /// The observer that runs it, and needs no notification.
-    origin: Option<ObserverId>,
+    /// The follower that runs it, and need not read its commit.
+    origin: Option<FollowerId>,
     /// Its idempotency key, if it has one.
     receipt: Option<Box<Remembered>>,
     /// Whether code of a user has it by reference; its owner commits it after that code.
@@ -138,6 +138,7 @@ impl Drop for TransactionGrant {
     fn drop(&mut self) {
         if self.ended_by == EndedBy::Transaction {
             self.store.0.lock.part_from_grant(self.grant.id());
+            self.store.compose_log();
         }
     }
 }
@@ -189,7 +190,7 @@ impl Transaction {
         self.overlay.fold_into(document);
     }
 
-    pub(super) fn store(&self) -> &DataStore {
+    pub(crate) fn store(&self) -> &DataStore {
         &self.held.store
     }
 
@@ -240,8 +241,8 @@ impl Transaction {
         }
     }
 
-    /// Runs it on behalf of an observer, with that observer's selection.
-    pub(crate) fn begin_for(&mut self, origin: ObserverId, selection: Option<Selection>) {
+    /// Runs it on behalf of a follower, with that follower's selection.
+    pub(crate) fn begin_for(&mut self, origin: FollowerId, selection: Option<Selection>) {
         self.origin = Some(origin);
         self.overlay.begin_with_selection(selection);
     }
@@ -371,7 +372,8 @@ impl Transaction {
         // Transactions on nodes publish one after the other; one on the whole document runs alone.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
-        let (version, changed) = self.appear(&selections)?;
+        let (version, changes) = self.appear(&selections)?;
+        let changed = changes.is_some();
         let [selection_before, selection_after] = selections;
         let result = TransactionResult {
             transaction_id: self.id,
@@ -381,49 +383,50 @@ impl Transaction {
             fencing_token: self.held.grant.token,
             idempotency_key: self.receipt.as_ref().map(|it| it.key.clone()),
             operations: std::mem::take(&mut self.operations),
-            changes: match changed {
-                true => self.overlay.take_changes(),
-                false => Changes::default(),
-            },
+            changes: changes.unwrap_or_default(),
             selection_before,
             selection_after,
             repeated: false,
             hook_failures: Vec::new(),
         };
         if changed {
-            let witnessed = Witnessed {
-                owner: &self.owner,
-                version,
-                changes: &result.changes,
-                undone: self.aside.as_ref().map_or(&[], |aside| &aside.undone),
-            };
             let store = &self.held.store;
-            store.0.events.inform(self.origin, &witnessed);
             store.0.events.announce(&result, || store.snapshot());
         }
         then(&result);
         Ok(result)
     }
 
-    /// Checks it and publishes it, all or nothing. Sends no event. Returns the version and whether
-    /// anything changed.
-    fn appear(&mut self, selections: &[Option<Selection>; 2]) -> Result<(u64, bool), CommitError> {
+    /// Checks it and publishes it, all or nothing. Sends no event. Returns the version, and the
+    /// changes if there are any.
+    fn appear(
+        &mut self,
+        selections: &[Option<Selection>; 2],
+    ) -> Result<(u64, Option<Changes>), CommitError> {
         self.check()?;
         let changed = self.changes().iter().any(Change::is_of_the_document);
         let receipt = self.receipt(changed, selections);
         let store = &self.held.store;
-        let mut none = CommitConditions::new();
-        let conditions = self
-            .aside
-            .as_mut()
-            .map_or(&mut none, |aside| &mut aside.conditions);
-        let version = if changed {
-            store.publish(&mut self.overlay, receipt.as_ref(), conditions)?
-        } else {
-            store.publish_conditions(receipt.as_ref(), conditions)?;
-            self.overlay.base().version()
+        let mut none = (CommitConditions::new(), Vec::new());
+        let (conditions, undone) = match &mut self.aside {
+            Some(aside) => (&mut aside.conditions, &mut aside.undone),
+            None => (&mut none.0, &mut none.1),
         };
-        Ok((version, changed))
+        if !changed {
+            store.publish_conditions(receipt.as_ref(), conditions)?;
+            return Ok((self.overlay.base().version(), None));
+        }
+        let changes = self.overlay.take_changes();
+        let (overlay, origin) = (&mut self.overlay, self.origin);
+        let record = |version| CommitRecord {
+            version,
+            owner: self.owner.clone(),
+            origin,
+            changes: changes.clone(),
+            undone: std::mem::take(undone),
+        };
+        let version = store.publish(overlay, receipt.as_ref(), conditions, origin, record)?;
+        Ok((version, Some(changes)))
     }
 
     /// Checks whether it can be published. From here on its grant is not revoked.

@@ -87,7 +87,7 @@ impl Editor {
 
     /// Returns the selection.
     pub fn selection(&self) -> Option<Selection> {
-        self.session.state().selection.clone()
+        self.session.selection()
     }
 
     /// Sets or clears the selection, in the latest version of the document.
@@ -97,20 +97,7 @@ impl Editor {
     /// [`EditError`]: a node does not exist, or an offset is greater than the length of its text.
     /// The selection is unchanged then.
     pub fn select(&self, selection: impl Into<Option<Selection>>) -> Result<(), EditError> {
-        let selection = selection.into();
-        loop {
-            let document = self.store().snapshot();
-            if let Some(selection) = &selection {
-                selection.check(&document)?;
-            }
-            let mut state = self.session.state();
-            // A commit that the session has not seen yet would have moved the selection.
-            if state.version <= document.version() {
-                state.version = document.version();
-                state.selection = selection;
-                return Ok(());
-            }
-        }
+        self.session.select(selection.into())
     }
 
     /// Returns the clipboard.
@@ -373,7 +360,9 @@ impl Editor {
             Err(failure) => {
                 // A revoked holder sees later commits; the cause of its failure is the revocation.
                 transaction.check_grant()?;
-                return Err(self.session.state().history.explain(direction, failure));
+                return Err(failure.explain(direction, |node| {
+                    self.store().latest_change(node, self.session.id())
+                }));
             }
         };
         transaction.record(ExecutedOperation::named(name));
@@ -381,8 +370,7 @@ impl Editor {
         let after = transaction.selection().cloned();
         let result = transaction.publish_and([before, after], |result| {
             let mut state = self.session.state();
-            state.selection.clone_from(&result.selection_after);
-            state.version = result.version;
+            state.committed(result);
             state.history.settle(topmost, result, rewound);
         });
         drop(transaction);
@@ -425,7 +413,7 @@ impl Editor {
     }
 
     fn discard(&self, direction: Direction) -> bool {
-        let mut state = self.session.state();
+        let (mut state, _) = self.session.latest();
         let discarded = state.history.discard(direction);
         drop(state);
         self.session.drop_removed();

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use super::history::{Edit, History};
 use super::{Callback, HistoryMode, TransactionError, TransactionResult};
-use crate::document::{Fragment, Selection};
-use crate::store::{DataStore, Observer, ObserverId, Transaction, Witnessed};
+use crate::document::{EditError, Fragment, Selection, Snapshot};
+use crate::store::{DataStore, FollowerId, Transaction};
 use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
-    shared: Arc<SharedSession>,
-    id: ObserverId,
+    /// A thread that waits for the store's lock does not hold its mutex.
+    shared: Arc<Mutex<{ rank::SESSION }, SessionState>>,
+    id: FollowerId,
 }
 
 /// Owns the session of an editor. Its drop drops the contents of the session in this thread, with
@@ -24,41 +25,54 @@ pub(super) struct OwnedSession {
     store: DataStore,
 }
 
-/// A thread that waits for the store's lock does not hold its mutex.
-#[derive(Debug, Default)]
-struct SharedSession(Mutex<{ rank::SESSION }, SessionState>);
-
 #[derive(Debug, Default)]
 pub(super) struct SessionState {
-    pub(super) selection: Option<Selection>,
-    /// The document version of the selection.
-    pub(super) version: u64,
+    /// The selection, whether its nodes exist or not.
+    selection: Option<Selection>,
+    /// The version up to which the selection and the history have followed the document.
+    cursor: u64,
     pub(super) clipboard: Option<Fragment>,
     pub(super) history: History,
 }
 
-impl Observer for SharedSession {
-    fn committed(&self, commit: &Witnessed<'_>) {
-        let mut state = self.0.lock();
-        // The selection may have been made in this version already.
-        if commit.version > state.version {
-            let selection = state.selection.take();
-            state.selection = selection.and_then(|selection| selection.after_all(commit.changes));
-            state.version = commit.version;
-        }
-        state.history.observe_other(commit);
-    }
-}
-
 impl OwnedSession {
-    /// Opens an empty session that observes other editors' commits.
+    /// Opens an empty session that follows the commits of others.
     pub(super) fn take(store: DataStore) -> Self {
-        let shared = Arc::new(SharedSession::default());
-        let id = store.observe(shared.clone());
+        let (id, cursor) = store.follow();
+        let state = SessionState {
+            cursor,
+            ..SessionState::default()
+        };
+        let shared = Arc::new(Mutex::new(state));
         Self {
             session: Session { shared, id },
             store,
         }
+    }
+
+    /// The session, after it has caught up with the latest version, which is returned too.
+    pub(super) fn latest(&self) -> (MutexGuard<'_, { rank::SESSION }, SessionState>, Snapshot) {
+        let mut state = self.state();
+        let document = self.catch_up(&mut state, &self.store);
+        (state, document)
+    }
+
+    /// The selection in the latest version, if its nodes exist there.
+    pub(super) fn selection(&self) -> Option<Selection> {
+        let (state, document) = self.latest();
+        let selection = state.selection.clone();
+        drop(state);
+        selection.filter(|selection| selection.check(&document).is_ok())
+    }
+
+    /// Sets the selection in the latest version, if it is one there.
+    pub(super) fn select(&self, selection: Option<Selection>) -> Result<(), EditError> {
+        let (mut state, document) = self.latest();
+        if let Some(selection) = &selection {
+            selection.check(&document)?;
+        }
+        state.selection = selection;
+        Ok(())
     }
 }
 
@@ -72,15 +86,46 @@ impl Deref for OwnedSession {
 
 impl Drop for OwnedSession {
     fn drop(&mut self) {
-        self.store.stop_observing(self.session.id);
+        self.store.stop_following(self.session.id);
         let contents = std::mem::take(&mut *self.state());
         drop(contents);
     }
 }
 
+impl SessionState {
+    /// Takes in a commit of the session itself.
+    pub(super) fn committed(&mut self, result: &TransactionResult) {
+        self.selection.clone_from(&result.selection_after);
+        self.cursor = result.version;
+    }
+}
+
 impl Session {
+    pub(super) fn id(&self) -> FollowerId {
+        self.id
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, { rank::SESSION }, SessionState> {
-        self.shared.0.lock()
+        self.shared.lock()
+    }
+
+    /// Takes in the commits of others since the session was used last. Returns the latest version.
+    fn catch_up(&self, state: &mut SessionState, store: &DataStore) -> Snapshot {
+        let document = store.snapshot();
+        if document.version() == state.cursor {
+            return document;
+        }
+        drop(document);
+        let (document, later) = store.later_commits(self.id, state.cursor);
+        state.cursor = document.version();
+        state.selection = state.selection.take().map(|selection| {
+            let stretches = later.stretches.iter();
+            let selection = stretches.fold(selection, |at, stretch| stretch.map.selection(&at));
+            let records = later.by_others(self.id);
+            selection.after_all(records.flat_map(|record| &record.changes))
+        });
+        state.history.observe_others(&later, self.id);
+        document
     }
 
     /// Drops entries that left the history. Call it with no lock held: their drop runs code of
@@ -92,7 +137,10 @@ impl Session {
 
     /// Called with the store's lock held, so no other commit moves the selection from here on.
     pub(super) fn prepare(&self, transaction: &mut Transaction) -> Prepared<'_> {
-        let state = self.state();
+        let mut state = self.state();
+        if transaction.base().version() != state.cursor {
+            self.catch_up(&mut state, transaction.store());
+        }
         transaction.begin_for(self.id, state.selection.clone());
         transaction.set_clipboard(state.clipboard.clone());
         let before = transaction.selection().cloned();
@@ -124,8 +172,7 @@ impl Prepared<'_> {
         let at = transaction.now();
         transaction.publish_and([before, after], |result| {
             let mut state = session.state();
-            state.selection.clone_from(&result.selection_after);
-            state.version = result.version;
+            state.committed(result);
             state.clipboard = clipboard;
             let edit = Edit {
                 changes: result.changes.clone(),
@@ -137,43 +184,5 @@ impl Prepared<'_> {
             };
             state.history.record(edit, in_history);
         })
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use std::sync::{OnceLock, Weak};
-
-    use super::*;
-    use crate::transaction::Editor;
-    use crate::transaction::dsl::*;
-
-    /// Selects the end of the text while a commit of another editor is published.
-    #[derive(Default)]
-    struct Selector(OnceLock<Weak<Editor>>);
-
-    impl Observer for Selector {
-        fn committed(&self, _: &Witnessed<'_>) {
-            if let Some(editor) = self.0.get().and_then(Weak::upgrade) {
-                editor.select(Selection::caret("t", 2)).unwrap();
-            }
-        }
-    }
-
-    /// A selection made between publication and notification is already in the new version: the
-    /// notification does not move it again.
-    #[test]
-    fn undo_03_a_selection_made_before_the_notification_of_its_version_is_kept() {
-        let store = DataStore::new();
-        let selector = Arc::new(Selector::default());
-        // Observers are notified in order of registration.
-        store.observe(selector.clone());
-        let ann = Arc::new(Editor::new(store.clone(), "ann"));
-        let bob = Editor::new(store, "bob");
-        let node = text_node("text", "-").with_id("t");
-        bob.execute(create(node)).unwrap();
-        selector.0.set(Arc::downgrade(&ann)).unwrap();
-        bob.execute(insert_text(0, "b").on("t")).unwrap();
-        assert_eq!(ann.selection(), Some(Selection::caret("t", 2)));
     }
 }

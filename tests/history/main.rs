@@ -6,6 +6,7 @@ mod common;
 mod facts;
 mod follow;
 mod groups;
+mod lag;
 mod lists;
 mod meanwhile;
 mod others;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use doclock::{
-    Editor, NodeId, Transaction, View,
+    DataStore, Editor, NodeId, Transaction, View,
     document::{Mark, SplitPoint, check},
     dsl::*,
     history::{HistoryOptions, UndoError},
@@ -15,7 +15,7 @@ use crate::common::{Dice, store};
 const STEPS: usize = 2_000;
 
 /// One random edit of a block of the page.
-fn edit(dice: &mut Dice, editor: &Editor) {
+pub(crate) fn edit(dice: &mut Dice, editor: &Editor) {
     let document = editor.store().snapshot();
     let blocks: Vec<NodeId> = document
         .children("page")
@@ -52,18 +52,23 @@ fn edit(dice: &mut Dice, editor: &Editor) {
     editor.execute(op(run)).unwrap();
 }
 
-/// Returns how many undos there were, and how many were refused, by the code of the conflict.
-fn session(seed: u64) -> (usize, BTreeMap<String, usize>) {
-    let dice = &mut Dice(seed);
-    let store = store();
+/// Four editors of a page of four blocks, whose typing forms no groups.
+pub(crate) fn four_editors(store: &DataStore) -> [Editor; 4] {
     let blocks = (0..4).map(|_| text_node("item", "The quick brown fox jumps over the lazy dog"));
     let page = element("page", blocks).with_id("page");
     Editor::new(store.clone(), "setup")
         .execute(create(page))
         .unwrap();
     let options = HistoryOptions::new().group_interval(Duration::ZERO);
-    let editors = ["ann", "ben", "carl", "dora"]
-        .map(|name| Editor::new(store.clone(), name).with_history(options.clone()));
+    ["ann", "ben", "carl", "dora"]
+        .map(|name| Editor::new(store.clone(), name).with_history(options.clone()))
+}
+
+/// Returns how many undos there were, and how many were refused, by the code of the conflict.
+fn session(seed: u64) -> (usize, BTreeMap<String, usize>) {
+    let dice = &mut Dice(seed);
+    let store = store();
+    let editors = four_editors(&store);
     let (mut undos, mut refused) = (0, BTreeMap::new());
     for _ in 0..STEPS {
         let editor = &editors[dice.below(4)];

@@ -221,6 +221,33 @@ proptest! {
         }
     }
 
+    #[test]
+    fn a_caret_follows_a_composed_map_as_it_follows_each_edit(
+        lens in prop::collection::vec(0..8usize, 1..4),
+        edits in edits(12),
+    ) {
+        let before = World::new(&lens);
+        let mut after = before.clone();
+        let mut maps = Vec::new();
+        for edit in edits {
+            let made = after.make(&edit);
+            let mut map = Sequences::default();
+            made.iter().for_each(|made| map.observe(made));
+            maps.push(map);
+        }
+        let mut whole = Sequences::default();
+        maps.iter().for_each(|map| whole.append(map));
+        for (id, items) in &before.items {
+            for offset in 0..=items.len() {
+                let start = Some(Spot { node: id.clone(), offset });
+                let each = maps.iter().fold(start, |at, map| {
+                    at.and_then(|Spot { node, offset }| map.caret(&node, offset))
+                });
+                prop_assert_eq!(whole.caret(id, offset), each, "{} of {} in {:?}", offset, id, whole);
+            }
+        }
+    }
+
     /// An edit is undone after others. Then their map starts from the state before the edit.
     #[test]
     fn an_undone_edit_leaves_the_map_of_the_others(

@@ -5,9 +5,9 @@ use smol_str::SmolStr;
 
 use super::Edit;
 use super::part::{Part, of_the_document};
-use crate::document::{Change, Changes, PieceMap, Selection, UndoConflict, View};
+use crate::document::{Change, PieceMap, Selection, UndoConflict, View};
 use crate::id::NodeId;
-use crate::store::{Transaction, Witnessed};
+use crate::store::Transaction;
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::run::call;
@@ -23,8 +23,7 @@ pub(super) struct HistoryEntry {
     /// The selection at the end of an undo; for an undone entry, at the end of a redo. Fixed at the
     /// time of the edit.
     pub(super) there: Option<Selection>,
-    /// The selection after its last edit, moved along with later changes of others as a live
-    /// selection is.
+    /// The selection after its last edit, at the time of that edit.
     pub(super) here: Option<Selection>,
     pub(super) parts: SmallVec<[Part; 1]>,
     /// Parts merged into it after newer entries. Every later change comes after these, by any
@@ -57,36 +56,8 @@ impl HistoryEntry {
         }
     }
 
-    /// Takes in a commit of another editor.
-    pub(super) fn observe(&mut self, version: u64, changes: &Changes) {
-        self.carry(changes);
-        if let Some(last) = self.parts.last_mut() {
-            last.observe(version, changes);
-        }
-    }
-
-    /// Takes in a commit of another editor, which may be an undo of an earlier one.
-    pub(super) fn observe_other(&mut self, other: &Witnessed<'_>) {
-        self.carry(other.changes);
-        if let Some(last) = self.parts.last_mut()
-            && !last.cancel(other.undone)
-        {
-            last.observe(other.version, other.changes);
-        }
-    }
-
-    /// Moves the selection along with changes. If its node is deleted, it stays: the node may come
-    /// back.
-    fn carry(&mut self, changes: &[Change]) {
-        let moved = self.here.clone().and_then(|here| here.after_all(changes));
-        if moved.is_some() {
-            self.here = moved;
-        }
-    }
-
     /// Takes in later changes.
     pub(super) fn follow(&mut self, since: PieceMap) {
-        self.here = self.here.take().map(|here| since.selection(&here));
         if let Some(last) = self.parts.last_mut() {
             last.follow(since);
         }
@@ -101,14 +72,22 @@ impl HistoryEntry {
         }
     }
 
-    /// Undoes it. Returns the later changes of others, as if the entry had never been.
-    pub(super) fn rewind(&self, on: &mut Transaction) -> Result<PieceMap, UndoFailure> {
+    /// Undoes it. Returns the later changes of others, as if the entry had never been, and the
+    /// selection after the entry, moved along with them as a live selection is.
+    pub(super) fn rewind(
+        &self,
+        on: &mut Transaction,
+    ) -> Result<(PieceMap, Option<Selection>), UndoFailure> {
         for late in self.late.iter().rev() {
             late.rewind(followed(late.since(), on.changes()), on)?;
         }
         let mut since = followed(PieceMap::default(), on.changes());
-        for part in self.parts.iter().rev() {
+        let mut here = self.here.clone();
+        for (nth, part) in self.parts.iter().rev().enumerate() {
             let mut after = part.since();
+            if nth == 0 {
+                here = here.map(|here| after.selection(&here));
+            }
             after.append(&since);
             since = part.rewind(after, on)?;
         }
@@ -128,7 +107,7 @@ impl HistoryEntry {
         inverses
             .try_for_each(|code| call(code, on))
             .map_err(UndoFailure::Inverse)?;
-        Ok(since)
+        Ok((since, here))
     }
 }
 

@@ -48,9 +48,9 @@ use smallvec::smallvec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{Change, Changes, PieceMap, Selection};
+use crate::document::{Changes, PieceMap, Selection};
 use crate::id::{NodeId, OwnerId};
-use crate::store::{Transaction, TransactionResult, Witnessed};
+use crate::store::{FollowerId, LaterCommits, Transaction, TransactionResult};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -89,12 +89,7 @@ pub(super) struct History {
     late: usize,
     /// Removed entries, to be dropped with no lock held: their drop runs code of users.
     gone: Vec<Arc<HistoryEntry>>,
-    /// The nodes that others changed, with owner and version, the latest last; for errors.
-    touched: VecDeque<(NodeId, OwnerId, u64)>,
 }
-
-/// How many such changes are remembered at most.
-const REMEMBERED: usize = 256;
 
 /// A transaction of the editor, to be recorded.
 #[derive(Debug)]
@@ -169,7 +164,6 @@ impl History {
     pub(super) fn clear(&mut self) {
         let all = self.undo.drain(..).chain(self.redo.drain(..));
         self.gone.extend(all);
-        self.touched.clear();
         self.late = 0;
         self.grouping = false;
     }
@@ -298,8 +292,9 @@ impl History {
             Some(at) => {
                 // For the entries above, and for the entry that it is merged into, it is a change
                 // by another editor.
-                if let Some(top) = self.undo.back_mut() {
-                    Arc::make_mut(top).observe(edit.version, &edit.changes);
+                let top = self.undo.back_mut().map(Arc::make_mut);
+                if let Some(last) = top.and_then(|top| top.parts.last_mut()) {
+                    last.observe(edit.version, &edit.changes, &[]);
                 }
                 Arc::make_mut(&mut self.undo[at]).late.push(edit.part());
                 self.late += 1;
@@ -307,49 +302,45 @@ impl History {
         }
     }
 
-    /// Takes in a commit of another editor, or one that is not undone.
+    /// Takes in a commit of the editor that is not undone.
     fn observe(&mut self, version: u64, changes: &Changes) {
-        self.note_late(version, changes);
-        for top in self.tops() {
-            top.observe(version, changes);
-        }
+        self.in_last_parts(|part| part.observe(version, changes, &[]));
     }
 
-    /// Takes in a commit of another editor, which may be an undo of an earlier one.
-    pub(super) fn observe_other(&mut self, other: &Witnessed<'_>) {
-        if self.undo.is_empty() && self.redo.is_empty() {
-            return;
-        }
-        let Witnessed {
-            version, changes, ..
-        } = *other;
-        self.note_late(version, changes);
-        for top in self.tops() {
-            top.observe_other(other);
-        }
-        for id in changes.iter().filter_map(Change::node) {
-            if self.touched.len() == REMEMBERED {
-                self.touched.pop_front();
+    /// Takes in the commits of others since the last ones.
+    pub(super) fn observe_others(&mut self, later: &LaterCommits, origin: FollowerId) {
+        self.in_last_parts(|part| {
+            for stretch in &later.stretches {
+                part.observe_stretch(Arc::clone(stretch));
             }
-            let evidence = (id.clone(), other.owner.clone(), version);
-            self.touched.push_back(evidence);
+            for record in later.by_others(origin) {
+                part.observe(record.version, &record.changes, &record.undone);
+            }
+        });
+    }
+
+    /// Calls `observe` for each part that no other one of its stack comes after.
+    fn in_last_parts(&mut self, mut observe: impl FnMut(&mut Part)) {
+        self.in_late_parts(&mut observe);
+        for top in self.undo.back_mut().into_iter().chain(self.redo.back_mut()) {
+            if let Some(last) = Arc::make_mut(top).parts.last_mut() {
+                observe(last);
+            }
         }
     }
 
-    fn tops(&mut self) -> impl Iterator<Item = &mut HistoryEntry> {
-        let tops = self.undo.back_mut().into_iter().chain(self.redo.back_mut());
-        tops.map(Arc::make_mut)
-    }
-
-    fn note_late(&mut self, version: u64, changes: &Changes) {
+    fn in_late_parts(&mut self, mut observe: impl FnMut(&mut Part)) {
         if self.late == 0 {
             return;
         }
         for entry in self.undo.iter_mut().filter(|entry| !entry.late.is_empty()) {
-            for part in &mut Arc::make_mut(entry).late {
-                part.observe(version, changes);
-            }
+            let late = &mut Arc::make_mut(entry).late;
+            late.iter_mut().for_each(&mut observe);
         }
+    }
+
+    fn note_late(&mut self, version: u64, changes: &Changes) {
+        self.in_late_parts(|part| part.observe(version, changes, &[]));
     }
 
     // --- Undo and redo ---
@@ -423,20 +414,22 @@ impl History {
         self.grouping = false;
         true
     }
+}
 
-    pub(super) fn explain(&self, direction: Direction, failure: UndoFailure) -> UndoError {
-        match failure {
-            UndoFailure::Inverse(error) => UndoError::Inverse(error),
-            UndoFailure::Conflict(conflict) => {
-                let node = conflict.node();
-                let mut touched = self.touched.iter().rev();
-                let by = touched.find(|(id, ..)| Some(id) == node);
-                UndoError::Conflict {
-                    redo: direction == Direction::Redo,
-                    by: by.map(|(_, owner, version)| (owner.clone(), *version)),
-                    conflict,
-                }
-            }
+impl UndoFailure {
+    /// As an error for the caller, with what `latest_change` knows of the node.
+    pub(super) fn explain(
+        self,
+        direction: Direction,
+        latest_change: impl FnOnce(&NodeId) -> Option<(OwnerId, u64)>,
+    ) -> UndoError {
+        match self {
+            Self::Inverse(error) => UndoError::Inverse(error),
+            Self::Conflict(conflict) => UndoError::Conflict {
+                redo: direction == Direction::Redo,
+                by: conflict.node().and_then(latest_change),
+                conflict,
+            },
         }
     }
 }
@@ -449,8 +442,7 @@ impl Topmost {
 
     /// Undoes it.
     pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, UndoFailure> {
-        let since = self.entry.rewind(on)?;
-        let here = self.entry.here.clone();
+        let (since, here) = self.entry.rewind(on)?;
         let there = self.entry.there.as_ref();
         let there = there.map(|there| since.selection(there));
         // The selected node may no longer exist.

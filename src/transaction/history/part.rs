@@ -1,13 +1,13 @@
 //! Consecutive changes, and the later changes by others.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
 use arrayvec::ArrayString;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
 use crate::document::{Change, Changes, PieceMap, UndoConflict};
-use crate::store::Transaction;
+use crate::store::{RecentCommits, Stretch, Transaction};
 use crate::transaction::operation::Callback;
 
 /// A piece of an entry.
@@ -19,12 +19,11 @@ pub(super) struct Part {
     pub(super) inverses: Vec<Callback>,
     /// The versions of the commits.
     pub(super) versions: SmallVec<[u64; 2]>,
-    /// Changes by others after them, until the next part or entry: stretches with the number of
-    /// commits in each, the oldest first. Each stretch has more commits than the next, so a commit
-    /// is merged a logarithmic number of times, not once for each later commit.
-    older: Vec<(usize, PieceMap)>,
-    /// Their latest changes, by commit and version. If others undo these, nothing has happened.
-    recent: VecDeque<(u64, Changes)>,
+    /// Changes by others after them, until the next part or entry: stretches, the oldest first.
+    /// Those of the commit log are shared with it.
+    older: Vec<Arc<Stretch>>,
+    /// Their latest commits.
+    recent: RecentCommits,
 }
 
 /// At least so many commits of others are kept apart, and fewer than twice as many.
@@ -64,69 +63,53 @@ impl Part {
 
     /// Whether no other editor changed anything after it.
     pub(super) fn is_last(&self) -> bool {
-        self.older.is_empty() && self.recent.is_empty()
+        self.older.is_empty() && self.recent.len() == 0
     }
 
-    /// Takes in a commit of another editor.
-    pub(super) fn observe(&mut self, version: u64, changes: &Changes) {
-        self.recent.push_back((version, changes.clone()));
+    /// Takes in a commit of another editor, which undid the commits with the versions `undone`.
+    pub(super) fn observe(&mut self, version: u64, changes: &Changes, undone: &[u64]) {
+        self.recent.push(version, changes, undone);
         if self.recent.len() == 2 * RECENT {
-            let mut oldest = PieceMap::default();
-            for (_, changes) in self.recent.drain(..RECENT) {
-                oldest.extend(changes.iter());
-            }
-            self.settle(RECENT, oldest);
+            let oldest = self.recent.compose(RECENT);
+            self.settle(oldest);
         }
     }
 
-    fn settle(&mut self, commits: usize, since: PieceMap) {
-        if since.is_empty() {
-            return;
+    /// Takes in several commits of others.
+    pub(super) fn observe_stretch(&mut self, stretch: Arc<Stretch>) {
+        let recent = self.recent.compose(self.recent.len());
+        self.settle(recent);
+        self.add(stretch);
+    }
+
+    fn settle(&mut self, stretch: Stretch) {
+        if !stretch.map.is_empty() {
+            self.add(Arc::new(stretch));
         }
-        let mut stretch = (commits, since);
-        while let Some((commits, mut whole)) =
-            self.older.pop_if(|(commits, _)| *commits <= stretch.0)
-        {
-            whole.append(&stretch.1);
-            stretch = (commits + stretch.0, whole);
+    }
+
+    fn add(&mut self, mut stretch: Arc<Stretch>) {
+        while let Some(before) = self.older.pop_if(|it| it.is_no_longer_than(&stretch)) {
+            stretch = Arc::new(before.followed_by(&stretch));
         }
         self.older.push(stretch);
     }
 
-    /// Takes in that another editor undid the commits with these versions. If they are the last
-    /// ones, they cancel out; otherwise returns `false`.
-    pub(super) fn cancel(&mut self, versions: &[u64]) -> bool {
-        let Some(kept) = self.recent.len().checked_sub(versions.len()) else {
-            return false;
-        };
-        let last = self.recent.range(kept..).map(|(version, _)| version);
-        let cancelled = !versions.is_empty() && last.eq(versions);
-        if cancelled {
-            self.recent.truncate(kept);
-        }
-        cancelled
-    }
-
     /// Takes in the changes after all known ones.
     pub(super) fn follow(&mut self, later: PieceMap) {
-        let commits = self.recent.len();
-        let mut recent = PieceMap::default();
-        for (_, changes) in self.recent.drain(..) {
-            recent.extend(changes.iter());
-        }
-        recent.append(&later);
-        self.settle(commits.max(1), recent);
+        let mut recent = self.recent.compose(self.recent.len());
+        recent.map.append(&later);
+        recent.commits += 1;
+        self.settle(recent);
     }
 
     /// All changes by others after it.
     pub(super) fn since(&self) -> PieceMap {
         let mut all = PieceMap::default();
-        for (_, stretch) in &self.older {
-            all.append(stretch);
+        for stretch in &self.older {
+            all.append(&stretch.map);
         }
-        for (_, changes) in &self.recent {
-            all.extend(changes.iter());
-        }
+        all.extend(self.recent.changes());
         all
     }
 

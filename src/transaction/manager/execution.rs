@@ -7,8 +7,8 @@ use smol_str::SmolStr;
 use super::submission::{Submission, first};
 use super::{Manager, TransactionManager};
 use crate::document::Changes;
-use crate::lock::{AcquireOptions, Answer, Asker, FifoLock, Grant, QueuedWork};
-use crate::store::{CommitError, EndedBy, ExecutedOperation, Transaction};
+use crate::lock::{AcquireOptions, Answer, Asker, Grant, QueuedWork};
+use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
 use crate::transaction::run::run_batch;
 use crate::transaction::session::{Prepared, Session};
 use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, declare, retry};
@@ -70,7 +70,7 @@ impl QueuedWork for QueuedBatch {
 /// A grant of the calling thread. Its drop runs queued batches of other threads, or releases the
 /// lock.
 struct CombinerGrant<'a> {
-    lock: &'a FifoLock,
+    store: &'a DataStore,
     grant: Grant,
     without_combining: bool,
 }
@@ -78,10 +78,12 @@ struct CombinerGrant<'a> {
 impl Drop for CombinerGrant<'_> {
     fn drop(&mut self) {
         // A thread that unwinds does not combine.
+        let lock = self.store.fifo();
         match self.without_combining || std::thread::panicking() {
-            true => self.lock.part_from_grant(self.grant.id()),
-            false => self.lock.part_and_serve(self.grant),
+            true => lock.part_from_grant(self.grant.id()),
+            false => lock.part_and_serve(self.grant),
         }
+        self.store.compose_log();
     }
 }
 
@@ -120,7 +122,7 @@ impl TransactionManager {
         };
         let lock = store.fifo();
         let combining = |grant| CombinerGrant {
-            lock,
+            store,
             grant,
             without_combining: options.opts_out_of_combining(),
         };
