@@ -20,6 +20,7 @@ mod keyed_joins;
 mod leases;
 mod limiter;
 mod lock;
+mod log;
 mod model;
 mod node_commits;
 mod node_deadlocks;

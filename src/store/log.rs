@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use slotmap::SlotMap;
 
@@ -58,7 +58,16 @@ pub(super) struct CommitLog {
     followers: AtomicUsize,
     /// Whether the records may be over the limit.
     overfull: AtomicBool,
-    limit: usize,
+    /// The last version that was appended.
+    head: AtomicU64,
+    limit: Limit,
+}
+
+/// How much of the newer commits is not composed.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    bytes: usize,
+    commits: usize,
 }
 
 #[derive(Debug, Default)]
@@ -68,9 +77,9 @@ pub(super) struct Records {
     cursors: SlotMap<FollowerId, u64>,
     /// The older commits, composed, each stretch with its last version.
     stretches: VecDeque<(u64, Arc<Stretch>)>,
-    /// The newer commits, of consecutive versions.
-    recent: VecDeque<Arc<CommitRecord>>,
-    /// The size of the newer commits.
+    /// The newer commits, of consecutive versions, each with about how many bytes it takes.
+    recent: VecDeque<(usize, Arc<CommitRecord>)>,
+    /// Their size.
     bytes: usize,
     /// Whether a thread composes some of them.
     is_composing: bool,
@@ -82,12 +91,8 @@ pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records
 /// So many records are composed at once; longer stretches consist of composed ones.
 const COMPOSED_AT_ONCE: usize = 64;
 
-impl CommitRecord {
-    /// About how many bytes it takes.
-    fn bytes(&self) -> usize {
-        size_of::<Self>() + self.changes.iter().map(Change::bytes).sum::<usize>()
-    }
-}
+/// A follower that has more commits to read has the older ones composed first.
+const READ_APART: usize = 128;
 
 /// Consecutive commits that are still apart, so that commits which undo others cancel out.
 #[derive(Clone, Debug, Default)]
@@ -160,34 +165,36 @@ impl Records {
 
     /// The last version that it has.
     fn last(&self) -> Option<u64> {
-        let recent = self.recent.back().map(|record| record.version);
+        let recent = self.recent.back().map(|(_, record)| record.version);
         recent.or_else(|| self.stretches.back().map(|(last, _)| *last))
     }
 
     /// Appends a commit. Returns what is to be dropped with no mutex locked.
     #[must_use = "dropped under a mutex, it would hold up others"]
     fn push(&mut self, record: CommitRecord) -> impl Sized + use<> {
-        // A commit whose maker was the only follower is not here. Nobody needs what was before it.
+        // A commit of the only follower is not recorded. No cursor is before it.
         let gap = self.last().is_some_and(|last| last + 1 != record.version);
         let unneeded = gap.then(|| self.clear());
         let cursor = record.origin.and_then(|id| self.cursors.get_mut(id));
         if let Some(cursor) = cursor {
             *cursor = record.version;
         }
-        self.bytes += record.bytes();
-        self.recent.push_back(Arc::new(record));
+        let changes = record.changes.iter().map(Change::bytes);
+        let bytes = size_of::<CommitRecord>() + changes.sum::<usize>();
+        self.bytes += bytes;
+        self.recent.push_back((bytes, Arc::new(record)));
         unneeded
     }
 
     fn later(&self, cursor: u64) -> LaterCommits {
         let read = self.stretches.partition_point(|(last, _)| *last <= cursor);
         let stretches = self.stretches.range(read..);
-        let first = self.recent.front().map_or(0, |record| record.version);
+        let first = self.recent.front().map_or(0, |(_, record)| record.version);
         let read = (cursor + 1).saturating_sub(first) as usize;
         let records = self.recent.range(read.min(self.recent.len())..);
         LaterCommits {
             stretches: stretches.map(|(_, stretch)| Arc::clone(stretch)).collect(),
-            records: records.cloned().collect(),
+            records: records.map(|(_, record)| Arc::clone(record)).collect(),
         }
     }
 }
@@ -202,27 +209,27 @@ struct Composition {
 
 impl Records {
     /// Takes out what no follower needs, and prepares the composition of the oldest records if the
-    /// others are still more than the limit.
-    fn begin_composing(&mut self, limit: usize) -> (impl Sized + use<>, Option<Composition>) {
+    /// others are still more than the limit. Half of the limit remains.
+    fn begin_composing(&mut self, limit: Limit) -> (impl Sized + use<>, Option<Composition>) {
         let mut cursors: Vec<u64> = self.cursors.values().copied().collect();
         cursors.sort_unstable();
         let read = cursors.first().copied().unwrap_or(u64::MAX);
-        let needed = self.stretches.partition_point(|(last, _)| *last <= read);
-        let stretches: Vec<_> = self.stretches.drain(..needed).collect();
-        let needed = self.recent.partition_point(|record| record.version <= read);
-        let records: Vec<_> = self.recent.drain(..needed).collect();
-        self.bytes -= records.iter().map(|record| record.bytes()).sum::<usize>();
-        let unneeded = (stretches, records);
-        if self.bytes <= limit {
+        let unneeded = self.stretches.partition_point(|(last, _)| *last <= read);
+        let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
+        let unneeded = self
+            .recent
+            .partition_point(|(_, record)| record.version <= read);
+        let unneeded = (stretches, self.take_oldest(unneeded));
+        if self.bytes <= limit.bytes && self.recent.len() <= limit.commits {
             return (unneeded, None);
         }
-        let mut left = self.bytes;
-        let oldest = self.recent.iter().take_while(|record| {
-            let taken = left > limit / 2;
-            left = left.saturating_sub(record.bytes());
+        let (mut bytes, mut commits) = (self.bytes, self.recent.len());
+        let oldest = self.recent.iter().take_while(|(size, _)| {
+            let taken = bytes > limit.bytes / 2 || commits > limit.commits / 2;
+            (bytes, commits) = (bytes - size, commits - 1);
             taken
         });
-        let oldest = oldest.cloned().collect();
+        let oldest = oldest.map(|(_, record)| Arc::clone(record)).collect();
         self.is_composing = true;
         let composition = Composition {
             cursors,
@@ -230,6 +237,12 @@ impl Records {
             oldest,
         };
         (unneeded, Some(composition))
+    }
+
+    fn take_oldest(&mut self, commits: usize) -> Vec<(usize, Arc<CommitRecord>)> {
+        let oldest: Vec<_> = self.recent.drain(..commits).collect();
+        self.bytes -= oldest.iter().map(|(bytes, _)| bytes).sum::<usize>();
+        oldest
     }
 
     /// Replaces the oldest records by stretches. Returns what is to be dropped with no mutex
@@ -243,13 +256,11 @@ impl Records {
         self.is_composing = false;
         let oldest = self.recent.front().zip(composition.oldest.first());
         // They are gone if the log was cleared meanwhile.
-        if !oldest.is_some_and(|(now, composed)| Arc::ptr_eq(now, composed)) {
+        if !oldest.is_some_and(|((_, now), composed)| Arc::ptr_eq(now, composed)) {
             return (stretches, Vec::new());
         }
-        let composed = composition.oldest.len();
-        let records: Vec<_> = self.recent.drain(..composed).collect();
-        self.bytes -= records.iter().map(|record| record.bytes()).sum::<usize>();
-        (std::mem::replace(&mut self.stretches, stretches), records)
+        let composed = self.take_oldest(composition.oldest.len());
+        (std::mem::replace(&mut self.stretches, stretches), composed)
     }
 }
 
@@ -282,30 +293,27 @@ impl Composition {
 }
 
 impl CommitLog {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(bytes: usize) -> Self {
         Self {
             records: Mutex::default(),
             followers: AtomicUsize::new(0),
             overfull: AtomicBool::new(false),
-            limit,
+            head: AtomicU64::new(0),
+            limit: Limit {
+                bytes,
+                commits: usize::MAX,
+            },
         }
     }
 
-    /// Composes the oldest records if they are over the limit.
-    #[inline]
-    fn compose(&self) {
-        if self.overfull.load(Ordering::Relaxed) {
-            self.compose_oldest();
-        }
-    }
-
+    /// Composes the oldest records, up to half of a limit, if they are over it.
     #[cold]
-    fn compose_oldest(&self) {
+    fn compose(&self, limit: Limit) {
         let mut log = self.records.lock();
         let Some(records) = log.as_mut().filter(|records| !records.is_composing) else {
             return;
         };
-        let (unneeded, composition) = records.begin_composing(self.limit);
+        let (unneeded, composition) = records.begin_composing(limit);
         self.overfull.store(false, Ordering::Relaxed);
         drop(log);
         drop(unneeded);
@@ -328,6 +336,7 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return;
         };
+        self.head.store(record.version, Ordering::Relaxed);
         let unneeded = records.push(record);
         self.note_size(records);
         drop(log);
@@ -336,7 +345,7 @@ impl CommitLog {
 
     /// Notes whether the records are over the limit.
     fn note_size(&self, records: &Records) {
-        if records.bytes > self.limit {
+        if records.bytes > self.limit.bytes {
             self.overfull.store(true, Ordering::Relaxed);
         }
     }
@@ -392,12 +401,8 @@ impl DataStore {
         by_other_than: FollowerId,
     ) -> Option<(OwnerId, u64)> {
         let log = self.0.log.records.lock();
-        let mut by_others = log
-            .as_ref()?
-            .recent
-            .iter()
-            .rev()
-            .filter(|record| record.origin != Some(by_other_than));
+        let records = log.as_ref()?.recent.iter().rev().map(|(_, record)| record);
+        let mut by_others = records.filter(|record| record.origin != Some(by_other_than));
         let found = by_others.find(|record| {
             record
                 .changes
@@ -411,7 +416,25 @@ impl DataStore {
     /// has released the lock.
     #[inline]
     pub(crate) fn compose_log(&self) {
-        self.0.log.compose();
+        let log = &self.0.log;
+        if log.overfull.load(Ordering::Relaxed) {
+            log.compose(log.limit);
+        }
+    }
+
+    /// Prepares for a follower with this cursor. If it has many commits to read, the older ones are
+    /// composed, for all followers. Returns whether it has many. Called without the lock.
+    #[inline]
+    pub(crate) fn compose_for(&self, cursor: u64) -> bool {
+        let log = &self.0.log;
+        let is_far_behind = log.head.load(Ordering::Relaxed) > cursor + READ_APART as u64;
+        if is_far_behind {
+            log.compose(Limit {
+                commits: READ_APART,
+                ..log.limit
+            });
+        }
+        is_far_behind
     }
 
     /// Locks the published state for a commit, and before it the log if anyone but `origin` follows
@@ -438,3 +461,6 @@ impl DataStore {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -101,19 +101,35 @@ impl StoreOptions {
         self
     }
 
-    /// Limits how many bytes of commits the store keeps for editors that have not read them yet. The
-    /// default is 1 MiB; the sizes are estimates.
+    /// Limits how many bytes of commits the store keeps for editors that have not read them yet.
+    /// The default is 1 MiB. The sizes are estimates.
     ///
     /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
     /// limit, the oldest of these commits are composed: of their changes only the moves of
-    /// positions remain, in memory that depends on the number of edits. The thread whose commit
-    /// exceeded the limit composes them after it has released the lock. Each editor can still undo
-    /// its edits exactly, and its selection moves in the same way. Two things are less precise. The
-    /// error of an undo may no longer name [who changed the
-    /// node](crate::history::UndoError::Conflict). And an edit that was undone again counts as two
-    /// edits, if its undo came after it was composed.
+    /// positions remain. Their memory depends on the number of edits. The thread whose commit
+    /// exceeded the limit composes them after it has released the lock. An editor that has more
+    /// than 128 commits to read composes the older ones itself.
+    ///
+    /// Undo and selections are the same over composed commits, apart from two details. The error of
+    /// an undo may no longer name [who changed the
+    /// node](crate::history::UndoError::Conflict). And an edit of another editor that was undone
+    /// again may count as two edits.
     ///
     /// Without an editor, and beside a single editor that makes all commits, the store keeps none.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, StoreOptions, dsl::*};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().log_limit(64 << 10));
+    /// let [ann, bob] = ["ann", "bob"].map(|user| Editor::new(store.clone(), user));
+    /// ann.execute([create(text_node("paragraph", "ann").with_id("p"))])?;
+    /// for _ in 0..1_000 {
+    ///     bob.execute([insert_text(0, "x").on("p")])?;
+    /// }
+    /// // Ann created the node. It stays for the text of Bob.
+    /// ann.undo()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn log_limit(mut self, bytes: usize) -> Self {
         self.log_limit = bytes;
         self

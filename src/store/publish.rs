@@ -85,8 +85,8 @@ impl DataStore {
         origin: Option<FollowerId>,
         record: impl FnOnce(u64) -> CommitRecord,
     ) -> Result<u64, CommitError> {
-        // Declared before the guards, hence dropped after them: nobody waits while old values are
-        // freed.
+        // Declared before the guards, hence dropped after them: no thread waits while old values
+        // are freed.
         let (_forgotten, _before);
         let next = (overlay.weight() > FOLD_IN_PLACE).then(|| {
             // The caller holds the lock, so no other commit comes in between.

@@ -144,6 +144,7 @@ impl Editor {
         submission: Submission,
         options: &AcquireOptions,
     ) -> Result<TransactionResult, TransactionError> {
+        self.session.approach();
         let session = Some(&*self.session);
         let mut outcome = self
             .manager
@@ -328,6 +329,7 @@ impl Editor {
             None if self.session.state().history.depth(direction) == 0 => return Err(nothing),
             None => {}
         }
+        self.session.approach();
         let name = SmolStr::new_static(direction.name());
         let asker = options.asker(self.owner(), Location::caller(), true);
         let asker = Asker {
@@ -369,8 +371,7 @@ impl Editor {
         transaction.undoes(topmost.versions());
         let after = transaction.selection().cloned();
         let result = transaction.publish_and([before, after], |result| {
-            let mut state = self.session.state();
-            state.committed(result);
+            let mut state = self.session.committed(result);
             state.history.settle(topmost, result, rewound);
         });
         drop(transaction);

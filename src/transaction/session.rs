@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::history::{Edit, History};
 use super::{Callback, HistoryMode, TransactionError, TransactionResult};
@@ -12,9 +13,17 @@ use crate::sync::{Mutex, MutexGuard, rank};
 /// A handle of an editor session. Clones share the session.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
-    /// A thread that waits for the store's lock does not hold its mutex.
-    shared: Arc<Mutex<{ rank::SESSION }, SessionState>>,
+    shared: Arc<SharedSession>,
     id: FollowerId,
+}
+
+#[derive(Debug)]
+struct SharedSession {
+    /// A thread that waits for the store's lock does not hold its mutex.
+    state: Mutex<{ rank::SESSION }, SessionState>,
+    /// The version up to which selection and history have followed the document. Written only while
+    /// the state is locked.
+    cursor: AtomicU64,
 }
 
 /// Owns the session of an editor. Its drop drops the contents of the session in this thread, with
@@ -29,8 +38,6 @@ pub(super) struct OwnedSession {
 pub(super) struct SessionState {
     /// The selection, whether its nodes exist or not.
     selection: Option<Selection>,
-    /// The version up to which the selection and the history have followed the document.
-    cursor: u64,
     pub(super) clipboard: Option<Fragment>,
     pub(super) history: History,
 }
@@ -39,11 +46,10 @@ impl OwnedSession {
     /// Opens an empty session that follows the commits of others.
     pub(super) fn take(store: DataStore) -> Self {
         let (id, cursor) = store.follow();
-        let state = SessionState {
-            cursor,
-            ..SessionState::default()
-        };
-        let shared = Arc::new(Mutex::new(state));
+        let shared = Arc::new(SharedSession {
+            state: Mutex::default(),
+            cursor: AtomicU64::new(cursor),
+        });
         Self {
             session: Session { shared, id },
             store,
@@ -52,9 +58,18 @@ impl OwnedSession {
 
     /// The session, after it has caught up with the latest version, which is returned too.
     pub(super) fn latest(&self) -> (MutexGuard<'_, { rank::SESSION }, SessionState>, Snapshot) {
+        self.store.compose_for(self.cursor());
         let mut state = self.state();
         let document = self.catch_up(&mut state, &self.store);
         (state, document)
+    }
+
+    /// Catches up if it is far behind. Otherwise the next edit would do so, and hold the store's
+    /// lock meanwhile.
+    pub(super) fn approach(&self) {
+        if self.store.compose_for(self.cursor()) {
+            drop(self.latest());
+        }
     }
 
     /// The selection in the latest version, if its nodes exist there.
@@ -92,32 +107,41 @@ impl Drop for OwnedSession {
     }
 }
 
-impl SessionState {
-    /// Takes in a commit of the session itself.
-    pub(super) fn committed(&mut self, result: &TransactionResult) {
-        self.selection.clone_from(&result.selection_after);
-        self.cursor = result.version;
-    }
-}
-
 impl Session {
     pub(super) fn id(&self) -> FollowerId {
         self.id
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, { rank::SESSION }, SessionState> {
-        self.shared.lock()
+        self.shared.state.lock()
+    }
+
+    fn cursor(&self) -> u64 {
+        self.shared.cursor.load(Ordering::Relaxed)
+    }
+
+    /// Takes in a commit of the session itself. Returns the state, to take in the rest of it.
+    pub(super) fn committed(
+        &self,
+        result: &TransactionResult,
+    ) -> MutexGuard<'_, { rank::SESSION }, SessionState> {
+        let mut state = self.state();
+        state.selection.clone_from(&result.selection_after);
+        self.shared.cursor.store(result.version, Ordering::Relaxed);
+        state
     }
 
     /// Takes in the commits of others since the session was used last. Returns the latest version.
     fn catch_up(&self, state: &mut SessionState, store: &DataStore) -> Snapshot {
         let document = store.snapshot();
-        if document.version() == state.cursor {
+        if document.version() == self.cursor() {
             return document;
         }
         drop(document);
-        let (document, later) = store.later_commits(self.id, state.cursor);
-        state.cursor = document.version();
+        let (document, later) = store.later_commits(self.id, self.cursor());
+        self.shared
+            .cursor
+            .store(document.version(), Ordering::Relaxed);
         state.selection = state.selection.take().map(|selection| {
             let stretches = later.stretches.iter();
             let selection = stretches.fold(selection, |at, stretch| stretch.map.selection(&at));
@@ -138,7 +162,7 @@ impl Session {
     /// Called with the store's lock held, so no other commit moves the selection from here on.
     pub(super) fn prepare(&self, transaction: &mut Transaction) -> Prepared<'_> {
         let mut state = self.state();
-        if transaction.base().version() != state.cursor {
+        if transaction.base().version() != self.cursor() {
             self.catch_up(&mut state, transaction.store());
         }
         transaction.begin_for(self.id, state.selection.clone());
@@ -171,8 +195,7 @@ impl Prepared<'_> {
         let clipboard = transaction.clipboard().cloned();
         let at = transaction.now();
         transaction.publish_and([before, after], |result| {
-            let mut state = session.state();
-            state.committed(result);
+            let mut state = session.committed(result);
             state.clipboard = clipboard;
             let edit = Edit {
                 changes: result.changes.clone(),

@@ -1,0 +1,149 @@
+//! Races on the commit log: commits that append to it, editors that read it, and the thread that
+//! composes its oldest records.
+
+use std::sync::Arc;
+
+use doclock::{
+    DataStore, Editor, StoreOptions, TransactionManager, View, document::Selection, dsl::*,
+};
+
+use crate::model::{Actor, Model};
+
+/// Creates a store with the text node `t`, whose log composes all records that are more than
+/// `log_limit` bytes.
+fn store(log_limit: usize) -> DataStore {
+    let options = StoreOptions::new().lock_timeout(None).log_limit(log_limit);
+    let store = DataStore::with_options(options);
+    let mut transaction = store.begin("setup").unwrap();
+    let node = text_node("text", "-").with_id("t");
+    transaction.create(node).unwrap();
+    transaction.commit().unwrap();
+    store
+}
+
+/// Inserts a letter before all others.
+fn type_in(store: &DataStore, letter: &'static str) {
+    let manager = TransactionManager::new(store.clone());
+    manager.execute(insert_text(0, letter).on("t")).unwrap();
+}
+
+fn len(store: &DataStore) -> usize {
+    store.snapshot().node("t").unwrap().text().len()
+}
+
+fn caret(editor: &Editor) -> usize {
+    match editor.selection() {
+        Some(Selection::Text(text)) => text.focus.offset,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Each commit is either in the version from which a new editor starts, or in the log for it.
+#[test]
+fn log_a_new_editor_misses_no_commit_beside_two_writers() {
+    Model::new("new editor against 2 commits", 3)
+        .reaches(["before both"])
+        .reaches_by("writers", "between them")
+        .reaches_by("writers", "after both")
+        .check(|run| {
+            let store = store(1 << 20);
+            let writers = ["b", "c"].map(|letter| {
+                let store = store.clone();
+                run.spawn("writers", move || type_in(&store, letter))
+            });
+            let ann = Editor::new(store.clone(), "ann");
+            ann.select(Selection::caret("t", 1)).unwrap();
+            let count = writers.into_iter().filter_map(Actor::join).count();
+            let later = caret(&ann) - 1;
+            // Ann selected the position after the first letter; each later one moved it.
+            assert!(later <= count);
+            let text = store.snapshot().node("t").unwrap().text().to_string();
+            assert_eq!(text.len(), 1 + count);
+            let outcomes = ["after both", "between them", "before both"];
+            match count {
+                2 => run.note(outcomes[later]),
+                _ => run.note("before both"),
+            }
+        });
+}
+
+/// Two writers compose the log after each commit, while an editor that has read nothing reads it.
+#[test]
+fn log_an_editor_reads_each_commit_once_while_two_writers_compose_them() {
+    Model::new("composition against a late reader", 3)
+        .reaches(["before both"])
+        .reaches_by("writers", "between them")
+        .reaches_by("writers", "after both")
+        .check(|run| {
+            let store = store(0);
+            let ann = Editor::new(store.clone(), "ann");
+            ann.select(Selection::caret("t", 1)).unwrap();
+            let idle = Editor::new(store.clone(), "idle");
+            let writers = ["b", "c"].map(|letter| {
+                let store = store.clone();
+                run.spawn("writers", move || type_in(&store, letter))
+            });
+            let seen = caret(&ann) - 1;
+            let count = writers.into_iter().filter_map(Actor::join).count();
+            assert_eq!(caret(&ann), 1 + count);
+            assert_eq!(len(&store), 1 + count);
+            drop(idle);
+            run.note(["before both", "between them", "after both"][seen]);
+        });
+}
+
+/// An undo reads the log under the store's lock, while the writer before it composes its record.
+#[test]
+fn log_an_undo_beside_two_writers_follows_composed_commits() {
+    Model::new("composition against an undo", 3)
+        .reaches(["before both"])
+        .reaches_by("writers", "between them")
+        .reaches_by("writers", "after both")
+        .check(|run| {
+            let store = store(0);
+            let ann = Arc::new(Editor::new(store.clone(), "ann"));
+            ann.execute(insert_text(1, "a").on("t")).unwrap();
+            let writers = ["b", "c"].map(|letter| {
+                let store = store.clone();
+                run.spawn("writers", move || type_in(&store, letter))
+            });
+            let version = ann.undo().unwrap().version;
+            let count = writers.into_iter().filter_map(Actor::join).count();
+            let text = store.snapshot().node("t").unwrap().text().to_string();
+            assert!(text.ends_with('-') && text.len() == 1 + count, "{text}");
+            run.note(match version {
+                3 => "before both",
+                4 => "between them",
+                _ => "after both",
+            });
+        });
+}
+
+/// The last editor closes while a commit appends to the log, and a new one opens.
+#[test]
+fn log_an_editor_that_closes_beside_a_writer_leaves_a_usable_log() {
+    Model::new("closed editor against a commit", 3)
+        .reaches(["before the commit"])
+        .reaches_by("writer", "after the commit")
+        .check(|run| {
+            let store = store(0);
+            let gone = Editor::new(store.clone(), "gone");
+            let writer = {
+                let store = store.clone();
+                run.spawn("writer", move || type_in(&store, "b"))
+            };
+            let closing = loom::thread::spawn(move || drop(gone));
+            let ann = Editor::new(store.clone(), "ann");
+            ann.select(Selection::caret("t", 1)).unwrap();
+            let seen = store.version() > 1 && caret(&ann) == 1;
+            closing.join().unwrap();
+            let is_written = writer.join().is_some();
+            let moved = caret(&ann) - 1;
+            assert!(moved <= usize::from(is_written));
+            assert!(!seen || moved == 0);
+            run.note(match (is_written, moved) {
+                (true, 0) => "after the commit",
+                _ => "before the commit",
+            });
+        });
+}

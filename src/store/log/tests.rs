@@ -1,0 +1,94 @@
+use crate::dsl::*;
+use crate::store::{DataStore, StoreOptions};
+use crate::transaction::{Editor, TransactionManager};
+
+const LIMIT: usize = 16 << 10;
+
+fn store() -> DataStore {
+    let store = DataStore::with_options(StoreOptions::new().log_limit(LIMIT));
+    let manager = TransactionManager::new(store.clone());
+    let node = text_node("text", "").with_id("t");
+    manager.execute(create(node)).unwrap();
+    store
+}
+
+/// The bytes of the records, their number, and the number of stretches.
+fn sizes(store: &DataStore) -> (usize, usize, usize) {
+    let log = store.0.log.records.lock();
+    let sizes = log.as_ref().map(|records| {
+        let kept = (records.recent.len(), records.stretches.len());
+        (records.bytes, kept.0, kept.1)
+    });
+    sizes.unwrap_or_default()
+}
+
+#[test]
+fn the_records_stay_under_the_limit_beside_an_idle_editor() {
+    let store = store();
+    let idle = Editor::new(store.clone(), "idle");
+    idle.execute(insert_text(0, "a").on("t")).unwrap();
+    let busy = Editor::new(store.clone(), "busy");
+    for nth in 0..2_000 {
+        busy.execute(insert_text(nth % 7, "b").on("t")).unwrap();
+        let (bytes, _, stretches) = sizes(&store);
+        assert!(bytes <= LIMIT, "{bytes} bytes after {nth} commits");
+        assert!(stretches <= 12, "{stretches} stretches after {nth} commits");
+    }
+    assert!(sizes(&store).2 > 0, "nothing was composed");
+    idle.undo().unwrap();
+    let text = store.snapshot();
+    let text = crate::View::node(&text, "t").unwrap().text().to_string();
+    assert_eq!(text, "b".repeat(2_000));
+}
+
+#[test]
+fn an_editor_alone_records_none_of_its_commits() {
+    let store = store();
+    let editor = Editor::new(store.clone(), "ann");
+    for _ in 0..10 {
+        editor.execute(insert_text(0, "a").on("t")).unwrap();
+    }
+    assert_eq!(sizes(&store), (0, 0, 0));
+    let other = Editor::new(store.clone(), "bob");
+    editor.execute(insert_text(0, "a").on("t")).unwrap();
+    assert_eq!(sizes(&store).1, 1);
+    drop(other);
+    drop(editor);
+    assert_eq!(sizes(&store), (0, 0, 0));
+}
+
+#[test]
+fn records_that_all_editors_have_read_are_dropped_and_not_composed() {
+    let store = store();
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    for _ in 0..1_000 {
+        for editor in [&ann, &bob] {
+            editor.execute(insert_text(0, "a").on("t")).unwrap();
+        }
+        let (bytes, _, stretches) = sizes(&store);
+        assert!(bytes <= LIMIT && stretches == 0);
+    }
+}
+
+/// A second editor as far behind as the first gets the same stretches.
+#[test]
+fn a_late_editor_composes_what_it_missed_for_the_others_too() {
+    let store = DataStore::new();
+    let late = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let manager = TransactionManager::new(store.clone());
+    manager
+        .execute(create(text_node("text", "").with_id("t")))
+        .unwrap();
+    for _ in 0..1_000 {
+        manager.execute(insert_text(0, "a").on("t")).unwrap();
+    }
+    assert_eq!(sizes(&store).1, 1_001);
+    assert_eq!(late[0].selection(), None);
+    let (_, apart, stretches) = sizes(&store);
+    assert!(
+        apart <= 128 && stretches > 0,
+        "{apart} records, {stretches} stretches"
+    );
+    assert_eq!(late[1].selection(), None);
+    assert_eq!(sizes(&store).1, apart);
+}
