@@ -52,13 +52,13 @@ fn log_a_new_editor_misses_no_commit_beside_two_writers() {
                 run.spawn("writers", move || type_in(&store, letter))
             });
             let ann = Editor::new(store.clone(), "ann");
+            let earliest = len(&store) - 1;
             ann.select(Selection::caret("t", 1)).unwrap();
+            let latest = len(&store) - 1;
             let count = writers.into_iter().filter_map(Actor::join).count();
+            // Ann selected the position after the first letter; each later letter moved it.
             let later = caret(&ann) - 1;
-            // Ann selected the position after the first letter; each later one moved it.
-            assert!(later <= count);
-            let text = store.snapshot().node("t").unwrap().text().to_string();
-            assert_eq!(text.len(), 1 + count);
+            assert!((count - latest..=count - earliest).contains(&later));
             let outcomes = ["after both", "between them", "before both"];
             match count {
                 2 => run.note(outcomes[later]),
@@ -135,12 +135,11 @@ fn log_an_editor_that_closes_beside_a_writer_leaves_a_usable_log() {
             let closing = loom::thread::spawn(move || drop(gone));
             let ann = Editor::new(store.clone(), "ann");
             ann.select(Selection::caret("t", 1)).unwrap();
-            let seen = store.version() > 1 && caret(&ann) == 1;
+            let was_written = len(&store) > 1;
             closing.join().unwrap();
             let is_written = writer.join().is_some();
             let moved = caret(&ann) - 1;
-            assert!(moved <= usize::from(is_written));
-            assert!(!seen || moved == 0);
+            assert_eq!(was_written || moved == 1, is_written);
             run.note(match (is_written, moved) {
                 (true, 0) => "after the commit",
                 _ => "before the commit",

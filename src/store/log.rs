@@ -1,8 +1,8 @@
 //! The commit log: what followers of the document have not read yet.
 //!
-//! A follower has a cursor: the version up to which it has read. A commit appends one record,
-//! whoever follows, and each follower reads the log when it is next used. So a commit costs the
-//! same beside one follower and beside a thousand.
+//! A follower has a cursor: the version up to which it has read. A commit appends one record, and
+//! each follower reads the log when it is next used. So a commit costs the same beside one follower
+//! and beside a thousand.
 //!
 //! The log is limited in bytes. Beyond that, the oldest records are composed into stretches, which
 //! followers share. A stretch never reaches over a cursor, so each follower finds where to go on.
