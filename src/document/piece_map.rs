@@ -32,6 +32,8 @@ pub(super) struct Sequences {
     lists: HashMap<NodeId, List, Secret>,
     /// The other nodes that got items of a sequence, or once had some.
     receivers: HashMap<NodeId, SmallVec<[NodeId; 1]>, Secret>,
+    /// The most pieces that a list ever had.
+    longest: usize,
 }
 
 /// Where an item or a gap between items is now.
@@ -101,6 +103,7 @@ impl Sequences {
                 }
             }
         }
+        self.longest = self.longest.max(list.len());
         self.lists.insert(id.clone(), list);
     }
 
@@ -502,6 +505,13 @@ struct Item {
 impl PieceMap {
     pub(crate) fn is_empty(&self) -> bool {
         self.texts.is_empty() && self.children.is_empty()
+    }
+
+    /// Whether one more change may cost as much as the composition of several maps. A change takes
+    /// time in proportion to the pieces of its sequence.
+    pub(crate) fn is_long(&self) -> bool {
+        const LONG: usize = 64;
+        self.texts.longest > LONG || self.children.longest > LONG
     }
 
     /// Takes in a change after all known ones.

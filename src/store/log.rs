@@ -36,7 +36,7 @@ pub(crate) struct CommitRecord {
 }
 
 /// What consecutive commits did to positions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Stretch {
     pub(crate) commits: usize,
     pub(crate) map: PieceMap,
@@ -88,9 +88,6 @@ pub(super) struct Records {
 /// The log, locked for a commit.
 pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records>>>;
 
-/// So many records are composed at once; longer stretches consist of composed ones.
-const COMPOSED_AT_ONCE: usize = 64;
-
 /// A follower that has more commits to read has the older ones composed first.
 const READ_APART: usize = 128;
 
@@ -127,6 +124,22 @@ impl RecentCommits {
             map.extend(&changes);
         }
         Stretch { commits, map }
+    }
+
+    /// Composes as many of the oldest ones as are cheaper to compose at once than one by one. Takes
+    /// them out, and returns the last version too.
+    fn compose_some(&mut self) -> Option<(u64, Stretch)> {
+        let mut map = PieceMap::default();
+        let mut last = None;
+        let mut commits = 0;
+        while !map.is_long()
+            && let Some((version, changes)) = self.0.pop_front()
+        {
+            map.extend(&changes);
+            last = Some(version);
+            commits += 1;
+        }
+        Some((last?, Stretch { commits, map }))
     }
 }
 
@@ -267,18 +280,22 @@ impl Records {
 impl Composition {
     fn compose(&self) -> VecDeque<(u64, Arc<Stretch>)> {
         let is_cursor = |version: u64| self.cursors.binary_search(&version).is_ok();
-        let new = self
-            .oldest
-            .chunk_by(|record, _| !is_cursor(record.version))
-            .flat_map(|records| records.chunks(COMPOSED_AT_ONCE))
-            .filter_map(|records| {
-                let mut commits = RecentCommits::default();
-                for record in records {
-                    commits.push(record.version, &record.changes, &record.undone);
-                }
-                let stretch = commits.compose(commits.len());
-                Some((records.last()?.version, Arc::new(stretch)))
-            });
+        let between_cursors = self.oldest.chunk_by(|record, _| !is_cursor(record.version));
+        let new = between_cursors.flat_map(|records| {
+            let mut commits = RecentCommits::default();
+            for record in records {
+                commits.push(record.version, &record.changes, &record.undone);
+            }
+            let mut stretches: Vec<_> = std::iter::from_fn(|| commits.compose_some()).collect();
+            // The last one ends at the cursor, also if the commits there cancelled out.
+            let end = records.last().map_or(0, |record| record.version);
+            match stretches.last_mut() {
+                Some((last, _)) => *last = end,
+                None => stretches.push((end, Stretch::default())),
+            }
+            stretches
+        });
+        let new = new.map(|(last, stretch)| (last, Arc::new(stretch)));
         let mut all: Vec<(u64, Arc<Stretch>)> = Vec::new();
         for (last, mut stretch) in self.stretches.iter().cloned().chain(new) {
             while let Some((_, before)) =
@@ -463,4 +480,16 @@ impl DataStore {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+impl DataStore {
+    /// The bytes of the records of the log, their number, and the number of stretches.
+    pub(crate) fn log_sizes(&self) -> (usize, usize, usize) {
+        let log = self.0.log.records.lock();
+        let sizes = log.as_ref().map(|records| {
+            let Records {
+                recent, stretches, ..
+            } = &**records;
+            (records.bytes, recent.len(), stretches.len())
+        });
+        sizes.unwrap_or_default()
+    }
+}

@@ -209,3 +209,6 @@ impl Prepared<'_> {
         })
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

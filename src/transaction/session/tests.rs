@@ -1,3 +1,5 @@
+//! The commit log beside sessions that read it, or do not.
+
 use crate::dsl::*;
 use crate::store::{DataStore, StoreOptions};
 use crate::transaction::{Editor, TransactionManager};
@@ -12,16 +14,6 @@ fn store() -> DataStore {
     store
 }
 
-/// The bytes of the records, their number, and the number of stretches.
-fn sizes(store: &DataStore) -> (usize, usize, usize) {
-    let log = store.0.log.records.lock();
-    let sizes = log.as_ref().map(|records| {
-        let kept = (records.recent.len(), records.stretches.len());
-        (records.bytes, kept.0, kept.1)
-    });
-    sizes.unwrap_or_default()
-}
-
 #[test]
 fn the_records_stay_under_the_limit_beside_an_idle_editor() {
     let store = store();
@@ -30,11 +22,11 @@ fn the_records_stay_under_the_limit_beside_an_idle_editor() {
     let busy = Editor::new(store.clone(), "busy");
     for nth in 0..2_000 {
         busy.execute(insert_text(nth % 7, "b").on("t")).unwrap();
-        let (bytes, _, stretches) = sizes(&store);
+        let (bytes, _, stretches) = store.log_sizes();
         assert!(bytes <= LIMIT, "{bytes} bytes after {nth} commits");
         assert!(stretches <= 12, "{stretches} stretches after {nth} commits");
     }
-    assert!(sizes(&store).2 > 0, "nothing was composed");
+    assert!(store.log_sizes().2 > 0, "nothing was composed");
     idle.undo().unwrap();
     let text = store.snapshot();
     let text = crate::View::node(&text, "t").unwrap().text().to_string();
@@ -48,13 +40,13 @@ fn an_editor_alone_records_none_of_its_commits() {
     for _ in 0..10 {
         editor.execute(insert_text(0, "a").on("t")).unwrap();
     }
-    assert_eq!(sizes(&store), (0, 0, 0));
+    assert_eq!(store.log_sizes(), (0, 0, 0));
     let other = Editor::new(store.clone(), "bob");
     editor.execute(insert_text(0, "a").on("t")).unwrap();
-    assert_eq!(sizes(&store).1, 1);
+    assert_eq!(store.log_sizes().1, 1);
     drop(other);
     drop(editor);
-    assert_eq!(sizes(&store), (0, 0, 0));
+    assert_eq!(store.log_sizes(), (0, 0, 0));
 }
 
 #[test]
@@ -65,7 +57,7 @@ fn records_that_all_editors_have_read_are_dropped_and_not_composed() {
         for editor in [&ann, &bob] {
             editor.execute(insert_text(0, "a").on("t")).unwrap();
         }
-        let (bytes, _, stretches) = sizes(&store);
+        let (bytes, _, stretches) = store.log_sizes();
         assert!(bytes <= LIMIT && stretches == 0);
     }
 }
@@ -82,13 +74,13 @@ fn a_late_editor_composes_what_it_missed_for_the_others_too() {
     for _ in 0..1_000 {
         manager.execute(insert_text(0, "a").on("t")).unwrap();
     }
-    assert_eq!(sizes(&store).1, 1_001);
+    assert_eq!(store.log_sizes().1, 1_001);
     assert_eq!(late[0].selection(), None);
-    let (_, apart, stretches) = sizes(&store);
+    let (_, apart, stretches) = store.log_sizes();
     assert!(
         apart <= 128 && stretches > 0,
         "{apart} records, {stretches} stretches"
     );
     assert_eq!(late[1].selection(), None);
-    assert_eq!(sizes(&store).1, apart);
+    assert_eq!(store.log_sizes().1, apart);
 }
