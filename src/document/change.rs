@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::{Attributes, Marks, Node, Selection, value};
+use super::{Attributes, Mark, Marks, Node, Selection, value};
 use crate::id::NodeId;
 
 /// A position among the children of a node.
@@ -351,12 +351,24 @@ impl Change {
     pub(crate) fn bytes(&self) -> usize {
         let content = match self {
             Self::InsertSubtree { nodes, .. } | Self::RemoveSubtree { nodes, .. } => {
-                let texts = nodes.iter().map(|node| node.text().len());
-                nodes.len() * size_of::<Node>() + texts.sum::<usize>()
+                nodes.iter().map(|node| bytes_of_node(node)).sum()
             }
             Self::SpliceText {
-                removed, inserted, ..
-            } => removed.len() + inserted.len(),
+                removed,
+                inserted,
+                marks,
+                ..
+            } => removed.len() + inserted.len() + marks.as_ref().map_or(0, MarksChange::bytes),
+            Self::SetMarks { marks, .. } => marks.bytes(),
+            Self::PatchAttrs { patches, .. } => {
+                let values = patches
+                    .iter()
+                    .flat_map(|patch| [&patch.before, &patch.after]);
+                size_of_val(&patches[..]) + values.flatten().map(bytes_of_value).sum::<usize>()
+            }
+            Self::SplitNode { right, .. } | Self::JoinNodes { right, .. } => {
+                bytes_of_attributes(&right.attributes)
+            }
             _ => 0,
         };
         size_of::<Self>() + content
@@ -379,6 +391,47 @@ impl MarksChange {
     fn changes_nothing(&self) -> bool {
         self.removed == self.added
     }
+
+    fn bytes(&self) -> usize {
+        let both = self.removed.iter().chain(self.added.iter());
+        both.map(bytes_of_mark).sum()
+    }
+}
+
+fn bytes_of_node(node: &Node) -> usize {
+    let children = node.children().len() * size_of::<NodeId>();
+    let marks: usize = node.marks().iter().map(bytes_of_mark).sum();
+    size_of::<Node>()
+        + node.text().len()
+        + children
+        + marks
+        + bytes_of_attributes(node.attributes())
+}
+
+fn bytes_of_mark(mark: &Mark) -> usize {
+    size_of::<Mark>() + bytes_of_attributes(&mark.attributes)
+}
+
+fn bytes_of_attributes(attributes: &Attributes) -> usize {
+    let pairs = attributes.iter();
+    pairs
+        .map(|(key, value)| key.len() + bytes_of_value(value))
+        .sum()
+}
+
+fn bytes_of_value(value: &Value) -> usize {
+    let content: usize = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of_value).sum(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(key, value)| key.len() + bytes_of_value(value))
+                .sum()
+        }
+        _ => 0,
+    };
+    size_of::<Value>() + content
 }
 
 impl AttributePatch {

@@ -193,7 +193,8 @@ impl Records {
             *cursor = record.version;
         }
         let changes = record.changes.iter().map(Change::bytes);
-        let bytes = size_of::<CommitRecord>() + changes.sum::<usize>();
+        let undone = size_of_val(&record.undone[..]);
+        let bytes = size_of::<CommitRecord>() + undone + changes.sum::<usize>();
         self.bytes += bytes;
         self.recent.push_back((bytes, Arc::new(record)));
         unneeded
@@ -224,9 +225,7 @@ impl Records {
     /// Takes out what no follower needs, and prepares the composition of the oldest records if the
     /// others are still more than the limit. Half of the limit remains.
     fn begin_composing(&mut self, limit: Limit) -> (impl Sized + use<>, Option<Composition>) {
-        let mut cursors: Vec<u64> = self.cursors.values().copied().collect();
-        cursors.sort_unstable();
-        let read = cursors.first().copied().unwrap_or(u64::MAX);
+        let read = self.cursors.values().min().copied().unwrap_or(u64::MAX);
         let unneeded = self.stretches.partition_point(|(last, _)| *last <= read);
         let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
         let unneeded = self
@@ -236,6 +235,8 @@ impl Records {
         if self.bytes <= limit.bytes && self.recent.len() <= limit.commits {
             return (unneeded, None);
         }
+        let mut cursors: Vec<u64> = self.cursors.values().copied().collect();
+        cursors.sort_unstable();
         let (mut bytes, mut commits) = (self.bytes, self.recent.len());
         let oldest = self.recent.iter().take_while(|(size, _)| {
             let taken = bytes > limit.bytes / 2 || commits > limit.commits / 2;
@@ -390,6 +391,8 @@ impl DataStore {
         drop(published);
         if let Some(records) = &mut *kept {
             records.cursors.remove(id);
+            // What only this follower had not read goes with the next commit.
+            log.overfull.store(true, Ordering::Relaxed);
         }
         let unneeded = kept.take_if(|records| records.cursors.is_empty());
         drop(kept);
@@ -405,7 +408,8 @@ impl DataStore {
         if let Some(records) = &mut *log
             && let Some(kept) = records.cursors.get_mut(id)
         {
-            *kept = snapshot.version();
+            // Right after a commit of the follower, before it has taken note, the log is ahead.
+            let cursor = cursor.max(std::mem::replace(kept, snapshot.version()));
             later = records.later(cursor);
         }
         (snapshot, later)

@@ -389,11 +389,12 @@ impl Transaction {
             repeated: false,
             hook_failures: Vec::new(),
         };
+        // A subscriber that reads the selection of the editor finds this commit in it.
+        then(&result);
         if changed {
             let store = &self.held.store;
             store.0.events.announce(&result, || store.snapshot());
         }
-        then(&result);
         Ok(result)
     }
 

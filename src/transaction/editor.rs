@@ -85,7 +85,11 @@ impl Editor {
         self.manager.owner()
     }
 
-    /// Returns the selection.
+    /// Returns the selection in the latest version of the document.
+    ///
+    /// `None` if nothing is selected, and while a selected node does not exist: the selection
+    /// returns when the node is restored. Reads the commits of others since the editor was used
+    /// last; after 100,000 commits this takes some milliseconds. Never waits for the lock.
     pub fn selection(&self) -> Option<Selection> {
         self.session.selection()
     }
@@ -414,9 +418,10 @@ impl Editor {
     }
 
     fn discard(&self, direction: Direction) -> bool {
-        let (mut state, _) = self.session.latest();
+        let (mut state, document) = self.session.latest();
         let discarded = state.history.discard(direction);
         drop(state);
+        drop(document);
         self.session.drop_removed();
         discarded
     }

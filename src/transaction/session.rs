@@ -68,7 +68,10 @@ impl OwnedSession {
     /// lock meanwhile.
     pub(super) fn approach(&self) {
         if self.store.compose_for(self.cursor()) {
-            drop(self.latest());
+            let mut state = self.state();
+            let document = self.catch_up(&mut state, &self.store);
+            drop(state);
+            drop(document);
         }
     }
 
@@ -83,11 +86,12 @@ impl OwnedSession {
     /// Sets the selection in the latest version, if it is one there.
     pub(super) fn select(&self, selection: Option<Selection>) -> Result<(), EditError> {
         let (mut state, document) = self.latest();
-        if let Some(selection) = &selection {
-            selection.check(&document)?;
+        let checked = selection.as_ref().map_or(Ok(()), |it| it.check(&document));
+        if checked.is_ok() {
+            state.selection = selection;
         }
-        state.selection = selection;
-        Ok(())
+        drop(state);
+        checked
     }
 }
 

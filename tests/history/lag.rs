@@ -149,3 +149,27 @@ fn undo_03_sessions_that_stopped_at_different_commits_each_undo_their_own_edit()
     }
     assert!(exists(&all[0], "t"));
 }
+
+/// An undo of more commits than an entry keeps the versions of. Once a late session took only the
+/// last of them for undone.
+#[test]
+fn undo_03_a_late_session_follows_the_undo_of_a_long_entry() {
+    for log_limit in [0, 1 << 20] {
+        let store = store_with(log_limit);
+        let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+        run(&bob, create(text_node("inline-text", "-").with_id("t")));
+        bob.select(Selection::caret("t", 1)).unwrap();
+        let group = ann.group();
+        for _ in 0..300 {
+            run(&ann, insert_text(0, "x").on("t"));
+        }
+        drop(group);
+        ann.undo().unwrap();
+        for _ in 0..100 {
+            run(&ann, insert_text(0, "y").on("t"));
+        }
+        assert_eq!(bob.selection(), Some(Selection::caret("t", 101)));
+        bob.undo().unwrap();
+        assert_eq!(text(&ann), "y".repeat(100));
+    }
+}

@@ -53,11 +53,12 @@ impl Part {
         }
         self.inverses.extend(inverses);
         self.versions.push(version);
-        // With more versions than commits of others are kept apart, the exact versions no longer
-        // matter.
+        // A long list of versions is cut short.
         if self.versions.len() > 8 * RECENT {
             let kept = self.versions.len() - (2 * RECENT + 1);
             self.versions.drain(..kept);
+            // No commit has this version. Otherwise an undo of all would cancel out with the others.
+            self.versions.insert(0, 0);
         }
     }
 

@@ -84,3 +84,36 @@ fn a_late_editor_composes_what_it_missed_for_the_others_too() {
     assert_eq!(late[1].selection(), None);
     assert_eq!(store.log_sizes().1, apart);
 }
+
+/// Once attributes and marks counted nothing, so the log kept hundreds of megabytes of them.
+#[test]
+fn attributes_count_toward_the_limit() {
+    let store = store();
+    let idle = Editor::new(store.clone(), "idle");
+    let busy = Editor::new(store.clone(), "busy");
+    for nth in 0..20 {
+        let value = format!("{nth}").repeat(LIMIT);
+        busy.execute(set_attrs([("key", value.into())]).on("t"))
+            .unwrap();
+        let (bytes, apart, _) = store.log_sizes();
+        assert!(
+            bytes <= LIMIT && apart == 0,
+            "{bytes} bytes, {apart} records"
+        );
+    }
+    assert_eq!(idle.selection(), None);
+}
+
+/// Once the log kept what only a closed editor had not read until another program committed.
+#[test]
+fn what_only_a_closed_editor_had_not_read_goes_with_the_next_commit() {
+    let store = store();
+    let [idle, busy] = ["idle", "busy"].map(|name| Editor::new(store.clone(), name));
+    for _ in 0..1_000 {
+        busy.execute(insert_text(0, "a").on("t")).unwrap();
+    }
+    assert_ne!(store.log_sizes(), (0, 0, 0));
+    drop(idle);
+    busy.execute(insert_text(0, "a").on("t")).unwrap();
+    assert_eq!(store.log_sizes(), (0, 0, 0));
+}
