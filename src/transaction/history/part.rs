@@ -57,7 +57,7 @@ impl Part {
         if self.versions.len() > 8 * RECENT {
             let kept = self.versions.len() - (2 * RECENT + 1);
             self.versions.drain(..kept);
-            // No commit has this version. Otherwise an undo of all would cancel out with the others.
+            // No commit has this version. Otherwise an undo of all would cancel out with the rest.
             self.versions.insert(0, 0);
         }
     }
