@@ -146,34 +146,3 @@ fn log_an_editor_that_closes_beside_a_writer_leaves_a_usable_log() {
             });
         });
 }
-
-/// A thread reads the selection while another one has just published a commit of the same editor,
-/// and a third one composes it.
-#[test]
-fn log_a_session_does_not_read_its_own_commit() {
-    Model::new("own commit against its reader", 3)
-        .reaches(["before the commit"])
-        .reaches_by("reader", "after the commit")
-        .check(|run| {
-            let store = store(0);
-            let _idle = Editor::new(store.clone(), "idle");
-            let ann = Arc::new(Editor::new(store.clone(), "ann"));
-            ann.select(Selection::caret("t", 1)).unwrap();
-            let reader = {
-                let ann = Arc::clone(&ann);
-                run.spawn("reader", move || caret(&ann))
-            };
-            let writer = {
-                let store = store.clone();
-                loom::thread::spawn(move || type_in(&store, "b"))
-            };
-            ann.execute(insert_text(0, "a").on("t")).unwrap();
-            writer.join().unwrap();
-            let seen = reader.join();
-            assert_eq!(caret(&ann), 3);
-            run.note(match seen {
-                Some(3) => "after the commit",
-                _ => "before the commit",
-            });
-        });
-}
