@@ -328,11 +328,12 @@ impl CommitLog {
     #[cold]
     fn compose(&self, limit: Limit) {
         let mut log = self.records.lock();
+        // A thread that composes already notes the size at its end.
+        self.overfull.store(false, Ordering::Relaxed);
         let Some(records) = log.as_mut().filter(|records| !records.is_composing) else {
             return;
         };
         let (unneeded, composition) = records.begin_composing(limit);
-        self.overfull.store(false, Ordering::Relaxed);
         drop(log);
         drop(unneeded);
         let Some(composition) = composition else {
@@ -485,6 +486,11 @@ impl DataStore {
 
 #[cfg(all(test, not(loom)))]
 impl DataStore {
+    /// Whether the end of the next transaction locks the log.
+    pub(crate) fn log_is_overfull(&self) -> bool {
+        self.0.log.overfull.load(Ordering::Relaxed)
+    }
+
     /// The bytes of the records of the log, their number, and the number of stretches.
     pub(crate) fn log_sizes(&self) -> (usize, usize, usize) {
         let log = self.0.log.records.lock();

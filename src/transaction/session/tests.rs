@@ -117,3 +117,13 @@ fn what_only_a_closed_editor_had_not_read_goes_with_the_next_commit() {
     busy.execute(insert_text(0, "a").on("t")).unwrap();
     assert_eq!(store.log_sizes(), (0, 0, 0));
 }
+
+/// Once each transaction locked the log for good, after the last editor was closed.
+#[test]
+fn without_editors_no_transaction_locks_the_log() {
+    let store = store();
+    drop(["ann", "bob"].map(|name| Editor::new(store.clone(), name)));
+    let manager = TransactionManager::new(store.clone());
+    manager.execute(insert_text(0, "a").on("t")).unwrap();
+    assert!(!store.log_is_overfull());
+}
