@@ -61,7 +61,7 @@ fn editor_an_undo_reverts_only_its_own_edit_beside_two_other_typists() {
 
 #[test]
 fn editor_a_selection_follows_the_commits_of_two_others() {
-    Model::new("selection against 2 commits", 3)
+    Model::new("selection against 2 commits", 5)
         .reaches(["before both"])
         .reaches_by("typists", "between them")
         .reaches_by("typists", "after both")

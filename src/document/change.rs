@@ -364,7 +364,7 @@ impl Change {
                 let values = patches
                     .iter()
                     .flat_map(|patch| [&patch.before, &patch.after]);
-                size_of_val(&patches[..]) + values.flatten().map(bytes_of_value).sum::<usize>()
+                size_of_val(&patches[..]) + values.flatten().map(value::bytes).sum::<usize>()
             }
             Self::SplitNode { right, .. } | Self::JoinNodes { right, .. } => {
                 bytes_of_attributes(&right.attributes)
@@ -415,23 +415,8 @@ fn bytes_of_mark(mark: &Mark) -> usize {
 fn bytes_of_attributes(attributes: &Attributes) -> usize {
     let pairs = attributes.iter();
     pairs
-        .map(|(key, value)| key.len() + bytes_of_value(value))
+        .map(|(key, value)| key.len() + value::bytes(value))
         .sum()
-}
-
-fn bytes_of_value(value: &Value) -> usize {
-    let content: usize = match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(bytes_of_value).sum(),
-        Value::Object(fields) => {
-            let fields = fields.iter();
-            fields
-                .map(|(key, value)| key.len() + bytes_of_value(value))
-                .sum()
-        }
-        _ => 0,
-    };
-    size_of::<Value>() + content
 }
 
 impl AttributePatch {

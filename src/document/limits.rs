@@ -260,23 +260,7 @@ impl Budget {
 
     fn value(&mut self, name: &str, value: &Value) -> Within {
         self.name(name)?;
-        // Without recursion, because the depth of a value from a program is unbounded.
-        let mut ahead = vec![value];
-        while let Some(value) = ahead.pop() {
-            self.bytes(1)?;
-            match value {
-                Value::String(string) => self.bytes(string.len())?,
-                Value::Array(values) => ahead.extend(values),
-                Value::Object(fields) => {
-                    for (key, value) in fields {
-                        self.bytes(key.len())?;
-                        ahead.push(value);
-                    }
-                }
-                Value::Null | Value::Bool(_) | Value::Number(_) => {}
-            }
-        }
-        Ok(())
+        super::value::visit_sizes(value, |values, bytes| self.bytes(values + bytes))
     }
 
     fn values<'a>(&mut self, values: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Within {

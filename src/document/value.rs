@@ -11,6 +11,7 @@
 //! envelope of a log or a message.
 
 use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -43,6 +44,40 @@ pub(crate) fn levels(value: &Value) -> usize {
         deepest = deepest.max(level);
     }
     deepest
+}
+
+/// Passes each part of a value to `visit`: how many values it is, one or none, and how many bytes
+/// of a string or a key. Ends with the first error. Keeps its own stack, so any depth is safe.
+pub(super) fn visit_sizes<E>(
+    value: &Value,
+    mut visit: impl FnMut(usize, usize) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut ahead = vec![value];
+    while let Some(value) = ahead.pop() {
+        visit(1, 0)?;
+        match value {
+            Value::String(string) => visit(0, string.len())?,
+            Value::Array(values) => ahead.extend(values),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    visit(0, key.len())?;
+                    ahead.push(value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// About how many bytes a value takes.
+pub(super) fn bytes(value: &Value) -> usize {
+    let mut sum = 0;
+    let Ok(()) = visit_sizes(value, |values, bytes| {
+        sum += values * size_of::<Value>() + bytes;
+        Ok::<_, Infallible>(())
+    });
+    sum
 }
 
 /// Checks values of a node, or of a mark of a node.

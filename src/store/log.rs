@@ -119,27 +119,28 @@ impl RecentCommits {
 
     /// Composes the oldest ones, which are taken out.
     pub(crate) fn compose(&mut self, commits: usize) -> Stretch {
-        let mut map = PieceMap::default();
-        for (_, changes) in self.0.drain(..commits) {
-            map.extend(&changes);
-        }
-        Stretch { commits, map }
+        let (_, stretch) = self.compose_while(|stretch| stretch.commits < commits);
+        stretch
     }
 
     /// Composes as many of the oldest ones as are cheaper to compose at once than one by one. Takes
     /// them out, and returns the last version too.
     fn compose_some(&mut self) -> Option<(u64, Stretch)> {
-        let mut map = PieceMap::default();
+        let (last, stretch) = self.compose_while(|stretch| !stretch.map.is_long());
+        Some((last?, stretch))
+    }
+
+    fn compose_while(&mut self, more: impl Fn(&Stretch) -> bool) -> (Option<u64>, Stretch) {
         let mut last = None;
-        let mut commits = 0;
-        while !map.is_long()
+        let mut stretch = Stretch::default();
+        while more(&stretch)
             && let Some((version, changes)) = self.0.pop_front()
         {
-            map.extend(&changes);
+            stretch.map.extend(&changes);
+            stretch.commits += 1;
             last = Some(version);
-            commits += 1;
         }
-        Some((last?, Stretch { commits, map }))
+        (last, stretch)
     }
 }
 

@@ -59,6 +59,10 @@ impl OwnedSession {
     /// The session, after it has caught up with the latest version, which is returned too.
     pub(super) fn latest(&self) -> (MutexGuard<'_, { rank::SESSION }, SessionState>, Snapshot) {
         self.store.compose_for(self.cursor());
+        self.caught_up()
+    }
+
+    fn caught_up(&self) -> (MutexGuard<'_, { rank::SESSION }, SessionState>, Snapshot) {
         let mut state = self.state();
         let document = self.catch_up(&mut state, &self.store);
         (state, document)
@@ -68,10 +72,7 @@ impl OwnedSession {
     /// lock meanwhile.
     pub(super) fn approach(&self) {
         if self.store.compose_for(self.cursor()) {
-            let mut state = self.state();
-            let document = self.catch_up(&mut state, &self.store);
-            drop(state);
-            drop(document);
+            drop(self.caught_up());
         }
     }
 

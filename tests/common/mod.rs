@@ -28,6 +28,11 @@ pub(crate) fn store() -> DataStore {
     DataStore::with_options(StoreOptions::new().session(SESSION))
 }
 
+/// A store whose log composes all commits that are more than so many bytes.
+pub(crate) fn store_with_log(limit: usize) -> DataStore {
+    DataStore::with_options(StoreOptions::new().session(SESSION).log_limit(limit))
+}
+
 pub(crate) fn id(text: &str) -> NodeId {
     NodeId::from(text)
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use doclock::{
-    DataStore, Editor, NodeId, Snapshot, StoreOptions, Transaction, View,
+    Editor, NodeId, Snapshot, Transaction, View,
     document::{Change, Mark, SplitPoint, check},
     dsl::*,
     history::{HistoryOptions, UndoError},
@@ -14,7 +14,7 @@ use doclock::{
 };
 use proptest::prelude::*;
 
-use crate::common::{Dice, cases, image};
+use crate::common::{Dice, cases, image, store_with_log};
 
 /// A fact about a document. Letters are unique, so a letter identifies itself at any position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -213,7 +213,7 @@ impl World {
     fn new(seed: u64, people: usize) -> Self {
         // Sessions read each commit, or stretches of composed ones.
         let log_limit = if seed.is_multiple_of(2) { 1 << 20 } else { 0 };
-        let store = DataStore::with_options(StoreOptions::new().session(7).log_limit(log_limit));
+        let store = store_with_log(log_limit);
         let setup = Editor::new(store.clone(), "setup");
         let root = element(
             "page",

@@ -1,10 +1,10 @@
 //! Sessions that read the commits of others late: what they show and undo does not depend on when
 //! they catch up.
 
-use doclock::{DataStore, Editor, StoreOptions, document::Selection, dsl::*, history::UndoError};
+use doclock::{DataStore, Editor, NodeId, View, document::Selection, dsl::*, history::UndoError};
 use proptest::prelude::*;
 
-use crate::common::{Dice, cases, image};
+use crate::common::{Dice, cases, image, store_with_log};
 use crate::session::{edit, four_editors};
 use crate::{exists, run, text, type_in};
 
@@ -15,23 +15,14 @@ enum Reading {
     WhenUsed,
 }
 
-fn store_with(log_limit: usize) -> DataStore {
-    DataStore::with_options(StoreOptions::new().session(1).log_limit(log_limit))
-}
-
-/// Lets `turns` of random editors pass, and returns what each of them saw.
-fn transcript(
-    seed: u64,
-    reading: Reading,
-    log_limit: usize,
-    turn: impl Fn(&mut Dice, &[Editor; 4]) -> String,
-) -> Vec<String> {
+/// Lets turns of random editors pass, and returns what each of them saw.
+fn transcript(seed: u64, reading: Reading) -> Vec<String> {
     let dice = &mut Dice(seed);
-    let store = store_with(log_limit);
+    let store = store_with_log(1 << 20);
     let editors = four_editors(&store);
     let turns = 1 + dice.below(60);
     let turns = (0..turns).map(|_| {
-        let seen = turn(dice, &editors);
+        let seen = any_turn(dice, &editors);
         if reading == Reading::AfterEachCommit {
             editors.iter().for_each(|editor| drop(editor.selection()));
         }
@@ -48,9 +39,7 @@ fn any_turn(dice: &mut Dice, editors: &[Editor; 4]) -> String {
         3 => editor.redo(),
         4 => {
             let document = editor.store().snapshot();
-            let ids: Vec<_> = doclock::View::nodes(&document)
-                .map(|node| node.id().clone())
-                .collect();
+            let ids: Vec<NodeId> = document.nodes().map(|node| node.id().clone()).collect();
             let at = Selection::caret(ids[dice.below(ids.len())].clone(), dice.below(9));
             return format!("{:?} {:?}", editor.select(at), editor.selection());
         }
@@ -66,38 +55,42 @@ fn any_turn(dice: &mut Dice, editors: &[Editor; 4]) -> String {
     format!("{outcome:?}")
 }
 
+/// Edits, or reads all selections.
+fn edit_or_look(dice: &mut Dice, editors: &[Editor; 4]) -> String {
+    match editors.get(dice.below(5)) {
+        Some(editor) => {
+            edit(dice, editor);
+            String::new()
+        }
+        None => format!("{:?}", editors.each_ref().map(Editor::selection)),
+    }
+}
+
 proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
     fn undo_03_a_session_that_reads_late_undoes_as_one_that_reads_each_commit(seed in any::<u64>()) {
         let [late, early] = [Reading::WhenUsed, Reading::AfterEachCommit]
-            .map(|reading| transcript(seed, reading, 1 << 20, any_turn));
+            .map(|reading| transcript(seed, reading));
         prop_assert_eq!(late, early);
     }
 
     /// All edit, then one undoes everything. The log composes each commit at once, or none.
     #[test]
     fn undo_03_a_session_undoes_over_composed_commits_as_over_single_ones(seed in any::<u64>()) {
-        let edits = |dice: &mut Dice, editors: &[Editor; 4]| {
-            let who = dice.below(5);
-            match editors.get(who) {
-                Some(editor) => {
-                    edit(dice, editor);
-                    String::new()
-                }
-                None => format!("{:?}", editors.each_ref().map(Editor::selection)),
-            }
-        };
         let [composed, single] = [0, usize::MAX].map(|log_limit| {
             let dice = &mut Dice(seed);
-            let store = store_with(log_limit);
+            let store = store_with_log(log_limit);
             let editors = four_editors(&store);
+            let document = store.snapshot();
+            let blocks: Vec<&NodeId> = document.children("page").map(|node| node.id()).collect();
             for editor in &editors {
-                let blocks: Vec<_> = doclock::View::children(&store.snapshot(), "page").map(|node| node.id().clone()).collect();
-                editor.select(Selection::caret(blocks[dice.below(4)].clone(), dice.below(40))).unwrap();
+                let at = Selection::caret(blocks[dice.below(4)].clone(), dice.below(40));
+                editor.select(at).unwrap();
             }
-            let mut seen: Vec<String> = (0..1 + dice.below(60)).map(|_| edits(dice, &editors)).collect();
+            let turns = 1 + dice.below(60);
+            let mut seen: Vec<String> = (0..turns).map(|_| edit_or_look(dice, &editors)).collect();
             let ann = &editors[0];
             while ann.can_undo() {
                 let outcome = match ann.undo() {
@@ -133,7 +126,7 @@ fn undo_03_a_selection_returns_with_its_node() {
 /// Sessions at many versions: a stretch of composed commits ends where each of them goes on.
 #[test]
 fn undo_03_sessions_that_stopped_at_different_commits_each_undo_their_own_edit() {
-    let store = store_with(0);
+    let store = store_with_log(0);
     let all: Vec<Editor> = (0..9)
         .map(|nth| Editor::new(store.clone(), format!("{nth}")))
         .collect();
@@ -155,7 +148,7 @@ fn undo_03_sessions_that_stopped_at_different_commits_each_undo_their_own_edit()
 #[test]
 fn undo_03_a_late_session_follows_the_undo_of_a_long_entry() {
     for log_limit in [0, 1 << 20] {
-        let store = store_with(log_limit);
+        let store = store_with_log(log_limit);
         let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
         run(&bob, create(text_node("inline-text", "-").with_id("t")));
         bob.select(Selection::caret("t", 1)).unwrap();

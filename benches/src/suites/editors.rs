@@ -1,12 +1,12 @@
 //! The cost of a commit beside other editors of the same document, and that of catching up.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use doclock::dsl::{create, element, insert_text, text_node};
 use doclock::{DataStore, Editor, NodeId, View, document::Selection, history::HistoryOptions};
 
 use crate::Result;
-use crate::measure::interleaved;
+use crate::measure::{Spread, interleaved, take_turns, timed};
 use crate::random::SplitMix;
 use crate::report::{Report, Unit};
 
@@ -49,6 +49,8 @@ enum Place {
     Typing,
     Anywhere,
 }
+
+const PLACES: [(&str, Place); 2] = [("typing", Place::Typing), ("anywhere", Place::Anywhere)];
 
 /// An editor at work in a document, with the idle ones beside it.
 struct Document {
@@ -117,14 +119,12 @@ impl Document {
 
 pub fn run(rounds: usize, report: &Report) -> Result {
     report.heading(SUITE, ABOUT, &[])?;
-    for (case, place) in [("typing", Place::Typing), ("anywhere", Place::Anywhere)] {
+    for (case, place) in PLACES {
         let mut others = OTHERS.map(|(others, _)| others);
         let spreads = interleaved(rounds, &mut others, |_, others| {
             let mut document = Document::open(*others)?;
             document.commit(COMMITS / 10, place)?;
-            let start = Instant::now();
-            document.commit(COMMITS, place)?;
-            let time = start.elapsed();
+            let time = timed(|| document.commit(COMMITS, place))?;
             if document
                 .idle
                 .iter()
@@ -137,31 +137,32 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         let names = OTHERS.map(|(_, name)| name).into_iter();
         report.case(SUITE, case, Unit::NsPerTransaction, names.zip(spreads))?;
     }
-    for (case, place) in [("typing", Place::Typing), ("anywhere", Place::Anywhere)] {
-        for first in [true, false] {
-            let mut missed = MISSED.map(|(missed, _)| missed);
-            let spreads = interleaved(rounds, &mut missed, |_, missed| {
-                let mut document = Document::open(1)?;
-                let late = document.idle.remove(0);
-                late.select(Selection::caret(document.texts[0].clone(), 3))?;
-                document.commit(*missed, place)?;
-                let start = Instant::now();
-                let selection = late.selection();
-                let read = start.elapsed();
-                let start = Instant::now();
-                late.undo()?;
-                let undone = start.elapsed();
-                if selection.is_none() {
-                    return Err("the selection is lost".into());
-                }
-                let time = if first { read } else { undone };
-                Ok(Some(time.as_secs_f64() * 1e9))
-            })?;
+    for (case, place) in PLACES {
+        let mut missed = MISSED.map(|(missed, _)| missed);
+        let times = take_turns(rounds, &mut missed, |_, missed| {
+            catch_up(*missed, place).map(Some)
+        })?;
+        for (nth, step) in ["catch up", "then undo"].into_iter().enumerate() {
+            let steps = |times: &Vec<[f64; 2]>| times.iter().map(|times| times[nth]).collect();
+            let spreads = times.iter().map(|times| Spread::of(steps(times)));
             let names = MISSED.map(|(_, name)| name).into_iter();
-            let step = if first { "catch up" } else { "then undo" };
             let case = format!("{step}/{case}");
             report.case(SUITE, &case, Unit::NsPerCall, names.zip(spreads))?;
         }
     }
     Ok(())
+}
+
+/// How long a late editor takes to read its selection, and then to undo, in nanoseconds.
+fn catch_up(missed: usize, place: Place) -> Result<[f64; 2]> {
+    let mut document = Document::open(1)?;
+    let late = document.idle.remove(0);
+    late.select(Selection::caret(document.texts[0].clone(), 3))?;
+    document.commit(missed, place)?;
+    let read = timed(|| match late.selection() {
+        Some(_) => Ok(()),
+        None => Err("the selection is lost".into()),
+    })?;
+    let undone = timed(|| late.undo().map(drop).map_err(Into::into))?;
+    Ok([read, undone].map(|time| time.as_secs_f64() * 1e9))
 }
