@@ -146,3 +146,61 @@ fn log_an_editor_that_closes_beside_a_writer_leaves_a_usable_log() {
             });
         });
 }
+
+/// A subscriber that has read everything is woken by the next commit, which it then finds.
+#[test]
+fn log_a_subscriber_is_woken_and_reads_each_commit_once_beside_two_writers() {
+    Model::new("subscriber against 2 commits", 3)
+        .reaches(["before both"])
+        .reaches_by("writers", "between them")
+        .reaches_by("writers", "after both")
+        .check(|run| {
+            let store = store(0);
+            let events = store.subscribe();
+            let writers = ["b", "c"].map(|letter| {
+                let store = store.clone();
+                run.spawn("writers", move || type_in(&store, letter))
+            });
+            let mut read = events.try_iter().map(|event| event.missed + 1).sum::<u64>();
+            let outcome = ["before both", "between them", "after both"][read as usize];
+            let count = writers.into_iter().filter_map(Actor::join).count() as u64;
+            // It has read everything, so only a commit after that makes the channel ready.
+            let is_ready = events.ready().try_iter().count() > 0;
+            assert!(is_ready || read == count, "{count} commits, {read} read");
+            read += events.try_iter().map(|event| event.missed + 1).sum::<u64>();
+            assert_eq!(read, count);
+            run.note(outcome);
+        });
+}
+
+/// One subscription ends while commits wake it and compose the log; another goes on.
+#[test]
+fn log_a_subscription_that_is_dropped_beside_two_writers_leaves_the_other_one_whole() {
+    Model::new("dropped subscription against 2 commits", 3)
+        .reaches(["before both"])
+        .reaches_by("writers", "between them")
+        .reaches_by("writers", "after both")
+        .check(|run| {
+            let store = store(0);
+            let [dropped, kept] = [(), ()].map(|()| store.subscribe());
+            let writers = ["b", "c"].map(|letter| {
+                let store = store.clone();
+                run.spawn("writers", move || type_in(&store, letter))
+            });
+            let ready = dropped.ready().clone();
+            let before = len(&store) - 1;
+            drop(dropped);
+            let count = writers.into_iter().filter_map(Actor::join).count();
+            let messages = ready.try_iter().count();
+            assert!(messages <= 1);
+            let ended = crossbeam_channel::TryRecvError::Disconnected;
+            assert_eq!(
+                ready.try_recv(),
+                Err(ended),
+                "a clone ends with its subscription"
+            );
+            let read = kept.try_iter().map(|event| event.missed + 1).sum::<u64>();
+            assert_eq!(read as usize, count);
+            run.note(["before both", "between them", "after both"][before]);
+        });
+}

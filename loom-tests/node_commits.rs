@@ -84,7 +84,7 @@ fn node_commits_are_one_version_each_and_none_is_lost() {
         .reaches_by("others", "found one");
     model.check(|run| {
         let store = store_with(StoreOptions::new(), ["one", "two"]);
-        let events = store.subscribe(8);
+        let events = store.subscribe();
         let others = [("b", "two"), ("c", "one")]
             .map(|(letter, to)| act(run, "others", &store, move |store| write(store, letter, to)));
         let found = look(&store);
@@ -94,10 +94,7 @@ fn node_commits_are_one_version_each_and_none_is_lost() {
         assert!(others.iter().all(|published| *published));
         let count = 1 + others.len();
         assert_eq!(look(&store), count);
-        let versions = events
-            .receiver()
-            .try_iter()
-            .map(|event| event.commit.version);
+        let versions = events.try_iter().map(|event| event.commit.version);
         assert!(
             versions.eq(2..=1 + count as u64),
             "events come in the order of the commits"

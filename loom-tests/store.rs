@@ -75,7 +75,7 @@ fn store_a_snapshot_sees_all_or_nothing_of_two_writers() {
         .reaches_by("writers", "after both");
     model.check(|run| {
         let store = DataStore::new();
-        let events = store.subscribe(8);
+        let events = store.subscribe();
         let writers = [(); 2].map(|()| {
             let store = store.clone();
             run.spawn("writers", move || write(&store))
@@ -92,7 +92,6 @@ fn store_a_snapshot_sees_all_or_nothing_of_two_writers() {
         let commits = writers.into_iter().filter_map(Actor::join).count() as u64;
         assert_eq!(read(&store), commits);
         let versions: Vec<_> = events
-            .receiver()
             .try_iter()
             .map(|event| event.commit.version)
             .collect();

@@ -26,7 +26,6 @@ pub(crate) use claims::{
 pub use claims::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats, ReasonCount};
 pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
-use events::{Filter, Subscription};
 use lease::LeaseLost;
 pub(crate) use log::{CommitRecord, FollowerId, LaterCommits, RecentCommits, Stretch};
 pub(crate) use nodes::Needs;
@@ -47,8 +46,7 @@ use crate::lock::{
     LockStats, QueueEntry, ReleaseError, ReleaseOutcome,
 };
 use crate::sync::{Mutex, rank};
-use events::Events;
-use log::CommitLog;
+use log::OwnLog;
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -86,8 +84,7 @@ struct StoreShared {
     published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
     /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
-    events: Events,
-    log: CommitLog,
+    log: OwnLog,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
     session: u32,
@@ -107,8 +104,7 @@ impl DataStore {
             lock: FifoLock::with_options(options.lock),
             published: CachePadded::new(Mutex::new(Published::new(options.remembered_keys))),
             publishing: Mutex::default(),
-            events: Events::default(),
-            log: CommitLog::new(options.log_limit),
+            log: OwnLog::new(options.kept_commits, options.log_limit),
             ids: CachePadded::new(NodeIds::new(session)),
             schema: options.schema,
             session,
@@ -234,55 +230,6 @@ impl DataStore {
             number: published.transactions,
         };
         (id, published.snapshot.clone())
-    }
-
-    // --- Events ---
-
-    /// Subscribes to all future commits.
-    ///
-    /// The channel keeps at most `capacity` commits that the subscriber has not received yet.
-    ///
-    /// A subscriber that falls further behind misses the commits that are made while the channel is
-    /// full. The next event carries their number; [without a further commit there is
-    /// none](Subscription#gaps). To start from the present document, subscribe first, then take a
-    /// snapshot, and skip the events with its version or an earlier one. The store keeps no log of
-    /// earlier commits.
-    ///
-    /// A subscriber never delays a commit. A capacity of zero counts as one, and the maximum is
-    /// 2²⁰. The channel allocates its memory at once: about 24 bytes per commit of its capacity.
-    pub fn subscribe(&self, capacity: usize) -> Subscription {
-        self.subscribe_to(capacity, Filter::All)
-    }
-
-    /// Subscribes to the future commits that pass the filter.
-    ///
-    /// Other commits take no room in the channel and do not count as missed. All else is as for
-    /// [`subscribe`](Self::subscribe).
-    ///
-    /// While a subscription has a filter other than [`Filter::All`], each commit costs time in
-    /// proportion to the nodes that it touches and their ancestors.
-    ///
-    /// ```
-    /// use doclock::{DataStore, Editor, dsl::*, events::Filter};
-    ///
-    /// let store = DataStore::new();
-    /// let editor = Editor::new(store.clone(), "ann");
-    /// let chapter = store.subscribe_to(16, Filter::Subtree("chapter".into()));
-    /// transaction(&editor, [
-    ///     create(element("section", [text_node("paragraph", "One").with_id("one")]).with_id("chapter")),
-    ///     create(text_node("paragraph", "Two").with_id("two")),
-    /// ])
-    /// .commit()?;
-    /// transaction(&editor, [set_text("2").on("two")]).commit()?;
-    /// transaction(&editor, [move_node("chapter", 0).on("two")]).commit()?;
-    /// transaction(&editor, [set_text("II").on("two")]).commit()?;
-    ///
-    /// let versions: Vec<u64> = chapter.receiver().try_iter().map(|event| event.commit.version).collect();
-    /// assert_eq!(versions, [1, 3, 4]);
-    /// # Ok::<(), doclock::transaction::TransactionError>(())
-    /// ```
-    pub fn subscribe_to(&self, capacity: usize, filter: Filter) -> Subscription {
-        self.0.events.subscribe(capacity, filter)
     }
 
     // --- The lock ---

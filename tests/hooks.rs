@@ -140,7 +140,7 @@ fn transaction_05_a_before_hook_runs_under_the_lock_with_the_owner_and_the_docum
 #[test]
 fn transaction_05_a_refusal_is_the_error_and_nothing_is_changed() {
     let (store, hooks, notes) = (with_note(), Hooks::new(), Notes::default());
-    let (before, events) = (image(&store.snapshot()), store.subscribe(8));
+    let (before, events) = (image(&store.snapshot()), store.subscribe());
     let refusing = hooks.before(|_, _| Err(Refusal::new("it is late")));
     noting(&hooks, &notes);
     let editor = Editor::new(store.clone(), "ann").with_hooks(hooks);
@@ -159,7 +159,7 @@ fn transaction_05_a_refusal_is_the_error_and_nothing_is_changed() {
     assert_eq!(notes.taken(), [""; 0], "no further hook has run");
     assert_eq!(editor.selection(), Some(Selection::caret("note", 5)));
     assert_eq!((image(&store.snapshot()), store.version()), (before, 1));
-    assert!(events.receiver().try_recv().is_err());
+    assert!(events.try_recv().is_err());
     assert!(!store.is_locked());
 }
 

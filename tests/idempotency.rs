@@ -86,7 +86,7 @@ fn transaction_07_a_repeated_key_returns_the_first_result_and_does_nothing() {
     assert_eq!(first.selection_after, Some(Selection::caret("note", 6)));
 
     transaction(&editor, [type_in("!")]).commit().unwrap();
-    let (events, image_before) = (store.subscribe(8), image(&store.snapshot()));
+    let (events, image_before) = (store.subscribe(), image(&store.snapshot()));
     let selected = editor.selection();
     for _ in 0..3 {
         assert_repeats(&first, submit());
@@ -95,7 +95,7 @@ fn transaction_07_a_repeated_key_returns_the_first_result_and_does_nothing() {
         (image(&store.snapshot()), store.version()),
         (image_before, 3)
     );
-    assert!(events.receiver().try_recv().is_err());
+    assert!(events.try_recv().is_err());
     assert_eq!(editor.selection(), selected);
     assert_eq!(count.load(Ordering::Relaxed), 1);
     assert_eq!(
@@ -312,14 +312,10 @@ fn transaction_07_a_repetition_does_not_wait() {
 #[test]
 fn transaction_07_a_commit_carries_its_key() {
     let store = with_note(store());
-    let events = store.subscribe(8);
+    let events = store.subscribe();
     once(&manager(&store), "key", type_in("x"));
     manager(&store).execute([type_in("y")]).unwrap();
-    let commits: Vec<_> = events
-        .receiver()
-        .try_iter()
-        .map(|event| event.commit)
-        .collect();
+    let commits: Vec<_> = events.try_iter().map(|event| event.commit).collect();
     let keys: Vec<_> = commits
         .iter()
         .map(|commit| commit.idempotency_key.as_deref())
@@ -503,7 +499,7 @@ fn transaction_07_a_repeated_undo_or_redo_returns_the_first_result_and_does_noth
 
     let selection = Selection::caret("note", 3);
     editor.select(selection.clone()).unwrap();
-    let events = store.subscribe(8);
+    let events = store.subscribe();
     for _ in 0..3 {
         assert_repeats(&undone, undo_once(&editor, "undo").unwrap());
         assert_repeats(&redone, redo_once(&editor, "redo").unwrap());

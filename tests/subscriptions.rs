@@ -3,29 +3,30 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Dice, cases, commit, id, store};
+use common::{Dice, cases, commit, id, store, store_with_log};
 use doclock::dsl::*;
 use doclock::{
-    DataStore, NodeId, Transaction, View,
+    DataStore, Editor, NodeId, StoreOptions, Transaction, View,
     document::{Change, NodeSpec, SplitPoint},
-    events::{Filter, RecvError, RecvTimeoutError, Subscription, TryRecvError},
+    events::{Filter, MissingCommits, RecvError, RecvTimeoutError, Subscription, TryRecvError},
 };
 use proptest::prelude::*;
 use serde_json::Value;
 
 fn versions(subscription: &Subscription) -> Vec<u64> {
-    let events = subscription.receiver().try_iter();
+    let events = subscription.try_iter();
     events.map(|event| event.commit.version).collect()
 }
 
 fn subtree(store: &DataStore, top: &str) -> Subscription {
-    store.subscribe_to(1000, Filter::Subtree(id(top)))
+    store.subscribe_to(Filter::Subtree(id(top)))
 }
 
 fn node(store: &DataStore, of: &str) -> Subscription {
-    store.subscribe_to(1000, Filter::Node(id(of)))
+    store.subscribe_to(Filter::Node(id(of)))
 }
 
 fn item(name: &str) -> NodeSpec {
@@ -47,30 +48,141 @@ fn with_tree() -> DataStore {
     store
 }
 
-/// A clone of a receiver never ended after its subscription was dropped, and the channel kept its
-/// memory until the next commit.
+/// A clone of a channel never ended after its subscription was dropped.
 #[test]
-fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_channel() {
+fn overlay_12_a_subscription_that_is_dropped_ends_its_clones_and_frees_its_events() {
     let store = store();
-    let [dropped, kept] = [(), ()].map(|()| store.subscribe(4));
+    let [dropped, kept] = [(), ()].map(|()| store.subscribe());
     let filtered = node(&store, "nowhere");
     commit(&store, |on| drop(on.create(item("top")).unwrap()));
-    let event = kept.receiver().recv().unwrap();
-    assert_eq!(std::sync::Arc::strong_count(&event.commit), 2);
-    let clone = dropped.receiver().clone();
+    let event = kept.recv().unwrap();
+    let clone = dropped.ready().clone();
     drop((dropped, filtered));
-    // Events in the channel can still be received.
-    assert_eq!(clone.recv().unwrap().commit.version, 1);
-    assert!(clone.recv().is_err(), "it has ended");
-    assert_eq!(std::sync::Arc::strong_count(&event.commit), 1);
+    assert_eq!(clone.recv(), Ok(()), "it was ready");
+    assert_eq!(clone.recv(), Err(RecvError), "it has ended");
     commit(&store, |on| on.set_text(id("top"), "x").unwrap());
+    assert_eq!(Arc::strong_count(&event.commit), 1);
     assert_eq!(versions(&kept), [2]);
+}
+
+/// A loop around `select!` receives one event for each message, or all of them.
+#[test]
+fn overlay_12_a_channel_is_ready_while_events_are_left() {
+    let store = with_tree();
+    let (all, left) = (store.subscribe(), node(&store, "left"));
+    let is_ready = |events: &Subscription| events.ready().try_recv().is_ok();
+    let write = |of: &str| drop(commit(&store, |on| on.insert_text(id(of), 0, "x").unwrap()));
+    for round in 0..3 {
+        assert!(!is_ready(&all) && !is_ready(&left), "round {round}");
+        ["leaf", "left", "right"].into_iter().for_each(write);
+        for _ in 0..3 {
+            assert!(is_ready(&all));
+            all.try_recv().unwrap();
+        }
+        assert!(!is_ready(&all), "it has received all");
+        assert!(is_ready(&left));
+        left.try_recv().unwrap();
+        // Ready for a commit that the filter excludes, as it cannot know before it looks.
+        assert!(is_ready(&left));
+        assert_eq!(left.try_recv(), Err(TryRecvError::Empty));
+        write("right");
+        assert!(!is_ready(&left), "its filter excludes the commit");
+        all.try_recv().unwrap();
+        is_ready(&all);
+    }
+}
+
+#[test]
+fn overlay_12_the_commits_since_a_version_are_all_there_or_an_error() {
+    const KEPT: usize = 4_000;
+    let options = StoreOptions::new().kept_commits(KEPT).log_limit(1_000);
+    let store = DataStore::with_options(options);
+    let editor = Editor::new(store.clone(), "ann");
+    let mut results = Vec::new();
+    let mut earliest = 0;
+    for nth in 0..100 {
+        let node = create(item(&nth.to_string()));
+        results.push(Arc::new(editor.execute(node).unwrap()));
+        let latest = store.version();
+        for since in 0..=latest {
+            let found = store.commits_since(since);
+            match found {
+                Ok(commits) => assert_eq!(commits, results[since as usize..]),
+                Err(error) => {
+                    earliest = store.version() - 1;
+                    while store.commits_since(earliest - 1).is_ok() {
+                        earliest -= 1;
+                    }
+                    let version = since;
+                    let expected = MissingCommits::Removed {
+                        version,
+                        earliest,
+                        latest,
+                    };
+                    assert_eq!(error, expected);
+                    assert!(since < earliest);
+                }
+            }
+        }
+        let version = latest + 1;
+        let not_reached = MissingCommits::NotReached { version, latest };
+        assert_eq!(store.commits_since(version), Err(not_reached));
+    }
+    let kept = store.version() - earliest;
+    assert!(earliest > 0 && kept >= 4, "{kept} are kept");
+}
+
+#[test]
+fn overlay_12_a_store_that_keeps_no_commits_has_none_since_a_version() {
+    let store = with_tree();
+    assert_eq!(store.commits_since(1), Ok(Vec::new()));
+    let removed = MissingCommits::Removed {
+        version: 0,
+        earliest: 1,
+        latest: 1,
+    };
+    assert_eq!(store.commits_since(0), Err(removed));
+    // The commits of the only editor are not in the log.
+    let editor = Editor::new(store.clone(), "ann");
+    let events = store.subscribe();
+    editor.execute(set_text("x").on("leaf")).unwrap();
+    assert_eq!(store.commits_since(1).unwrap().len(), 1);
+    drop(events);
+    editor.execute(set_text("y").on("leaf")).unwrap();
+    let removed = MissingCommits::Removed {
+        version: 1,
+        earliest: 3,
+        latest: 3,
+    };
+    assert_eq!(store.commits_since(1), Err(removed));
+}
+
+#[test]
+fn overlay_12_two_threads_share_the_events_of_a_subscription() {
+    const COMMITS: u64 = 500;
+    let store = store();
+    let events = store.subscribe();
+    let mut versions = std::thread::scope(|scope| {
+        let readers = [(), ()].map(|()| {
+            let read = || -> Vec<u64> { events.iter().map(|event| event.commit.version).collect() };
+            scope.spawn(read)
+        });
+        for nth in 0..COMMITS {
+            commit(&store, |on| {
+                drop(on.create(item(&nth.to_string())).unwrap())
+            });
+        }
+        drop(store);
+        readers.map(|reader| reader.join().unwrap()).concat()
+    });
+    versions.sort_unstable();
+    assert_eq!(versions, Vec::from_iter(1..=COMMITS));
 }
 
 #[test]
 fn overlay_12_a_subscription_is_received_from_itself() {
     let store = with_tree();
-    let events = store.subscribe(8);
+    let events = store.subscribe();
     assert_eq!(events.try_recv(), Err(TryRecvError::Empty));
     let nothing = events.recv_timeout(Duration::ZERO);
     assert_eq!(nothing, Err(RecvTimeoutError::Timeout));
@@ -94,15 +206,15 @@ fn overlay_12_a_subscription_is_received_from_itself() {
 
 #[test]
 fn overlay_12_an_event_is_data_with_the_commit_and_how_many_were_missed() {
-    let store = store();
-    let events = store.subscribe(1);
+    let store = store_with_log(0);
+    let events = store.subscribe();
     for name in ["a", "b", "c"] {
         commit(&store, |on| drop(on.create(item(name)).unwrap()));
-        if name == "b" {
-            events.receiver().recv().unwrap();
+        if name == "a" {
+            events.recv().unwrap();
         }
     }
-    let event = events.receiver().recv().unwrap();
+    let event = events.recv().unwrap();
     let transaction = event.commit.transaction_id.to_string();
     assert_eq!(
         serde_json::to_value(&event).unwrap(),
@@ -123,20 +235,9 @@ fn overlay_12_an_event_is_data_with_the_commit_and_how_many_were_missed() {
 }
 
 #[test]
-fn overlay_12_an_unread_event_goes_with_its_subscription() {
-    let store = store();
-    let [unread, read] = [(), ()].map(|()| store.subscribe(4));
-    commit(&store, |on| drop(on.create(item("top")).unwrap()));
-    let event = read.receiver().recv().unwrap();
-    assert_eq!(std::sync::Arc::strong_count(&event.commit), 2);
-    drop(unread);
-    assert_eq!(std::sync::Arc::strong_count(&event.commit), 1);
-}
-
-#[test]
 fn overlay_12_a_subscriber_to_a_node_receives_only_its_changes() {
     let store = store();
-    let (heard, all) = (node(&store, "left"), store.subscribe(100));
+    let (heard, all) = (node(&store, "left"), store.subscribe());
     let edits: [Edit; 10] = [
         (false, |on| drop(on.create(item("top")).unwrap())),
         (true, |on| {
@@ -217,23 +318,23 @@ fn overlay_12_a_subtree_subscriber_receives_changes_to_nodes_deleted_in_pieces()
 
 #[test]
 fn overlay_12_a_filtered_subscriber_counts_only_matching_missed_events() {
-    let store = with_tree();
-    let slow = store.subscribe_to(1, Filter::Subtree(id("left")));
-    let write = |of: &str, text: &str| {
-        commit(&store, |on| on.set_text(id(of), text).unwrap());
-    };
-    for n in 0..3 {
-        write("leaf", &format!("{n}"));
-        write("right", &format!("{n}"));
+    let store = store_with_log(0);
+    let top = element("item", [item("leaf"), item("right")]).with_id("top");
+    commit(&store, |on| drop(on.create(top).unwrap()));
+    let slow = subtree(&store, "leaf");
+    let write = |of: &str| drop(commit(&store, |on| on.insert_text(id(of), 0, "x").unwrap()));
+    for _ in 0..3 {
+        write("leaf");
+        write("right");
     }
-    assert_eq!(slow.missed(), 2);
-    let first = slow.receiver().try_recv().unwrap();
-    assert_eq!((first.commit.version, first.missed), (2, 0));
-    write("right", "!");
-    assert_eq!(slow.missed(), 2);
-    write("leaf", "!");
-    let second = slow.receiver().try_recv().unwrap();
-    assert_eq!((second.commit.version, second.missed), (9, 2));
+    write("leaf");
+    let event = slow.try_recv().unwrap();
+    assert_eq!((event.commit.version, event.missed), (8, 3));
+    ["leaf", "right", "right"].into_iter().for_each(write);
+    assert_eq!(slow.try_recv(), Err(TryRecvError::Empty), "it missed it");
+    write("leaf");
+    let event = slow.try_recv().unwrap();
+    assert_eq!((event.commit.version, event.missed), (12, 1));
 }
 
 #[test]
@@ -389,20 +490,20 @@ proptest! {
         commits in prop::collection::vec(prop::collection::vec(any::<u64>(), 1..7), 1..25),
     ) {
         let store = store();
-        let all = store.subscribe(1000);
+        let all = store.subscribe();
         let filters: Vec<Filter> = NAMES
             .iter()
             .flat_map(|name| [Filter::Node(id(name)), Filter::Subtree(id(name))])
             .collect();
         let subscriptions: Vec<Subscription> =
-            filters.iter().map(|filter| store.subscribe_to(1000, filter.clone())).collect();
+            filters.iter().map(|filter| store.subscribe_to(filter.clone())).collect();
         for seeds in &commits {
             commit(&store, |on| seeds.iter().for_each(|seed| edit(on, *seed)));
         }
 
         let copy = DataStore::new();
         let mut expected = vec![Vec::new(); filters.len()];
-        for event in all.receiver().try_iter() {
+        for event in all.try_iter() {
             let mut changes = Vec::new();
             commit(&copy, |on| {
                 for change in &event.commit.changes {

@@ -113,7 +113,7 @@ pub fn run(
     store.reset_lock_stats();
 
     // With room for every commit, the replica misses none, however far it falls behind.
-    let events = store.subscribe(transactions);
+    let events = store.subscribe();
     let replica = Replica::new(&imported.changes)?;
     let follower = thread::spawn(move || replica.follow(events));
 

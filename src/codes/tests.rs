@@ -13,6 +13,7 @@ use crate::document::schema::*;
 use crate::document::*;
 use crate::document::{Limit, Position};
 use crate::dsl::op;
+use crate::events::MissingCommits;
 use crate::history::*;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
 use crate::inbox::*;
@@ -388,6 +389,10 @@ fn samples_of_commits() -> Vec<Sample> {
         ("commitOtherStore", CommitError::OtherStore { event: "evt-1".into() }),
     ]);
     all.extend(samples_of([("transactionTakenOut", taken_out())]));
+    all.extend(samples_of([
+        ("commitsRemoved", MissingCommits::Removed { version: 3, earliest: 17, latest: 40 }),
+        ("versionNotReached", MissingCommits::NotReached { version: 50, latest: 40 }),
+    ]));
     all.extend(samples_of([("savepointGone", SavepointError { transaction: transaction(), number: 1 })]));
     let alias = || "total".into();
     all.extend(samples_of([

@@ -1,9 +1,9 @@
-//! Commits as data, and three ways to observe them.
+//! Commits as data, and how to follow them.
 //!
 //! **Use it** to keep something up to date with the document: a view, an index or a copy. A
-//! [`Subscription`] is a bounded channel of [`CommitEvent`]s, which a [`Filter`] limits to some
-//! nodes. It never delays a commit: a subscriber that falls behind misses commits, which
-//! [are counted](Subscription#gaps). **Do not use it** to refuse a commit: a before-hook
+//! [`Subscription`] receives each commit as a [`CommitEvent`], and a [`Filter`] limits it to some
+//! nodes. It never delays a commit: a subscriber that is too far behind misses the oldest commits,
+//! which [are counted](Subscription#gaps). **Do not use it** to refuse a commit: a before-hook
 //! ([`Hooks`](crate::transaction::Hooks)) does that.
 //!
 //! ```
@@ -11,7 +11,7 @@
 //! use doclock::{DataStore, TransactionManager};
 //!
 //! let store = DataStore::new();
-//! let events = store.subscribe(16);
+//! let events = store.subscribe();
 //! TransactionManager::new(store.clone()).execute([create(text_node("paragraph", "Hello"))])?;
 //!
 //! let event = events.recv()?;
@@ -21,22 +21,20 @@
 
 mod filter;
 
-use std::cell::LazyCell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Iter, Sender, TrySendError};
 pub use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, TryRecvError};
 use serde::Serialize;
 
 pub use filter::Filter;
+pub(super) use filter::Reach;
 
-use super::TransactionResult;
 pub use super::commit::ExecutedOperation;
-use crate::document::Snapshot;
-use crate::sync::{Mutex, rank};
-use filter::Reach;
+use super::log::{CommitLog, Next, SubscriberId};
+use super::{DataStore, TransactionResult};
+use crate::codes::codes;
 
 /// A commit, as one subscriber receives it.
 ///
@@ -47,12 +45,12 @@ use filter::Reach;
 /// use doclock::{DataStore, document::NodeSpec};
 ///
 /// let store = DataStore::new();
-/// let events = store.subscribe(64);
+/// let events = store.subscribe();
 /// let mut transaction = store.begin("ann")?;
 /// transaction.create(NodeSpec::new("paragraph"))?;
 /// transaction.commit()?;
 ///
-/// let event = serde_json::to_value(events.receiver().recv()?)?;
+/// let event = serde_json::to_value(events.recv()?)?;
 /// assert_eq!((&event["missed"], &event["commit"]["version"]), (&0.into(), &1.into()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -60,9 +58,8 @@ use filter::Reach;
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CommitEvent {
-    /// The number of commits that this subscriber missed right before this one, because its channel
-    /// was full. Commits that it missed after this one are in [`Subscription::missed`] until the
-    /// next event.
+    /// The number of commits that this subscriber missed right before this one, because it was too
+    /// far behind. Of commits that its filter excludes it misses none.
     pub missed: u64,
     /// The commit: what the committing call returns. All subscribers share it.
     pub commit: Arc<TransactionResult>,
@@ -72,22 +69,22 @@ pub struct CommitEvent {
 ///
 /// With a [`Filter`] it receives only the commits that pass the filter.
 ///
-/// An event enters the channel after its version is published, in the order of the versions. A
-/// subscriber may begin its own transactions.
+/// An event can be received after its version is published. A subscriber may begin its own
+/// transactions. Several threads can share a subscription: each event goes to one of them.
 ///
 /// # Gaps
 ///
-/// While the channel is full, new commits are dropped for this subscriber. The next event carries
-/// their number. A gap at the end has no event: until another commit follows, [`recv`](Self::recv)
-/// and [`iter`](Self::iter) keep waiting. A subscriber that must not stay outdated waits with
-/// [`recv_timeout`](Self::recv_timeout), and takes a snapshot if [`missed`](Self::missed) is not
-/// zero after a timeout. The page [hooks](crate::guide::hooks#following-all-commits) has the loop.
+/// The unread commits of all subscribers and editors are in one log, which
+/// [has a limit](crate::StoreOptions::log_limit) in bytes. Beyond it, the oldest commits are
+/// removed. A subscriber that has not received them misses them: its next event carries their
+/// number. The newest commit is never removed before a subscriber has received it, so a subscriber
+/// that was too slow always learns of the gap.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec};
 ///
 /// let store = DataStore::new();
-/// let events = store.subscribe(64);
+/// let events = store.subscribe();
 /// let mut transaction = store.begin("ann")?;
 /// transaction.create(NodeSpec::new("paragraph"))?;
 /// transaction.commit()?;
@@ -96,40 +93,69 @@ pub struct CommitEvent {
 /// assert_eq!((event.commit.version, event.missed), (1, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Subscription {
-    receiver: Receiver<CommitEvent>,
-    unreported: Arc<AtomicU64>,
-    subscribers: Weak<Subscribers>,
+    log: Arc<CommitLog>,
+    id: SubscriberId,
+    ready: Receiver<()>,
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        if let Some(subscribers) = self.subscribers.upgrade() {
-            // Dropped after the mutex is released: the channel may hold a million events.
-            let _subscriber = subscribers.remove(&self.unreported);
-        }
+        self.log.unsubscribe(self.id);
     }
 }
 
 impl Subscription {
-    /// Returns the channel, to receive from it or to `select!` on it.
+    /// Returns a channel that has a message while there may be an event to receive, for `select!`.
     ///
-    /// The channel disconnects when the store is dropped. A clone of the receiver disconnects when
-    /// this subscription is dropped, after the remaining events.
-    pub fn receiver(&self) -> &Receiver<CommitEvent> {
-        &self.receiver
+    /// The message says nothing about the event, and there may be none: after the message, receive
+    /// events with [`try_recv`](Self::try_recv) or [`try_iter`](Self::try_iter). If events are left
+    /// then, the channel has a message again.
+    ///
+    /// The channel disconnects when the store is dropped. There may be events left then, which
+    /// `try_recv` returns before it returns [`TryRecvError::Disconnected`]. A clone of the channel
+    /// also disconnects when this subscription is dropped.
+    ///
+    /// ```
+    /// use crossbeam_channel::{never, select};
+    /// use doclock::{DataStore, document::NodeSpec};
+    ///
+    /// let store = DataStore::new();
+    /// let events = store.subscribe();
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit()?;
+    ///
+    /// let keys = never::<char>();
+    /// select! {
+    ///     recv(events.ready()) -> _ => {
+    ///         let versions: Vec<u64> = events.try_iter().map(|event| event.commit.version).collect();
+    ///         assert_eq!(versions, [1]);
+    ///     }
+    ///     recv(keys) -> key => println!("{key:?}"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ready(&self) -> &Receiver<()> {
+        &self.ready
     }
 
     /// Waits for the next event and returns it.
     ///
-    /// Blocks without a limit, also while commits at the end [were missed](Subscription#gaps).
+    /// Blocks without a limit.
     ///
     /// # Errors
     ///
     /// [`RecvError`]: the store was dropped, and no event is left.
     pub fn recv(&self) -> Result<CommitEvent, RecvError> {
-        self.receiver.recv()
+        loop {
+            match self.try_recv() {
+                Ok(event) => return Ok(event),
+                Err(TryRecvError::Disconnected) => return Err(RecvError),
+                // Also ends with the store, after which there may be events left.
+                Err(TryRecvError::Empty) => drop(self.ready.recv()),
+            }
+        }
     }
 
     /// Waits for the next event for at most `timeout` and returns it.
@@ -139,7 +165,21 @@ impl Subscription {
     /// [`RecvTimeoutError`]: there was no event within the timeout, or the store was dropped and no
     /// event is left.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<CommitEvent, RecvTimeoutError> {
-        self.receiver.recv_timeout(timeout)
+        // Further away than the clock reaches: no limit.
+        let Some(deadline) = Instant::now().checked_add(timeout) else {
+            return Ok(self.recv()?);
+        };
+        loop {
+            match self.try_recv() {
+                Ok(event) => return Ok(event),
+                Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+                Err(TryRecvError::Empty) => {
+                    if let Err(RecvTimeoutError::Timeout) = self.ready.recv_deadline(deadline) {
+                        return Err(RecvTimeoutError::Timeout);
+                    }
+                }
+            }
+        }
     }
 
     /// Returns the next event if there is one. Never blocks.
@@ -149,24 +189,30 @@ impl Subscription {
     /// [`TryRecvError`]: there is no event at the moment, or the store was dropped and no event is
     /// left.
     pub fn try_recv(&self) -> Result<CommitEvent, TryRecvError> {
-        self.receiver.try_recv()
+        match self.log.next(self.id) {
+            Next::Event(event) => Ok(event),
+            Next::End => Err(TryRecvError::Disconnected),
+            Next::Nothing | Next::Further => Err(TryRecvError::Empty),
+        }
     }
 
     /// Iterates over the events.
     ///
-    /// The iterator blocks until the next event, also while commits at the end
-    /// [were missed](Subscription#gaps). It ends when the store is dropped and no event is left.
+    /// The iterator blocks until the next event. It ends when the store is dropped and no event is
+    /// left.
     pub fn iter(&self) -> EventIter<'_> {
-        EventIter(self.receiver.iter())
+        EventIter(self)
     }
 
-    /// Returns the number of commits missed since the last event in the channel.
-    ///
-    /// The next event carries this number, which is zero from then on. A snapshot does not reset
-    /// it: compare [`Snapshot::version`] with [`DataStore::version`](crate::DataStore::version).
-    /// Never blocks.
-    pub fn missed(&self) -> u64 {
-        self.unreported.load(Ordering::Acquire)
+    /// Iterates over the events that can be received now. Never blocks.
+    pub fn try_iter(&self) -> impl Iterator<Item = CommitEvent> {
+        std::iter::from_fn(|| self.try_recv().ok())
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription").finish_non_exhaustive()
     }
 }
 
@@ -181,118 +227,117 @@ impl<'s> IntoIterator for &'s Subscription {
 
 /// An iterator over the events of a [`Subscription`].
 #[derive(Debug)]
-pub struct EventIter<'s>(Iter<'s, CommitEvent>);
+pub struct EventIter<'s>(&'s Subscription);
 
 impl Iterator for EventIter<'_> {
     type Item = CommitEvent;
 
     fn next(&mut self) -> Option<CommitEvent> {
-        self.0.next()
+        self.0.recv().ok()
     }
 }
 
-#[derive(Debug)]
-struct Subscriber {
-    filter: Filter,
-    sender: Sender<CommitEvent>,
-    /// Missed and not yet reported with an event.
-    unreported: Arc<AtomicU64>,
+/// Why [`commits_since`](DataStore::commits_since) has not all commits after a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissingCommits {
+    /// The store has removed the first of these commits, or has not kept them.
+    #[error(
+        "the commits after version {version} are incomplete: only those after version {earliest} are kept, up to version {latest}"
+    )]
+    Removed {
+        /// The version after which the commits were requested.
+        version: u64,
+        /// The lowest version after which the store has all commits.
+        earliest: u64,
+        /// The version of the document.
+        latest: u64,
+    },
+    /// The document has not reached the version. Perhaps the version is that of another store.
+    #[error("there are no commits after version {version}: the document has version {latest}")]
+    NotReached {
+        /// The version after which the commits were requested.
+        version: u64,
+        /// The version of the document.
+        latest: u64,
+    },
 }
 
-impl Subscriber {
-    /// Sends the commit, or counts it as missed.
-    fn tell(&self, commit: &Arc<TransactionResult>) {
-        // The channel has one sender, so free room stays until the event is in.
-        if self.sender.is_full() {
-            self.unreported.fetch_add(1, Ordering::AcqRel);
-            return;
-        }
-        let event = CommitEvent {
-            // Taken before the event can be received, so a missed commit is reported here or there,
-            // never twice.
-            missed: self.unreported.swap(0, Ordering::AcqRel),
-            commit: Arc::clone(commit),
-        };
-        if let Err(TrySendError::Full(event)) = self.sender.try_send(event) {
-            debug_assert!(false, "the channel had room, and has one sender");
-            let missed = event.missed + 1;
-            self.unreported.fetch_add(missed, Ordering::AcqRel);
-        }
-    }
-}
+codes! { MissingCommits {
+    Self::Removed { version, earliest, latest } => "commitsRemoved";
+    Self::NotReached { version, latest } => "versionNotReached";
+}}
 
-/// The channel allocates its full capacity at once; a larger request is a mistake.
-const LARGEST: usize = 1 << 20;
-
-#[derive(Debug, Default)]
-struct Subscribers {
-    all: Mutex<{ rank::SUBSCRIBERS }, Vec<Subscriber>>,
-    /// The number of subscribers, so that a commit without any does not lock the mutex.
-    count: AtomicUsize,
-}
-
-impl Subscribers {
-    fn add(&self, subscriber: Subscriber) {
-        let mut all = self.all.lock();
-        all.push(subscriber);
-        self.count.store(all.len(), Ordering::Release);
-    }
-
-    /// Removes the subscriber that has this count.
-    #[must_use = "dropped under the mutex, it would hold up commits"]
-    fn remove(&self, unreported: &Arc<AtomicU64>) -> Option<Subscriber> {
-        let mut all = self.all.lock();
-        let is_it = |subscriber: &Subscriber| Arc::ptr_eq(&subscriber.unreported, unreported);
-        let removed = all.iter().position(is_it).map(|at| all.remove(at));
-        let kept = 2 * all.len();
-        all.shrink_to(kept);
-        self.count.store(all.len(), Ordering::Release);
-        removed
-    }
-}
-
-#[derive(Default)]
-pub(super) struct Events {
-    subscribers: Arc<Subscribers>,
-}
-
-impl Events {
-    pub(super) fn subscribe(&self, capacity: usize, filter: Filter) -> Subscription {
-        let (sender, receiver) = crossbeam_channel::bounded(capacity.clamp(1, LARGEST));
-        let unreported = Arc::new(AtomicU64::new(0));
-        self.subscribers.add(Subscriber {
-            filter,
-            sender,
-            unreported: Arc::clone(&unreported),
-        });
-        Subscription {
-            receiver,
-            unreported,
-            subscribers: Arc::downgrade(&self.subscribers),
-        }
-    }
-
-    /// Sends the commit to every subscriber whose filter it passes. The caller holds the store's
-    /// lock, hence the order of the versions.
+/// # Commits
+impl DataStore {
+    /// Subscribes to all future commits.
     ///
-    /// The commit, the document after it and the touched nodes are computed only for the first
-    /// subscriber that needs them. The document is dropped before this returns: otherwise the next
-    /// commit would have to copy what it changes. The held lock keeps that commit from coming in
-    /// between.
-    pub(super) fn announce(&self, commit: &TransactionResult, after: impl FnOnce() -> Snapshot) {
-        // A concurrent subscription may miss this commit, as if it came right after it. A
-        // subscription from before the lock was acquired is seen, because the lock's mutex lies in
-        // between.
-        if self.subscribers.count.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        let subscribers = self.subscribers.all.lock();
-        let shared = LazyCell::new(|| Arc::new(commit.clone()));
-        let after = LazyCell::new(after);
-        let reach = LazyCell::new(|| Reach::new(&commit.changes, &after));
-        subscribers
-            .iter()
-            .filter(|subscriber| subscriber.filter.lets_in(|| &reach))
-            .for_each(|subscriber| subscriber.tell(&shared));
+    /// A subscriber never delays a commit. If it is too far behind, it misses the oldest commits,
+    /// and its next event [carries their number](Subscription#gaps). To start from the present
+    /// document, subscribe first, then take a snapshot, and skip the events with its version or an
+    /// earlier one.
+    pub fn subscribe(&self) -> Subscription {
+        self.subscribe_to(Filter::All)
+    }
+
+    /// Subscribes to the future commits that pass the filter.
+    ///
+    /// Other commits do not count as missed. All else is as for [`subscribe`](Self::subscribe).
+    ///
+    /// While a subscription has a filter other than [`Filter::All`], each commit costs time in
+    /// proportion to the nodes that it touches and their ancestors.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*, events::Filter};
+    ///
+    /// let store = DataStore::new();
+    /// let editor = Editor::new(store.clone(), "ann");
+    /// let chapter = store.subscribe_to(Filter::Subtree("chapter".into()));
+    /// transaction(&editor, [
+    ///     create(element("section", [text_node("paragraph", "One").with_id("one")]).with_id("chapter")),
+    ///     create(text_node("paragraph", "Two").with_id("two")),
+    /// ])
+    /// .commit()?;
+    /// transaction(&editor, [set_text("2").on("two")]).commit()?;
+    /// transaction(&editor, [move_node("chapter", 0).on("two")]).commit()?;
+    /// transaction(&editor, [set_text("II").on("two")]).commit()?;
+    ///
+    /// let versions: Vec<u64> = chapter.try_iter().map(|event| event.commit.version).collect();
+    /// assert_eq!(versions, [1, 3, 4]);
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
+    /// ```
+    pub fn subscribe_to(&self, filter: Filter) -> Subscription {
+        let (log, id, ready) = self.follow_with(filter);
+        Subscription { log, id, ready }
+    }
+
+    /// Returns the commits after a version, in order, up to the latest.
+    ///
+    /// The store [keeps](crate::StoreOptions::kept_commits) as many commits for this as it is told
+    /// to, which is none by default. Never blocks. Takes time in proportion to the number of
+    /// commits.
+    ///
+    /// # Errors
+    ///
+    /// [`MissingCommits`]: the oldest of these commits were removed, or the document has not
+    /// reached the version.
+    ///
+    /// ```
+    /// use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
+    /// let manager = TransactionManager::new(store.clone());
+    /// for text in ["one", "two", "three"] {
+    ///     manager.execute(create(text_node("paragraph", text)))?;
+    /// }
+    /// let versions: Vec<u64> = store.commits_since(1)?.iter().map(|commit| commit.version).collect();
+    /// assert_eq!(versions, [2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn commits_since(
+        &self,
+        version: u64,
+    ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
+        self.recorded_since(version)
     }
 }

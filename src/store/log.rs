@@ -4,22 +4,34 @@
 //! each follower reads the log when it is next used. So a commit costs the same beside one follower
 //! and beside a thousand.
 //!
-//! The log is limited in bytes. Beyond that, the oldest records are composed into stretches, which
-//! followers share. A stretch never reaches over a cursor, so each follower finds where to go on.
+//! The log is limited in bytes. Beyond that, the oldest records are removed. An editor session gets
+//! them composed into stretches, which all sessions share. A stretch never reaches over the cursor
+//! of a session, so each session finds where to go on. A subscriber misses them, and they are
+//! counted.
+
+mod stretches;
+mod subscribers;
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use crossbeam_channel::Receiver;
 use slotmap::SlotMap;
 
-use super::{DataStore, Published};
-use crate::document::{Change, Changes, PieceMap, Snapshot};
+use super::events::{Filter, MissingCommits, Reach};
+use super::{DataStore, Published, TransactionResult};
+use crate::document::{Change, Changes, Snapshot};
 use crate::id::{NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
+use stretches::Composition;
+pub(crate) use stretches::{RecentCommits, Stretch};
+use subscribers::Subscribers;
+pub(super) use subscribers::{Next, SubscriberId};
 
 slotmap::new_key_type! {
-    /// The id of a follower.
+    /// The id of an editor session that follows the document.
     pub(crate) struct FollowerId;
 }
 
@@ -28,18 +40,13 @@ slotmap::new_key_type! {
 pub(crate) struct CommitRecord {
     pub(crate) version: u64,
     pub(crate) owner: OwnerId,
-    /// The follower that made the commit.
+    /// The session that made the commit.
     pub(crate) origin: Option<FollowerId>,
     pub(crate) changes: Changes,
     /// The versions whose commits it undid.
     pub(crate) undone: Vec<u64>,
-}
-
-/// What consecutive commits did to positions.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stretch {
-    pub(crate) commits: usize,
-    pub(crate) map: PieceMap,
+    /// What the committing call returns, if there are subscribers or commits are kept.
+    pub(super) commit: Option<Arc<TransactionResult>>,
 }
 
 /// The commits after a cursor: first the stretches, then the records.
@@ -51,117 +58,99 @@ pub(crate) struct LaterCommits {
 
 #[derive(Debug)]
 pub(super) struct CommitLog {
-    /// `None` while there is no follower.
+    /// `None` while no commit is recorded.
     records: Mutex<{ rank::LOG }, Option<Box<Records>>>,
-    /// How many followers there are. It changes only while both `records` and the published state
-    /// are locked.
+    /// How many sessions and subscribers there are, and one more if commits are kept. It and the
+    /// next two grow only while both `records` and the published state are locked.
     followers: AtomicUsize,
-    /// Whether the records may be over the limit.
+    subscribers: AtomicUsize,
+    /// How many of the subscribers have a filter.
+    filters: AtomicUsize,
+    /// Whether there may be too many records.
     overfull: AtomicBool,
     /// The last version that was appended.
     head: AtomicU64,
     limit: Limit,
 }
 
-/// How much of the newer commits is not composed.
+/// How many records there may be.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
-    bytes: usize,
-    commits: usize,
+    /// The bytes that stay, whether they are needed or not.
+    kept: usize,
+    /// The bytes beyond these.
+    more: usize,
+    /// How many records the sessions read one by one.
+    apart: usize,
+}
+
+impl Limit {
+    /// From more bytes on, records are removed.
+    fn most(self) -> usize {
+        self.kept.saturating_add(self.more)
+    }
+
+    /// How many bytes are left then.
+    fn half(self) -> usize {
+        self.kept.saturating_add(self.more / 2)
+    }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// The cursors of the followers. That of the only follower is too low if its own commits are
-    /// not in the log. Nothing after the true one was taken out or composed with what is before it.
-    cursors: SlotMap<FollowerId, u64>,
+    /// The cursors of the sessions. That of the only follower is too low if its own commits are not
+    /// in the log. Nothing after the true one was removed or composed with what is before it.
+    sessions: SlotMap<FollowerId, u64>,
+    subscribers: Subscribers,
     /// The older commits, composed, each stretch with its last version.
     stretches: VecDeque<(u64, Arc<Stretch>)>,
-    /// The newer commits, of consecutive versions, each with about how many bytes it takes.
-    recent: VecDeque<(usize, Arc<CommitRecord>)>,
+    /// The newer commits, of consecutive versions. The first of them may be composed already.
+    recent: VecDeque<Entry>,
     /// Their size.
     bytes: usize,
+    /// From how many bytes on it may help to remove some.
+    overfull_from: usize,
     /// Whether a thread composes some of them.
     is_composing: bool,
+    /// Whether the store is gone.
+    has_ended: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// About how many bytes it takes.
+    bytes: usize,
+    record: Arc<CommitRecord>,
+    /// Set when the commit is announced, if a subscriber has a filter.
+    reach: Option<Box<Reach>>,
+}
+
+impl Entry {
+    fn version(&self) -> u64 {
+        self.record.version
+    }
+
+    /// The commit, if it passes the filter.
+    fn commit_for(&self, filter: &Filter) -> Option<&Arc<TransactionResult>> {
+        let passes = match filter {
+            Filter::All => true,
+            filter => self
+                .reach
+                .as_ref()
+                .is_some_and(|reach| reach.passes(filter)),
+        };
+        self.record.commit.as_ref().filter(|_| passes)
+    }
 }
 
 /// The log, locked for a commit.
 pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records>>>;
 
-/// A follower that has more commits to read has the older ones composed first.
+/// A session that has more commits to read has the older ones composed first.
 const READ_APART: usize = 128;
 
-/// Consecutive commits that are still apart, so that commits which undo others cancel out.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RecentCommits(VecDeque<(u64, Changes)>);
-
-impl RecentCommits {
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// The changes of all.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
-        self.0.iter().flat_map(|(_, changes)| changes)
-    }
-
-    /// Takes in a commit. If it undid exactly the last ones, nothing has happened.
-    pub(crate) fn push(&mut self, version: u64, changes: &Changes, undone: &[u64]) {
-        if let Some(kept) = self.0.len().checked_sub(undone.len())
-            && !undone.is_empty()
-            && self.0.range(kept..).map(|(version, _)| version).eq(undone)
-        {
-            self.0.truncate(kept);
-        } else {
-            self.0.push_back((version, changes.clone()));
-        }
-    }
-
-    /// Composes the oldest ones, which are taken out.
-    pub(crate) fn compose(&mut self, commits: usize) -> Stretch {
-        let (_, stretch) = self.compose_while(|stretch| stretch.commits < commits);
-        stretch
-    }
-
-    /// Composes as many of the oldest ones as are cheaper to compose at once than one by one. Takes
-    /// them out, and returns the last version too.
-    fn compose_some(&mut self) -> Option<(u64, Stretch)> {
-        let (last, stretch) = self.compose_while(|stretch| !stretch.map.is_long());
-        Some((last?, stretch))
-    }
-
-    fn compose_while(&mut self, more: impl Fn(&Stretch) -> bool) -> (Option<u64>, Stretch) {
-        let mut last = None;
-        let mut stretch = Stretch::default();
-        while more(&stretch)
-            && let Some((version, changes)) = self.0.pop_front()
-        {
-            stretch.map.extend(&changes);
-            stretch.commits += 1;
-            last = Some(version);
-        }
-        (last, stretch)
-    }
-}
-
-impl Stretch {
-    /// Whether it is merged with the one after it. So a commit is merged a logarithmic number of
-    /// times, not once for each later commit.
-    pub(crate) fn is_no_longer_than(&self, next: &Self) -> bool {
-        self.commits <= next.commits
-    }
-
-    /// Merges it with the one after it.
-    pub(crate) fn followed_by(self: Arc<Self>, next: &Self) -> Self {
-        let mut whole = Arc::unwrap_or_clone(self);
-        whole.map.append(&next.map);
-        whole.commits += next.commits;
-        whole
-    }
-}
-
 impl LaterCommits {
-    /// The records of the commits that this follower did not make.
+    /// The records of the commits that this session did not make.
     pub(crate) fn by_others(&self, id: FollowerId) -> impl Iterator<Item = &CommitRecord> {
         let records = self.records.iter().map(|record| &**record);
         records.filter(move |record| record.origin != Some(id))
@@ -177,10 +166,22 @@ impl Records {
         (recent, std::mem::take(&mut self.stretches))
     }
 
+    /// The last version that is composed, or zero.
+    fn composed(&self) -> u64 {
+        self.stretches.back().map_or(0, |(last, _)| *last)
+    }
+
     /// The last version that it has.
     fn last(&self) -> Option<u64> {
-        let recent = self.recent.back().map(|(_, record)| record.version);
+        let recent = self.recent.back().map(Entry::version);
         recent.or_else(|| self.stretches.back().map(|(last, _)| *last))
+    }
+
+    /// How many of the recent commits are not after this version.
+    fn recent_until(&self, version: u64) -> usize {
+        let first = self.recent.front().map_or(0, Entry::version);
+        let count = version.saturating_add(1).saturating_sub(first) as usize;
+        count.min(self.recent.len())
     }
 
     /// Appends a commit. Returns what is to be dropped with no mutex locked.
@@ -189,143 +190,215 @@ impl Records {
         // A commit of the only follower is not recorded. No cursor is before it.
         let gap = self.last().is_some_and(|last| last + 1 != record.version);
         let unneeded = gap.then(|| self.clear());
-        let cursor = record.origin.and_then(|id| self.cursors.get_mut(id));
+        let cursor = record.origin.and_then(|id| self.sessions.get_mut(id));
         if let Some(cursor) = cursor {
             *cursor = record.version;
         }
         let changes = record.changes.iter().map(Change::bytes);
         let undone = size_of_val(&record.undone[..]);
-        let bytes = size_of::<CommitRecord>() + undone + changes.sum::<usize>();
+        let commit = record.commit.as_ref().map_or(0, |commit| commit.bytes());
+        let bytes = size_of::<CommitRecord>() + undone + changes.sum::<usize>() + commit;
         self.bytes += bytes;
-        self.recent.push_back((bytes, Arc::new(record)));
+        self.recent.push_back(Entry {
+            bytes,
+            record: Arc::new(record),
+            reach: None,
+        });
         unneeded
     }
 
     fn later(&self, cursor: u64) -> LaterCommits {
         let read = self.stretches.partition_point(|(last, _)| *last <= cursor);
         let stretches = self.stretches.range(read..);
-        let first = self.recent.front().map_or(0, |(_, record)| record.version);
-        let read = (cursor + 1).saturating_sub(first) as usize;
-        let records = self.recent.range(read.min(self.recent.len())..);
+        let read = self.recent_until(cursor.max(self.composed()));
+        let records = self.recent.range(read..);
         LaterCommits {
             stretches: stretches.map(|(_, stretch)| Arc::clone(stretch)).collect(),
-            records: records.map(|(_, record)| Arc::clone(record)).collect(),
+            records: records.map(|entry| Arc::clone(&entry.record)).collect(),
         }
     }
-}
 
-/// Records to be composed.
-struct Composition {
-    /// The cursors, in order.
-    cursors: Vec<u64>,
-    stretches: VecDeque<(u64, Arc<Stretch>)>,
-    oldest: Vec<Arc<CommitRecord>>,
-}
+    /// The version up to which all sessions have read.
+    fn read_by_sessions(&self) -> u64 {
+        self.sessions.values().min().copied().unwrap_or(u64::MAX)
+    }
 
-impl Records {
-    /// Takes out what no follower needs, and prepares the composition of the oldest records if the
-    /// others are still more than the limit. Half of the limit remains.
-    fn begin_composing(&mut self, limit: Limit) -> (impl Sized + use<>, Option<Composition>) {
-        let read = self.cursors.values().min().copied().unwrap_or(u64::MAX);
-        let unneeded = self.stretches.partition_point(|(last, _)| *last <= read);
-        let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
+    /// Removes the oldest records that no follower needs, and beyond these the ones up to version
+    /// `through`, which subscribers miss. Returns what is to be dropped with no mutex locked.
+    #[must_use = "dropped under a mutex, it would hold up others"]
+    fn remove(&mut self, kept: usize, through: u64) -> impl Sized + use<> {
+        let sessions = self.read_by_sessions();
         let unneeded = self
-            .recent
-            .partition_point(|(_, record)| record.version <= read);
-        let unneeded = (stretches, self.take_oldest(unneeded));
-        if self.bytes <= limit.bytes && self.recent.len() <= limit.commits {
+            .stretches
+            .partition_point(|(last, _)| *last <= sessions);
+        let until = sessions.max(self.composed());
+        let until = until.min(self.subscribers.read().max(through));
+        let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
+        let mut count = self.recent_until(until);
+        if !self.subscribers.is_empty() {
+            // A subscriber that misses commits still gets the newest, and reads of the gap there.
+            count = count.min(self.recent.len().saturating_sub(1));
+        }
+        let mut bytes = self.bytes;
+        let oldest = self.recent.range(..count).take_while(|entry| {
+            bytes -= entry.bytes;
+            bytes >= kept
+        });
+        let count = oldest.count();
+        let oldest: Vec<_> = self.recent.drain(..count).collect();
+        self.bytes -= oldest.iter().map(|entry| entry.bytes).sum::<usize>();
+        self.subscribers.miss(&oldest);
+        (stretches, oldest)
+    }
+
+    /// Removes what no follower needs. If the rest is over the limit, returns up to which version
+    /// it is to be removed, and what is to be composed before that. Half of the limit remains.
+    fn begin_composing(&mut self, limit: Limit) -> (impl Sized + use<>, Option<Composition>) {
+        let unneeded = self.remove(limit.kept, 0);
+        let (mut bytes, mut left) = (self.bytes, self.recent.len());
+        let too_large = bytes > limit.most();
+        let apart = left - self.recent_until(self.composed());
+        if !too_large && apart <= limit.apart {
             return (unneeded, None);
         }
-        let mut cursors: Vec<u64> = self.cursors.values().copied().collect();
-        cursors.sort_unstable();
-        let (mut bytes, mut commits) = (self.bytes, self.recent.len());
-        let oldest = self.recent.iter().take_while(|(size, _)| {
-            let taken = bytes > limit.bytes / 2 || commits > limit.commits / 2;
-            (bytes, commits) = (bytes - size, commits - 1);
+        let oldest = self.recent.iter().take_while(|entry| {
+            let is_too_much = too_large && bytes > limit.half();
+            let taken = is_too_much || left > limit.apart / 2;
+            (bytes, left) = (bytes - entry.bytes, left - 1);
             taken
         });
-        let oldest = oldest.map(|(_, record)| Arc::clone(record)).collect();
+        let count = oldest.count();
+        let through = self.recent.range(..count).last().map_or(0, Entry::version);
+        let mut cursors: Vec<u64> = self.sessions.values().copied().collect();
+        cursors.sort_unstable();
+        let read = self.recent_until(self.read_by_sessions().max(self.composed()));
+        let records = self.recent.range(read.min(count)..count);
         self.is_composing = true;
         let composition = Composition {
             cursors,
             stretches: self.stretches.clone(),
-            oldest,
+            records: records.map(|entry| Arc::clone(&entry.record)).collect(),
+            removed_through: if too_large { through } else { 0 },
         };
         (unneeded, Some(composition))
     }
 
-    fn take_oldest(&mut self, commits: usize) -> Vec<(usize, Arc<CommitRecord>)> {
-        let oldest: Vec<_> = self.recent.drain(..commits).collect();
-        self.bytes -= oldest.iter().map(|(bytes, _)| bytes).sum::<usize>();
-        oldest
-    }
-
-    /// Replaces the oldest records by stretches. Returns what is to be dropped with no mutex
-    /// locked.
+    /// Takes in composed stretches, and removes the records. Returns what is to be dropped with no
+    /// mutex locked.
     #[must_use = "dropped under a mutex, it would hold up others"]
-    fn replace(
+    fn end_composing(
         &mut self,
+        limit: Limit,
         composition: &Composition,
         stretches: VecDeque<(u64, Arc<Stretch>)>,
     ) -> impl Sized + use<> {
         self.is_composing = false;
-        let oldest = self.recent.front().zip(composition.oldest.first());
-        // They are gone if the log was cleared meanwhile.
-        if !oldest.is_some_and(|((_, now), composed)| Arc::ptr_eq(now, composed)) {
-            return (stretches, Vec::new());
+        let mut replaced = stretches;
+        // The records are gone if the log was cleared meanwhile.
+        if let Some(oldest) = composition.records.first()
+            && self.recent_until(oldest.version) > 0
+        {
+            std::mem::swap(&mut self.stretches, &mut replaced);
         }
-        let composed = self.take_oldest(composition.oldest.len());
-        (std::mem::replace(&mut self.stretches, stretches), composed)
+        (
+            replaced,
+            self.remove(limit.kept, composition.removed_through),
+        )
+    }
+
+    /// The next commit for a subscriber.
+    fn next(&mut self, id: SubscriberId) -> Next {
+        let next = match self.subscribers.cursor(id) {
+            Some(cursor) => {
+                let unread = self.recent.range(self.recent_until(cursor)..);
+                self.subscribers.read_next(id, unread)
+            }
+            None => Next::Nothing,
+        };
+        match next {
+            Next::Nothing if self.has_ended => Next::End,
+            next => next,
+        }
+    }
+
+    /// The commits after a version.
+    fn commits_since(
+        &self,
+        version: u64,
+        latest: u64,
+    ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
+        // A session that is the only follower has its own commits not recorded.
+        let recent = self
+            .recent
+            .iter()
+            .rev()
+            .filter(|_| self.last() == Some(latest));
+        let commits = recent.map_while(|entry| entry.record.commit.clone());
+        let mut commits: Vec<_> = commits.take((latest - version) as usize).collect();
+        let earliest = latest - commits.len() as u64;
+        if version < earliest {
+            return Err(MissingCommits::Removed {
+                version,
+                earliest,
+                latest,
+            });
+        }
+        commits.reverse();
+        Ok(commits)
     }
 }
 
-impl Composition {
-    fn compose(&self) -> VecDeque<(u64, Arc<Stretch>)> {
-        let is_cursor = |version: u64| self.cursors.binary_search(&version).is_ok();
-        let between_cursors = self.oldest.chunk_by(|record, _| !is_cursor(record.version));
-        let new = between_cursors.flat_map(|records| {
-            let mut commits = RecentCommits::default();
-            for record in records {
-                commits.push(record.version, &record.changes, &record.undone);
-            }
-            let mut stretches: Vec<_> = std::iter::from_fn(|| commits.compose_some()).collect();
-            // The last one ends at the cursor, also if the commits there cancelled out.
-            let end = records.last().map_or(0, |record| record.version);
-            match stretches.last_mut() {
-                Some((last, _)) => *last = end,
-                None => stretches.push((end, Stretch::default())),
-            }
-            stretches
+/// The log of a store. Ends with it, also if subscriptions keep the log itself.
+#[derive(Debug)]
+pub(super) struct OwnLog(Arc<CommitLog>);
+
+impl OwnLog {
+    pub(super) fn new(kept: usize, limit: usize) -> Self {
+        let log = CommitLog::new(Limit {
+            kept,
+            more: limit,
+            apart: usize::MAX,
         });
-        let new = new.map(|(last, stretch)| (last, Arc::new(stretch)));
-        let mut all: Vec<(u64, Arc<Stretch>)> = Vec::new();
-        for (last, mut stretch) in self.stretches.iter().cloned().chain(new) {
-            while let Some((_, before)) =
-                all.pop_if(|(end, before)| before.is_no_longer_than(&stretch) && !is_cursor(*end))
-            {
-                stretch = Arc::new(before.followed_by(&stretch));
-            }
-            all.push((last, stretch));
-        }
-        all.into()
+        Self(Arc::new(log))
+    }
+}
+
+impl Deref for OwnLog {
+    type Target = CommitLog;
+
+    #[inline]
+    fn deref(&self) -> &CommitLog {
+        &self.0
+    }
+}
+
+impl Drop for OwnLog {
+    fn drop(&mut self) {
+        let mut log = self.records.lock();
+        let ended = log.as_mut().map(|records| {
+            records.has_ended = true;
+            records.subscribers.end()
+        });
+        drop(log);
+        drop(ended);
     }
 }
 
 impl CommitLog {
-    pub(super) fn new(bytes: usize) -> Self {
+    fn new(limit: Limit) -> Self {
+        let keeps = limit.kept > 0;
         Self {
-            records: Mutex::default(),
-            followers: AtomicUsize::new(0),
+            records: Mutex::new(keeps.then(Box::default)),
+            followers: AtomicUsize::new(keeps.into()),
+            subscribers: AtomicUsize::new(0),
+            filters: AtomicUsize::new(0),
             overfull: AtomicBool::new(false),
             head: AtomicU64::new(0),
-            limit: Limit {
-                bytes,
-                commits: usize::MAX,
-            },
+            limit,
         }
     }
 
-    /// Composes the oldest records, up to half of a limit, if they are over it.
+    /// Removes the oldest records, up to half of a limit, if they are over it.
     #[cold]
     fn compose(&self, limit: Limit) {
         let mut log = self.records.lock();
@@ -335,6 +408,9 @@ impl CommitLog {
             return;
         };
         let (unneeded, composition) = records.begin_composing(limit);
+        if composition.is_none() {
+            self.note_overfull_from(records);
+        }
         drop(log);
         drop(unneeded);
         let Some(composition) = composition else {
@@ -345,17 +421,26 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return;
         };
-        let replaced = records.replace(&composition, stretches);
+        let replaced = records.end_composing(limit, &composition, stretches);
+        self.note_overfull_from(records);
         self.note_size(records);
         drop(log);
         drop(replaced);
     }
 
+    /// What is left over the limit is needed, so it does not help to look again at each commit.
+    fn note_overfull_from(&self, records: &mut Records) {
+        let again = records.bytes.saturating_add(self.limit.more / 2);
+        records.overfull_from = again.max(self.limit.most());
+    }
+
     /// Appends a commit.
-    pub(super) fn push(&self, mut log: LockedLog<'_>, record: CommitRecord) {
+    pub(super) fn push(&self, mut log: LockedLog<'_>, record: impl FnOnce(bool) -> CommitRecord) {
         let Some(records) = &mut *log else {
             return;
         };
+        let has_readers = self.limit.kept > 0 || self.subscribers.load(Ordering::Relaxed) > 0;
+        let record = record(has_readers);
         self.head.store(record.version, Ordering::Relaxed);
         let unneeded = records.push(record);
         self.note_size(records);
@@ -363,10 +448,106 @@ impl CommitLog {
         drop(unneeded);
     }
 
-    /// Notes whether the records are over the limit.
+    /// Notes whether there may be too many records.
     fn note_size(&self, records: &Records) {
-        if records.bytes > self.limit.bytes {
+        if records.bytes > records.overfull_from {
             self.overfull.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Begins to record commits for one more follower, a subscriber if it has a filter. Returns its
+    /// cursor too. Both mutexes are locked meanwhile, so a commit either sees the follower or is
+    /// before its cursor.
+    fn add<'a>(
+        &self,
+        records: &'a mut Option<Box<Records>>,
+        published: &Mutex<{ rank::PUBLISHED }, Published>,
+        filter: Option<&Filter>,
+    ) -> (&'a mut Records, u64) {
+        let published = published.lock();
+        for count in self.counts(filter) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        let cursor = published.snapshot.version();
+        drop(published);
+        let records = records.get_or_insert_with(|| {
+            let mut records = Box::<Records>::default();
+            self.note_overfull_from(&mut records);
+            records
+        });
+        (records, cursor)
+    }
+
+    /// Ends what [`add`](Self::add) began, after the follower was removed.
+    #[must_use = "dropped under a mutex, it would hold up others"]
+    fn remove(
+        &self,
+        records: &mut Option<Box<Records>>,
+        filter: Option<&Filter>,
+    ) -> Option<Box<Records>> {
+        for count in self.counts(filter) {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+        let unneeded = records.take_if(|records| {
+            records.sessions.is_empty() && records.subscribers.is_empty() && self.limit.kept == 0
+        });
+        // What only this follower had not read goes with the next commit.
+        self.overfull.store(records.is_some(), Ordering::Relaxed);
+        unneeded
+    }
+
+    fn counts(&self, filter: Option<&Filter>) -> impl Iterator<Item = &AtomicUsize> {
+        let subscribers = filter.map(|_| &self.subscribers);
+        let filters = filter.filter(|filter| **filter != Filter::All);
+        let filters = filters.map(|_| &self.filters);
+        [&self.followers]
+            .into_iter()
+            .chain(subscribers)
+            .chain(filters)
+    }
+
+    /// Lets subscribers read a commit, and wakes those that wait for it.
+    fn announce(&self, version: u64, reach: Option<Reach>) {
+        let mut log = self.records.lock();
+        let Some(records) = &mut *log else {
+            return;
+        };
+        let woken = records.subscribers.announce(version, reach.as_ref());
+        if let Some(newest) = records.recent.back_mut() {
+            newest.reach = reach.map(Box::new);
+        }
+        drop(log);
+        for subscriber in woken {
+            // Full if it did not react to the message before.
+            let _ = subscriber.try_send(());
+        }
+    }
+
+    /// Ends a subscription.
+    pub(super) fn unsubscribe(&self, id: SubscriberId) {
+        let mut log = self.records.lock();
+        let removed = log
+            .as_mut()
+            .and_then(|records| records.subscribers.remove(id));
+        let Some((filter, channel)) = removed else {
+            return;
+        };
+        let unneeded = self.remove(&mut log, Some(&filter));
+        drop(log);
+        drop((filter, channel, unneeded));
+    }
+
+    /// The next commit for a subscriber.
+    pub(super) fn next(&self, id: SubscriberId) -> Next {
+        loop {
+            let mut log = self.records.lock();
+            let next = log.as_mut().map_or(Next::End, |records| records.next(id));
+            drop(log);
+            // Others lock the log in between, however many commits the filter excludes.
+            match next {
+                Next::Further => {}
+                next => return next,
+            }
         }
     }
 }
@@ -376,41 +557,32 @@ impl DataStore {
     pub(crate) fn follow(&self) -> (FollowerId, u64) {
         let log = &self.0.log;
         let mut records = log.records.lock();
-        let published = self.0.published.lock();
-        log.followers.fetch_add(1, Ordering::Relaxed);
-        let cursor = published.snapshot.version();
-        drop(published);
-        let records = records.get_or_insert_default();
-        (records.cursors.insert(cursor), cursor)
+        let (records, cursor) = log.add(&mut records, &self.0.published, None);
+        (records.sessions.insert(cursor), cursor)
     }
 
     /// Ends what [`follow`](Self::follow) began.
     pub(crate) fn stop_following(&self, id: FollowerId) {
         let log = &self.0.log;
-        let mut kept = log.records.lock();
-        let published = self.0.published.lock();
-        log.followers.fetch_sub(1, Ordering::Relaxed);
-        drop(published);
-        if let Some(records) = &mut *kept {
-            records.cursors.remove(id);
-            // What only this follower had not read goes with the next commit.
-            log.overfull.store(true, Ordering::Relaxed);
+        let mut records = log.records.lock();
+        if let Some(records) = &mut *records {
+            records.sessions.remove(id);
         }
-        let unneeded = kept.take_if(|records| records.cursors.is_empty());
-        drop(kept);
+        let unneeded = log.remove(&mut records, None);
+        drop(records);
         drop(unneeded);
     }
 
-    /// Reads the commits after a cursor, and moves the cursor of the follower to the latest
-    /// version, which is returned too.
+    /// Reads the commits after a cursor, and moves the cursor of the session to the latest version,
+    /// which is returned too.
     pub(crate) fn later_commits(&self, id: FollowerId, cursor: u64) -> (Snapshot, LaterCommits) {
         let mut log = self.0.log.records.lock();
         let snapshot = self.snapshot();
         let mut later = LaterCommits::default();
         if let Some(records) = &mut *log
-            && let Some(kept) = records.cursors.get_mut(id)
+            && let Some(kept) = records.sessions.get_mut(id)
         {
-            // Right after a commit of the follower, before it has taken note, the log is ahead.
+            // Right after a commit of the session, before it has taken note, the log is ahead.
             let cursor = cursor.max(std::mem::replace(kept, snapshot.version()));
             later = records.later(cursor);
         }
@@ -424,7 +596,7 @@ impl DataStore {
         by_other_than: FollowerId,
     ) -> Option<(OwnerId, u64)> {
         let log = self.0.log.records.lock();
-        let records = log.as_ref()?.recent.iter().rev().map(|(_, record)| record);
+        let records = log.as_ref()?.recent.iter().rev().map(|entry| &entry.record);
         let mut by_others = records.filter(|record| record.origin != Some(by_other_than));
         let found = by_others.find(|record| {
             record
@@ -445,15 +617,15 @@ impl DataStore {
         }
     }
 
-    /// Prepares for a follower with this cursor. If it has many commits to read, the older ones are
-    /// composed, for all followers. Returns whether it has many. Called without the lock.
+    /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
+    /// composed, for all sessions. Returns whether it has many. Called without the lock.
     #[inline]
     pub(crate) fn compose_for(&self, cursor: u64) -> bool {
         let log = &self.0.log;
         let is_far_behind = log.head.load(Ordering::Relaxed) > cursor + READ_APART as u64;
         if is_far_behind {
             log.compose(Limit {
-                commits: READ_APART,
+                apart: READ_APART,
                 ..log.limit
             });
         }
@@ -483,8 +655,50 @@ impl DataStore {
             }
         }
     }
-}
 
+    /// Wakes the subscribers that wait for this commit. The caller holds the store's lock, so no
+    /// other commit is published meanwhile.
+    ///
+    /// The reach is computed without the log locked. The document is dropped before this returns:
+    /// otherwise the next commit would have to copy what it changes.
+    #[inline]
+    pub(super) fn announce(&self, commit: &TransactionResult) {
+        let log = &self.0.log;
+        if log.subscribers.load(Ordering::Relaxed) > 0 {
+            let has_filters = log.filters.load(Ordering::Relaxed) > 0;
+            let reach = has_filters.then(|| Reach::new(&commit.changes, &self.snapshot()));
+            log.announce(commit.version, reach);
+        }
+    }
+
+    /// Begins a subscription.
+    pub(super) fn follow_with(
+        &self,
+        filter: Filter,
+    ) -> (Arc<CommitLog>, SubscriberId, Receiver<()>) {
+        let log = &self.0.log;
+        let mut records = log.records.lock();
+        let (records, cursor) = log.add(&mut records, &self.0.published, Some(&filter));
+        let (id, ready) = records.subscribers.add(filter, cursor);
+        (Arc::clone(&log.0), id, ready)
+    }
+
+    /// See [`commits_since`](Self::commits_since).
+    pub(super) fn recorded_since(
+        &self,
+        version: u64,
+    ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
+        let log = self.0.log.records.lock();
+        let latest = self.version();
+        if version > latest {
+            return Err(MissingCommits::NotReached { version, latest });
+        }
+        match log.as_ref() {
+            Some(records) => records.commits_since(version, latest),
+            None => Records::default().commits_since(version, latest),
+        }
+    }
+}
 #[cfg(all(test, not(loom)))]
 impl DataStore {
     /// Whether the end of the next transaction locks the log.

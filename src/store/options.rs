@@ -25,6 +25,7 @@ pub struct StoreOptions {
     pub(super) lock: LockOptions,
     pub(super) remembered_keys: usize,
     pub(super) log_limit: usize,
+    pub(super) kept_commits: usize,
 }
 
 impl Default for StoreOptions {
@@ -35,6 +36,7 @@ impl Default for StoreOptions {
             lock: LockOptions::default(),
             remembered_keys: 10_000,
             log_limit: 1 << 20,
+            kept_commits: 0,
         }
     }
 }
@@ -101,8 +103,10 @@ impl StoreOptions {
         self
     }
 
-    /// Limits how many bytes of commits the store keeps for editors that have not read them yet.
-    /// The default is 1 MiB. The sizes are estimates.
+    /// Limits how many bytes of commits the store keeps for editors and subscribers that have not
+    /// read them yet. The default is 1 MiB. The sizes are estimates.
+    ///
+    /// Past the limit, a [subscriber](crate::events::Subscription#gaps) misses the oldest commits.
     ///
     /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
     /// limit, the oldest of these commits are composed: of their changes only the moves of
@@ -115,7 +119,8 @@ impl StoreOptions {
     /// node](crate::history::UndoError::Conflict). And an edit of another editor that was undone
     /// again may count as two edits.
     ///
-    /// Without an editor, and beside a single editor that makes all commits, the store keeps none.
+    /// Without a subscriber or an editor, and beside a single editor that makes all commits, the
+    /// store keeps none.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, StoreOptions, dsl::*};
@@ -132,6 +137,16 @@ impl StoreOptions {
     /// ```
     pub fn log_limit(mut self, bytes: usize) -> Self {
         self.log_limit = bytes;
+        self
+    }
+
+    /// Sets how many bytes of the latest commits the store keeps for
+    /// [`commits_since`](super::DataStore::commits_since). The default is zero, which keeps none.
+    ///
+    /// They stay in the log of [`log_limit`](Self::log_limit), in addition to what that allows. The
+    /// sizes are estimates. Each commit costs the time to record it.
+    pub fn kept_commits(mut self, bytes: usize) -> Self {
+        self.kept_commits = bytes;
         self
     }
 

@@ -75,15 +75,16 @@ impl DataStore {
     /// Makes an overlay the next version, with its receipt and conditions, and returns the
     /// version's number. Publishes nothing if a condition does not hold.
     ///
-    /// If anyone but `origin` follows the document, `record` makes the record of the commit. The
-    /// log is locked meanwhile, so version and record appear in one step for every follower.
+    /// If anyone but `origin` follows the document, `record` makes the record of the commit, with
+    /// or without the result for subscribers. The log is locked meanwhile, so version and record
+    /// appear in one step for every follower.
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
         origin: Option<FollowerId>,
-        record: impl FnOnce(u64) -> CommitRecord,
+        record: impl FnOnce(u64, bool) -> CommitRecord,
     ) -> Result<u64, CommitError> {
         // Declared before the guards, hence dropped after them: no thread waits while old values
         // are freed.
@@ -108,7 +109,9 @@ impl DataStore {
         let version = published.snapshot.version();
         drop(published);
         if let Some(log) = log {
-            self.0.log.push(log, record(version));
+            self.0
+                .log
+                .push(log, |for_subscribers| record(version, for_subscribers));
         }
         Ok(version)
     }

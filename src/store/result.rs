@@ -26,7 +26,7 @@ use crate::id::{FencingToken, OwnerId, TransactionId};
 /// use doclock::{DataStore, TransactionManager, dsl::*};
 ///
 /// let store = DataStore::new();
-/// let events = store.subscribe(16);
+/// let events = store.subscribe();
 /// let manager = TransactionManager::new(store);
 /// let result = manager.execute([create(text_node("paragraph", "Hello"))])?;
 /// assert_eq!((result.version, result.operations.len(), result.changes.len()), (1, 1, 1));
@@ -97,6 +97,15 @@ impl TransactionResult {
             repeated: false,
             hook_failures: Vec::new(),
         }
+    }
+
+    /// About how many bytes it takes, without the changes.
+    pub(super) fn bytes(&self) -> usize {
+        let operations = self
+            .operations
+            .iter()
+            .map(|executed| size_of::<ExecutedOperation>() + size_of_val(&executed.created[..]));
+        size_of::<Self>() + operations.sum::<usize>()
     }
 }
 

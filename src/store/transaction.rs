@@ -372,41 +372,37 @@ impl Transaction {
         // Transactions on nodes publish one after the other; one on the whole document runs alone.
         let shared = self.nodes.is_some().then(|| self.held.store.clone());
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
-        let (version, changes) = self.appear(&selections)?;
-        let changed = changes.is_some();
-        let [selection_before, selection_after] = selections;
-        let result = TransactionResult {
+        let result = self.appear(selections)?;
+        // A subscriber that reads the selection of the editor finds this commit in it.
+        then(&result);
+        if result.changed {
+            self.held.store.announce(&result);
+        }
+        Ok(result)
+    }
+
+    /// Checks it and publishes it, all or nothing.
+    fn appear(
+        &mut self,
+        [selection_before, selection_after]: [Option<Selection>; 2],
+    ) -> Result<TransactionResult, CommitError> {
+        self.check()?;
+        let changed = self.changes().iter().any(Change::is_of_the_document);
+        let mut result = TransactionResult {
             transaction_id: self.id,
-            version,
+            version: self.base().version(),
             changed,
             owner: self.owner.clone(),
             fencing_token: self.held.grant.token,
             idempotency_key: self.receipt.as_ref().map(|it| it.key.clone()),
             operations: std::mem::take(&mut self.operations),
-            changes: changes.unwrap_or_default(),
+            changes: Changes::default(),
             selection_before,
             selection_after,
             repeated: false,
             hook_failures: Vec::new(),
         };
-        // A subscriber that reads the selection of the editor finds this commit in it.
-        then(&result);
-        if changed {
-            let store = &self.held.store;
-            store.0.events.announce(&result, || store.snapshot());
-        }
-        Ok(result)
-    }
-
-    /// Checks it and publishes it, all or nothing. Sends no event. Returns the version, and the
-    /// changes if there are any.
-    fn appear(
-        &mut self,
-        selections: &[Option<Selection>; 2],
-    ) -> Result<(u64, Option<Changes>), CommitError> {
-        self.check()?;
-        let changed = self.changes().iter().any(Change::is_of_the_document);
-        let receipt = self.receipt(changed, selections);
+        let receipt = self.receipt(&result);
         let store = &self.held.store;
         let mut none = (CommitConditions::new(), Vec::new());
         let (conditions, undone) = match &mut self.aside {
@@ -415,19 +411,23 @@ impl Transaction {
         };
         if !changed {
             store.publish_conditions(receipt.as_ref(), conditions)?;
-            return Ok((self.overlay.base().version(), None));
+            return Ok(result);
         }
-        let changes = self.overlay.take_changes();
+        result.changes = self.overlay.take_changes();
         let (overlay, origin) = (&mut self.overlay, self.origin);
-        let record = |version| CommitRecord {
-            version,
-            owner: self.owner.clone(),
-            origin,
-            changes: changes.clone(),
-            undone: std::mem::take(undone),
+        let record = |version, for_subscribers: bool| {
+            result.version = version;
+            CommitRecord {
+                version,
+                owner: self.owner.clone(),
+                origin,
+                changes: result.changes.clone(),
+                undone: std::mem::take(undone),
+                commit: for_subscribers.then(|| Arc::new(result.clone())),
+            }
         };
-        let version = store.publish(overlay, receipt.as_ref(), conditions, origin, record)?;
-        Ok((version, Some(changes)))
+        result.version = store.publish(overlay, receipt.as_ref(), conditions, origin, record)?;
+        Ok(result)
     }
 
     /// Checks whether it can be published. From here on its grant is not revoked.
@@ -486,23 +486,13 @@ impl Transaction {
     }
 
     /// The receipt for repetitions, if there is a key.
-    fn receipt(&self, changed: bool, selections: &[Option<Selection>; 2]) -> Option<KeyedReceipt> {
+    fn receipt(&self, result: &TransactionResult) -> Option<KeyedReceipt> {
         let Remembered { key, digest } = self.receipt.as_deref()?;
-        let [selection_before, selection_after] = selections.clone();
         let result = TransactionResult {
-            transaction_id: self.id,
             // The next version: only the holder of the lock publishes.
-            version: self.base().version() + u64::from(changed),
-            changed,
-            owner: self.owner.clone(),
-            fencing_token: self.held.grant.token,
-            idempotency_key: Some(key.clone()),
-            operations: self.operations.clone(),
-            changes: Changes::default(),
-            selection_before,
-            selection_after,
+            version: result.version + u64::from(result.changed),
             repeated: true,
-            hook_failures: Vec::new(),
+            ..result.clone()
         };
         let digest = *digest;
         Some((key.clone(), Arc::new(Receipt { digest, result })))

@@ -57,14 +57,13 @@ fn undo_01_goes_back_step_by_step_and_forward_again() {
 fn undo_01_an_undo_is_a_separate_commit_marked_as_an_undo() {
     let store = store();
     let ann = editor_of(&store, "a");
-    let events = store.subscribe(8);
+    let events = store.subscribe();
     run(&ann, set_text("b").on("t"));
     let result = ann.undo().unwrap();
     assert_eq!((result.version, result.changed), (3, true));
     assert_eq!(result.operations[0].name, "undo");
     ann.redo().unwrap();
     let names: Vec<String> = events
-        .receiver()
         .try_iter()
         .map(|event| event.commit.operations[0].name.to_string())
         .collect();
@@ -76,7 +75,7 @@ fn undo_01_an_undo_and_a_redo_are_one_executed_operation_without_nodes() {
     let store = store();
     let ann = editor_of(&store, "a");
     run(&ann, delete_node().on("t"));
-    let events = store.subscribe(2);
+    let events = store.subscribe();
     for (name, result) in [("undo", ann.undo().unwrap()), ("redo", ann.redo().unwrap())] {
         let operations = serde_json::to_value(&result.operations).unwrap();
         // Also where nodes come back.

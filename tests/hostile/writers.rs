@@ -84,7 +84,7 @@ impl Things {
         let store = &self.store;
         let _ = (store.snapshot(), store.version(), store.lock_stats());
         let _ = (store.lock_dump().to_string(), store.node_locks().stats());
-        drop((store.subscribe(1), store.try_lock("writer")));
+        drop((store.subscribe(), store.try_lock("writer")));
         let _ = (self.editor.can_undo(), self.editor.selection());
         drop(Editor::new(store.clone(), "writer"));
         let _ = (self.lock.lock_stats(), self.lock.queue_info());
@@ -120,7 +120,7 @@ impl Things {
             &store.node_locks().stats(),
             Some(&store.node_locks().stats()),
         );
-        write(&store.subscribe(1), None);
+        write(&store.subscribe(), None);
         write(&TransactionManager::new(store.clone()), None);
         write(&self.hooks, None);
         write(&self.token, None);

@@ -67,7 +67,7 @@ fn inbox_01_inboxes_of_one_name_are_one_and_of_two_names_are_two() {
 #[test]
 fn inbox_02_the_mark_is_there_when_the_effect_is() {
     let bank = Bank::new(InboxOptions::new());
-    let events = bank.store.subscribe(8);
+    let events = bank.store.subscribe();
     bank.process(&("evt-1", ()), |transaction, message| {
         credit(transaction, message)?;
         let claimed = matches!(bank.inbox.event("evt-1"), Some(EventState::Claimed { .. }));
@@ -75,7 +75,7 @@ fn inbox_02_the_mark_is_there_when_the_effect_is() {
         assert!(bank.ledger().is_empty(), "no effect before the mark");
         Ok(())
     });
-    let commit = events.receiver().recv().unwrap().commit;
+    let commit = events.recv().unwrap().commit;
     assert_eq!((commit.version, commit.owner.as_str()), (2, "payments"));
     assert!(matches!(
         bank.inbox.event("evt-1"),
@@ -109,7 +109,7 @@ fn inbox_02_an_effect_is_never_visible_without_its_mark() {
 fn inbox_02_an_attempt_that_fails_leaves_neither_effect_nor_mark() {
     let bank = Bank::new(InboxOptions::new());
     let before = image(&bank.store.snapshot());
-    let events = bank.store.subscribe(8);
+    let events = bank.store.subscribe();
     let message = ("evt-1", ());
     let failures: [fn() -> doclock::inbox::HandlerResult; 2] = [
         || Err(HandlerError::transient("no network")),
@@ -130,7 +130,7 @@ fn inbox_02_an_attempt_that_fails_leaves_neither_effect_nor_mark() {
         assert!(!bank.store.is_locked());
         bank.clock.advance(crate::CLAIM);
     }
-    assert!(events.receiver().is_empty());
+    assert!(events.try_recv().is_err());
     assert!(done(&bank.process(&message, credit)));
     assert_eq!(bank.ledger(), ["evt-1"]);
 }

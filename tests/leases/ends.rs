@@ -193,7 +193,7 @@ fn lease_01_a_lease_is_no_change_of_the_document() {
                 .unwrap(),
         )
     });
-    let events = store.subscribe(8);
+    let events = store.subscribe();
     let before = store.snapshot();
     let open = store.begin("writer").unwrap();
     let mut lease = store.lease(["ann", "new"], "teller", SECOND).unwrap();
@@ -202,7 +202,7 @@ fn lease_01_a_lease_is_no_change_of_the_document() {
     assert_eq!((store.version(), store.snapshot()), (1, before.clone()));
     assert_eq!(image(&store.snapshot()), image(&before));
     assert!(!store.snapshot().leases().is_empty() && before.leases().is_empty());
-    assert!(events.receiver().try_recv().is_err());
+    assert!(events.try_recv().is_err());
     assert_eq!(store.lock_stats().total_acquisitions, 2);
 }
 

@@ -99,7 +99,7 @@ fn lock_10_a_guard_is_revoked_and_may_be_dropped() {
 #[test]
 fn lock_10_a_revoked_transaction_cannot_commit() {
     let (store, clock) = limited();
-    let events = store.subscribe(8);
+    let events = store.subscribe();
     let mut transaction = store.begin("ann").unwrap();
     let id = transaction.lock_id();
     writes(&mut transaction, "lost");
@@ -113,9 +113,9 @@ fn lock_10_a_revoked_transaction_cannot_commit() {
     );
     assert_eq!(error.to_string(), expected);
     unharmed(&store, next);
-    let event = events.receiver().try_recv().unwrap();
+    let event = events.try_recv().unwrap();
     assert_eq!(event.commit.owner.as_str(), "next");
-    assert!(events.receiver().try_recv().is_err());
+    assert!(events.try_recv().is_err());
 }
 
 #[test]

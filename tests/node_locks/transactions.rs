@@ -26,7 +26,7 @@ fn text(store: &DataStore, id: &str) -> String {
 #[test]
 fn node_locks_06_two_transactions_on_two_nodes_commit_side_by_side() {
     let store = document();
-    let events = store.subscribe(8);
+    let events = store.subscribe();
     let mut ann = on(&store, "ann", Scope::new().write("a1"));
     let mut bob = on(&store, "bob", Scope::new().write("b1"));
     ann.set_text(node("a1"), "Ann").unwrap();
@@ -48,7 +48,6 @@ fn node_locks_06_two_transactions_on_two_nodes_commit_side_by_side() {
         ("Ann".into(), "Bob".into())
     );
     let told: Vec<_> = events
-        .receiver()
         .try_iter()
         .map(|event| event.commit.version)
         .collect();

@@ -56,9 +56,9 @@ pub(super) fn page(editor: &Editor) -> String {
 pub(super) fn done(editor: &Editor, operations: impl IntoOperations) -> TransactionResult {
     let store = editor.store();
     let before = image(&store.snapshot());
-    let commits = store.subscribe(1);
+    let commits = store.subscribe();
     let result = editor.execute(operations).unwrap();
-    let event = commits.receiver().try_recv().ok();
+    let event = commits.try_recv().ok();
     let after = store.snapshot();
     assert_eq!(check(&after), Ok(()));
     assert_eq!(result.changed, event.is_some());

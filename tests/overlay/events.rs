@@ -1,8 +1,9 @@
 //! 12: events.
 
+use std::ops::RangeInclusive;
 use std::panic::resume_unwind;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crossbeam_channel::RecvTimeoutError;
@@ -15,7 +16,9 @@ use doclock::{
 };
 use proptest::prelude::*;
 
-use crate::common::{Action, PATIENCE, RefDoc, cases, commit, image, possible, steps, store};
+use crate::common::{
+    Action, PATIENCE, RefDoc, cases, commit, image, possible, steps, store, store_with_log,
+};
 use crate::paragraph;
 
 /// Runs a test that would never end if the tested code were broken.
@@ -35,13 +38,13 @@ fn within_patience(test: impl FnOnce() + Send + 'static) {
 }
 
 fn received(events: &Subscription) -> Vec<CommitEvent> {
-    events.receiver().try_iter().collect()
+    events.try_iter().collect()
 }
 
 #[test]
 fn overlay_12_an_event_has_version_owner_transaction_operations_and_changes() {
     let store = store();
-    let events = store.subscribe(16);
+    let events = store.subscribe();
     let manager = TransactionManager::for_owner(store.clone(), "ann");
     let result = manager
         .execute([
@@ -123,7 +126,7 @@ proptest! {
         transactions in prop::collection::vec(steps(1..12), 1..6),
     ) {
         let store = store();
-        let events = store.subscribe(64);
+        let events = store.subscribe();
         let mut model = RefDoc::default();
         for steps in transactions {
             let actions = possible(&steps, &model);
@@ -154,12 +157,12 @@ fn overlay_12_events_of_many_threads_come_after_the_fact_and_in_commit_order() {
     const COMMITS: usize = 100;
     let store = store();
     store.set_lock_timeout(PATIENCE);
-    let events = store.subscribe(WRITERS * COMMITS);
+    let events = store.subscribe();
     let start = Barrier::new(WRITERS);
     let (heard, mut told) = thread::scope(|scope| {
         let listen = || {
             let hear = |_| {
-                let event = events.receiver().recv_timeout(PATIENCE).unwrap();
+                let event = events.recv_timeout(PATIENCE).unwrap();
                 let version = event.commit.version;
                 assert!(store.version() >= version, "told before the fact");
                 event
@@ -217,45 +220,27 @@ fn overlay_12_events_of_many_threads_come_after_the_fact_and_in_commit_order() {
 #[test]
 fn overlay_12_a_slow_subscriber_gets_a_missed_count_and_delays_no_other() {
     within_patience(|| {
-        let store = store();
-        let slow = store.subscribe(2);
-        let quick = store.subscribe(100);
-        let create = || {
-            commit(&store, |transaction| {
-                transaction.create(NodeSpec::new("item")).unwrap();
-            })
-        };
-        for version in 1..=10 {
-            assert_eq!(create().version, version);
-            assert!(slow.receiver().len() <= 2, "memory grows");
-        }
-        assert_eq!(slow.missed(), 8);
-        let versions = |events: &[CommitEvent]| -> Vec<(u64, u64)> {
+        let store = store_with_log(0);
+        let [slow, quick] = [(), ()].map(|()| store.subscribe());
+        let versions = |events: &Subscription| -> Vec<(u64, u64)> {
+            let events = events.try_iter();
             events
-                .iter()
                 .map(|event| (event.commit.version, event.missed))
                 .collect()
         };
-        assert_eq!(
-            versions(&received(&slow)),
-            [(1, 0), (2, 0)],
-            "what it has is in order"
-        );
-        assert_eq!(slow.missed(), 8, "and it is not told twice");
-        for _ in 11..=14 {
-            create();
-        }
-        assert_eq!(slow.missed(), 2);
-        assert_eq!(versions(&received(&slow)), [(11, 8), (12, 0)]);
-        create();
-        assert_eq!(versions(&received(&slow)), [(15, 2)]);
-        assert_eq!(slow.missed(), 0);
-        let all: Vec<(u64, u64)> = (1..=15).map(|version| (version, 0)).collect();
-        assert_eq!(
-            versions(&received(&quick)),
-            all,
-            "another subscriber missed nothing"
-        );
+        let commits = |range: RangeInclusive<u64>| {
+            for version in range {
+                let made = commit(&store, |on| drop(on.create(NodeSpec::new("item")).unwrap()));
+                assert_eq!(made.version, version);
+                assert_eq!(versions(&quick), [(version, 0)], "another misses nothing");
+            }
+        };
+        commits(1..=10);
+        assert_eq!(versions(&slow), [(10, 9)], "the newest one is always there");
+        commits(11..=14);
+        assert_eq!(versions(&slow), [(14, 3)], "a gap is told once");
+        commits(15..=15);
+        assert_eq!(versions(&slow), [(15, 0)]);
     });
 }
 
@@ -263,23 +248,23 @@ fn overlay_12_a_slow_subscriber_gets_a_missed_count_and_delays_no_other() {
 fn overlay_12_every_commit_is_received_or_counted_as_missed() {
     const WRITERS: u64 = 2;
     const COMMITS: u64 = 500;
-    let store = store();
+    let store = store_with_log(2_000);
     store.set_lock_timeout(PATIENCE);
-    let events = store.subscribe(2);
+    let events = store.subscribe();
     let done = AtomicBool::new(false);
     let (received, missed) = thread::scope(|scope| {
         let listener = scope.spawn(|| {
             let (mut received, mut missed, mut last) = (0, 0, 0);
             loop {
                 let over = done.load(Ordering::Acquire);
-                for event in events.receiver().try_iter() {
+                for event in events.try_iter() {
                     received += 1;
                     missed += event.missed;
                     last += event.missed + 1;
                     assert_eq!(event.commit.version, last, "the count leads to the version");
                 }
                 if over {
-                    return (received, missed + events.missed());
+                    return (received, missed);
                 }
                 thread::yield_now();
             }
@@ -300,59 +285,6 @@ fn overlay_12_every_commit_is_received_or_counted_as_missed() {
     assert_eq!(received + missed, WRITERS * COMMITS);
 }
 
-/// One commit at a time, so a gap before an event is in that event, and no gap follows.
-#[test]
-fn overlay_12_a_gap_is_reported_only_once() {
-    within_patience(|| {
-        const ROUNDS: u64 = 2000;
-        let store = store();
-        let events = store.subscribe(1);
-        let create = || {
-            commit(&store, |transaction| {
-                transaction.create(NodeSpec::new("item")).unwrap();
-            })
-        };
-        let (asked, turn) = (AtomicU64::new(0), AtomicU64::new(0));
-        let told_twice = thread::scope(|scope| {
-            scope.spawn(|| {
-                for round in 1..=ROUNDS {
-                    while asked.load(Ordering::Acquire) < round {
-                        thread::yield_now();
-                    }
-                    create();
-                    turn.store(round, Ordering::Release);
-                }
-            });
-            let mut told_twice = 0;
-            for round in 1..=ROUNDS {
-                create();
-                create();
-                assert_eq!(events.receiver().try_recv().unwrap().missed, 0);
-                assert_eq!(events.missed(), 1);
-                asked.store(round, Ordering::Release);
-                // Not `recv`: its wakeup takes longer than the gap that this test looks for.
-                let mut tries = 0;
-                let event = loop {
-                    match events.receiver().try_recv() {
-                        Ok(event) => break event,
-                        Err(_) if tries % 4096 == 4095 => thread::yield_now(),
-                        Err(_) => std::hint::spin_loop(),
-                    }
-                    tries += 1;
-                };
-                let again = events.missed();
-                assert_eq!(event.missed, 1);
-                told_twice += again;
-                while turn.load(Ordering::Acquire) < round {
-                    thread::yield_now();
-                }
-            }
-            told_twice
-        });
-        assert_eq!(told_twice, 0, "counted in the event and beside it");
-    });
-}
-
 #[test]
 fn overlay_12_a_subscription_ends_with_the_store_and_a_dropped_one_costs_nothing() {
     let store = store();
@@ -361,16 +293,12 @@ fn overlay_12_a_subscription_ends_with_the_store_and_a_dropped_one_costs_nothing
             transaction.create(NodeSpec::new("item")).unwrap();
         })
     };
-    drop(store.subscribe(1));
-    let events = store.subscribe(4);
+    drop(store.subscribe());
+    let events = store.subscribe();
     create(&store);
     create(&store);
     drop(store);
-    let versions: Vec<u64> = events
-        .receiver()
-        .iter()
-        .map(|event| event.commit.version)
-        .collect();
+    let versions: Vec<u64> = events.iter().map(|event| event.commit.version).collect();
     assert_eq!(
         versions,
         [1, 2],
@@ -379,26 +307,13 @@ fn overlay_12_a_subscription_ends_with_the_store_and_a_dropped_one_costs_nothing
 }
 
 #[test]
-fn overlay_12_a_subscription_accepts_any_capacity() {
-    let store = store();
-    let [least, most] = [0, usize::MAX].map(|capacity| store.subscribe(capacity));
-    for _ in 0..2 {
-        commit(&store, |transaction| {
-            transaction.create(NodeSpec::new("item")).unwrap();
-        });
-    }
-    assert_eq!((received(&least).len(), least.missed()), (1, 1));
-    assert_eq!((received(&most).len(), most.missed()), (2, 0));
-}
-
-#[test]
 fn overlay_12_a_subscriber_may_begin_transactions_of_its_own() {
     let store = store();
     store.set_lock_timeout(PATIENCE);
-    let events = store.subscribe(16);
+    let events = store.subscribe();
     thread::scope(|scope| {
         scope.spawn(|| {
-            let event = events.receiver().recv_timeout(PATIENCE).unwrap();
+            let event = events.recv_timeout(PATIENCE).unwrap();
             let answer = paragraph("answer").with_text(event.commit.version.to_string());
             commit(&store, |transaction| {
                 drop(transaction.create(answer).unwrap())

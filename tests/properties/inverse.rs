@@ -71,11 +71,11 @@ proptest! {
     fn overlay_12_the_changes_of_any_commit_repeat_it_on_a_copy(transactions in transactions()) {
         let store = store();
         let copy = DataStore::with_options(StoreOptions::new().session(8));
-        let events = store.subscribe(8);
+        let events = store.subscribe();
         furnish(&store);
         for steps in transactions {
             committed(&store, &steps);
-            for event in events.receiver().try_iter() {
+            for event in events.try_iter() {
                 let line = serde_json::to_string(&*event.commit).unwrap();
                 let read: TransactionResult = serde_json::from_str(&line).unwrap();
                 prop_assert_eq!(&read, &*event.commit);

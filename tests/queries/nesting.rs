@@ -46,7 +46,7 @@ fn reads_back<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(val
 /// Whether an edit was accepted. If it was, all its records are written and read back.
 fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), String>) -> bool {
     let store = store();
-    let events = store.subscribe(64);
+    let events = store.subscribe();
     let mut transaction = store.begin("test").unwrap();
     transaction
         .create(NodeSpec::new("page").with_id("page").with_children([
@@ -59,7 +59,7 @@ fn accepted(levels: usize, edit: impl FnOnce(&mut Transaction) -> Result<(), Str
     let mut transaction = store.begin("test").unwrap();
     let done = edit(&mut transaction);
     transaction.commit().unwrap();
-    while let Ok(event) = events.receiver().try_recv() {
+    while let Ok(event) = events.try_recv() {
         reads_back::<TransactionResult>(&event.commit);
         reads_back::<Vec<TransactionResult>>(&vec![TransactionResult::clone(&event.commit)]);
     }
@@ -516,7 +516,7 @@ proptest! {
         operations in prop::collection::vec(operations(), 1..8),
     ) {
         let store = DataStore::new();
-        let events = store.subscribe(64);
+        let events = store.subscribe();
         let editor = Editor::new(store.clone(), "ann");
         let begin = NodeSpec::new("page").with_id("page").with_children([
             NodeSpec::new("text").with_id("t").with_text("text").with_marks([Mark::whole("m")]),
@@ -536,7 +536,7 @@ proptest! {
         }
         while editor.undo().is_ok() {}
         while editor.redo().is_ok() {}
-        while let Ok(event) = events.receiver().try_recv() {
+        while let Ok(event) = events.try_recv() {
             reads_back::<TransactionResult>(&event.commit);
         }
         let snapshot = store.snapshot();

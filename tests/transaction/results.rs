@@ -18,7 +18,7 @@ use crate::{failed, manager, with_note};
 #[test]
 fn transaction_06_every_way_to_commit_returns_what_its_event_carries() {
     let store = with_note();
-    let events = store.subscribe(16);
+    let events = store.subscribe();
     let editor = Editor::new(store.clone(), "ann");
     let on_nodes = manager(&store).with_node_locks(1);
     let write = || insert_text(0, "x").on("note");
@@ -91,7 +91,7 @@ fn transaction_06_a_result_that_is_kept_stays_as_it_is_when_the_history_merges_t
 #[test]
 fn transaction_06_the_result_has_id_version_operations_and_created_ids() {
     let editor = Editor::new(store(), "ann");
-    let events = editor.store().subscribe(4);
+    let events = editor.store().subscribe();
     let list = element(
         "list",
         [
@@ -121,7 +121,7 @@ fn transaction_06_the_result_has_id_version_operations_and_created_ids() {
     )
     .commit()
     .unwrap();
-    let event = events.receiver().try_recv().unwrap();
+    let event = events.try_recv().unwrap();
     assert_eq!(result.transaction_id, event.commit.transaction_id);
     assert_eq!((result.version, event.commit.version), (1, 1));
     assert_eq!(result.operations, event.commit.operations);

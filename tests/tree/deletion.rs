@@ -94,9 +94,9 @@ proptest! {
             actions.iter().for_each(|action| model.apply(action).unwrap());
             let before = store.snapshot();
             let operations: Vec<Operation> = actions.iter().map(Action::operation).collect();
-            let events = store.subscribe(1);
+            let events = store.subscribe();
             TransactionManager::new(store.clone()).execute(operations).unwrap();
-            if let Ok(event) = events.receiver().try_recv() {
+            if let Ok(event) = events.try_recv() {
                 done.push((before, event.commit.changes.clone(), store.snapshot()));
             }
         }

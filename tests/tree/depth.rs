@@ -31,7 +31,7 @@ fn tree_04_a_tree_of_ten_thousand_levels_is_made_deleted_brought_back_and_droppe
     );
 
     let store = store();
-    let events = store.subscribe(4);
+    let events = store.subscribe();
     let made = commit(&store, |transaction| {
         let top = transaction.create(spec).unwrap();
         transaction.set_root(&top).unwrap();
@@ -73,7 +73,7 @@ fn tree_04_a_tree_of_ten_thousand_levels_is_made_deleted_brought_back_and_droppe
         undo(transaction, &deleted.changes).unwrap()
     });
     assert_eq!(store.snapshot(), before);
-    for event in events.receiver().try_iter() {
+    for event in events.try_iter() {
         let line = serde_json::to_string(&*event.commit).unwrap();
         let read: doclock::transaction::TransactionResult = serde_json::from_str(&line).unwrap();
         assert_eq!(read, *event.commit, "a log line is not nested");

@@ -99,7 +99,7 @@ fn unread(events: usize) -> Result<Sample> {
         let mut transaction = store.begin("growth")?;
         let text = transaction.create(NodeSpec::new("text"))?;
         transaction.commit()?;
-        let subscription = store.subscribe(events);
+        let subscription = store.subscribe();
         for text_now in ["a", "b"].into_iter().cycle().take(events) {
             let mut transaction = store.begin("growth")?;
             transaction.set_text(&text, text_now)?;

@@ -15,7 +15,7 @@ use crate::id::NodeId;
 ///
 /// Other changes of ancestors or descendants do not touch a node. Nor does a split or join of its
 /// parent that only hands it over.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
     /// All commits.
@@ -28,25 +28,15 @@ pub enum Filter {
     Subtree(NodeId),
 }
 
-impl Filter {
-    /// Whether a commit of this reach passes. Computes the reach only if the filter needs it.
-    pub(super) fn lets_in<'a>(&self, reach: impl FnOnce() -> &'a Reach<'a>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Node(id) => reach().touched.contains(id),
-            Self::Subtree(top) => reach().within.contains(top),
-        }
-    }
-}
-
 /// The nodes that one commit touches, and their ancestors.
-pub(super) struct Reach<'a> {
-    touched: HashSet<&'a NodeId>,
+#[derive(Debug)]
+pub(in crate::store) struct Reach {
+    touched: HashSet<NodeId>,
     /// The touched nodes and all their ancestors in the document after the commit.
-    within: HashSet<&'a NodeId>,
+    within: HashSet<NodeId>,
 }
 
-impl<'a> Reach<'a> {
+impl Reach {
     /// Walks up from each touched node until it meets a path that was walked before.
     ///
     /// The document after the commit is enough to find every subtree that was touched at any moment
@@ -55,19 +45,35 @@ impl<'a> Reach<'a> {
     /// nearest to `top`: its upper end is still below `top` (or is `top`), and breaking a link
     /// touches its upper end. For a node that is moved, removed, cut off by a split or taken over
     /// by a join, that is its former parent.
-    pub(super) fn new(changes: &'a [Change], after: &'a Snapshot) -> Self {
-        let touched: HashSet<_> = changes
+    pub(in crate::store) fn new(changes: &[Change], after: &Snapshot) -> Self {
+        let touched: HashSet<NodeId> = changes
             .iter()
             .flat_map(|change| touched(change, after))
+            .cloned()
             .collect();
         let mut within = HashSet::with_capacity(touched.len());
-        for &id in &touched {
+        for id in &touched {
             let mut at = Some(id);
-            while let Some(id) = at.filter(|id| within.insert(*id)) {
+            while let Some(id) = at.filter(|id| within.insert(NodeId::clone(id))) {
                 at = after.parent(id);
             }
         }
         Self { touched, within }
+    }
+
+    /// Whether the commit passes a filter.
+    pub(in crate::store) fn passes(&self, filter: &Filter) -> bool {
+        match filter {
+            Filter::All => true,
+            Filter::Node(id) => self.touched.contains(id),
+            Filter::Subtree(top) => self.within.contains(top),
+        }
+    }
+
+    /// The filters on nodes that the commit passes.
+    pub(in crate::store) fn filters(&self) -> impl Iterator<Item = Filter> {
+        let nodes = self.touched.iter().cloned().map(Filter::Node);
+        nodes.chain(self.within.iter().cloned().map(Filter::Subtree))
     }
 }
 

@@ -94,7 +94,7 @@ impl Doclock {
     }
 
     fn edited(store: DataStore) -> Form {
-        let _news = store.subscribe(EDITS);
+        let _news = store.subscribe();
         let editor = Editor::new(store, "benchmark");
         Form::Editor { editor, _news }
     }

@@ -1,0 +1,128 @@
+//! Commits composed into stretches, for followers that are far behind.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::CommitRecord;
+use crate::document::{Change, Changes, PieceMap};
+
+/// What consecutive commits did to positions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stretch {
+    pub(crate) commits: usize,
+    pub(crate) map: PieceMap,
+}
+
+/// Consecutive commits that are still apart, so that commits which undo others cancel out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecentCommits(VecDeque<(u64, Changes)>);
+
+impl RecentCommits {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The changes of all.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.0.iter().flat_map(|(_, changes)| changes)
+    }
+
+    /// Takes in a commit. If it undid exactly the last ones, nothing has happened.
+    pub(crate) fn push(&mut self, version: u64, changes: &Changes, undone: &[u64]) {
+        if let Some(kept) = self.0.len().checked_sub(undone.len())
+            && !undone.is_empty()
+            && self.0.range(kept..).map(|(version, _)| version).eq(undone)
+        {
+            self.0.truncate(kept);
+        } else {
+            self.0.push_back((version, changes.clone()));
+        }
+    }
+
+    /// Composes the oldest ones, which are taken out.
+    pub(crate) fn compose(&mut self, commits: usize) -> Stretch {
+        let (_, stretch) = self.compose_while(|stretch| stretch.commits < commits);
+        stretch
+    }
+
+    /// Composes as many of the oldest ones as are cheaper to compose at once than one by one. Takes
+    /// them out, and returns the last version too.
+    fn compose_some(&mut self) -> Option<(u64, Stretch)> {
+        let (last, stretch) = self.compose_while(|stretch| !stretch.map.is_long());
+        Some((last?, stretch))
+    }
+
+    fn compose_while(&mut self, more: impl Fn(&Stretch) -> bool) -> (Option<u64>, Stretch) {
+        let mut last = None;
+        let mut stretch = Stretch::default();
+        while more(&stretch)
+            && let Some((version, changes)) = self.0.pop_front()
+        {
+            stretch.map.extend(&changes);
+            stretch.commits += 1;
+            last = Some(version);
+        }
+        (last, stretch)
+    }
+}
+
+impl Stretch {
+    /// Whether it is merged with the one after it. So a commit is merged a logarithmic number of
+    /// times, not once for each later commit.
+    pub(crate) fn is_no_longer_than(&self, next: &Self) -> bool {
+        self.commits <= next.commits
+    }
+
+    /// Merges it with the one after it.
+    pub(crate) fn followed_by(self: Arc<Self>, next: &Self) -> Self {
+        let mut whole = Arc::unwrap_or_clone(self);
+        whole.map.append(&next.map);
+        whole.commits += next.commits;
+        whole
+    }
+}
+
+/// Older stretches and the records after them, to be composed.
+pub(super) struct Composition {
+    /// Where a stretch must not reach over, in order.
+    pub(super) cursors: Vec<u64>,
+    pub(super) stretches: VecDeque<(u64, Arc<Stretch>)>,
+    pub(super) records: Vec<Arc<CommitRecord>>,
+    /// The version up to which the log removes records afterwards.
+    pub(super) removed_through: u64,
+}
+
+impl Composition {
+    /// Returns the stretches, each with its last version.
+    pub(super) fn compose(&self) -> VecDeque<(u64, Arc<Stretch>)> {
+        let is_cursor = |version: u64| self.cursors.binary_search(&version).is_ok();
+        let between_cursors = self
+            .records
+            .chunk_by(|record, _| !is_cursor(record.version));
+        let new = between_cursors.flat_map(|records| {
+            let mut commits = RecentCommits::default();
+            for record in records {
+                commits.push(record.version, &record.changes, &record.undone);
+            }
+            let mut stretches: Vec<_> = std::iter::from_fn(|| commits.compose_some()).collect();
+            // The last one ends at the cursor, also if the commits there cancelled out.
+            let end = records.last().map_or(0, |record| record.version);
+            match stretches.last_mut() {
+                Some((last, _)) => *last = end,
+                None => stretches.push((end, Stretch::default())),
+            }
+            stretches
+        });
+        let new = new.map(|(last, stretch)| (last, Arc::new(stretch)));
+        let mut all: Vec<(u64, Arc<Stretch>)> = Vec::new();
+        for (last, mut stretch) in self.stretches.iter().cloned().chain(new) {
+            while let Some((_, before)) =
+                all.pop_if(|(end, before)| before.is_no_longer_than(&stretch) && !is_cursor(*end))
+            {
+                stretch = Arc::new(before.followed_by(&stretch));
+            }
+            all.push((last, stretch));
+        }
+        all.into()
+    }
+}
