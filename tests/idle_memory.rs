@@ -11,7 +11,7 @@ use doclock::{
     document::{Mark, NodeSpec},
     inbox::{HandlerError, Inbox},
     lock::{
-        FifoLock,
+        FifoLock, LockOptions,
         keyed::{KeyedLock, KeyedOptions},
         limiter::{CallOptions, InFlightLimiter, LimiterOptions},
         node::Scope,
@@ -84,10 +84,10 @@ fn idle_objects_are_small_also_after_uncontended_use() {
     let clock = ManualClock::new();
     within(LOCK, "a lock", kept(FifoLock::new));
     let used = kept(|| {
-        let lock = FifoLock::new();
-        for spins in 0..USES {
+        let lock = FifoLock::with_options(LockOptions::new().clock(clock.clock()));
+        for nanoseconds in 0..USES {
             let guard = lock.lock("ann").unwrap();
-            (0..spins % 100).for_each(|_| std::hint::spin_loop());
+            clock.advance(Duration::from_nanos(nanoseconds % 100));
             drop(guard);
         }
         lock
