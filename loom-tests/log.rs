@@ -2,9 +2,11 @@
 //! composes its oldest records.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use doclock::{
     DataStore, Editor, StoreOptions, TransactionManager, View, document::Selection, dsl::*,
+    lock::AcquireOptions,
 };
 
 use crate::model::{Actor, Model};
@@ -202,5 +204,79 @@ fn log_a_subscription_that_is_dropped_beside_two_writers_leaves_the_other_one_wh
             let read = kept.try_iter().map(|event| event.missed + 1).sum::<u64>();
             assert_eq!(read as usize, count);
             run.note(["before both", "between them", "after both"][before]);
+        });
+}
+
+/// Each writer closes admission by its commit, and the reader opens it, once or at its end.
+#[test]
+fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once() {
+    Model::new("lossless subscriber against 2 requests", 3)
+        .reaches(["none", "one"])
+        .reaches_by("writers", "both")
+        .check(|run| {
+            let store = store(0);
+            let events = store.subscribe_lossless(0);
+            type_in(&store, "a");
+            let writers = ["b", "c"].map(|letter| {
+                let store = store.clone();
+                run.spawn("writers", move || type_in(&store, letter))
+            });
+            let mut versions = vec![];
+            for _ in 0..2 {
+                let read = events
+                    .try_iter()
+                    .map(|event| (event.commit.version, event.missed));
+                versions.extend(read);
+            }
+            drop(events);
+            let count = writers.into_iter().filter_map(Actor::join).count();
+            assert_eq!(len(&store), 2 + count);
+            assert!(
+                store
+                    .admission_dump()
+                    .is_none_or(|dumps| dumps.iter().all(|it| it.holder.is_none()))
+            );
+            let expected = (2..).map(|version| (version, 0));
+            assert!(
+                versions.iter().copied().eq(expected.take(versions.len())),
+                "{versions:?}"
+            );
+            run.note(match versions.len() {
+                1 => "none",
+                2 => "one",
+                _ => "both",
+            });
+        });
+}
+
+/// The first of the line times out while the reader opens admission and another request follows.
+#[test]
+fn log_a_request_that_times_out_before_a_lossless_subscriber_holds_up_no_other() {
+    Model::new("lossless subscriber against an expiry", 3)
+        .reaches(["granted"])
+        .reaches_by("timer", "timed out")
+        .check(|run| {
+            let store = store(0);
+            let events = store.subscribe_lossless(0);
+            type_in(&store, "a");
+            let brief = {
+                let store = store.clone();
+                let timeout = AcquireOptions::new().timeout(Duration::from_secs(1));
+                loom::thread::spawn(move || store.lock_with("brief", timeout).is_ok())
+            };
+            let patient = {
+                let store = store.clone();
+                loom::thread::spawn(move || drop(store.lock("patient").unwrap()))
+            };
+            let timer = {
+                let store = store.clone();
+                run.spawn("timer", move || store.expire("brief"))
+            };
+            assert_eq!(events.try_iter().count(), 1);
+            timer.join();
+            let granted = brief.join().unwrap();
+            patient.join().unwrap();
+            assert!(!store.is_locked());
+            run.note(if granted { "granted" } else { "timed out" });
         });
 }

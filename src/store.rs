@@ -1,5 +1,6 @@
 //! The store: one document, the lock on it, and the events of its commits.
 
+mod admission;
 mod claims;
 mod commit;
 mod edit;
@@ -167,7 +168,8 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), true);
-        let grant = self.0.lock.grant(&asker, &options)?;
+        let (_admitted, left) = self.admit(&asker, &options)?;
+        let grant = self.0.lock.grant(&asker, &left)?;
         Ok(self.begin_granted(grant, owner, EndedBy::Transaction))
     }
 
@@ -255,7 +257,10 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
-        self.0.lock.acquire_lock(owner)
+        match self.is_guarded() {
+            false => self.0.lock.acquire_lock(owner),
+            true => self.acquire_lock_with(owner, AcquireOptions::new()),
+        }
     }
 
     /// Acquires the lock as [`acquire_lock`](Self::acquire_lock) does, with options for the wait.
@@ -269,7 +274,10 @@ impl DataStore {
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockId, LockError> {
-        self.0.lock.acquire_lock_with(owner, options)
+        let owner = owner.into();
+        let asker = options.asker(&owner, Location::caller(), false);
+        let (_admitted, left) = self.admit(&asker, &options)?;
+        Ok(self.0.lock.grant(&asker.unbound(), &left)?.id())
     }
 
     /// Releases the grant with this id.
@@ -311,7 +319,10 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        self.0.lock.lock(owner)
+        match self.is_guarded() {
+            false => self.0.lock.lock(owner),
+            true => self.lock_with(owner, AcquireOptions::new()),
+        }
     }
 
     /// Acquires the lock as [`lock`](Self::lock) does, with options for the wait.
@@ -325,7 +336,11 @@ impl DataStore {
         owner: impl Into<OwnerId>,
         options: AcquireOptions,
     ) -> Result<LockGuard, LockError> {
-        self.0.lock.lock_with(owner, options)
+        let owner = owner.into();
+        let asker = options.asker(&owner, Location::caller(), false);
+        let (_admitted, left) = self.admit(&asker, &options)?;
+        let grant = self.0.lock.grant(&asker, &left)?;
+        Ok(LockGuard::new(self.0.lock.clone(), grant))
     }
 
     /// Acquires the lock only if it is free and its queue is empty.
@@ -338,7 +353,7 @@ impl DataStore {
     /// is the holder.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        self.0.lock.try_lock(owner)
+        self.lock_with(owner, AcquireOptions::new().no_wait())
     }
 
     /// Returns whether the lock is held.
@@ -409,6 +424,8 @@ impl DataStore {
     #[cfg(loom)]
     #[doc(hidden)]
     pub fn expire(&self, owner: impl Into<OwnerId>) {
+        let owner = owner.into();
+        self.expire_admission(&owner);
         self.0.lock.expire(owner);
     }
 

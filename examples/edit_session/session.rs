@@ -112,8 +112,8 @@ pub fn run(
     let before = Size::of(&store.snapshot());
     store.reset_lock_stats();
 
-    // With room for every commit, the replica misses none, however far it falls behind.
-    let events = store.subscribe();
+    // The replica misses no commit. If it is more than a megabyte behind, the editors wait for it.
+    let events = store.subscribe_lossless(1 << 20);
     let replica = Replica::new(&imported.changes)?;
     let follower = thread::spawn(move || replica.follow(events));
 

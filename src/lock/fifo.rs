@@ -308,6 +308,17 @@ impl FifoLock {
         })
     }
 
+    /// Refuses a request that would wait for its own thread.
+    pub(crate) fn check_reentry(&self, asker: &Asker<'_>) -> Result<(), LockError> {
+        let (mut state, now) = self.0.enter();
+        state.refuse_reentry(asker, CapacityPart::Whole, now.at)
+    }
+
+    /// Returns the timeout of requests that set none.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.0.timeout.get()
+    }
+
     /// Returns the clock of the lock.
     pub(crate) fn clock(&self) -> &Clock {
         &self.0.clock

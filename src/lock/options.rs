@@ -316,7 +316,7 @@ impl AcquireOptions {
     }
 
     /// Returns the timeout of the request; `of_the_lock` is the lock's own.
-    pub(super) fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
         self.wait.or(of_the_lock)
     }
 

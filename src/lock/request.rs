@@ -37,7 +37,7 @@ pub(crate) struct Asker<'a> {
 impl Asker<'_> {
     /// Returns the same request, with a grant that is bound to no thread.
     #[inline]
-    pub(super) fn unbound(self) -> Self {
+    pub(crate) fn unbound(self) -> Self {
         Self {
             bound: false,
             ..self

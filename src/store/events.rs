@@ -307,7 +307,43 @@ impl DataStore {
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn subscribe_to(&self, filter: Filter) -> Subscription {
-        let (log, id, ready) = self.follow_with(filter);
+        let (log, id, ready) = self.follow_with(filter, None);
+        Subscription { log, id, ready }
+    }
+
+    /// Subscribes to all future commits, and misses none.
+    ///
+    /// If the subscriber has more than `limit` bytes of commits to read, new requests for the lock
+    /// wait before they request it. They go on, in FIFO order, when the subscriber has read down to
+    /// half of the limit, or is dropped. Their timeouts and cancel tokens apply, and the
+    /// [`LockError`](crate::lock::LockError) names the holder `lossless subscriber`.
+    /// [`admission_dump`](Self::admission_dump) shows them. The sizes are estimates.
+    ///
+    /// Requests that wait for the lock already can exceed the limit by their commits, and so can
+    /// two of the requests that are admitted later. So can transactions under a lock that is held
+    /// already. [`NodeLocks`](crate::NodeLocks) are not affected.
+    ///
+    /// The thread that reads must not request the lock without a timeout: its request could wait
+    /// for itself.
+    ///
+    /// ```
+    /// use doclock::lock::{AcquireOptions, LockError};
+    /// use doclock::{DataStore, TransactionManager, dsl::*};
+    ///
+    /// let store = DataStore::new();
+    /// let journal = store.subscribe_lossless(0);
+    /// let manager = TransactionManager::new(store.clone());
+    /// manager.execute(create(text_node("paragraph", "one")))?;
+    ///
+    /// let no_wait = AcquireOptions::new().no_wait();
+    /// let refused = store.lock_with("ann", no_wait.clone());
+    /// assert!(matches!(refused, Err(LockError::WouldBlock { .. })));
+    /// assert_eq!(journal.recv()?.commit.version, 1);
+    /// assert!(store.lock_with("ann", no_wait).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn subscribe_lossless(&self, limit: usize) -> Subscription {
+        let (log, id, ready) = self.follow_with(Filter::All, Some(limit));
         Subscription { log, id, ready }
     }
 

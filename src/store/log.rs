@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crossbeam_channel::Receiver;
 use slotmap::SlotMap;
 
+use super::admission::{Admission, Door};
 use super::events::{Filter, MissingCommits, Reach};
 use super::{DataStore, Published, TransactionResult};
 use crate::document::{Change, Changes, Snapshot};
-use crate::id::{NodeId, OwnerId};
+use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 use stretches::Composition;
 pub(crate) use stretches::{RecentCommits, Stretch};
@@ -71,6 +72,7 @@ pub(super) struct CommitLog {
     /// The last version that was appended.
     head: AtomicU64,
     limit: Limit,
+    pub(super) admission: Admission,
 }
 
 /// How many records there may be.
@@ -108,18 +110,23 @@ pub(super) struct Records {
     recent: VecDeque<Entry>,
     /// Their size.
     bytes: usize,
+    /// The size of all commits that were ever appended.
+    appended: u64,
     /// From how many bytes on it may help to remove some.
     overfull_from: usize,
     /// Whether a thread composes some of them.
     is_composing: bool,
     /// Whether the store is gone.
     has_ended: bool,
+    door: Door,
 }
 
 #[derive(Debug)]
 struct Entry {
     /// About how many bytes it takes.
     bytes: usize,
+    /// The size of all commits up to this one.
+    appended: u64,
     record: Arc<CommitRecord>,
     /// Set when the commit is announced, if a subscriber has a filter.
     reach: Option<Box<Reach>>,
@@ -199,8 +206,10 @@ impl Records {
         let commit = record.commit.as_ref().map_or(0, |commit| commit.bytes());
         let bytes = size_of::<CommitRecord>() + undone + changes.sum::<usize>() + commit;
         self.bytes += bytes;
+        self.appended += bytes as u64;
         self.recent.push_back(Entry {
             bytes,
+            appended: self.appended,
             record: Arc::new(record),
             reach: None,
         });
@@ -233,6 +242,7 @@ impl Records {
             .partition_point(|(last, _)| *last <= sessions);
         let until = sessions.max(self.composed());
         let until = until.min(self.subscribers.read().max(through));
+        let until = until.min(self.subscribers.read_by_lossless());
         let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
         let mut count = self.recent_until(until);
         if !self.subscribers.is_empty() {
@@ -304,6 +314,16 @@ impl Records {
             replaced,
             self.remove(limit.kept, composition.removed_through),
         )
+    }
+
+    /// Whether a lossless subscriber has more to read than a part of its limit.
+    fn is_behind(&self, part: impl Fn(usize) -> usize) -> bool {
+        let unread = |cursor| {
+            let next = self.recent.get(self.recent_until(cursor));
+            next.map_or(0, |next| self.appended - next.appended + next.bytes as u64)
+        };
+        let mut lossless = self.subscribers.lossless();
+        lossless.any(|(cursor, limit)| unread(cursor) > part(limit) as u64)
     }
 
     /// The next commit for a subscriber.
@@ -395,6 +415,7 @@ impl CommitLog {
             overfull: AtomicBool::new(false),
             head: AtomicU64::new(0),
             limit,
+            admission: Admission::default(),
         }
     }
 
@@ -513,6 +534,9 @@ impl CommitLog {
             return;
         };
         let woken = records.subscribers.announce(version, reach.as_ref());
+        if records.is_behind(|limit| limit) {
+            self.admission.close(&mut records.door);
+        }
         if let Some(newest) = records.recent.back_mut() {
             newest.reach = reach.map(Box::new);
         }
@@ -532,17 +556,44 @@ impl CommitLog {
         let Some((filter, channel)) = removed else {
             return;
         };
+        let door = log.as_mut().and_then(|records| self.reopen(records));
         let unneeded = self.remove(&mut log, Some(&filter));
         drop(log);
+        self.admission.release(door);
         drop((filter, channel, unneeded));
+    }
+
+    /// Reopens admission if the lossless subscribers have read enough. Half of a limit is between
+    /// closing and opening, so that not every commit waits until its predecessor is read.
+    #[must_use = "the request at the door must go on"]
+    fn reopen(&self, records: &mut Records) -> Option<LockId> {
+        let reopens = records.door.is_closed && !records.is_behind(|limit| limit / 2);
+        reopens
+            .then(|| self.admission.open(&mut records.door))
+            .flatten()
+    }
+
+    /// The state of admission.
+    pub(super) fn door<R>(&self, use_it: impl FnOnce(&mut Door) -> R) -> R {
+        let mut log = self.records.lock();
+        match &mut *log {
+            Some(records) => use_it(&mut records.door),
+            // There is no subscriber.
+            None => use_it(&mut Door::default()),
+        }
     }
 
     /// The next commit for a subscriber.
     pub(super) fn next(&self, id: SubscriberId) -> Next {
         loop {
             let mut log = self.records.lock();
-            let next = log.as_mut().map_or(Next::End, |records| records.next(id));
+            let Some(records) = &mut *log else {
+                return Next::End;
+            };
+            let next = records.next(id);
+            let door = self.reopen(records);
             drop(log);
+            self.admission.release(door);
             // Others lock the log in between, however many commits the filter excludes.
             match next {
                 Next::Further => {}
@@ -675,11 +726,12 @@ impl DataStore {
     pub(super) fn follow_with(
         &self,
         filter: Filter,
+        lossless: Option<usize>,
     ) -> (Arc<CommitLog>, SubscriberId, Receiver<()>) {
         let log = &self.0.log;
         let mut records = log.records.lock();
         let (records, cursor) = log.add(&mut records, &self.0.published, Some(&filter));
-        let (id, ready) = records.subscribers.add(filter, cursor);
+        let (id, ready) = records.subscribers.add(filter, cursor, lossless);
         (Arc::clone(&log.0), id, ready)
     }
 

@@ -113,7 +113,9 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let asker = options.asker(&owner, call_site, true);
         let nodes = OnNodes::new(&scope, asker.thread, call_site);
-        let grant = self.0.lock.grant_nodes(&asker, &options, scope, self)?;
+        let (admitted, left) = self.admit(&asker, &options)?;
+        let grant = self.0.lock.grant_nodes(&asker, &left, scope, self)?;
+        drop((admitted, left));
         let held = TransactionGrant::new(self.clone(), grant, EndedBy::Transaction);
         let mut transaction = Transaction::new(self.next_transaction(), owner, held);
         transaction.nodes = Some(Box::new(nodes.waiting_as(options)));

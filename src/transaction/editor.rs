@@ -340,7 +340,10 @@ impl Editor {
             label: asker.label.or(Some(&name)),
             ..asker
         };
-        let grant = self.store().fifo().grant(&asker, &options)?;
+        let store = self.store();
+        let (admitted, left) = store.admit(&asker, &options)?;
+        let grant = store.fifo().grant(&asker, &left)?;
+        drop(admitted);
         let owner = self.owner().clone();
         // Dropped after the transaction, hence without the lock: it may hold the last reference to
         // the code of its entry.

@@ -19,6 +19,8 @@ slotmap::new_key_type! {
 pub(super) struct Subscribers {
     all: SlotMap<SubscriberId, Subscriber>,
     waiting: Waiting,
+    /// Those that must not miss a commit, with the bytes that they may have to read.
+    lossless: Vec<(SubscriberId, usize)>,
     /// The last version that subscribers may read.
     announced: u64,
 }
@@ -71,7 +73,12 @@ impl Subscribers {
         self.all.is_empty()
     }
 
-    pub(super) fn add(&mut self, filter: Filter, cursor: u64) -> (SubscriberId, Receiver<()>) {
+    pub(super) fn add(
+        &mut self,
+        filter: Filter,
+        cursor: u64,
+        lossless: Option<usize>,
+    ) -> (SubscriberId, Receiver<()>) {
         let (sender, ready) = crossbeam_channel::bounded(1);
         let id = self.all.insert(Subscriber {
             filter,
@@ -81,6 +88,7 @@ impl Subscribers {
             ready: Some(sender),
         });
         self.all[id].wait(id, &mut self.waiting);
+        self.lossless.extend(lossless.map(|limit| (id, limit)));
         (id, ready)
     }
 
@@ -88,6 +96,7 @@ impl Subscribers {
     #[must_use = "dropped under a mutex, it would hold up others"]
     pub(super) fn remove(&mut self, id: SubscriberId) -> Option<(Filter, impl Sized + use<>)> {
         let Subscriber { filter, ready, .. } = self.all.remove(id)?;
+        self.lossless.retain(|(lossless, _)| *lossless != id);
         if let Some(waiting) = self.waiting.get_mut(&filter) {
             waiting.retain(|waits| *waits != id);
             if waiting.is_empty() {
@@ -107,6 +116,18 @@ impl Subscribers {
     pub(super) fn read(&self) -> u64 {
         let behind = self.all.values().filter(|subscriber| !subscriber.waits);
         let cursors = behind.map(|subscriber| subscriber.cursor);
+        cursors.min().unwrap_or(u64::MAX)
+    }
+
+    /// The cursors and limits of the lossless ones that do not wait.
+    pub(super) fn lossless(&self) -> impl Iterator<Item = (u64, usize)> {
+        let all = self.lossless.iter();
+        all.filter_map(|(id, limit)| Some((self.cursor(*id)?, *limit)))
+    }
+
+    /// The version up to which all lossless ones have read.
+    pub(super) fn read_by_lossless(&self) -> u64 {
+        let cursors = self.lossless().map(|(cursor, _)| cursor);
         cursors.min().unwrap_or(u64::MAX)
     }
 

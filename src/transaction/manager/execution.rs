@@ -126,7 +126,10 @@ impl TransactionManager {
             grant,
             without_combining: options.opts_out_of_combining(),
         };
+        let (admitted, left) = store.admit(&asker, options)?;
+        let options = &*left;
         if let Some(grant) = lock.try_grant(&asker, options)? {
+            drop(admitted);
             return self.run_here(combining(grant), session, &mut submission);
         }
         if submission.operations.len() == 1 {

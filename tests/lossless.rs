@@ -1,0 +1,193 @@
+//! Lossless subscriptions: requests wait until the subscriber has read enough.
+
+mod common;
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use common::{PATIENCE, commit, store};
+use doclock::dsl::*;
+use doclock::history::UndoError;
+use doclock::lock::node::Scope;
+use doclock::lock::{AcquireOptions, CancelToken, LockError};
+use doclock::transaction::TransactionError;
+use doclock::{DataStore, Editor, StoreOptions, TransactionManager, document::NodeSpec};
+
+fn create_one(store: &DataStore) -> u64 {
+    commit(store, |on| drop(on.create(NodeSpec::new("item")).unwrap())).version
+}
+
+/// A store whose subscriber has not read a commit, with an editor that can undo it.
+fn closed() -> (DataStore, doclock::events::Subscription, Editor) {
+    let store = store();
+    store.set_lock_timeout(PATIENCE);
+    let editor = Editor::new(store.clone(), "editor");
+    let events = store.subscribe_lossless(0);
+    editor
+        .execute(create(NodeSpec::new("item").with_id("a")))
+        .unwrap();
+    (store, events, editor)
+}
+
+fn waiting(store: &DataStore) -> usize {
+    let dumps = store.admission_dump().into_iter().flatten();
+    dumps.map(|dump| dump.waiting.len()).sum()
+}
+
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn overlay_12_a_lossless_subscriber_receives_every_commit_and_its_unread_ones_are_bounded() {
+    const WRITERS: usize = 3;
+    const COMMITS: u64 = 300;
+    // Less than ten commits.
+    const LIMIT: usize = 4_000;
+    let store = DataStore::with_options(StoreOptions::new().log_limit(0).lock_timeout(PATIENCE));
+    let events = store.subscribe_lossless(LIMIT);
+    thread::scope(|scope| {
+        for _ in 0..WRITERS {
+            scope.spawn(|| (0..COMMITS).for_each(|_| assert!(create_one(&store) > 0)));
+        }
+        for version in 1..=COMMITS * WRITERS as u64 {
+            let unread = store.version() + 1 - version;
+            assert!(unread <= 10 + 2 * WRITERS as u64, "{unread} unread");
+            let event = events.recv_timeout(PATIENCE).unwrap();
+            assert_eq!((event.commit.version, event.missed), (version, 0));
+        }
+    });
+}
+
+/// A request that may not wait is refused, whatever it requests the lock for.
+#[test]
+fn overlay_12_every_request_waits_for_a_lossless_subscriber() {
+    let (store, events, editor) = closed();
+    let no_wait = || AcquireOptions::new().no_wait();
+    let manager = TransactionManager::new(store.clone());
+    let refused = |what: &str, outcome: Result<(), LockError>| match outcome {
+        Err(LockError::WouldBlock { holder, .. }) => {
+            assert_eq!(holder.owner_id.as_str(), "lossless subscriber", "{what}");
+        }
+        other => panic!("{what}: {other:?}"),
+    };
+    let of_a_transaction = |outcome| match outcome {
+        Ok(_) => Ok(()),
+        Err(TransactionError::Lock(error)) => Err(error),
+        Err(other) => panic!("{other}"),
+    };
+    refused("lock", store.lock_with("ann", no_wait()).map(drop));
+    refused("try_lock", store.try_lock("ann").map(drop));
+    refused(
+        "acquire",
+        store.acquire_lock_with("ann", no_wait()).map(drop),
+    );
+    refused("begin", store.begin_with("ann", no_wait()).map(drop));
+    let nodes = Scope::new().write("a");
+    refused(
+        "begin on",
+        store.begin_on_with("ann", nodes, no_wait()).map(drop),
+    );
+    let batch = manager.execute_with([create(NodeSpec::new("item"))], no_wait());
+    refused("execute", of_a_transaction(batch));
+    refused(
+        "edit",
+        of_a_transaction(editor.execute_with(create(NodeSpec::new("item")), no_wait())),
+    );
+    refused(
+        "undo",
+        match editor.undo_with(no_wait()) {
+            Err(UndoError::Lock(error)) => Err(error),
+            other => panic!("{other:?}"),
+        },
+    );
+    assert_eq!(store.version(), 1);
+    events.recv().unwrap();
+    create_one(&store);
+}
+
+#[test]
+fn overlay_12_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_cancelled() {
+    let (store, events, _) = closed();
+    let brief = AcquireOptions::new().timeout(Duration::from_millis(5));
+    let error = store.begin_with("ann", brief).unwrap_err();
+    let LockError::Timeout(evidence) = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(evidence.holder.owner_id.as_str(), "lossless subscriber");
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let cancelled = AcquireOptions::new().cancel_token(&token);
+        let request = scope.spawn(|| store.begin_with("bob", cancelled).map(drop));
+        until(|| waiting(&store) == 1);
+        token.cancel();
+        let outcome = request.join().unwrap();
+        assert!(
+            matches!(outcome, Err(LockError::Cancelled(_))),
+            "{outcome:?}"
+        );
+    });
+    events.recv().unwrap();
+    assert_eq!(create_one(&store), 2);
+}
+
+#[test]
+fn lock_01_requests_that_waited_for_a_lossless_subscriber_are_granted_in_their_order() {
+    const REQUESTS: usize = 6;
+    let (store, events, _) = closed();
+    let order = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for nth in 0..REQUESTS {
+            let (store, order) = (&store, &order);
+            scope.spawn(move || {
+                let guard = store.lock(format!("{nth}")).unwrap();
+                order.lock().unwrap().push(nth);
+                drop(guard);
+            });
+            until(|| waiting(store) == nth + 1);
+        }
+        events.recv().unwrap();
+    });
+    assert_eq!(order.into_inner().unwrap(), Vec::from_iter(0..REQUESTS));
+}
+
+#[test]
+fn overlay_12_a_lossless_subscription_that_is_dropped_lets_all_requests_go_on() {
+    let (store, events, _) = closed();
+    thread::scope(|scope| {
+        let writers = [(), ()].map(|()| scope.spawn(|| create_one(&store)));
+        until(|| waiting(&store) == 2);
+        drop(events);
+        let mut versions = writers.map(|writer| writer.join().unwrap());
+        versions.sort_unstable();
+        assert_eq!(versions, [2, 3]);
+    });
+}
+
+/// It would wait for itself, so it must not wait for the subscriber first.
+#[test]
+fn lock_05_a_holder_that_requests_the_lock_is_refused_at_once_also_beside_a_lossless_subscriber() {
+    let (store, events, _) = closed();
+    events.recv().unwrap();
+    let id = store.acquire_lock("front end").unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let made = manager.execute_under(id, [create(NodeSpec::new("item"))]);
+    assert_eq!(made.unwrap().version, 2);
+    // Admission is closed now. The holder goes on.
+    let made = manager.execute_under(id, [create(NodeSpec::new("item"))]);
+    assert_eq!(made.unwrap().version, 3);
+    store.release_lock(id).unwrap();
+    assert_eq!(events.try_iter().count(), 2);
+    let guard = store.lock("ann").unwrap();
+    let mut under = store.begin_under(guard.id()).unwrap();
+    under.create(NodeSpec::new("item")).unwrap();
+    under.commit().unwrap();
+    let again = store.lock("ann");
+    assert!(
+        matches!(again, Err(LockError::Reentrant { .. })),
+        "{again:?}"
+    );
+}
