@@ -17,6 +17,7 @@ mod transaction;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -32,7 +33,7 @@ pub(crate) use log::{CommitRecord, FollowerId, LaterCommits, RecentCommits, Stre
 pub(crate) use nodes::Needs;
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
-pub(crate) use publish::{CommitCondition, Published};
+pub(crate) use publish::{Bookkeeping, CommitCondition};
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub use result::{HookFailure, HookId, TransactionResult};
 pub(crate) use transaction::EndedBy;
@@ -81,8 +82,12 @@ pub struct DataStore(Arc<StoreShared>);
 /// again and again.
 struct StoreShared {
     lock: FifoLock,
-    /// Published by the holder of `lock`, or of a share of it and `publishing`; readers only clone.
-    published: CachePadded<Mutex<{ rank::PUBLISHED }, Published>>,
+    /// The last version. Replaced by the holder of `lock`, or of a share of it and `publishing`;
+    /// readers only clone.
+    published: CachePadded<Mutex<{ rank::PUBLISHED }, Snapshot>>,
+    bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
+    /// How many transactions have begun.
+    transactions: AtomicU64,
     /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     log: OwnLog,
@@ -103,7 +108,9 @@ impl DataStore {
         let session = options.session.unwrap_or_else(random_session);
         Self(Arc::new(StoreShared {
             lock: FifoLock::with_options(options.lock),
-            published: CachePadded::new(Mutex::new(Published::new(options.remembered_keys))),
+            published: CachePadded::default(),
+            bookkeeping: Mutex::new(Bookkeeping::new(options.remembered_keys)),
+            transactions: AtomicU64::new(0),
             publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
             ids: CachePadded::new(NodeIds::new(session)),
@@ -117,12 +124,12 @@ impl DataStore {
     /// Takes O(1) and never waits for the work of a transaction.
     #[inline]
     pub fn snapshot(&self) -> Snapshot {
-        self.0.published.lock().snapshot.clone()
+        self.0.published.lock().clone()
     }
 
     /// Returns the number of commits so far.
     pub fn version(&self) -> u64 {
-        self.0.published.lock().snapshot.version()
+        self.0.published.lock().version()
     }
 
     /// Returns the schema that every version of the document follows, if the store has one.
@@ -225,13 +232,11 @@ impl DataStore {
     /// The id of a transaction, and the document as last committed.
     #[inline(always)]
     pub(crate) fn next_transaction(&self) -> (TransactionId, Snapshot) {
-        let mut published = self.0.published.lock();
-        published.transactions += 1;
         let id = TransactionId {
             session: self.0.session,
-            number: published.transactions,
+            number: self.0.transactions.fetch_add(1, Ordering::Relaxed) + 1,
         };
-        (id, published.snapshot.clone())
+        (id, self.snapshot())
     }
 
     // --- The lock ---

@@ -27,24 +27,26 @@ pub(crate) mod rank {
     pub(crate) const LOCK: u8 = 2;
     /// An editor session.
     pub(crate) const SESSION: u8 = 3;
+    /// The receipts and inboxes of a store.
+    pub(crate) const BOOKKEEPING: u8 = 4;
     /// The commit log of a store.
-    pub(crate) const LOG: u8 = 4;
+    pub(crate) const LOG: u8 = 5;
     /// The published version.
-    pub(crate) const PUBLISHED: u8 = 5;
+    pub(crate) const PUBLISHED: u8 = 6;
     /// The reads of a transaction on nodes.
-    pub(crate) const READS: u8 = 6;
+    pub(crate) const READS: u8 = 7;
     /// The hooks of a manager.
-    pub(crate) const HOOKS: u8 = 7;
+    pub(crate) const HOOKS: u8 = 8;
     /// The waits that a cancel token ends.
-    pub(crate) const TOKEN: u8 = 8;
+    pub(crate) const TOKEN: u8 = 9;
     /// The outcome of one request.
-    pub(crate) const REQUEST: u8 = 9;
+    pub(crate) const REQUEST: u8 = 10;
     /// The wake-up chain.
-    pub(crate) const WAKE_CHAIN: u8 = 10;
+    pub(crate) const WAKE_CHAIN: u8 = 11;
     /// Metrics that have a mutex of their own.
-    pub(crate) const METRICS: u8 = 11;
+    pub(crate) const METRICS: u8 = 12;
     /// The waits that a manual clock ends.
-    pub(crate) const LISTENERS: u8 = 12;
+    pub(crate) const LISTENERS: u8 = 13;
 }
 
 #[cfg(not(loom))]
@@ -374,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "a mutex of rank 2 is locked while the ranks 0b100000 are held")]
+    #[should_panic(expected = "a mutex of rank 2 is locked while the ranks 0b1000000 are held")]
     fn a_mutex_that_is_locked_against_the_order_of_ranks_is_reported() {
         let outer = Mutex::<{ rank::LOCK }, ()>::default();
         let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();

@@ -104,10 +104,10 @@ impl DataStore {
         let _swept;
         let mut published = self.0.published.lock();
         let (now, expiry) = self.until(duration)?;
-        if let Some(found) = published.snapshot.held().in_the_way(&targets, now) {
+        if let Some(found) = published.held().in_the_way(&targets, now) {
             return Err(LeaseHolder::new(found, now).into());
         }
-        let leases = published.snapshot.held_mut();
+        let leases = published.held_mut();
         let (holding, swept) = leases.grant(targets, owner, expiry, now);
         _swept = swept;
         drop(published);
@@ -135,7 +135,7 @@ impl DataStore {
     /// ```
     pub fn lease_by_token(&self, token: FencingToken) -> Option<Lease> {
         let published = self.0.published.lock();
-        let holding = published.snapshot.held().live(token, self.monotonic())?;
+        let holding = published.held().live(token, self.monotonic())?;
         let holding = Arc::clone(holding);
         drop(published);
         Some(Lease {
@@ -164,7 +164,7 @@ impl DataStore {
         let target = target.into();
         let published = self.0.published.lock();
         let now = self.monotonic();
-        let leases = published.snapshot.held();
+        let leases = published.held();
         let found = leases.in_the_way(std::slice::from_ref(&target), now)?;
         Some(LeaseHolder::new(found, now))
     }
@@ -258,7 +258,7 @@ impl Lease {
     pub fn remaining(&self) -> Duration {
         let published = self.store.0.published.lock();
         let now = self.store.monotonic();
-        let live = published.snapshot.held().live(self.fencing_token(), now);
+        let live = published.held().live(self.fencing_token(), now);
         live.map_or(Duration::ZERO, |holding| holding.expiry.left(now))
     }
 
@@ -273,11 +273,11 @@ impl Lease {
     pub fn renew(&mut self, duration: Duration) -> Result<(), LeaseError> {
         let mut published = self.store.0.published.lock();
         let (now, expiry) = self.store.until(duration)?;
-        let leases = published.snapshot.held();
+        let leases = published.held();
         if leases.live(self.holding.token, now).is_none() {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
         }
-        let leases = published.snapshot.held_mut();
+        let leases = published.held_mut();
         if let Some(renewed) = leases.renew(self.holding.token, expiry, now) {
             drop(published);
             self.holding = renewed;
@@ -294,11 +294,11 @@ impl Lease {
     pub fn release(self) -> Result<(), LeaseError> {
         let mut published = self.store.0.published.lock();
         let now = self.store.monotonic();
-        let leases = published.snapshot.held();
+        let leases = published.held();
         if leases.live(self.holding.token, now).is_none() {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
         }
-        published.snapshot.held_mut().release(self.holding.token);
+        published.held_mut().release(self.holding.token);
         Ok(())
     }
 

@@ -22,7 +22,7 @@ use slotmap::SlotMap;
 
 use super::admission::{Admission, Door};
 use super::events::{Filter, MissingCommits, Reach};
-use super::{DataStore, Published, TransactionResult};
+use super::{DataStore, TransactionResult};
 use crate::document::{Change, Changes, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
@@ -482,14 +482,14 @@ impl CommitLog {
     fn add<'a>(
         &self,
         records: &'a mut Option<Box<Records>>,
-        published: &Mutex<{ rank::PUBLISHED }, Published>,
+        published: &Mutex<{ rank::PUBLISHED }, Snapshot>,
         filter: Option<&Filter>,
     ) -> (&'a mut Records, u64) {
         let published = published.lock();
         for count in self.counts(filter) {
             count.fetch_add(1, Ordering::Relaxed);
         }
-        let cursor = published.snapshot.version();
+        let cursor = published.version();
         drop(published);
         let records = records.get_or_insert_with(|| {
             let mut records = Box::<Records>::default();
@@ -690,7 +690,7 @@ impl DataStore {
         origin: Option<FollowerId>,
     ) -> (
         Option<LockedLog<'_>>,
-        MutexGuard<'_, { rank::PUBLISHED }, Published>,
+        MutexGuard<'_, { rank::PUBLISHED }, Snapshot>,
     ) {
         let log = &self.0.log;
         let is_followed = || log.followers.load(Ordering::Relaxed) > usize::from(origin.is_some());

@@ -1,4 +1,4 @@
-//! The published state, and how a transaction becomes part of it.
+//! How a transaction becomes the published version, with what it leaves beside the document.
 
 use std::sync::Arc;
 
@@ -8,26 +8,24 @@ use super::claims::Inboxes;
 use super::receipts::Receipts;
 use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
 use crate::document::{Overlay, Snapshot};
+use crate::sync::{MutexGuard, rank};
 
-/// The published state. Under one mutex, so that a transaction appears in one step with its receipt
-/// and the effects of its conditions.
-pub(crate) struct Published {
-    /// The last version.
-    pub(super) snapshot: Snapshot,
+/// What transactions leave beside the document. It is locked while a transaction is published that
+/// adds to it, so that both appear in one step. Readers of the document do not wait for it.
+pub(crate) struct Bookkeeping {
     pub(super) receipts: Receipts,
-    /// How many transactions have begun.
-    pub(super) transactions: u64,
     pub(super) inboxes: Inboxes,
 }
 
 /// A condition that must hold when a transaction is published, with an effect that appears together
 /// with it.
 pub(crate) trait CommitCondition: Send + Sync {
-    /// Whether it holds. Nothing is published between this and [`fulfil`](CommitCondition::fulfil).
-    fn check(&self, published: &Published) -> Result<(), CommitError>;
+    /// Whether it holds for the last version and the bookkeeping. Both are locked, and the
+    /// transaction is published at once.
+    fn check(&self, last: &Snapshot, bookkeeping: &Bookkeeping) -> Result<(), CommitError>;
 
-    /// Publishes its effect. All conditions of the transaction hold.
-    fn apply(&mut self, published: &mut Published);
+    /// Adds its effect. All conditions of the transaction hold.
+    fn apply(&mut self, bookkeeping: &mut Bookkeeping);
 }
 
 /// The conditions of one transaction.
@@ -40,24 +38,22 @@ const FOLD_IN_PLACE: usize = 64;
 /// An idempotency key with the receipt for its repetitions.
 pub(super) type KeyedReceipt = (SmolStr, Arc<Receipt>);
 
-impl Published {
+impl Bookkeeping {
     pub(super) fn new(remembered_keys: usize) -> Self {
         Self {
-            snapshot: Snapshot::default(),
             receipts: Receipts::new(remembered_keys),
-            transactions: 0,
             inboxes: Inboxes::default(),
         }
     }
 
-    fn check(&self, conditions: &CommitConditions) -> Result<(), CommitError> {
+    fn check(&self, last: &Snapshot, conditions: &CommitConditions) -> Result<(), CommitError> {
         conditions
             .iter()
-            .try_for_each(|condition| condition.check(self))
+            .try_for_each(|condition| condition.check(last, self))
     }
 
-    /// Publishes everything of a transaction but its changes.
-    #[must_use = "freed under the mutex, it would hold up readers"]
+    /// Adds what a transaction leaves beside its changes.
+    #[must_use = "freed under the mutex, it would hold up others"]
     fn accompany(
         &mut self,
         receipt: Option<&KeyedReceipt>,
@@ -95,19 +91,25 @@ impl DataStore {
             overlay.fold_into(&mut next);
             next
         });
+        let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
         let (log, mut published) = self.lock_for_commit(origin);
-        published.check(conditions)?;
+        if let Some(bookkeeping) = &bookkeeping {
+            bookkeeping.check(&published, conditions)?;
+        }
         match next {
-            None => overlay.fold_into(&mut published.snapshot),
+            None => overlay.fold_into(&mut published),
             Some(mut next) => {
                 // Leases need no lock, so some may have been taken or renewed since.
-                next.keep_leases_of(&published.snapshot);
-                _before = std::mem::replace(&mut published.snapshot, next);
+                next.keep_leases_of(&published);
+                _before = std::mem::replace(&mut *published, next);
             }
         }
-        _forgotten = published.accompany(receipt, conditions);
-        let version = published.snapshot.version();
+        let version = published.version();
         drop(published);
+        _forgotten = bookkeeping
+            .as_mut()
+            .map(|bookkeeping| bookkeeping.accompany(receipt, conditions));
+        drop(bookkeeping);
         if let Some(log) = log {
             self.0
                 .log
@@ -122,19 +124,28 @@ impl DataStore {
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
     ) -> Result<(), CommitError> {
-        if receipt.is_none() && conditions.is_empty() {
+        let Some(mut bookkeeping) = self.bookkeeping_for(receipt, conditions) else {
             return Ok(());
-        }
-        let mut published = self.0.published.lock();
-        published.check(conditions)?;
-        let forgotten = published.accompany(receipt, conditions);
-        drop(published);
+        };
+        bookkeeping.check(&self.0.published.lock(), conditions)?;
+        let forgotten = bookkeeping.accompany(receipt, conditions);
+        drop(bookkeeping);
         drop(forgotten);
         Ok(())
     }
 
+    /// Locks the bookkeeping if the transaction needs it.
+    fn bookkeeping_for(
+        &self,
+        receipt: Option<&KeyedReceipt>,
+        conditions: &CommitConditions,
+    ) -> Option<MutexGuard<'_, { rank::BOOKKEEPING }, Bookkeeping>> {
+        let needs = receipt.is_some() || !conditions.is_empty();
+        needs.then(|| self.0.bookkeeping.lock())
+    }
+
     /// The result of the first transaction with this key, as long as the store remembers the key.
     pub(crate) fn receipt(&self, key: &str) -> Option<Arc<Receipt>> {
-        self.0.published.lock().receipts.get(key)
+        self.0.bookkeeping.lock().receipts.get(key)
     }
 }

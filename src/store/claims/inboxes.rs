@@ -10,10 +10,11 @@ use smol_str::SmolStr;
 use super::Claims;
 use crate::brief::Brief;
 use crate::codes::codes;
+use crate::document::Snapshot;
 use crate::fit::excess;
 use crate::hashing::Secret;
 use crate::id::FencingToken;
-use crate::store::{CommitCondition, CommitError, DataStore, Published, Transaction};
+use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Transaction};
 use crate::time::millis;
 use crate::time::{Clock, MonotonicTime};
 
@@ -126,8 +127,8 @@ struct DoneMark {
 }
 
 impl CommitCondition for DoneMark {
-    fn check(&self, published: &Published) -> Result<(), CommitError> {
-        let claims = published.inboxes.get(&self.inbox);
+    fn check(&self, _last: &Snapshot, bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
+        let claims = bookkeeping.inboxes.get(&self.inbox);
         match claims.is_some_and(|claims| claims.holds(&self.event, self.token)) {
             true => Ok(()),
             false => Err(CommitError::Superseded {
@@ -137,8 +138,8 @@ impl CommitCondition for DoneMark {
         }
     }
 
-    fn apply(&mut self, published: &mut Published) {
-        if let Some(claims) = published.inboxes.get_mut(&self.inbox) {
+    fn apply(&mut self, bookkeeping: &mut Bookkeeping) {
+        if let Some(claims) = bookkeeping.inboxes.get_mut(&self.inbox) {
             claims.finish(&self.event, self.at);
         }
     }
@@ -169,16 +170,16 @@ impl Transaction {
 }
 
 impl DataStore {
-    /// Reads or changes the records of an inbox at one moment of the store. Readers wait, so `code`
-    /// must be short. Does not make a missing inbox.
+    /// Reads or changes the records of an inbox at one moment. Commits with receipts or claims
+    /// wait, so `code` must be short. Does not make a missing inbox.
     pub(crate) fn with_claims<R>(
         &self,
         inbox: &InboxKey,
         code: impl FnOnce(&mut Claims, MonotonicTime) -> R,
     ) -> R {
         let now = self.monotonic();
-        let mut published = self.0.published.lock();
-        match published.inboxes.get_mut(inbox) {
+        let mut bookkeeping = self.0.bookkeeping.lock();
+        match bookkeeping.inboxes.get_mut(inbox) {
             Some(claims) => code(claims, now),
             None => code(&mut Claims::default(), now),
         }
@@ -192,15 +193,15 @@ impl DataStore {
         code: impl FnOnce(&mut Claims, MonotonicTime) -> R,
     ) -> R {
         let now = self.monotonic();
-        let mut published = self.0.published.lock();
-        code(published.inboxes.get_or_make(inbox), now)
+        let mut bookkeeping = self.0.bookkeeping.lock();
+        code(bookkeeping.inboxes.get_or_make(inbox), now)
     }
 
     /// Removes all records of an inbox, unless one of its claims holds.
     pub(crate) fn remove_inbox(&self, inbox: &InboxKey) -> Result<(), InboxInUse> {
         let now = self.monotonic();
-        let removed = self.0.published.lock().inboxes.remove(inbox, now);
-        // Freed when readers no longer wait.
+        let removed = self.0.bookkeeping.lock().inboxes.remove(inbox, now);
+        // Freed when others no longer wait.
         removed.map(drop)
     }
 

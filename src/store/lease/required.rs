@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{Lease, LeaseError, LeaseLost};
 use crate::document::Holding;
+use crate::document::Snapshot;
 use crate::id::FencingToken;
-use crate::store::{CommitCondition, CommitError, DataStore, Published, Transaction};
+use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Transaction};
 
 /// The condition that a lease still lasts when the transaction is published.
 struct Required {
@@ -14,9 +15,9 @@ struct Required {
 }
 
 impl Required {
-    fn lost(&self, published: &Published) -> Option<LeaseLost> {
+    fn lost(&self, last: &Snapshot) -> Option<LeaseLost> {
         let now = self.store.monotonic();
-        let leases = published.snapshot.held();
+        let leases = last.held();
         match leases.live(self.holding.token, now) {
             Some(_) => None,
             None => Some(LeaseLost::new(&self.holding, leases, now)),
@@ -25,12 +26,12 @@ impl Required {
 }
 
 impl CommitCondition for Required {
-    fn check(&self, published: &Published) -> Result<(), CommitError> {
-        let lost = self.lost(published);
+    fn check(&self, last: &Snapshot, _bookkeeping: &Bookkeeping) -> Result<(), CommitError> {
+        let lost = self.lost(last);
         lost.map_or(Ok(()), |lost| Err(CommitError::LeaseLost(Box::new(lost))))
     }
 
-    fn apply(&mut self, _published: &mut Published) {}
+    fn apply(&mut self, _bookkeeping: &mut Bookkeeping) {}
 }
 
 /// # Leases

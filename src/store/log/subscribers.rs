@@ -25,8 +25,8 @@ pub(super) struct Subscribers {
     announced: u64,
 }
 
-/// The subscribers that have read everything, by their filters. A commit wakes those whose filter it
-/// passes, and does nothing for the others.
+/// The subscribers that have read everything, by their filters. A commit wakes those whose filter
+/// it passes, and does nothing for the others.
 type Waiting = HashMap<Filter, Vec<SubscriberId>>;
 
 #[derive(Debug)]
