@@ -148,6 +148,14 @@ mod imp {
         std::thread_local! {
             /// One bit for each rank.
             static HELD: Cell<u64> = const { Cell::new(0) };
+            /// How many mutexes the thread has locked.
+            #[cfg(test)]
+            static LOCKED: Cell<usize> = const { Cell::new(0) };
+        }
+
+        #[cfg(test)]
+        pub(crate) fn locked() -> usize {
+            LOCKED.get()
         }
 
         pub(super) fn enter(rank: u8) {
@@ -160,6 +168,8 @@ mod imp {
                 );
                 held.set(before | bit);
             });
+            #[cfg(test)]
+            LOCKED.set(LOCKED.get() + 1);
         }
 
         pub(super) fn leave(rank: u8) {
@@ -184,6 +194,9 @@ mod imp {
             0
         }
     }
+
+    #[cfg(all(test, debug_assertions))]
+    pub(crate) use order::locked;
 
     /// Asserts, in debug builds, that the thread holds no mutex: code of a user may follow.
     #[inline(always)]
@@ -366,6 +379,8 @@ mod imp {
     }
 }
 
+#[cfg(all(test, debug_assertions, not(loom)))]
+pub(crate) use imp::locked;
 pub(crate) use imp::{
     AtomicU64, Condvar, Hint, Mutex, MutexGuard, assert_unlocked, thread_number, unlock_fair,
     yield_now,

@@ -1,7 +1,8 @@
-//! The memory of a node beyond its text, of a waiting request, and of a keyed lock.
+//! The memory of a node beyond its text, of a waiting request, of a keyed lock, and of idle
+//! editors.
 //!
 //! ```text
-//! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N] [--keys N]
+//! cargo run --release -p doclock-memory -- [--json] [--nodes N] [--waiting N] [--keys N] [--editors N]
 //! cargo run --release -p doclock-memory -- growth [--json] [--most SIZE]
 //! ```
 //!
@@ -9,6 +10,7 @@
 //! allocator does not count; therefore the table also shows the number of allocations and the
 //! growth of the process. Each case runs in a separate process.
 
+mod editors;
 mod growth;
 mod held;
 mod keys;
@@ -31,7 +33,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-memory [--json] [--nodes N] [--waiting N] [--keys N]
+usage: doclock-memory [--json] [--nodes N] [--waiting N] [--keys N] [--editors N]
        doclock-memory growth [--json] [--most SIZE]";
 
 const WORDS: &str = "The quick brown fox jumps over the lazy dogs, who do not mind and sleep on in the shade of an old tree.";
@@ -134,16 +136,22 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result {
-    let (mut nodes, mut waiting, mut keys) = (1_000_000, 10_000, 1_000_000);
+    let mut sizes = Sizes {
+        nodes: 1_000_000,
+        waiting: 10_000,
+        keys: 1_000_000,
+        editors: 1_000,
+    };
     let (mut json, mut only) = (false, None);
     let (mut growth, mut most) = (false, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--json" => json = true,
-            "--nodes" => nodes = words.next().ok_or(USAGE)?.parse()?,
-            "--waiting" => waiting = words.next().ok_or(USAGE)?.parse()?,
-            "--keys" => keys = words.next().ok_or(USAGE)?.parse()?,
+            "--nodes" => sizes.nodes = words.next().ok_or(USAGE)?.parse()?,
+            "--waiting" => sizes.waiting = words.next().ok_or(USAGE)?.parse()?,
+            "--keys" => sizes.keys = words.next().ok_or(USAGE)?.parse()?,
+            "--editors" => sizes.editors = words.next().ok_or(USAGE)?.parse()?,
             "growth" => growth = true,
             "--most" => most = Some(words.next().ok_or(USAGE)?.parse()?),
             "--only" => only = words.next(),
@@ -152,79 +160,82 @@ fn run() -> Result {
     }
     match only {
         _ if growth => growth::run(most, json),
-        Some(name) => alone(&name, nodes, waiting, keys),
-        None => all(nodes, waiting, keys, json),
+        Some(name) => alone(&name, &sizes),
+        None => all(&sizes, json),
     }
 }
 
+/// How much the cases measure.
+struct Sizes {
+    nodes: usize,
+    waiting: usize,
+    keys: usize,
+    editors: usize,
+}
+
 /// Runs one case, for which this process was started.
-fn alone(name: &str, nodes: usize, waiting: usize, keys: usize) -> Result {
+fn alone(name: &str, sizes: &Sizes) -> Result {
     let row = if let Some(case) = CASES.iter().find(|case| case.name == name) {
-        serde_json::to_string(&measured(case, nodes)?)?
+        serde_json::to_string(&measured(case, sizes.nodes)?)?
     } else if let Some(case) = keys::CASES.iter().find(|case| case.name == name) {
-        serde_json::to_string(&keys::measured(case, keys)?)?
+        serde_json::to_string(&keys::measured(case, sizes.keys)?)?
     } else if let Some(case) = held::CASES.iter().find(|case| case.name == name) {
-        serde_json::to_string(&held::measured(case, waiting)?)?
+        serde_json::to_string(&held::measured(case, sizes.waiting)?)?
+    } else if let Some(case) = editors::CASES.iter().find(|case| case.name == name) {
+        serde_json::to_string(&editors::measured(case, sizes.editors)?)?
     } else {
         let case = waiting::CASES.iter().find(|case| case.name == name);
-        serde_json::to_string(&waiting::measured(case.ok_or(USAGE)?, waiting)?)?
+        serde_json::to_string(&waiting::measured(case.ok_or(USAGE)?, sizes.waiting)?)?
     };
     println!("{row}");
     Ok(())
 }
 
-fn all(nodes: usize, waiting: usize, keys: usize, json: bool) -> Result {
-    if !json {
-        heading(nodes);
-    }
+fn all(sizes: &Sizes, json: bool) -> Result {
+    let Sizes {
+        nodes,
+        waiting,
+        keys,
+        editors,
+    } = *sizes;
+    let begin = |heading: fn(usize), count| {
+        if !json {
+            heading(count);
+        }
+    };
+    begin(heading, nodes);
     for case in &CASES {
-        let row: Row = measured_apart(case.name, "--nodes", nodes)?;
-        if json {
-            println!("{}", serde_json::to_string(&row)?);
-        } else {
-            let resident = row
-                .resident
-                .map_or_else(|| "-".into(), |bytes| format!("{bytes:.1}"));
-            println!(
-                "{:14} {:>9.1} {:>9.2} {:>9.1} {resident:>9}",
-                row.case, row.value, row.pieces, row.text
-            );
-        }
+        print_apart(case.name, "--nodes", nodes, json, Row::line)?;
     }
-    if !json {
-        waiting::heading(waiting);
-    }
+    begin(waiting::heading, waiting);
     for case in &waiting::CASES {
-        let row: waiting::Row = measured_apart(case.name, "--waiting", waiting)?;
-        if json {
-            println!("{}", serde_json::to_string(&row)?);
-        } else {
-            println!("{}", row.line());
-        }
+        print_apart(case.name, "--waiting", waiting, json, waiting::Row::line)?;
     }
-    if !json {
-        held::heading(waiting);
-    }
+    begin(held::heading, waiting);
     for case in &held::CASES {
-        let row: held::Row = measured_apart(case.name, "--waiting", waiting)?;
-        if json {
-            println!("{}", serde_json::to_string(&row)?);
-        } else {
-            println!("{}", row.line());
-        }
+        print_apart(case.name, "--waiting", waiting, json, held::Row::line)?;
     }
-    if !json {
-        keys::heading(keys);
-    }
+    begin(keys::heading, keys);
     for case in &keys::CASES {
-        let row: keys::Row = measured_apart(case.name, "--keys", keys)?;
-        if json {
-            println!("{}", serde_json::to_string(&row)?);
-        } else {
-            println!("{}", row.line());
-        }
+        print_apart(case.name, "--keys", keys, json, keys::Row::line)?;
+    }
+    begin(editors::heading, editors);
+    for case in &editors::CASES {
+        print_apart(case.name, "--editors", editors, json, editors::Row::line)?;
     }
     Ok(())
+}
+
+impl Row {
+    fn line(&self) -> String {
+        let resident = self
+            .resident
+            .map_or_else(|| "-".into(), |bytes| format!("{bytes:.1}"));
+        format!(
+            "{:14} {:>9.1} {:>9.2} {:>9.1} {resident:>9}",
+            self.case, self.value, self.pieces, self.text
+        )
+    }
 }
 
 fn heading(nodes: usize) {
@@ -256,8 +267,14 @@ fn heading(nodes: usize) {
     );
 }
 
-/// The result of another process, whose memory no other case has used before.
-fn measured_apart<T: DeserializeOwned>(case: &str, size: &str, count: usize) -> Result<T> {
+/// Prints the result of another process, whose memory no other case has used before.
+fn print_apart<T: DeserializeOwned + Serialize>(
+    case: &str,
+    size: &str,
+    count: usize,
+    json: bool,
+    line: fn(&T) -> String,
+) -> Result {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command
         .args(["--only", case, size, &count.to_string()])
@@ -265,7 +282,12 @@ fn measured_apart<T: DeserializeOwned>(case: &str, size: &str, count: usize) -> 
     if !output.status.success() {
         return Err(format!("{case}: {}", String::from_utf8_lossy(&output.stderr)).into());
     }
-    Ok(serde_json::from_slice(&output.stdout)?)
+    let row: T = serde_json::from_slice(&output.stdout)?;
+    match json {
+        true => println!("{}", serde_json::to_string(&row)?),
+        false => println!("{}", line(&row)),
+    }
+    Ok(())
 }
 
 fn measured(case: &Case, nodes: usize) -> Result<Row> {

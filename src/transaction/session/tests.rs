@@ -127,3 +127,31 @@ fn without_editors_no_transaction_locks_the_log() {
     manager.execute(insert_text(0, "a").on("t")).unwrap();
     assert!(!store.log_is_overfull());
 }
+
+/// The mutexes that a call of one thread locks, beside the compare-and-swap of the lock.
+#[cfg(debug_assertions)]
+fn locked(call: impl Fn()) -> usize {
+    (0..100)
+        .map(|_| {
+            let before = crate::sync::locked();
+            call();
+            crate::sync::locked() - before
+        })
+        .min()
+        .unwrap()
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn an_uncontended_keystroke_locks_few_mutexes() {
+    let store = store();
+    let letter = || insert_text(0, "a").on("t");
+    let manager = TransactionManager::new(store.clone());
+    let of_a_manager = locked(|| drop(manager.execute(letter()).unwrap()));
+    let editor = Editor::new(store.clone(), "ann");
+    let of_an_editor = locked(|| drop(editor.execute(letter()).unwrap()));
+    let other = Editor::new(store, "bob");
+    let of_two = locked(|| drop(editor.execute(letter()).unwrap()));
+    drop(other);
+    assert_eq!((of_a_manager, of_an_editor, of_two), (0, 0, 0));
+}
