@@ -310,7 +310,8 @@ impl Transaction {
     /// invalid.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
         self.claim(|needs| needs.change(&change))?;
-        self.make(change)
+        self.admit(&change)?;
+        self.overlay.apply(change, &self.held.store.0.ids)
     }
 
     /// Applies the inverse of a change that other edits followed (`since`), and rebases `since`
@@ -341,12 +342,7 @@ impl Transaction {
         if let Some(schema) = self.store().schema() {
             schema.check_names(&change)?;
         }
-        self.make(change)
-    }
-
-    /// Applies a change whose nodes are already locked.
-    fn make(&mut self, change: Change) -> Result<(), EditError> {
         self.admit(&change)?;
-        self.overlay.apply(change, &self.held.store.0.ids)
+        self.overlay.apply_planned(change, &self.held.store.0.ids)
     }
 }

@@ -15,7 +15,7 @@ mod subscribers;
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_channel::Receiver;
 use slotmap::SlotMap;
@@ -63,10 +63,10 @@ pub(super) struct CommitLog {
     records: Mutex<{ rank::LOG }, Option<Box<Records>>>,
     /// How many sessions and subscribers there are, and one more if commits are kept. It and the
     /// next two grow only while both `records` and the published state are locked.
-    followers: AtomicUsize,
-    subscribers: AtomicUsize,
+    followers: AtomicU32,
+    subscribers: AtomicU32,
     /// How many of the subscribers have a filter.
-    filters: AtomicUsize,
+    filters: AtomicU32,
     /// Whether there may be too many records.
     overfull: AtomicBool,
     /// The last version that was appended.
@@ -82,8 +82,6 @@ struct Limit {
     kept: usize,
     /// The bytes beyond these.
     more: usize,
-    /// How many records the sessions read one by one.
-    apart: usize,
 }
 
 impl Limit {
@@ -261,19 +259,24 @@ impl Records {
         (stretches, oldest)
     }
 
-    /// Removes what no follower needs. If the rest is over the limit, returns up to which version
-    /// it is to be removed, and what is to be composed before that. Half of the limit remains.
-    fn begin_composing(&mut self, limit: Limit) -> (impl Sized + use<>, Option<Composition>) {
+    /// Removes what no follower needs. If the rest is over the limit, or more than `most_apart`
+    /// records are not composed, returns up to which version it is to be removed, and what is to be
+    /// composed before that. Half of the limit remains.
+    fn begin_composing(
+        &mut self,
+        limit: Limit,
+        most_apart: usize,
+    ) -> (impl Sized + use<>, Option<Composition>) {
         let unneeded = self.remove(limit.kept, 0);
         let (mut bytes, mut left) = (self.bytes, self.recent.len());
         let too_large = bytes > limit.most();
         let apart = left - self.recent_until(self.composed());
-        if !too_large && apart <= limit.apart {
+        if !too_large && apart <= most_apart {
             return (unneeded, None);
         }
         let oldest = self.recent.iter().take_while(|entry| {
             let is_too_much = too_large && bytes > limit.half();
-            let taken = is_too_much || left > limit.apart / 2;
+            let taken = is_too_much || left > most_apart / 2;
             (bytes, left) = (bytes - entry.bytes, left - 1);
             taken
         });
@@ -374,11 +377,7 @@ pub(super) struct OwnLog(Arc<CommitLog>);
 
 impl OwnLog {
     pub(super) fn new(kept: usize, limit: usize) -> Self {
-        let log = CommitLog::new(Limit {
-            kept,
-            more: limit,
-            apart: usize::MAX,
-        });
+        let log = CommitLog::new(Limit { kept, more: limit });
         Self(Arc::new(log))
     }
 }
@@ -409,9 +408,9 @@ impl CommitLog {
         let keeps = limit.kept > 0;
         Self {
             records: Mutex::new(keeps.then(Box::default)),
-            followers: AtomicUsize::new(keeps.into()),
-            subscribers: AtomicUsize::new(0),
-            filters: AtomicUsize::new(0),
+            followers: AtomicU32::new(keeps.into()),
+            subscribers: AtomicU32::new(0),
+            filters: AtomicU32::new(0),
             overfull: AtomicBool::new(false),
             head: AtomicU64::new(0),
             limit,
@@ -421,14 +420,14 @@ impl CommitLog {
 
     /// Removes the oldest records, up to half of a limit, if they are over it.
     #[cold]
-    fn compose(&self, limit: Limit) {
+    fn compose(&self, most_apart: usize) {
         let mut log = self.records.lock();
         // A thread that composes already notes the size at its end.
         self.overfull.store(false, Ordering::Relaxed);
         let Some(records) = log.as_mut().filter(|records| !records.is_composing) else {
             return;
         };
-        let (unneeded, composition) = records.begin_composing(limit);
+        let (unneeded, composition) = records.begin_composing(self.limit, most_apart);
         if composition.is_none() {
             self.note_overfull_from(records);
         }
@@ -442,7 +441,7 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return;
         };
-        let replaced = records.end_composing(limit, &composition, stretches);
+        let replaced = records.end_composing(self.limit, &composition, stretches);
         self.note_overfull_from(records);
         self.note_size(records);
         drop(log);
@@ -517,7 +516,7 @@ impl CommitLog {
         unneeded
     }
 
-    fn counts(&self, filter: Option<&Filter>) -> impl Iterator<Item = &AtomicUsize> {
+    fn counts(&self, filter: Option<&Filter>) -> impl Iterator<Item = &AtomicU32> {
         let subscribers = filter.map(|_| &self.subscribers);
         let filters = filter.filter(|filter| **filter != Filter::All);
         let filters = filters.map(|_| &self.filters);
@@ -664,7 +663,7 @@ impl DataStore {
     pub(crate) fn compose_log(&self) {
         let log = &self.0.log;
         if log.overfull.load(Ordering::Relaxed) {
-            log.compose(log.limit);
+            log.compose(usize::MAX);
         }
     }
 
@@ -675,10 +674,7 @@ impl DataStore {
         let log = &self.0.log;
         let is_far_behind = log.head.load(Ordering::Relaxed) > cursor + READ_APART as u64;
         if is_far_behind {
-            log.compose(Limit {
-                apart: READ_APART,
-                ..log.limit
-            });
+            log.compose(READ_APART);
         }
         is_far_behind
     }
@@ -693,7 +689,7 @@ impl DataStore {
         MutexGuard<'_, { rank::PUBLISHED }, Snapshot>,
     ) {
         let log = &self.0.log;
-        let is_followed = || log.followers.load(Ordering::Relaxed) > usize::from(origin.is_some());
+        let is_followed = || log.followers.load(Ordering::Relaxed) > u32::from(origin.is_some());
         let mut records = None;
         loop {
             if records.is_none() && is_followed() {

@@ -153,7 +153,7 @@ impl Editor {
         let mut outcome = self
             .manager
             .run(submission, options, Location::caller(), session);
-        self.session.drop_removed();
+        self.session.drop_if_removed();
         if let Ok(result) = &mut outcome
             && result.operations.is_empty()
             && !result.repeated

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::history::{Edit, History};
 use super::{Callback, HistoryMode, TransactionError, TransactionResult};
@@ -24,6 +24,8 @@ struct SharedSession {
     /// The version up to which selection and history have followed the document. Written only while
     /// the state is locked.
     cursor: AtomicU64,
+    /// Whether entries have left the history and are to be dropped.
+    has_removed: AtomicBool,
 }
 
 /// Owns the session of an editor. Its drop drops the contents of the session in this thread, with
@@ -49,6 +51,7 @@ impl OwnedSession {
         let shared = Arc::new(SharedSession {
             state: Mutex::default(),
             cursor: AtomicU64::new(cursor),
+            has_removed: AtomicBool::new(false),
         });
         Self {
             session: Session { shared, id },
@@ -157,9 +160,18 @@ impl Session {
         document
     }
 
+    /// Does what [`drop_removed`](Self::drop_removed) does, after an edit of this thread or of the
+    /// combiner. Few edits remove an entry.
+    pub(super) fn drop_if_removed(&self) {
+        if self.shared.has_removed.load(Ordering::Relaxed) {
+            self.drop_removed();
+        }
+    }
+
     /// Drops entries that left the history. Call it with no lock held: their drop runs code of
     /// users.
     pub(super) fn drop_removed(&self) {
+        self.shared.has_removed.store(false, Ordering::Relaxed);
         let gone = self.state().history.take_gone();
         drop(gone);
     }
@@ -211,6 +223,11 @@ impl Prepared<'_> {
                 version: result.version,
             };
             state.history.record(edit, in_history);
+            let has_removed = state.history.has_removed();
+            session
+                .shared
+                .has_removed
+                .store(has_removed, Ordering::Relaxed);
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Savepoints: moments within a transaction to which it can roll back.
 
-use super::Overlay;
+use super::{Overlay, Source};
 use crate::document::Selection;
 use crate::id::NodeIds;
 
@@ -29,7 +29,7 @@ impl Overlay {
         let since = self.changes.split_off(savepoint.changes);
         for change in since.iter().rev().filter(|it| it.is_of_the_document()) {
             // D5. A transaction that cannot roll back must not continue.
-            self.make(&change.inverse(), ids)
+            self.make(Source::Plan, &change.inverse(), ids)
                 .expect("the inverse of the last change leads back");
         }
         // Nodes first touched later now equal those of the base.

@@ -156,6 +156,11 @@ impl History {
         }
     }
 
+    /// Whether there are entries to be dropped.
+    pub(super) fn has_removed(&self) -> bool {
+        !self.gone.is_empty()
+    }
+
     /// Takes the entries to be dropped with no lock held.
     pub(super) fn take_gone(&mut self) -> impl Sized + use<> {
         std::mem::take(&mut self.gone)

@@ -15,7 +15,7 @@ use doclock::{
 };
 use serde_json::Value;
 
-use super::edits::{EDITS, Edit, LEVEL, STRONG, Start, TYPED, What, line};
+use super::edits::{Edit, LEVEL, STRONG, Start, TYPED, What, line};
 use super::operations::Subject;
 use crate::Result;
 
