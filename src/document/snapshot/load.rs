@@ -1,5 +1,6 @@
 //! Reading the saved form of a document, node by node.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::brief::Brief;
 use crate::document::lease::Leases;
 use crate::document::nodes::Nodes;
 use crate::document::{Node, check, value};
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// The largest version and token. As many again can follow in a 64-bit number.
@@ -193,18 +195,48 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for NodeLi
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Nodes, A::Error> {
         let Self(reporter) = self;
         let mut nodes = Nodes::default();
+        let mut names = Names::default();
         reporter.report().map_err(A::Error::custom)?;
-        while let Some(node) = list.next_element::<Node>()? {
-            if nodes.get(&node.id).is_some() {
+        while let Some(mut node) = list.next_element::<Node>()? {
+            names.share(&mut node);
+            let (id, before) = (node.id.clone(), nodes.len());
+            nodes.insert(Arc::new(node));
+            if nodes.len() == before {
                 return Err(A::Error::custom(format_args!(
                     "node {} is listed twice",
-                    Brief(&node.id)
+                    Brief(id)
                 )));
             }
-            nodes.insert(Arc::new(node));
             reporter.count().map_err(A::Error::custom)?;
         }
         reporter.report().map_err(A::Error::custom)?;
         Ok(nodes)
+    }
+}
+
+/// The custom ids, so that a node, its parent and its children share one copy of each.
+#[derive(Default)]
+struct Names(HashSet<NodeId, Secret>);
+
+impl Names {
+    fn share(&mut self, node: &mut Node) {
+        node.id = self.shared(&node.id);
+        node.parent = node.parent.as_ref().map(|id| self.shared(id));
+        if !node.children.iter().all(NodeId::is_generated) {
+            node.children = node.children.iter().map(|id| self.shared(id)).collect();
+        }
+    }
+
+    fn shared(&mut self, id: &NodeId) -> NodeId {
+        if id.is_generated() {
+            return id.clone();
+        }
+        match self.0.get(id) {
+            Some(known) => known.clone(),
+            None => {
+                self.0.insert(id.clone());
+                id.clone()
+            }
+        }
     }
 }
