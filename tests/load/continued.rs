@@ -1,6 +1,7 @@
 //! What continues when a document is opened again.
 
 use std::collections::HashSet;
+use std::thread;
 use std::time::Duration;
 
 use doclock::dsl::*;
@@ -86,17 +87,24 @@ fn feed_05_fencing_tokens_continue() {
 #[test]
 fn feed_05_fencing_tokens_of_node_locks_continue() {
     let old = small();
-    let mut transaction = old.begin_on("ann", Scope::new().write("t")).unwrap();
-    transaction.set_text("t", "x").unwrap();
-    // Locks a second node, under a new token.
-    transaction.set_text("loose", "y").unwrap();
-    let last = transaction.commit().unwrap().fencing_token;
-    let store = open(&old.snapshot());
-    let guard = store
-        .node_locks()
-        .lock("ann", Scope::new().write("t"))
-        .unwrap();
-    assert!(guard.fencing_token() > last, "{guard:?} after {last}");
+    let on_nodes = |store: &DataStore, nodes: &[&str]| {
+        let scope = Scope::new().write(nodes[0]);
+        let mut transaction = store.begin_on("ann", scope).unwrap();
+        for node in nodes {
+            transaction.set_text(*node, "new").unwrap();
+        }
+        transaction.commit().unwrap().fencing_token
+    };
+    let last = on_nodes(&old, &["t"]);
+    assert!(on_nodes(&open(&old.snapshot()), &["t"]) > last);
+
+    // Beside another holder, a transaction that locks a second node gets a second token.
+    let locks = old.node_locks();
+    let beside = thread::spawn(move || locks.lock("ben", Scope::new().write("7:1")));
+    let beside = beside.join().unwrap().unwrap();
+    let last = on_nodes(&old, &["t", "loose"]);
+    assert_eq!(last.get(), beside.fencing_token().get() + 2);
+    assert!(on_nodes(&open(&old.snapshot()), &["t"]) > last);
 }
 
 #[test]
@@ -136,19 +144,11 @@ fn feed_05_tokens_of_claims_continue() {
 #[test]
 fn feed_05_no_id_returns_in_the_same_session() {
     let old = small();
-    // Ids that no node has any more.
+    let mut seen = HashSet::from([old.generate_id().unwrap()]);
+    // The last ids are of nodes that are gone, and of none.
     let gone = created(&add(&old));
-    commit(&old, |transaction| {
-        transaction.delete(&gone).unwrap();
-    });
-    let unused = old.generate_id().unwrap();
-    let mut seen: HashSet<NodeId> = old
-        .snapshot()
-        .nodes()
-        .map(|node| node.id().clone())
-        .collect();
-    seen.extend([gone, unused, id("7:9")]);
-    add(&old);
+    seen.extend([gone.clone(), old.generate_id().unwrap()]);
+    commit(&old, |transaction| transaction.delete(&gone).unwrap());
     let mut snapshot = old.snapshot();
     seen.extend(snapshot.nodes().map(|node| node.id().clone()));
     for _ in 0..3 {
@@ -159,6 +159,7 @@ fn feed_05_no_id_returns_in_the_same_session() {
                 new.is_generated() && seen.insert(new.clone()),
                 "{new} returned"
             );
+            commit(&store, |transaction| transaction.delete(&new).unwrap());
         }
         snapshot = store.snapshot();
         assert_eq!(check(&snapshot), Ok(()));
