@@ -264,10 +264,13 @@ fn feed_05_the_saved_and_the_opened_store_do_not_share_changes() {
 
 /// Their cursors are at the version that was opened.
 #[test]
-fn feed_05_editors_follow_an_opened_document() {
-    let store = open(&small().snapshot());
-    let commits = store.subscribe(16);
+fn feed_05_editors_and_subscribers_follow_an_opened_document() {
+    let options = StoreOptions::new().kept_commits(1 << 20);
+    let store = options.document(restarted(&small().snapshot())).unwrap();
+    let commits = store.subscribe();
     let [ann, ben] = ["ann", "ben"].map(|name| Editor::new(store.clone(), name));
+    store.commits_since(1).unwrap_err();
+    assert!(store.commits_since(2).unwrap().is_empty());
     ann.execute([insert_text(2, "!").on("t")]).unwrap();
     for _ in 0..200 {
         ben.execute([insert_text(0, "x").on("t")]).unwrap();
@@ -275,10 +278,12 @@ fn feed_05_editors_follow_an_opened_document() {
     ann.undo().unwrap();
     let text = store.snapshot().node("t").unwrap().text().to_string();
     assert_eq!(text, format!("{}Io", "x".repeat(200)));
-    assert_eq!(
-        commits.receiver().try_iter().next().unwrap().commit.version,
-        3
-    );
+    let events: Vec<_> = commits.try_iter().collect();
+    let versions: Vec<u64> = events.iter().map(|event| event.commit.version).collect();
+    assert_eq!(versions, (3..=204).collect::<Vec<_>>());
+    assert!(events.iter().all(|event| event.missed == 0));
+    assert_eq!(store.commits_since(200).unwrap().len(), 4);
+    store.commits_since(1).unwrap_err();
 }
 
 #[test]
