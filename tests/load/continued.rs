@@ -82,6 +82,16 @@ fn feed_05_fencing_tokens_continue() {
     let next = add(&store).fencing_token;
     assert!(next > last, "{next} after {last}");
     assert!(store.lock("ann").unwrap().fencing_token() > next);
+
+    // An empty batch has no token, and replaces none.
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.set_text("t", "last").unwrap();
+    let nothing: [doclock::transaction::Operation; 0] = [];
+    TransactionManager::new(store.clone())
+        .execute(nothing)
+        .unwrap();
+    let last = transaction.commit().unwrap().fencing_token;
+    assert!(add(&open(&store.snapshot())).fencing_token > last);
 }
 
 #[test]
