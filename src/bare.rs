@@ -22,7 +22,7 @@ impl Bare {
     pub fn new() -> Self {
         Self {
             document: Snapshot::default(),
-            ids: NodeIds::new(1),
+            ids: NodeIds::after(1, 0),
             store: DataStore::new(),
         }
     }

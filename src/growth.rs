@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::dsl::*;
 use crate::steps::counted;
 use crate::{
-    DataStore, StoreOptions, TransactionManager,
+    DataStore, Snapshot, StoreOptions, TransactionManager,
     document::{Mark, NodeSpec},
     schema::{AttributeSpec, NodeType, Schema, ValueType},
     transaction::{Operation, TextSpan},
@@ -45,6 +45,55 @@ fn attributes(size: usize) -> Vec<(String, Value)> {
 fn executes(operations: Vec<Operation>) -> impl FnOnce() {
     let manager = TransactionManager::new(DataStore::new());
     move || drop(manager.execute(operations).unwrap())
+}
+
+#[test]
+fn a_document_is_saved_and_loaded_node_by_node() {
+    type Shape = fn(usize) -> NodeSpec;
+    let deep: Shape = |size| {
+        (0..size).fold(NodeSpec::new("leaf"), |inner, _| {
+            NodeSpec::new("x").with_children([inner])
+        })
+    };
+    let wide: Shape = |size| {
+        let items = (0..size).map(|nth| NodeSpec::new("x").with_id(format!("n{nth}")));
+        NodeSpec::new("x").with_children(items)
+    };
+    for shape in [deep, wide] {
+        let snapshot = |size| {
+            let store = DataStore::new();
+            let mut transaction = store.begin("ann").unwrap();
+            transaction.create(shape(size)).unwrap();
+            transaction.commit().unwrap();
+            store.snapshot()
+        };
+        grows_evenly("saving", |size| {
+            let snapshot = snapshot(size);
+            move || drop(serde_json::to_string(&snapshot).unwrap())
+        });
+        grows_evenly("loading", |size| {
+            let saved = serde_json::to_string(&snapshot(size)).unwrap();
+            move || drop(serde_json::from_str::<Snapshot>(&saved).unwrap())
+        });
+        grows_evenly("opening", |size| {
+            let snapshot = snapshot(size);
+            move || {
+                let store = StoreOptions::new().schema(any_tree()).document(snapshot);
+                drop(store.unwrap());
+            }
+        });
+    }
+}
+
+/// A schema with the types of these documents.
+fn any_tree() -> Schema {
+    let any = || {
+        NodeType::new()
+            .content("(x | leaf)*")
+            .unknown_attributes(true)
+    };
+    let types = Schema::builder().node("x", any()).node("leaf", any());
+    types.build().unwrap()
 }
 
 /// A separate lookup for each attribute made 100,000 of them hold the lock for seven seconds.

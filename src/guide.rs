@@ -25,6 +25,8 @@ pages! {
     desktop: "../docs/guide/desktop.md";
     /// Shows how to embed the store in a server: threads, requests, held locks, errors as JSON.
     server: "../docs/guide/server.md";
+    /// Shows how to save a document, load it, and continue in another process.
+    saving: "../docs/guide/saving.md";
     /// Shows how to undo and redo the edits of one editor beside the edits of others.
     undo: "../docs/guide/undo.md";
     /// Shows how to restrict documents to a schema.

@@ -430,11 +430,17 @@ impl NodeIds {
     /// The largest number of a custom id in the store's own session: JSON readers keep it exact.
     pub(crate) const LARGEST_GIVEN: u64 = (1 << 53) - 1;
 
-    pub(crate) fn new(session: u32) -> Self {
+    /// Continues after the last number of the session; zero for a new session.
+    pub(crate) fn after(session: u32, last: u64) -> Self {
         Self {
             session,
-            next: AtomicU64::new(1),
+            next: AtomicU64::new(last.saturating_add(1)),
         }
+    }
+
+    /// The last number that was generated or reserved.
+    pub(crate) fn last(&self) -> u64 {
+        self.next.load(Ordering::Relaxed) - 1
     }
 
     /// Generates a new id; `None` if the numbers are used up.
@@ -523,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_reserved_id_is_never_generated() {
-        let ids = NodeIds::new(7);
+        let ids = NodeIds::after(7, 0);
         for id in ["7:5", "7:3", "8:900", "8:18446744073709551615"] {
             assert!(ids.reserve(&NodeId::from(id)));
         }
@@ -534,7 +540,7 @@ mod tests {
 
     #[test]
     fn generated_ids_run_out_instead_of_wrapping_around() {
-        let ids = NodeIds::new(7);
+        let ids = NodeIds::after(7, 0);
         ids.next.store(u64::MAX, Ordering::Relaxed);
         assert_eq!(ids.generate(), None);
         assert_eq!(ids.generate(), None);

@@ -16,8 +16,9 @@
 //!   and no deadlocks, and all threads see the same order. A transaction that needs only a part of
 //!   the document can [lock nodes](DataStore::begin_on) and run beside others that lock nodes.
 //!   Conflicts, retries and deadlocks are possible between those.
-//! - **In memory.** Documents end with their process. A commit is data, a
-//!   [`TransactionResult`](transaction::TransactionResult) that a program can write to any storage.
+//! - **In memory.** Documents end with their process. A [`Snapshot`] and a commit, a
+//!   [`TransactionResult`](transaction::TransactionResult), are serde data that a program can write
+//!   to any storage. A store [opens](StoreOptions::document) with a snapshot.
 //! - **Threads, not tasks.** Waiting blocks the calling thread.
 //! - **While a snapshot lives, commits copy** the data that they would otherwise change in place.
 //!   At a million nodes this costs a few microseconds.

@@ -8,6 +8,7 @@ pub mod events;
 pub mod lease;
 mod log;
 mod nodes;
+mod numbers;
 mod options;
 mod publish;
 mod receipts;
@@ -17,7 +18,6 @@ mod transaction;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -49,6 +49,7 @@ use crate::lock::{
 };
 use crate::sync::{Mutex, rank};
 use log::OwnLog;
+use numbers::Numbers;
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.
 ///
@@ -86,14 +87,12 @@ struct StoreShared {
     /// readers only clone.
     published: CachePadded<Mutex<{ rank::PUBLISHED }, Snapshot>>,
     bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
-    /// How many transactions have begun.
-    transactions: AtomicU64,
+    numbers: Numbers,
     /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
     log: OwnLog,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
-    session: u32,
 }
 
 impl DataStore {
@@ -105,17 +104,29 @@ impl DataStore {
 
     /// Creates an empty store with the given options.
     pub fn with_options(options: StoreOptions) -> Self {
+        Self::beginning_with(Snapshot::default(), options)
+    }
+
+    /// Creates a store whose first version is a document that follows the schema.
+    fn beginning_with(mut snapshot: Snapshot, mut options: StoreOptions) -> Self {
         let session = options.session.unwrap_or_else(random_session);
+        let mut numbering = snapshot.numbering();
+        numbering.session = numbering.session.of(session);
+        // Ids of nodes may be from other stores, and have any number.
+        let last_id = numbering.session.nodes.max(snapshot.last_id_of(session));
+        options.lock.last_token = numbering.lock_token;
+        // The owners had them from another store.
+        snapshot.end_leases();
+        let bookkeeping = Bookkeeping::new(options.remembered_keys);
         Self(Arc::new(StoreShared {
             lock: FifoLock::with_options(options.lock),
-            published: CachePadded::default(),
-            bookkeeping: Mutex::new(Bookkeeping::new(options.remembered_keys)),
-            transactions: AtomicU64::new(0),
+            published: CachePadded::new(Mutex::new(snapshot)),
+            bookkeeping: Mutex::new(bookkeeping),
+            numbers: Numbers::after(numbering),
             publishing: Mutex::default(),
             log: OwnLog::new(options.kept_commits, options.log_limit),
-            ids: CachePadded::new(NodeIds::new(session)),
+            ids: CachePadded::new(NodeIds::after(session, last_id)),
             schema: options.schema,
-            session,
         }))
     }
 
@@ -127,7 +138,8 @@ impl DataStore {
         self.0.published.lock().clone()
     }
 
-    /// Returns the number of commits so far.
+    /// Returns the number of commits so far, with those before the document was
+    /// [opened](StoreOptions::document).
     pub fn version(&self) -> u64 {
         self.0.published.lock().version()
     }
@@ -189,7 +201,7 @@ impl DataStore {
         ended_by: EndedBy,
     ) -> Transaction {
         let held = TransactionGrant::new(self.clone(), grant, ended_by);
-        Transaction::new(self.next_transaction(), owner, held)
+        Transaction::new(self.next_transaction_under(grant), owner, held)
     }
 
     /// The store's lock, for code that lends its grants to transactions.
@@ -226,17 +238,32 @@ impl DataStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_under(&self, id: LockId) -> Result<Transaction, JoinError> {
-        Transaction::joining(self.clone(), id)
+        let transaction = Transaction::joining(self.clone(), id)?;
+        self.snapshot_under(transaction.held.grant);
+        Ok(transaction)
     }
 
     /// The id of a transaction, and the document as last committed.
     #[inline(always)]
     pub(crate) fn next_transaction(&self) -> (TransactionId, Snapshot) {
-        let id = TransactionId {
-            session: self.0.session,
-            number: self.0.transactions.fetch_add(1, Ordering::Relaxed) + 1,
-        };
-        (id, self.snapshot())
+        self.next_transaction_under(Grant::none())
+    }
+
+    /// The same for a transaction that begins under a grant.
+    #[inline(always)]
+    pub(crate) fn next_transaction_under(&self, grant: Grant) -> (TransactionId, Snapshot) {
+        (
+            self.0.numbers.next_transaction(),
+            self.snapshot_under(grant),
+        )
+    }
+
+    /// The document as last committed, for an open transaction. Its token is noted for the next
+    /// version.
+    pub(crate) fn snapshot_under(&self, grant: Grant) -> Snapshot {
+        let published = self.0.published.lock();
+        self.0.numbers.note_lock_token(grant.token);
+        published.clone()
     }
 
     // --- The lock ---

@@ -30,6 +30,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::Changes>();
     shared::<doclock::document::Children>();
     shared::<doclock::document::UndoConflict>();
+    shared::<doclock::document::SnapshotProgress>();
     shared::<doclock::document::SplitPoint>();
     shared::<doclock::document::Descendants<'static, doclock::Snapshot>>();
     shared::<doclock::document::EditError>();

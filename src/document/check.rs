@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::{Node, View};
 use crate::brief::Brief;
 use crate::codes::codes;
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// Why a document is invalid. Documents that only transactions have written are always valid.
@@ -75,7 +76,7 @@ codes! { IntegrityError {
 
 /// Checks the integrity of a document. Parents and children must name each other, no node may be
 /// its own ancestor, the root must have no parent, and marks must be in normal form. The check
-/// visits each node once.
+/// visits each node once, and twice in an invalid document.
 ///
 /// # Errors
 ///
@@ -92,58 +93,83 @@ pub fn check(document: &impl View) -> Result<(), IntegrityError> {
     {
         return Err(IntegrityError::Root { id: id.clone() });
     }
-    let mut listed: HashSet<&NodeId> = HashSet::new();
+    let (mut count, mut ahead) = (0, Vec::new());
     for node in document.nodes() {
-        check_children(document, node, &mut listed)?;
-        if !node.marks.are_normal(node.text.len()) {
-            return Err(IntegrityError::Marks {
-                id: node.id.clone(),
-            });
+        count += 1;
+        if node.parent.is_none() {
+            ahead.push(node);
         }
     }
-    // A listed child names its parent, checked above; so each node with a parent has to be listed.
-    for node in document.nodes() {
-        if let Some(parent) = &node.parent
-            && !listed.contains(&node.id)
-        {
-            return Err(IntegrityError::ParentDenies {
-                parent: parent.clone(),
-                child: node.id.clone(),
-            });
-        }
+    // A node is reached at most once: by its parent, which lists it once. A view that returns
+    // other nodes than the requested ones ends the loop by the count.
+    let mut reached = 0;
+    while reached <= count
+        && let Some(node) = ahead.pop()
+    {
+        reached += 1;
+        check_node(document, node, |child| ahead.push(child))?;
     }
-    // Each node has exactly one path upwards now. It ends at a node without a parent or runs in a
-    // cycle, and no such node is an ancestor of a cycle.
-    let tops = document.nodes().filter(|node| node.parent.is_none());
-    let below_tops: HashSet<&NodeId> = tops
-        .flat_map(|top| document.descendants(&top.id))
-        .map(Node::id)
-        .collect();
-    match document.nodes().find(|node| !below_tops.contains(&node.id)) {
-        Some(node) => Err(IntegrityError::Cycle {
-            id: node.id.clone(),
-        }),
-        None => Ok(()),
+    match reached == count {
+        true => Ok(()),
+        false => check_unreached(document),
     }
 }
 
-fn check_children<'a>(
-    document: &impl View,
+/// Checks a node by itself, and that it lists nodes of which it is the parent, each once.
+fn check_node<'a>(
+    document: &'a impl View,
     node: &'a Node,
-    listed: &mut HashSet<&'a NodeId>,
+    mut child_found: impl FnMut(&'a Node),
 ) -> Result<(), IntegrityError> {
-    for child in node.children.iter() {
-        let named = document.node(child).map(Node::parent);
-        let twice = !listed.insert(child);
-        let (parent, child) = (node.id.clone(), child.clone());
-        match named {
-            None => return Err(IntegrityError::ChildMissing { parent, child }),
-            Some(named) if named != Some(&parent) => {
-                return Err(IntegrityError::ChildOfAnother { parent, child });
+    if !node.marks.are_normal(node.text.len()) {
+        return Err(IntegrityError::Marks {
+            id: node.id.clone(),
+        });
+    }
+    let mut listed: HashSet<&NodeId, Secret> = HashSet::default();
+    for id in node.children.iter() {
+        let found = document.node(id);
+        let is_own = found.is_some_and(|child| child.parent.as_ref() == Some(&node.id));
+        let again = node.children.len() > 1 && !listed.insert(id);
+        match found {
+            Some(child) if is_own && !again => child_found(child),
+            _ => {
+                let (parent, child) = (node.id.clone(), id.clone());
+                return Err(match found {
+                    None => IntegrityError::ChildMissing { parent, child },
+                    Some(_) if is_own => IntegrityError::ChildTwice { parent, child },
+                    Some(_) => IntegrityError::ChildOfAnother { parent, child },
+                });
             }
-            Some(_) if twice => return Err(IntegrityError::ChildTwice { parent, child }),
-            Some(_) => {}
         }
     }
     Ok(())
+}
+
+/// Finds the fault of a document in which no node without a parent leads to some of the nodes.
+#[cold]
+fn check_unreached(document: &impl View) -> Result<(), IntegrityError> {
+    let mut listed: HashSet<&NodeId, Secret> = HashSet::default();
+    for node in document.nodes() {
+        check_node(document, node, |child| listed.extend([&child.id]))?;
+    }
+    // A listed child names its parent, checked above; so each node with a parent has to be listed.
+    let is_denied = |node: &&Node| node.parent.is_some() && !listed.contains(&node.id);
+    if let Some(child) = document.nodes().find(is_denied)
+        && let Some(parent) = child.parent.clone()
+    {
+        let child = child.id.clone();
+        return Err(IntegrityError::ParentDenies { parent, child });
+    }
+    // Each node has exactly one path upwards now, and some of these paths run in a cycle.
+    listed.clear();
+    let tops = document.nodes().filter(|node| node.parent.is_none());
+    listed.extend(
+        tops.flat_map(|top| document.descendants(&top.id))
+            .map(Node::id),
+    );
+    let lost = document.nodes().find(|node| !listed.contains(&node.id));
+    let up = std::iter::successors(lost, |node| document.node(node.parent.as_ref()?));
+    let on_cycle = up.map(Node::id).find(|id| !listed.insert(id));
+    on_cycle.map_or(Ok(()), |id| Err(IntegrityError::Cycle { id: id.clone() }))
 }

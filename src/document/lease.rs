@@ -44,7 +44,7 @@ pub(crate) struct InTheWay<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Leases {
     /// The last token. It outlives the last lease, because no token is issued twice.
-    issued: u64,
+    last_token: u64,
     table: Option<Arc<Table>>,
 }
 
@@ -66,6 +66,19 @@ struct Table {
 impl Leases {
     /// Each new lease removes at most so many expired ones, so its cost is bounded.
     const SWEPT_AT_ONCE: usize = 32;
+
+    /// No leases. The tokens continue after the last one of an earlier table.
+    pub(crate) fn after(last_token: u64) -> Self {
+        Self {
+            last_token,
+            table: None,
+        }
+    }
+
+    /// The last token.
+    pub(crate) fn last_token(&self) -> u64 {
+        self.last_token
+    }
 
     /// All stored leases, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Holding>> {
@@ -118,8 +131,8 @@ impl Leases {
     ) -> (Arc<Holding>, Swept) {
         debug_assert!(self.in_the_way(&targets, now).is_none());
         let swept = self.sweep(now);
-        self.issued += 1;
-        let token = FencingToken(self.issued);
+        self.last_token += 1;
+        let token = FencingToken(self.last_token);
         let holding = Arc::new(Holding {
             targets,
             owner,

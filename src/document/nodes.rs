@@ -100,6 +100,17 @@ impl Nodes {
         Some(removed)
     }
 
+    /// The largest number of a generated id of this session; zero without one. Looks at the pages,
+    /// and at the nodes of one.
+    pub(super) fn last_of(&self, session: u32) -> u64 {
+        let pages = self.pages.iter().filter(|(key, _)| key.session == session);
+        let Some((key, page)) = pages.max_by_key(|(key, _)| key.page) else {
+            return 0;
+        };
+        let slot = page.slots.iter().rposition(Option::is_some);
+        key.page * PAGE + slot.unwrap_or(0) as u64
+    }
+
     /// All nodes, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
         let paged = self

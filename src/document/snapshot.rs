@@ -1,5 +1,10 @@
 //! Snapshots: versions of a document.
 
+mod load;
+mod numbering;
+mod progress;
+mod save;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,13 +14,20 @@ use super::touched::Touched;
 use super::{Node, View};
 use crate::id::{AsNodeId, NodeId};
 
+pub(crate) use numbering::Numbering;
+pub use progress::SnapshotProgress;
+
 /// One version of a document, which exists as long as the snapshot.
 ///
 /// Taking and cloning a snapshot cost O(1). Commits never change it. While a snapshot lives,
 /// commits copy the data that they would otherwise change in place.
 ///
-/// Two snapshots are equal if their nodes and roots are equal; versions and
+/// Two snapshots are equal if their nodes and roots are equal; versions, numberings and
 /// [leases](crate::DataStore::lease) are ignored.
+///
+/// A snapshot is serde data: it can be saved, loaded, and opened again with
+/// [`StoreOptions::document`](crate::StoreOptions::document). The page
+/// [saving](crate::guide::saving) describes its form.
 #[derive(Clone, Default)]
 pub struct Snapshot(Arc<Document>);
 
@@ -25,11 +37,12 @@ struct Document {
     root: Option<NodeId>,
     nodes: Nodes,
     leases: Leases,
+    numbering: Numbering,
 }
 
 impl Snapshot {
-    /// Returns the version: the number of commits before it. The empty document of a new store has
-    /// version zero.
+    /// Returns the version: the number of commits before it, also of those before a document was
+    /// saved and loaded. The empty document of a new store has version zero.
     pub fn version(&self) -> u64 {
         self.0.version
     }
@@ -89,6 +102,26 @@ impl Snapshot {
     /// is shared.
     pub(crate) fn held_mut(&mut self) -> &mut Leases {
         &mut Arc::make_mut(&mut self.0).leases
+    }
+
+    /// Ends all leases, without a version. Later tokens continue.
+    pub(crate) fn end_leases(&mut self) {
+        let leases = self.held_mut();
+        *leases = Leases::after(leases.last_token());
+    }
+
+    pub(crate) fn numbering(&self) -> Numbering {
+        self.0.numbering
+    }
+
+    /// Notes the numbering, for a version that is not shared yet.
+    pub(crate) fn set_numbering(&mut self, numbering: Numbering) {
+        Arc::make_mut(&mut self.0).numbering = numbering;
+    }
+
+    /// The largest number of a generated id of this session; zero without one.
+    pub(crate) fn last_id_of(&self, session: u32) -> u64 {
+        self.0.nodes.last_of(session)
     }
 
     /// Takes the leases of another snapshot, for a version that was made concurrently.

@@ -73,6 +73,7 @@ impl FifoLock {
         let lock = random_session();
         let mut state = LockState::new(lock, settings.overtaking, Sampling::new(&settings.clock));
         state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
+        state.last_token = settings.last_token;
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new(LockShared {
             word: Word::new(),

@@ -104,6 +104,8 @@ pub struct LockOptions {
     pub(crate) queue_bound: Option<usize>,
     pub(crate) overtaking: u32,
     pub(crate) batch: BatchLimit,
+    /// The fencing token before the first, so that the tokens of an earlier lock continue.
+    pub(crate) last_token: u64,
 }
 
 impl Default for LockOptions {
@@ -115,6 +117,7 @@ impl Default for LockOptions {
             queue_bound: None,
             overtaking: 64,
             batch: BatchLimit::default(),
+            last_token: 0,
         }
     }
 }

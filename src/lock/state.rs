@@ -111,7 +111,7 @@ pub(super) struct LockState {
     /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
     holder: LockHolder,
     queue: Queue<Divisible, LockWaiter>,
-    grants: u64,
+    pub(super) last_token: u64,
     pub(super) sampling: Sampling,
     pub(super) metrics: Recorder,
     /// Set by the first wait under a hold limit.
@@ -130,7 +130,7 @@ impl LockState {
             shown: None,
             lock,
             requests: 0,
-            grants: 0,
+            last_token: 0,
             watch: None,
             sampling,
             pace: Pace::default(),
@@ -254,9 +254,9 @@ impl LockState {
     #[inline(always)]
     fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
-        self.grants += 1;
+        self.last_token += 1;
         self.recorder().acquisitions += 1;
-        let token = FencingToken(self.grants);
+        let token = FencingToken(self.last_token);
         let grant = Grant::new(id, token, overdue.is_some());
         self.holder.grant = grant;
         self.holder.since.begin(measured);

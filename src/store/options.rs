@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::document::schema::Schema;
+use super::DataStore;
+use crate::document::Snapshot;
+use crate::document::schema::{Schema, SchemaViolation};
 use crate::lock::{BatchLimit, LockOptions};
 use crate::time::Clock;
 
@@ -45,6 +47,52 @@ impl StoreOptions {
     /// Creates the options that [`DataStore::new`](super::DataStore::new) uses.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Opens a store with these options and an existing document: one that was loaded, or the
+    /// [snapshot](DataStore::snapshot) of another store.
+    ///
+    /// The document and its numberings continue:
+    ///
+    /// - The next commit makes the next version.
+    /// - Fencing tokens are greater than those that the snapshot knows: of the transactions that
+    ///   began before it was published, and of the leases and claims until then.
+    /// - No generated id is the id of a node in the document.
+    /// - If the [session](Self::session) is that of the store which made the last version, node ids
+    ///   and transaction ids continue, also after the ids of deleted nodes. In another session they
+    ///   begin anew. The default is a new random session, so no id of an earlier store returns.
+    ///
+    /// Numbers that the earlier store used after the last commit of the snapshot are not known and
+    /// can return: tokens of locks without a commit, and, with the same session, ids. Leases,
+    /// inboxes and idempotency keys are not a part of a snapshot. A lease of the earlier store has
+    /// ended: a transaction that requires its token is refused.
+    ///
+    /// Takes the time to check the schema; without a schema, much less than a visit of each node.
+    ///
+    /// # Errors
+    ///
+    /// [`SchemaViolation`]: the document does not follow the [schema](Self::schema).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Snapshot, StoreOptions, document::NodeSpec};
+    ///
+    /// let store = DataStore::new();
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit()?;
+    /// let saved = serde_json::to_string(&store.snapshot())?;
+    /// drop(store);
+    ///
+    /// let snapshot: Snapshot = serde_json::from_str(&saved)?;
+    /// let store = StoreOptions::new().document(snapshot)?;
+    /// assert_eq!((store.version(), store.snapshot().len()), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn document(self, snapshot: Snapshot) -> Result<DataStore, SchemaViolation> {
+        if let Some(schema) = &self.schema {
+            schema.check_all(&snapshot)?;
+        }
+        Ok(DataStore::beginning_with(snapshot, self))
     }
 
     /// Sets the first part of the ids that the store generates.

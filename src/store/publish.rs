@@ -104,6 +104,7 @@ impl DataStore {
                 _before = std::mem::replace(&mut *published, next);
             }
         }
+        published.set_numbering(self.0.numbers.so_far(&self.0.ids));
         let version = published.version();
         drop(published);
         _forgotten = bookkeeping

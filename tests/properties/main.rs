@@ -11,6 +11,7 @@ mod generator;
 mod inverse;
 mod random_json;
 mod rollback;
+mod saved;
 mod script;
 mod sound;
 mod undo;

@@ -263,9 +263,9 @@ impl LockState {
         now: Moment,
     ) -> Grant {
         let id = self.id(number);
-        self.grants += 1;
+        self.last_token += 1;
         let overdue = self.overdue(limit, now);
-        let granted = Grant::new(id, FencingToken(self.grants), overdue.is_some());
+        let granted = Grant::new(id, FencingToken(self.last_token), overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
         if now.at != since {
             let metrics = &mut nodes.metrics;

@@ -65,9 +65,6 @@ codes! { InboxInUse {
 #[derive(Default)]
 pub(crate) struct Inboxes {
     table: HashTable<Kept>,
-    /// The largest token of all removed inboxes. A new inbox of the same name continues from there,
-    /// so that no claim on a removed event matches one on a later event.
-    last_token: u64,
 }
 
 type Kept = (InboxKey, Box<Claims>);
@@ -83,10 +80,11 @@ impl Inboxes {
         found.map(|(_, claims)| &mut **claims)
     }
 
-    fn get_or_make(&mut self, key: &InboxKey) -> &mut Claims {
+    /// A new inbox continues after the last token of all inboxes, also of removed ones, so that no
+    /// claim on a removed event matches one on a later event.
+    fn get_or_make(&mut self, key: &InboxKey, last_token: u64) -> &mut Claims {
         let is_it = |inbox: &Kept| key.is_of(inbox);
         let entry = self.table.entry(key.hash, is_it, |(key, _)| key.hash);
-        let last_token = self.last_token;
         let made = || (key.clone(), Box::new(Claims::after(last_token)));
         &mut entry.or_insert_with(made).into_mut().1
     }
@@ -110,7 +108,6 @@ impl Inboxes {
             });
         }
         let ((_, claims), _) = found.remove();
-        self.last_token = self.last_token.max(claims.last_token);
         if let Some(room) = excess(self.table.capacity(), self.table.len(), KEPT) {
             self.table.shrink_to(room, |(key, _)| key.hash);
         }
@@ -194,7 +191,12 @@ impl DataStore {
     ) -> R {
         let now = self.monotonic();
         let mut bookkeeping = self.0.bookkeeping.lock();
-        code(bookkeeping.inboxes.get_or_make(inbox), now)
+        let numbers = &self.0.numbers;
+        let last_token = numbers.claim_token();
+        let claims = bookkeeping.inboxes.get_or_make(inbox, last_token);
+        let result = code(claims, now);
+        numbers.note_claim_token(claims.last_token);
+        result
     }
 
     /// Removes all records of an inbox, unless one of its claims holds.

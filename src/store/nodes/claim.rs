@@ -136,7 +136,8 @@ impl Transaction {
         }
         nodes.note(&missing);
         // Nodes locked before are unchanged; newly locked nodes must be read as they are now.
-        self.overlay.advance(self.held.store.snapshot());
+        let current = self.held.store.snapshot_under(self.held.grant);
+        self.overlay.advance(current);
         let base = self.overlay.base();
         let locked = missing.nodes().map(|(id, _)| id);
         match nodes.reads.lock().outdated_of(locked, base) {
