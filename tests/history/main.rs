@@ -13,6 +13,7 @@ mod others;
 mod random;
 mod session;
 mod stacks;
+mod stuck;
 
 use doclock::{DataStore, Editor, View, dsl::*, transaction::Operation};
 
