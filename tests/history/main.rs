@@ -11,6 +11,7 @@ mod lists;
 mod meanwhile;
 mod others;
 mod random;
+mod refusals;
 mod session;
 mod stacks;
 mod stuck;

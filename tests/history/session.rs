@@ -108,7 +108,7 @@ fn undo_03_few_undos_in_a_shared_document_are_refused() {
     let total: usize = refused.values().sum();
     println!("{undos} undos and redos, {total} refused: {refused:?}");
     assert!(
-        total * 1_000 <= 15 * undos,
+        total * 1_000 <= 13 * undos,
         "{total} of {undos} refused: {refused:?}"
     );
 }
