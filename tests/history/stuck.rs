@@ -1,7 +1,7 @@
 //! Entries that cannot be undone: they block no other, and are undone when their conflict is gone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use doclock::{
     DataStore, Editor, StoreOptions, Transaction, View,
@@ -157,6 +157,86 @@ fn undo_03_stuck_entries_of_a_restored_node_are_undone_exactly() {
         assert_eq!(text(&ann), *expected);
     }
     assert!(!ann.can_undo());
+}
+
+/// Ann, with a stuck entry above an edit of `a` and, below that, `zz` in `t`. The edit of `a` is
+/// undone, so `zz` is followed beside the stuck entry.
+fn with_branch() -> (Editor, Editor) {
+    let (ann, bob) = two("");
+    run(&ann, insert_text(0, "zz").on("t"));
+    run(&ann, insert_text(1, "1").on("a"));
+    let upload = transaction(&ann, set(1));
+    let mode = HistoryMode::Named("upload".into());
+    upload.in_history(mode).commit().unwrap();
+    run(&bob, set(2));
+    assert_eq!(refused(&ann), "t");
+    ann.undo().unwrap();
+    assert_eq!(list(&ann), "a b");
+    (ann, bob)
+}
+
+#[test]
+fn undo_03_an_entry_below_a_stuck_one_is_followed_over_newer_edits() {
+    let (ann, bob) = with_branch();
+    run(&ann, insert_text(0, "new").on("t"));
+    type_in(&bob, 0, "bob");
+    assert_eq!(text(&ann), "bobnewzz");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "bobzz");
+    ann.undo().unwrap();
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("bob", 1));
+}
+
+#[test]
+fn undo_03_an_entry_below_a_stuck_one_is_followed_over_edits_that_join_that() {
+    let (ann, _bob) = with_branch();
+    transaction(&ann, insert_text(0, "up").on("t"))
+        .in_history(HistoryMode::MergedInto("upload".into()))
+        .commit()
+        .unwrap();
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("upzz", 2));
+    ann.undo().unwrap();
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("up", 1));
+}
+
+#[test]
+fn undo_03_a_stuck_entry_is_followed_over_the_undo_of_an_older_one_in_its_text() {
+    let (ann, bob) = two("");
+    run(&ann, insert_text(0, "abc").on("t"));
+    let group = ann.group();
+    run(&ann, insert_text(3, "xy").on("t"));
+    run(&ann, set(1));
+    drop(group);
+    run(&bob, set(2));
+    assert_eq!(refused(&ann), "t");
+    ann.undo().unwrap();
+    assert_eq!(text(&ann), "xy");
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!((text(&ann).as_str(), value(&ann)), ("", None));
+    ann.redo().unwrap();
+    ann.redo().unwrap();
+    assert_eq!((text(&ann).as_str(), value(&ann)), ("abcxy", Some(1)));
+}
+
+/// Once the restored text counted as typed by another editor, and stayed.
+#[test]
+fn undo_03_an_edit_merged_late_is_undone_after_its_text_was_deleted_and_restored() {
+    let (ann, _bob) = two("");
+    let upload = |text: &'static str| {
+        transaction(&ann, insert_text(0, text).on("t"))
+            .in_history(HistoryMode::MergedInto("upload".into()))
+            .commit()
+            .unwrap()
+    };
+    upload("first");
+    run(&ann, insert_text(1, "1").on("a"));
+    upload("late");
+    run(&ann, delete_text_range(0, 4).on("t"));
+    for _ in 0..3 {
+        ann.undo().unwrap();
+    }
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("", 0));
 }
 
 /// Once such an undo was refused, although there was nothing to revert.
@@ -432,4 +512,26 @@ fn undo_02_a_stuck_entry_that_is_discarded_during_an_undo_stays_discarded() {
     ann.undo().unwrap();
     assert_eq!((list(&ann).as_str(), value(&ann)), ("a b", Some(1)));
     assert!(!ann.can_undo());
+}
+
+#[test]
+fn undo_02_a_stuck_entry_that_its_failed_inverse_discards_stays_discarded() {
+    let (ann, _bob) = two("");
+    let ann = Arc::new(ann);
+    let (own, calls) = (Arc::downgrade(&ann), AtomicUsize::new(0));
+    run(&ann, insert_text(0, "zz").on("t"));
+    let inverse = move |_: &mut Transaction| {
+        if calls.fetch_add(1, Ordering::Relaxed) == 1 {
+            assert!(own.upgrade().unwrap().discard_undo());
+        }
+        Err::<(), _>("the printer is on fire")
+    };
+    let write = |on: &mut Transaction| on.insert_text("t", 0, "x");
+    run(&ann, op_with_inverse(write, inverse));
+    for depth in [2, 1] {
+        assert!(matches!(ann.undo(), Err(UndoError::Inverse(_))));
+        assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("xzz", depth));
+    }
+    ann.undo().unwrap();
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("x", 0));
 }

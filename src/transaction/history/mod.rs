@@ -48,7 +48,7 @@ pub use options::{HistoryMode, HistoryOptions};
 pub(super) use entry::UndoFailure;
 use entry::{HistoryEntry, goes_on};
 use part::{Part, of_the_document};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 use stack::Stack;
 
@@ -121,7 +121,7 @@ pub(super) struct Attempt {
     key: Option<SmolStr>,
     /// The entries that it has tried, the newest first, each with the changes after those that it
     /// knows.
-    tried: Vec<(Arc<HistoryEntry>, PieceMap)>,
+    tried: SmallVec<[(Arc<HistoryEntry>, PieceMap); 1]>,
 }
 
 /// The result of undoing an entry.
@@ -470,7 +470,7 @@ impl UndoFailure {
 
 impl Attempt {
     pub(super) fn new(direction: Direction, key: Option<SmolStr>) -> Self {
-        let tried = Vec::new();
+        let tried = SmallVec::new();
         Self {
             direction,
             key,
