@@ -514,11 +514,13 @@ fn undo_02_a_stuck_entry_that_is_discarded_during_an_undo_stays_discarded() {
     assert!(!ann.can_undo());
 }
 
+/// The entry below follows it by then, so the undo must not take it for a later change again.
 #[test]
-fn undo_02_a_stuck_entry_that_its_failed_inverse_discards_stays_discarded() {
+fn undo_02_a_stuck_entry_that_its_failed_inverse_discards_is_followed_once() {
     let (ann, _bob) = two("");
     let ann = Arc::new(ann);
     let (own, calls) = (Arc::downgrade(&ann), AtomicUsize::new(0));
+    run(&ann, insert_text(1, "1").on("a"));
     run(&ann, insert_text(0, "zz").on("t"));
     let inverse = move |_: &mut Transaction| {
         if calls.fetch_add(1, Ordering::Relaxed) == 1 {
@@ -528,10 +530,10 @@ fn undo_02_a_stuck_entry_that_its_failed_inverse_discards_stays_discarded() {
     };
     let write = |on: &mut Transaction| on.insert_text("t", 0, "x");
     run(&ann, op_with_inverse(write, inverse));
-    for depth in [2, 1] {
-        assert!(matches!(ann.undo(), Err(UndoError::Inverse(_))));
-        assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("xzz", depth));
-    }
+    assert!(matches!(ann.undo(), Err(UndoError::Inverse(_))));
+    assert_eq!(ann.undo_depth(), 3);
     ann.undo().unwrap();
-    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("x", 0));
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("x", 1));
+    ann.undo().unwrap();
+    assert_eq!(list(&ann), "a b");
 }

@@ -370,19 +370,18 @@ impl History {
     /// to return the failure: it is the first that found one, or a repetition of it.
     pub(super) fn refuse(&mut self, attempt: &Attempt) -> bool {
         let Attempt { direction, key, .. } = attempt;
-        let stack = self.stack_mut(*direction);
-        let Some(at) = attempt.last().and_then(|last| stack.position(last)) else {
+        let Some(last) = attempt.last() else {
             return true;
         };
-        let refused = &mut Arc::make_mut(&mut stack.entries[at]).refused;
-        match refused {
-            Some(before) => before.is_some() && before == key,
-            None => {
-                *refused = Some(key.clone());
-                self.end_entry();
-                true
-            }
+        if let Some(before) = &last.refused {
+            return before.is_some() && before == key;
         }
+        let stack = self.stack_mut(*direction);
+        if let Some(at) = stack.position(last) {
+            Arc::make_mut(&mut stack.entries[at]).refused = Some(key.clone());
+            self.end_entry();
+        }
+        true
     }
 
     /// Takes in that these changes undid or redid the entry that was tried last. No other commit
