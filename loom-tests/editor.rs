@@ -129,3 +129,32 @@ fn editor_one_editor_in_two_threads_undoes_each_entry_once() {
             }
         });
 }
+
+/// The undo tries the stuck entry in vain. Then it takes the entry below, as that is by then.
+#[test]
+fn editor_an_undo_passes_by_a_stuck_entry_that_another_thread_discards() {
+    Model::new("undo below a stuck entry against discard", 3)
+        .reaches_by("other", "the undo comes first")
+        .reaches_by("other", "the discard comes first")
+        .check(|run| {
+            let [ann, bob] = editors("");
+            type_in(&ann, 0, "a");
+            let set = |value: i32| set_attrs([("key", value.into())]).on("t");
+            transaction(&ann, set(1)).commit().unwrap();
+            transaction(&bob, set(2)).commit().unwrap();
+            assert!(ann.undo().is_err());
+            let other = {
+                let ann = Arc::clone(&ann);
+                run.spawn("other", move || {
+                    assert!(ann.discard_undo());
+                    ann.undo_depth()
+                })
+            };
+            ann.undo().unwrap();
+            assert_eq!(text(&ann), "");
+            if let Some(left) = other.join() {
+                assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 1));
+                run.note(["the undo comes first", "the discard comes first"][left]);
+            }
+        });
+}

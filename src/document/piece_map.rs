@@ -572,6 +572,15 @@ impl PieceMap {
         self.children.undo_splice(&at.parent, at.index, 1, 0, side);
     }
 
+    /// Takes in the undo of an insertion into a list whose node stood there last.
+    pub(super) fn leave_from(&mut self, at: &ChildPosition, stood: Option<&ChildPosition>) {
+        if self.children.survivor(&at.parent, at.index).is_none() {
+            // Others put it there.
+            stood.iter().for_each(|stood| self.leave(stood));
+        }
+        self.leave_again(at);
+    }
+
     /// Takes in the undo of an insertion into a list whose node stays there for others.
     pub(super) fn keep(&mut self, at: &ChildPosition) {
         self.children.undo_kept(&at.parent, at.index);

@@ -291,6 +291,7 @@ impl Overlay {
         let Some(top) = nodes.first() else {
             return Ok(());
         };
+        let stood = self.place_of(&top.id);
         if !self.removes_whole(at.as_ref(), nodes.clone(), since, ids) {
             for node in nodes.iter().rev() {
                 self.remove_own(node, since, ids)?;
@@ -298,7 +299,7 @@ impl Overlay {
         }
         match (&at, self.contains(&top.id)) {
             (Some(at), true) => since.keep(at),
-            (Some(at), false) => since.leave_again(at),
+            (Some(at), false) => since.leave_from(at, stood.as_ref()),
             // It would stay outside of the tree: the entry had moved it there, which is undone.
             (None, true) if self.base().parent(&top.id).is_some() => {
                 return Err(UndoConflict::SubtreeChanged { id: top.id.clone() });
@@ -519,16 +520,19 @@ impl Overlay {
         since: &mut PieceMap,
         ids: &NodeIds,
     ) -> Result<(), UndoConflict> {
-        // The end of the left half moved along if others split it.
-        let left = since.texts.gap(&id, at.text, Side::BeforeNext);
+        // The end of the left half moved along if others split it. If others joined the halves and
+        // split them again, it may be in the right one.
+        let sides = [Side::BeforeNext, Side::AfterPrevious].into_iter();
+        let mut ends = sides.filter_map(|side| since.texts.gap(&id, at.text, side));
+        let left = ends.find(|spot| spot.node != right.id);
         let left = left.map_or_else(|| id.clone(), |spot| spot.node);
+        let stood = self.place_of(&right.id);
         let mut joined = None;
         if !self.contains(&right.id) {
             // Others joined or deleted it.
         } else if let Some(node) = View::node(self, &left) {
-            let half = find(self, &right.id)?;
-            let stands = plan::place(self, half);
-            let adjacent = stands.filter(|place| follows(self, place, &left));
+            let adjacent = stood.clone();
+            let adjacent = adjacent.filter(|place| follows(self, place, &left));
             let end = node.end();
             let moved = || UndoConflict::Moved {
                 id: right.id.clone(),
@@ -550,8 +554,15 @@ impl Overlay {
         since
             .children
             .undo_split(&id, at.children, &right.id, child);
-        since.leave_again(&place);
+        match self.contains(&right.id) {
+            true => since.keep(&place),
+            false => since.leave_from(&place, stood.as_ref()),
+        }
         Ok(())
+    }
+
+    fn place_of(&self, id: &NodeId) -> Option<ChildPosition> {
+        plan::place(self, View::node(self, id)?)
     }
 
     /// Where the gap before a child is, if its list still exists.

@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use super::{Needs, Transaction};
 use crate::document::plan::{self, Target};
+use crate::document::schema::SchemaViolation;
 use crate::document::{
     Change, EditError, Mark, NodeSpec, PieceMap, Selection, SplitPoint, UndoConflict, value,
 };
@@ -332,6 +333,13 @@ impl Transaction {
     ) -> Result<(), UndoConflict> {
         let ids = &self.held.store.0.ids;
         self.overlay.remove_left_over(change, since, ids)
+    }
+
+    /// Checks the changes so far against the schema of the store, as a commit does.
+    pub(crate) fn check_schema(&self) -> Result<(), SchemaViolation> {
+        self.store().schema().map_or(Ok(()), |schema| {
+            schema.check(self.base(), &self.overlay, self.changes())
+        })
     }
 
     fn apply_planned(&mut self, change: Option<Change>) -> Result<(), EditError> {

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::history::Direction;
+use super::history::{Attempt, Direction, Rewound, UndoFailure};
 use super::manager::Submission;
 use super::once::Once;
 use super::session::{OwnedSession, Session};
@@ -16,7 +16,7 @@ use super::{
 use crate::document::{EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker};
-use crate::store::{DataStore, EndedBy, ExecutedOperation};
+use crate::store::{DataStore, EndedBy, ExecutedOperation, Transaction};
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
 /// owner.
@@ -176,9 +176,17 @@ impl Editor {
 /// positions move with them. If such an edit makes the undo impossible, or the undo would revert
 /// such an edit, the undo returns a [`UndoConflict`](crate::document::UndoConflict) and changes
 /// nothing.
+///
+/// The entry of such an undo stays in the history, and is *stuck*. The next undo tries it again,
+/// because the other edit may have been undone meanwhile. If it still fails, the undo passes it by
+/// and reverts the newest older entry for which that is possible. So a stuck entry blocks no other,
+/// and its error is returned once. If no entry can be reverted, the undo returns the error of the
+/// newest. An entry of which nothing is left is passed by without an error: it has no effect that a
+/// user could see. A redo does the same with the entries that were undone.
 impl Editor {
     /// Waits for the lock and undoes the latest entry of the history, in a transaction of its own.
-    /// The selection is restored to what it was before the entry.
+    /// The selection is restored to what it was before the entry. [Stuck
+    /// entries](#undo-and-redo) are tried again, and passed by if they fail again.
     ///
     /// After-hooks run for it. Before-hooks do not, because there are no operations to rewrite.
     /// Result and event list one executed operation, `undo`: see
@@ -204,7 +212,7 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// [`UndoError`]; neither the document nor the history is changed then.
+    /// [`UndoError`]; the document is not changed then, and no entry is removed.
     #[track_caller]
     pub fn undo(&self) -> Result<TransactionResult, UndoError> {
         self.undo_with(AcquireOptions::new())
@@ -214,7 +222,7 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// [`UndoError`]; neither the document nor the history is changed then.
+    /// As for [`undo`](Self::undo).
     #[track_caller]
     pub fn undo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
         self.go(Direction::Undo, None, options)
@@ -227,7 +235,9 @@ impl Editor {
     ///
     /// So a caller can repeat an undo if it cannot determine whether the undo was committed. A
     /// failed undo is not recorded and can be retried. Of several concurrent calls with one key,
-    /// one undoes; the others wait in the queue and get its result.
+    /// one undoes; the others wait in the queue and get its result. An undo that failed because of
+    /// its entry and is repeated with its key does not pass that entry by: it fails again, or
+    /// undoes it.
     ///
     /// A key belongs to the store: see
     /// [`TransactionManager::execute_once`](super::TransactionManager::execute_once). It stands for
@@ -250,7 +260,7 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// [`UndoError`]; neither the document nor the history is changed then. One of them is
+    /// As for [`undo`](Self::undo), and
     /// [`IdempotencyMismatch`](UndoError::IdempotencyMismatch): the first transaction with the key
     /// was another.
     #[track_caller]
@@ -262,12 +272,13 @@ impl Editor {
         self.go(Direction::Undo, Some(key.into()), options)
     }
 
-    /// Waits for the lock and redoes the entry that was undone last. Any other edit of the editor
-    /// clears the entries that can be redone.
+    /// Waits for the lock and redoes the entry that was undone last. [Stuck
+    /// entries](#undo-and-redo) are tried again, and passed by if they fail again. Any other edit
+    /// of the editor clears the entries that can be redone, the stuck ones too.
     ///
     /// # Errors
     ///
-    /// [`UndoError`]; neither the document nor the history is changed then.
+    /// As for [`undo`](Self::undo).
     #[track_caller]
     pub fn redo(&self) -> Result<TransactionResult, UndoError> {
         self.redo_with(AcquireOptions::new())
@@ -277,7 +288,7 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// [`UndoError`]; neither the document nor the history is changed then.
+    /// As for [`undo`](Self::undo).
     #[track_caller]
     pub fn redo_with(&self, options: AcquireOptions) -> Result<TransactionResult, UndoError> {
         self.go(Direction::Redo, None, options)
@@ -299,7 +310,7 @@ impl Editor {
     ///
     /// # Errors
     ///
-    /// [`UndoError`]; neither the document nor the history is changed then.
+    /// As for [`undo_once`](Self::undo_once).
     #[track_caller]
     pub fn redo_once(
         &self,
@@ -346,8 +357,8 @@ impl Editor {
         drop(admitted);
         let owner = self.owner().clone();
         // Dropped after the transaction, hence without the lock: it may hold the last reference to
-        // the code of its entry.
-        let topmost;
+        // the code of an entry.
+        let mut attempt = Attempt::new(direction, once.as_ref().map(|once| once.key.clone()));
         let mut transaction = self
             .store()
             .begin_granted(grant, owner, EndedBy::Transaction);
@@ -356,30 +367,15 @@ impl Editor {
             return outcome;
         }
         let before = self.session.prepare(&mut transaction).before;
-        topmost = self.session.state().history.topmost(direction);
-        let Some(topmost) = &topmost else {
-            return Err(nothing);
-        };
-        // The document and the entry match if the grant is still valid: no other commit happened in
-        // between.
-        transaction.check_grant()?;
-        // The session's mutex is free here: the code of an inverse may read the selection.
-        let rewound = match topmost.rewind(&mut transaction) {
-            Ok(rewound) => rewound,
-            Err(failure) => {
-                // A revoked holder sees later commits; the cause of its failure is the revocation.
-                transaction.check_grant()?;
-                return Err(failure.explain(direction, |node| {
-                    self.store().latest_change(node, self.session.id())
-                }));
-            }
-        };
+        let rewound = self
+            .rewind(&mut attempt, &mut transaction)?
+            .ok_or(nothing)?;
         transaction.record(ExecutedOperation::named(name));
-        transaction.undoes(topmost.versions());
+        transaction.undoes(attempt.versions());
         let after = transaction.selection().cloned();
         let result = transaction.publish_and([before, after], |result| {
             let mut state = self.session.committed(result);
-            state.history.settle(topmost, result, rewound);
+            state.history.settle(&attempt, result, rewound);
         });
         drop(transaction);
         self.session.drop_removed();
@@ -388,34 +384,70 @@ impl Editor {
         Ok(result)
     }
 
-    /// Returns whether the history has an entry to undo.
+    /// Undoes the newest entry for which this is possible. An entry is passed by if nothing of it
+    /// is left, or if the failure of its undo was returned before.
+    fn rewind(
+        &self,
+        attempt: &mut Attempt,
+        on: &mut Transaction,
+    ) -> Result<Option<Rewound>, UndoError> {
+        let mut passed = None;
+        // The document and the entries match if the grant is still valid: no other commit happened
+        // in between.
+        on.check_grant()?;
+        while self.session.state().history.try_next(attempt) {
+            // The session's mutex is free here: the code of an inverse may read the selection.
+            let failure = match on.all_or_nothing(|on| attempt.rewind(on)) {
+                Ok(rewound) => return Ok(Some(rewound)),
+                Err(failure) => failure,
+            };
+            // A revoked holder sees later commits; the cause of its failure is the revocation.
+            on.check_grant()?;
+            let is_news = !matches!(failure, UndoFailure::NothingLeft(_))
+                && self.session.state().history.refuse(attempt);
+            if is_news {
+                return Err(self.explain(failure, attempt));
+            }
+            passed.get_or_insert(failure);
+        }
+        passed.map_or(Ok(None), |failure| Err(self.explain(failure, attempt)))
+    }
+
+    fn explain(&self, failure: UndoFailure, attempt: &Attempt) -> UndoError {
+        failure.explain(attempt.direction, |node| {
+            self.store().latest_change(node, self.session.id())
+        })
+    }
+
+    /// Returns whether the history has an entry to undo. A [stuck](#undo-and-redo) one counts: it
+    /// may be possible to undo it again.
     pub fn can_undo(&self) -> bool {
         self.undo_depth() > 0
     }
 
-    /// Returns whether the history has an entry to redo.
+    /// Returns whether the history has an entry to redo. A [stuck](#undo-and-redo) one counts.
     pub fn can_redo(&self) -> bool {
         self.redo_depth() > 0
     }
 
-    /// Returns how many entries can be undone.
+    /// Returns how many entries the history has to undo, with the [stuck](#undo-and-redo) ones.
     pub fn undo_depth(&self) -> usize {
         self.session.state().history.depth(Direction::Undo)
     }
 
-    /// Returns how many entries can be redone.
+    /// Returns how many entries the history has to redo, with the [stuck](#undo-and-redo) ones.
     pub fn redo_depth(&self) -> usize {
         self.session.state().history.depth(Direction::Redo)
     }
 
-    /// Discards the latest entry without undoing it, and returns whether there was one. This makes
-    /// the earlier entries available if the latest one can no longer be undone.
+    /// Discards the latest entry without undoing it, [stuck](#undo-and-redo) or not, and returns
+    /// whether there was one. An undo tries it no more.
     pub fn discard_undo(&self) -> bool {
         self.discard(Direction::Undo)
     }
 
-    /// Discards the entry that [`redo`](Self::redo) would redo next, and returns whether there was
-    /// one.
+    /// Discards the entry that was undone last, [stuck](#undo-and-redo) or not, and returns whether
+    /// there was one.
     pub fn discard_redo(&self) -> bool {
         self.discard(Direction::Redo)
     }
@@ -429,7 +461,7 @@ impl Editor {
         discarded
     }
 
-    /// Clears the history.
+    /// Clears the history, with the [stuck](#undo-and-redo) entries.
     pub fn clear_history(&self) {
         let mut state = self.session.state();
         state.history.clear();
@@ -441,7 +473,7 @@ impl Editor {
     /// nest; only the outermost has an effect. To begin a new entry, drop the open group first.
     ///
     /// An undo while the group is open undoes the commits of the group so far. Later commits form a
-    /// new entry.
+    /// new entry, also if that undo failed.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*};

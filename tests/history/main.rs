@@ -11,8 +11,10 @@ mod lists;
 mod meanwhile;
 mod others;
 mod random;
+mod refusals;
 mod session;
 mod stacks;
+mod stuck;
 
 use doclock::{DataStore, Editor, View, dsl::*, transaction::Operation};
 

@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// Applies an edit of the text to the letters. A conflict changes nothing visible.
+/// Undoes the newest edit of which something is left. If there is none, the undo is refused.
 fn turn(
     result: Result<TransactionResult, UndoError>,
     letters: &mut Letters,
@@ -152,22 +152,24 @@ fn turn(
     from: &mut Vec<usize>,
     to: &mut Vec<usize>,
 ) -> Result<(), TestCaseError> {
-    let Some(edit) = from.last().copied() else {
+    if from.is_empty() {
         let nothing = UndoError::NothingToUndo.to_string();
         let nothing_either = UndoError::NothingToRedo.to_string();
         let found = result.map(drop).unwrap_err().to_string();
         prop_assert!([nothing, nothing_either].contains(&found));
         return Ok(());
-    };
+    }
     let before = letters.shown();
-    letters.undone[edit] = undone;
-    match result {
-        Ok(_) => to.extend(from.pop()),
-        Err(UndoError::Conflict { .. }) => {
-            prop_assert_eq!(letters.shown(), before);
-            letters.undone[edit] = !undone;
-        }
-        Err(other) => return Err(TestCaseError::fail(other.to_string())),
+    let reverted = (0..from.len()).rev().find(|&at| {
+        letters.undone[from[at]] = undone;
+        let is_it = letters.shown() != before;
+        letters.undone[from[at]] = if is_it { undone } else { !undone };
+        is_it
+    });
+    match (result, reverted) {
+        (Ok(_), Some(at)) => to.push(from.remove(at)),
+        (Err(UndoError::Conflict { .. }), None) => {}
+        (result, _) => prop_assert!(false, "{reverted:?} of {from:?}: {result:?}"),
     }
     Ok(())
 }

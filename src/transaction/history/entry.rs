@@ -5,8 +5,8 @@ use smol_str::SmolStr;
 
 use super::Edit;
 use super::part::{Part, of_the_document};
+use crate::document::schema::SchemaViolation;
 use crate::document::{Change, PieceMap, Selection, UndoConflict, View};
-use crate::id::NodeId;
 use crate::store::Transaction;
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
@@ -29,13 +29,21 @@ pub(super) struct HistoryEntry {
     /// Parts merged into it after newer entries. Every later change comes after these, by any
     /// editor.
     pub(super) late: Vec<Part>,
+    /// The entry at whose beginning the map of its last part ends. `None` if the map leads to the
+    /// present.
+    pub(super) next: Option<u64>,
+    /// Whether an undo was refused because of it, and the idempotency key of that undo.
+    pub(super) refused: Option<Option<SmolStr>>,
 }
 
 /// Why an entry could not be undone.
 #[derive(Debug)]
 pub(in crate::transaction) enum UndoFailure {
     Conflict(UndoConflict),
+    /// There is nothing to undo in the document.
+    NothingLeft(UndoConflict),
     Inverse(OperationError),
+    Schema(SchemaViolation),
 }
 
 impl From<UndoConflict> for UndoFailure {
@@ -56,11 +64,20 @@ impl HistoryEntry {
         }
     }
 
-    /// Takes in later changes.
-    pub(super) fn follow(&mut self, since: PieceMap) {
-        if let Some(last) = self.parts.last_mut() {
-            last.follow(since);
+    /// Calls `observe` for its last part.
+    pub(super) fn observe(&mut self, observe: impl FnOnce(&mut Part)) {
+        self.parts.last_mut().map(observe);
+    }
+
+    /// Its changes and all later ones, of which these come last.
+    pub(super) fn with_later(&self, later: &PieceMap) -> PieceMap {
+        let mut all = PieceMap::default();
+        for part in &self.parts {
+            all.extend(part.changes());
+            all.append(&part.since());
         }
+        all.append(later);
+        all
     }
 
     /// The versions of its commits, if an undo of the entry undoes exactly those.
@@ -72,16 +89,18 @@ impl HistoryEntry {
         }
     }
 
-    /// Undoes it. Returns the later changes of others, as if the entry had never been, and the
+    /// Undoes it. `later` are the changes after those that its last part knows. Returns the later
+    /// changes of others, as if the entry had never been, and the
     /// selection after the entry, moved along with them as a live selection is.
     pub(super) fn rewind(
         &self,
+        later: &PieceMap,
         on: &mut Transaction,
     ) -> Result<(PieceMap, Option<Selection>), UndoFailure> {
         for late in self.late.iter().rev() {
             late.rewind(followed(late.since(), on.changes()), on)?;
         }
-        let mut since = followed(PieceMap::default(), on.changes());
+        let mut since = followed(later.clone(), on.changes());
         let mut here = self.here.clone();
         for (nth, part) in self.parts.iter().rev().enumerate() {
             let mut after = part.since();
@@ -97,10 +116,7 @@ impl HistoryEntry {
             parts.try_for_each(|part| part.remove_left_over(on, &mut since))?;
         }
         if on.changes().is_empty() {
-            let mut changes = self.parts.iter().flat_map(Part::changes);
-            if let Some((change, id)) = changes.find_map(|change| Some((change, change.node()?))) {
-                return Err(nothing_left(change, id.clone(), on).into());
-            }
+            self.has_stayed(on)?;
         }
         let inverses = self.parts.iter().chain(&self.late);
         let mut inverses = inverses.flat_map(|part| &part.inverses).rev();
@@ -109,14 +125,22 @@ impl HistoryEntry {
             .map_err(UndoFailure::Inverse)?;
         Ok((since, here))
     }
-}
 
-/// Why nothing of an entry that begins with this change could be undone.
-fn nothing_left(change: &Change, id: NodeId, on: &Transaction) -> UndoConflict {
-    match change {
-        _ if !on.contains(&id) => UndoConflict::NodeGone { id },
-        Change::InsertSubtree { .. } => UndoConflict::SubtreeChanged { id },
-        _ => UndoConflict::NothingLeft { id },
+    /// Why nothing of it could be undone.
+    fn has_stayed(&self, on: &Transaction) -> Result<(), UndoFailure> {
+        let changes = || self.parts.iter().flat_map(Part::changes);
+        let mut created = changes().filter(|change| matches!(change, Change::InsertSubtree { .. }));
+        let stays = created.find_map(|change| change.node().filter(|id| on.contains(id)));
+        if let Some(id) = stays.cloned() {
+            return Err(UndoConflict::SubtreeChanged { id }.into());
+        }
+        let Some(id) = changes().find_map(Change::node).cloned() else {
+            return Ok(());
+        };
+        Err(UndoFailure::NothingLeft(match on.contains(&id) {
+            true => UndoConflict::NothingLeft { id },
+            false => UndoConflict::NodeGone { id },
+        }))
     }
 }
 

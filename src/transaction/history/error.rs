@@ -10,7 +10,11 @@ use crate::lock::LockError;
 use crate::store::CommitError;
 use crate::transaction::error::{IdempotencyMismatch, OperationError};
 
-/// Why an undo or a redo failed. Neither the document nor the history is changed then.
+/// Why an undo or a redo failed. The document is not changed then, and no entry is removed from the
+/// history.
+///
+/// After [`Conflict`](Self::Conflict), [`Inverse`](Self::Inverse) and a violated schema, the next
+/// undo can revert an older entry: see [`Editor`](crate::Editor#undo-and-redo).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UndoError {
@@ -24,7 +28,6 @@ pub enum UndoError {
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A later change by another editor conflicts with the undo.
-    /// [`Editor::discard_undo`](crate::Editor::discard_undo) discards the entry.
     #[error("the entry can no longer be {}: {conflict}{}", if *redo { "redone" } else { "undone" }, By(.by))]
     Conflict {
         /// Whether it was a redo.

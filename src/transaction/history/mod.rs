@@ -29,23 +29,28 @@
 //! then passes the changes on to the next entry, as if the undone one had never been. The undo is
 //! itself an entry, on the other stack. So undo and redo are one mechanism, and both are exact if
 //! no other editor changes the document.
+//!
+//! An entry that cannot be undone stays where it is. An undo of an entry below takes the changes of
+//! the upper one for those of another editor.
 
 mod entry;
 mod error;
 mod options;
 mod part;
+mod stack;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 pub use super::editor::EditGroup;
 pub use error::UndoError;
 pub use options::{HistoryMode, HistoryOptions};
 
-use entry::{HistoryEntry, UndoFailure, goes_on};
+pub(super) use entry::UndoFailure;
+use entry::{HistoryEntry, goes_on};
 use part::{Part, of_the_document};
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
+use stack::Stack;
 
 use super::operation::Callback;
 use crate::document::{Changes, PieceMap, Selection};
@@ -73,9 +78,8 @@ impl Direction {
 #[derive(Debug, Default)]
 pub(super) struct History {
     options: HistoryOptions,
-    // Shared with an undo in progress, which reads its entry without the session's mutex.
-    undo: VecDeque<Arc<HistoryEntry>>,
-    redo: VecDeque<Arc<HistoryEntry>>,
+    undo: Stack,
+    redo: Stack,
     /// How many entries there have been.
     entries: u64,
     /// How many nested groups are open.
@@ -109,15 +113,19 @@ impl Edit {
     }
 }
 
-/// The topmost entry, to be undone or redone. It stays in the history until the undo is published.
+/// An undo or a redo in progress. Its entries stay in the history until it is published.
 #[derive(Debug)]
-pub(super) struct Topmost {
-    entry: Arc<HistoryEntry>,
-    direction: Direction,
+pub(super) struct Attempt {
+    pub(super) direction: Direction,
+    /// Its idempotency key.
+    key: Option<SmolStr>,
+    /// The entries that it has tried, the newest first, each with the changes after those that it
+    /// knows.
+    tried: SmallVec<[(Arc<HistoryEntry>, PieceMap); 1]>,
 }
 
 /// The result of undoing an entry.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Rewound {
     /// Later changes by others, as if the entry had never been.
     since: PieceMap,
@@ -139,17 +147,17 @@ impl History {
     }
 
     pub(super) fn depth(&self, direction: Direction) -> usize {
-        self.stack(direction).len()
+        self.stack(direction).entries.len()
     }
 
-    fn stack(&self, direction: Direction) -> &VecDeque<Arc<HistoryEntry>> {
+    fn stack(&self, direction: Direction) -> &Stack {
         match direction {
             Direction::Undo => &self.undo,
             Direction::Redo => &self.redo,
         }
     }
 
-    fn stack_mut(&mut self, direction: Direction) -> &mut VecDeque<Arc<HistoryEntry>> {
+    fn stack_mut(&mut self, direction: Direction) -> &mut Stack {
         match direction {
             Direction::Undo => &mut self.undo,
             Direction::Redo => &mut self.redo,
@@ -167,7 +175,8 @@ impl History {
     }
 
     pub(super) fn clear(&mut self) {
-        let all = self.undo.drain(..).chain(self.redo.drain(..));
+        let all = [&mut self.undo, &mut self.redo];
+        let all = all.into_iter().flat_map(|stack| stack.entries.drain(..));
         self.gone.extend(all);
         self.late = 0;
         self.grouping = false;
@@ -194,7 +203,7 @@ impl History {
     /// Ends the entry: the next edit begins another.
     fn end_entry(&mut self) {
         self.grouping = false;
-        if let Some(top) = self.undo.back_mut().filter(|top| top.open) {
+        if let Some(top) = self.undo.entries.back_mut().filter(|top| top.open) {
             Arc::make_mut(top).open = false;
         }
     }
@@ -210,8 +219,8 @@ impl History {
             self.observe(edit.version, &edit.changes);
             return self.let_go(edit);
         }
-        self.gone.extend(self.redo.drain(..));
-        self.note_late(edit.version, &edit.changes);
+        self.gone.extend(self.redo.entries.drain(..));
+        self.in_late_parts(|part| part.observe(edit.version, &edit.changes, &[]));
         match how {
             HistoryMode::MergedInto(name) => self.merge(edit, name),
             HistoryMode::Named(name) => {
@@ -220,8 +229,9 @@ impl History {
             }
             _ => self.join_or_push(edit),
         }
-        while self.undo.len() > self.options.limit {
-            let oldest = self.undo.pop_front();
+        while self.undo.entries.len() > self.options.limit
+            && let Some(oldest) = self.undo.entries.pop_front()
+        {
             self.forget(oldest);
         }
     }
@@ -235,11 +245,9 @@ impl History {
     }
 
     /// Takes in that an entry has left its stack.
-    fn forget(&mut self, entry: Option<Arc<HistoryEntry>>) {
-        if let Some(entry) = entry {
-            self.late -= entry.late.len();
-            self.gone.push(entry);
-        }
+    fn forget(&mut self, entry: Arc<HistoryEntry>) {
+        self.late -= entry.late.len();
+        self.gone.push(entry);
     }
 
     fn join_or_push(&mut self, edit: Edit) {
@@ -248,10 +256,8 @@ impl History {
             top.open && edit.at - top.last < interval && goes_on(top, &edit.changes)
         };
         let grouped = self.open > 0 && self.grouping;
-        match self.undo.back_mut() {
-            Some(top) if grouped || (self.open == 0 && joins(top)) => {
-                Arc::make_mut(top).join(edit, true);
-            }
+        match self.undo.entries.back() {
+            Some(top) if grouped || (self.open == 0 && joins(top)) => self.undo.join(edit, true),
             _ => {
                 let name = self.group_name.take();
                 self.grouping = self.open > 0;
@@ -262,7 +268,7 @@ impl History {
 
     fn push(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) {
         let entry = self.entry(edit, name, open);
-        self.undo.push_back(entry);
+        self.undo.push(entry);
     }
 
     fn entry(&mut self, edit: Edit, name: Option<SmolStr>, open: bool) -> Arc<HistoryEntry> {
@@ -275,6 +281,8 @@ impl History {
             here: edit.after.clone(),
             parts: smallvec![edit.part()],
             late: Vec::new(),
+            next: None,
+            refused: None,
         })
     }
 
@@ -284,24 +292,26 @@ impl History {
     }
 
     fn merge(&mut self, edit: Edit, name: SmolStr) {
+        let entries = &self.undo.entries;
         let named = |entry: &Arc<HistoryEntry>| entry.name.as_ref() == Some(&name);
-        match self.undo.iter().rposition(named) {
+        match entries.iter().rposition(named) {
             None => {
                 self.end_entry();
                 self.push(edit, Some(name), false);
             }
             // Late changes are undone first, so a change after them is late as well.
-            Some(at) if at + 1 == self.undo.len() && self.undo[at].late.is_empty() => {
-                Arc::make_mut(&mut self.undo[at]).join(edit, false);
+            Some(at) if at + 1 == entries.len() && entries[at].late.is_empty() => {
+                self.undo.join(edit, false);
             }
             Some(at) => {
                 // For the entries above, and for the entry that it is merged into, it is a change
                 // by another editor.
-                let top = self.undo.back_mut().map(Arc::make_mut);
-                if let Some(last) = top.and_then(|top| top.parts.last_mut()) {
-                    last.observe(edit.version, &edit.changes, &[]);
-                }
-                Arc::make_mut(&mut self.undo[at]).late.push(edit.part());
+                let mut observe = |part: &mut Part| {
+                    part.observe(edit.version, &edit.changes, &[]);
+                };
+                self.undo.in_last_parts(&mut observe);
+                let entry = Arc::make_mut(&mut self.undo.entries[at]);
+                entry.late.push(edit.part());
                 self.late += 1;
             }
         }
@@ -324,45 +334,69 @@ impl History {
         });
     }
 
-    /// Calls `observe` for each part that no other one of its stack comes after.
+    /// Calls `observe` for each part whose map leads to the present.
     fn in_last_parts(&mut self, mut observe: impl FnMut(&mut Part)) {
         self.in_late_parts(&mut observe);
-        for top in self.undo.back_mut().into_iter().chain(self.redo.back_mut()) {
-            if let Some(last) = Arc::make_mut(top).parts.last_mut() {
-                observe(last);
-            }
-        }
+        self.undo.in_last_parts(&mut observe);
+        self.redo.in_last_parts(&mut observe);
     }
 
     fn in_late_parts(&mut self, mut observe: impl FnMut(&mut Part)) {
         if self.late == 0 {
             return;
         }
-        for entry in self.undo.iter_mut().filter(|entry| !entry.late.is_empty()) {
+        let entries = self.undo.entries.iter_mut();
+        for entry in entries.filter(|entry| !entry.late.is_empty()) {
             let late = &mut Arc::make_mut(entry).late;
             late.iter_mut().for_each(&mut observe);
         }
     }
 
-    fn note_late(&mut self, version: u64, changes: &Changes) {
-        self.in_late_parts(|part| part.observe(version, changes, &[]));
-    }
-
     // --- Undo and redo ---
 
-    /// The topmost entry.
-    pub(super) fn topmost(&self, direction: Direction) -> Option<Topmost> {
-        let entry = Arc::clone(self.stack(direction).back()?);
-        Some(Topmost { entry, direction })
+    /// Adds the next older entry to those that were tried. Returns whether there is one.
+    pub(super) fn try_next(&self, attempt: &mut Attempt) -> bool {
+        let stack = self.stack(attempt.direction);
+        // If the last one was discarded meanwhile, the entries below it have followed it.
+        let last = attempt.last().and_then(|last| stack.position(last));
+        let next = last.unwrap_or(stack.entries.len()).checked_sub(1);
+        let Some(next) = next.map(|at| &stack.entries[at]) else {
+            return false;
+        };
+        let mut tried = attempt.tried.iter();
+        let after = tried.find(|(entry, _)| next.next == Some(entry.number));
+        let later = after.map(|(entry, later)| entry.with_later(later));
+        let next = (Arc::clone(next), later.unwrap_or_default());
+        attempt.tried.push(next);
+        true
     }
 
-    /// Takes in that these changes undid or redid the entry. No other commit happened in between.
+    /// Takes in that the entry that was tried last cannot be undone. Returns whether this undo has
+    /// to return the failure: it is the first that found one, or a repetition of it.
+    pub(super) fn refuse(&mut self, attempt: &Attempt) -> bool {
+        let Attempt { direction, key, .. } = attempt;
+        let Some(last) = attempt.last() else {
+            return true;
+        };
+        if let Some(before) = &last.refused {
+            return before.is_some() && before == key;
+        }
+        let stack = self.stack_mut(*direction);
+        if let Some(at) = stack.position(last) {
+            Arc::make_mut(&mut stack.entries[at]).refused = Some(key.clone());
+            self.end_entry();
+        }
+        true
+    }
+
+    /// Takes in that these changes undid or redid the entry that was tried last. No other commit
+    /// happened in between.
     ///
     /// If the entry was discarded meanwhile, it stays discarded, and its undo is not an edit of
     /// this history.
     pub(super) fn settle(
         &mut self,
-        topmost: &Topmost,
+        attempt: &Attempt,
         commit: &TransactionResult,
         rewound: Rewound,
     ) {
@@ -372,18 +406,20 @@ impl History {
             ..
         } = *commit;
         let Rewound { since, here, there } = rewound;
-        let Topmost { entry, direction } = topmost;
-        let stack = self.stack_mut(*direction);
-        if stack.back().is_none_or(|top| top.number != entry.number) {
+        let direction = attempt.direction;
+        let stack = self.stack_mut(direction);
+        let at = attempt.last().and_then(|last| stack.position(last));
+        let Some(entry) = at.and_then(|at| stack.entries.remove(at)) else {
             return self.observe(version, changes);
-        }
-        let undone = stack.pop_back();
-        self.forget(undone);
+        };
+        let versions = entry.versions();
+        let mut observe = |part: &mut Part| part.observe(version, changes, &versions);
+        // The changes come after newer entries, which are stuck.
+        stack.has_branches |= at != Some(stack.entries.len());
+        stack.in_last_parts(&mut observe);
+        stack.follow(&entry, &since);
+        self.in_late_parts(observe);
         self.end_entry();
-        self.note_late(version, changes);
-        if let Some(below) = self.stack_mut(*direction).back_mut() {
-            Arc::make_mut(below).follow(since);
-        }
         let other = match direction {
             Direction::Undo => Direction::Redo,
             Direction::Redo => Direction::Undo,
@@ -397,25 +433,21 @@ impl History {
             late: Vec::new(),
             name: entry.name.clone(),
             last: entry.last,
+            next: None,
+            refused: None,
         });
-        self.stack_mut(other).push_back(opposite);
+        self.forget(entry);
+        self.stack_mut(other).push(opposite);
     }
 
     /// Discards the topmost entry; from then on it counts as a change by another editor.
     pub(super) fn discard(&mut self, direction: Direction) -> bool {
         let stack = self.stack_mut(direction);
-        let Some(entry) = stack.pop_back() else {
+        let Some(entry) = stack.entries.pop_back() else {
             return false;
         };
-        if let Some(below) = stack.back_mut().map(Arc::make_mut) {
-            for part in &entry.parts {
-                let mut since = PieceMap::default();
-                since.extend(part.changes());
-                since.append(&part.since());
-                below.follow(since);
-            }
-        }
-        self.forget(Some(entry));
+        stack.follow(&entry, &entry.with_later(&PieceMap::default()));
+        self.forget(entry);
         self.grouping = false;
         true
     }
@@ -430,7 +462,8 @@ impl UndoFailure {
     ) -> UndoError {
         match self {
             Self::Inverse(error) => UndoError::Inverse(error),
-            Self::Conflict(conflict) => UndoError::Conflict {
+            Self::Schema(violation) => UndoError::Commit(violation.into()),
+            Self::Conflict(conflict) | Self::NothingLeft(conflict) => UndoError::Conflict {
                 redo: direction == Direction::Redo,
                 by: conflict.node().and_then(latest_change),
                 conflict,
@@ -439,19 +472,37 @@ impl UndoFailure {
     }
 }
 
-impl Topmost {
+impl Attempt {
+    pub(super) fn new(direction: Direction, key: Option<SmolStr>) -> Self {
+        let tried = SmallVec::new();
+        Self {
+            direction,
+            key,
+            tried,
+        }
+    }
+
+    /// The entry that was tried last.
+    fn last(&self) -> Option<&HistoryEntry> {
+        self.tried.last().map(|(entry, _)| &**entry)
+    }
+
     /// The versions of its commits.
     pub(super) fn versions(&self) -> Vec<u64> {
-        self.entry.versions()
+        self.last().map_or(Vec::new(), HistoryEntry::versions)
     }
 
     /// Undoes it.
     pub(super) fn rewind(&self, on: &mut Transaction) -> Result<Rewound, UndoFailure> {
-        let (since, here) = self.entry.rewind(on)?;
-        let there = self.entry.there.as_ref();
+        let Some((entry, later)) = self.tried.last() else {
+            return Ok(Rewound::default());
+        };
+        let (since, here) = entry.rewind(later, on)?;
+        let there = entry.there.as_ref();
         let there = there.map(|there| since.selection(there));
         // The selected node may no longer exist.
         let _ = on.select(there.clone());
+        on.check_schema().map_err(UndoFailure::Schema)?;
         Ok(Rewound { since, here, there })
     }
 }

@@ -30,8 +30,8 @@ impl HistoryOptions {
         }
     }
 
-    /// Sets how many entries are kept. The oldest is discarded first. With zero nothing can be
-    /// undone.
+    /// Sets how many entries are kept, with those that are stuck. The oldest is discarded first.
+    /// With zero nothing can be undone.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
@@ -80,7 +80,8 @@ pub enum HistoryMode {
     /// The transaction becomes an entry of its own, with a name.
     Named(SmolStr),
     /// The transaction is undone together with the latest entry of this name, even if there are
-    /// entries in between. If there is none, the transaction becomes an entry with this name.
+    /// entries in between or that entry is stuck. If there is none, the transaction becomes an
+    /// entry with this name.
     MergedInto(SmolStr),
     /// The transaction is not undone; it counts as a change by another editor.
     Skipped,

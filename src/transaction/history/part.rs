@@ -97,9 +97,9 @@ impl Part {
     }
 
     /// Takes in the changes after all known ones.
-    pub(super) fn follow(&mut self, later: PieceMap) {
+    pub(super) fn follow(&mut self, later: &PieceMap) {
         let mut recent = self.recent.compose(self.recent.len());
-        recent.map.append(&later);
+        recent.map.append(later);
         recent.commits += 1;
         self.settle(recent);
     }
