@@ -65,8 +65,8 @@ fn the_changes_in_a_result_cost_no_allocation() {
         "an entry"
     );
     assert_eq!(allocations(|| drop(editor.execute(letters()))), 16);
-    assert_eq!(allocations(|| drop(editor.undo())), 12);
-    assert_eq!(allocations(|| drop(editor.redo())), 12);
+    assert_eq!(allocations(|| drop(editor.undo())), 13);
+    assert_eq!(allocations(|| drop(editor.redo())), 13);
 
     let followed = store();
     let events = followed.subscribe();
