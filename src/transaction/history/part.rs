@@ -29,6 +29,9 @@ pub(super) struct Part {
 /// At least so many commits of others are kept apart, and fewer than twice as many.
 const RECENT: usize = 32;
 
+/// With more stretches than this, shared ones are merged too.
+const MOST: usize = 1024;
+
 impl Part {
     pub(super) fn new(changes: Changes, inverses: Vec<Callback>, version: u64) -> Self {
         Self {
@@ -89,11 +92,16 @@ impl Part {
         }
     }
 
-    fn add(&mut self, mut stretch: Arc<Stretch>) {
-        while let Some(before) = self.older.pop_if(|it| it.is_no_longer_than(&stretch)) {
-            stretch = Arc::new(before.followed_by(&stretch));
-        }
+    /// Merges only stretches that no other session and not the log has: of a shared one, the merged
+    /// one would have a copy. So idle sessions share what they have read.
+    fn add(&mut self, stretch: Arc<Stretch>) {
+        let is_own = |stretch: &Arc<Stretch>| Arc::strong_count(stretch) == 1;
+        let too_many = self.older.len() > MOST;
+        let may_merge = |one: &_, next: &_| too_many || is_own(one) && is_own(next);
+        // These may have been shared when the last one was added.
+        merge(&mut self.older, may_merge);
         self.older.push(stretch);
+        merge(&mut self.older, may_merge);
     }
 
     /// Takes in the changes after all known ones.
@@ -106,8 +114,13 @@ impl Part {
 
     /// All changes by others after it.
     pub(super) fn since(&self) -> PieceMap {
-        let mut all = PieceMap::default();
+        let mut older = Vec::new();
         for stretch in &self.older {
+            older.push(Arc::clone(stretch));
+            merge(&mut older, |_, _| true);
+        }
+        let mut all = PieceMap::default();
+        for stretch in older {
             all.append(&stretch.map);
         }
         all.extend(self.recent.changes());
@@ -134,6 +147,21 @@ impl Part {
     ) -> Result<(), UndoConflict> {
         let mut changes = self.changes().rev();
         changes.try_for_each(|change| on.remove_left_over(change, since))
+    }
+}
+
+/// Merges the last stretch with the ones before it that are no longer. So a commit is merged a
+/// logarithmic number of times.
+fn merge(
+    stretches: &mut Vec<Arc<Stretch>>,
+    may_merge: impl Fn(&Arc<Stretch>, &Arc<Stretch>) -> bool,
+) {
+    while let [.., one, next] = &stretches[..]
+        && one.is_no_longer_than(next)
+        && may_merge(one, next)
+        && let (Some(next), Some(one)) = (stretches.pop(), stretches.pop())
+    {
+        stretches.push(Arc::new(one.followed_by(&next)));
     }
 }
 
