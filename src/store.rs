@@ -289,7 +289,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn acquire_lock(&self, owner: impl Into<OwnerId>) -> Result<LockId, LockError> {
-        match self.is_guarded() {
+        match self.has_line() {
             false => self.0.lock.acquire_lock(owner),
             true => self.acquire_lock_with(owner, AcquireOptions::new()),
         }
@@ -351,7 +351,7 @@ impl DataStore {
     /// ```
     #[track_caller]
     pub fn lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
-        match self.is_guarded() {
+        match self.has_line() {
             false => self.0.lock.lock(owner),
             true => self.lock_with(owner, AcquireOptions::new()),
         }

@@ -11,7 +11,7 @@ use doclock::dsl::*;
 use doclock::history::UndoError;
 use doclock::lock::node::Scope;
 use doclock::lock::{AcquireOptions, CancelToken, LockError};
-use doclock::transaction::TransactionError;
+use doclock::transaction::{Hooks, TransactionError};
 use doclock::{DataStore, Editor, StoreOptions, TransactionManager, document::NodeSpec};
 
 fn create_one(store: &DataStore) -> u64 {
@@ -42,7 +42,7 @@ fn until(condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn overlay_12_a_lossless_subscriber_receives_every_commit_and_its_unread_ones_are_bounded() {
+fn feed_01_a_lossless_subscriber_receives_every_commit_and_its_unread_ones_are_bounded() {
     const WRITERS: usize = 3;
     const COMMITS: u64 = 300;
     // Less than ten commits.
@@ -64,7 +64,7 @@ fn overlay_12_a_lossless_subscriber_receives_every_commit_and_its_unread_ones_ar
 
 /// A request that may not wait is refused, whatever it requests the lock for.
 #[test]
-fn overlay_12_every_request_waits_for_a_lossless_subscriber() {
+fn feed_01_every_request_waits_for_a_lossless_subscriber() {
     let (store, events, editor) = closed();
     let no_wait = || AcquireOptions::new().no_wait();
     let manager = TransactionManager::new(store.clone());
@@ -110,7 +110,7 @@ fn overlay_12_every_request_waits_for_a_lossless_subscriber() {
 }
 
 #[test]
-fn overlay_12_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_cancelled() {
+fn feed_01_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_cancelled() {
     let (store, events, _) = closed();
     let brief = AcquireOptions::new().timeout(Duration::from_millis(5));
     let error = store.begin_with("ann", brief).unwrap_err();
@@ -135,7 +135,7 @@ fn overlay_12_a_request_that_waits_for_a_lossless_subscriber_times_out_or_is_can
 }
 
 #[test]
-fn lock_01_requests_that_waited_for_a_lossless_subscriber_are_granted_in_their_order() {
+fn lock_04_requests_that_waited_for_a_lossless_subscriber_are_granted_in_their_order() {
     const REQUESTS: usize = 6;
     let (store, events, _) = closed();
     let order = Mutex::new(Vec::new());
@@ -155,7 +155,7 @@ fn lock_01_requests_that_waited_for_a_lossless_subscriber_are_granted_in_their_o
 }
 
 #[test]
-fn overlay_12_a_lossless_subscription_that_is_dropped_lets_all_requests_go_on() {
+fn feed_01_a_lossless_subscription_that_is_dropped_lets_all_requests_go_on() {
     let (store, events, _) = closed();
     thread::scope(|scope| {
         let writers = [(), ()].map(|()| scope.spawn(|| create_one(&store)));
@@ -169,7 +169,7 @@ fn overlay_12_a_lossless_subscription_that_is_dropped_lets_all_requests_go_on() 
 
 /// It would wait for itself, so it must not wait for the subscriber first.
 #[test]
-fn lock_05_a_holder_that_requests_the_lock_is_refused_at_once_also_beside_a_lossless_subscriber() {
+fn lock_12_a_holder_that_requests_the_lock_is_refused_at_once_also_beside_a_lossless_subscriber() {
     let (store, events, _) = closed();
     events.recv().unwrap();
     let id = store.acquire_lock("front end").unwrap();
@@ -190,4 +190,55 @@ fn lock_05_a_holder_that_requests_the_lock_is_refused_at_once_also_beside_a_loss
         matches!(again, Err(LockError::Reentrant { .. })),
         "{again:?}"
     );
+}
+
+/// Once a batch that was admitted and then queued stood in line until its after-hooks had ended,
+/// which waited for themselves.
+#[test]
+fn feed_01_an_after_hook_of_an_admitted_batch_can_commit() {
+    let (store, events, _) = closed();
+    let hooks = Hooks::new();
+    let log = TransactionManager::new(store.clone());
+    hooks.after(move |_| drop(log.execute([create(NodeSpec::new("log"))]).unwrap()));
+    let manager = TransactionManager::new(store.clone()).with_hooks(hooks);
+    let before = AcquireOptions::new().timeout(PATIENCE);
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| {
+            let guard = store.lock_with("holder", before).unwrap();
+            until(|| store.queue_length() == 1);
+            drop(guard);
+        });
+        until(|| waiting(&store) == 1);
+        let batch = scope.spawn(|| manager.execute([create(NodeSpec::new("item"))]).unwrap());
+        until(|| waiting(&store) == 2);
+        let mut read = 0;
+        while read < 3 {
+            read += events.try_iter().count();
+            thread::yield_now();
+        }
+        holder.join().unwrap();
+        assert!(batch.join().unwrap().hook_failures.is_empty());
+    });
+    assert_eq!(store.version(), 3);
+}
+
+#[test]
+fn lock_14_a_queue_bound_counts_the_requests_that_wait_for_a_lossless_subscriber() {
+    let store = DataStore::with_options(StoreOptions::new().queue_bound(1));
+    let events = store.subscribe_lossless(0);
+    create_one(&store);
+    let no_limit = || AcquireOptions::new().no_timeout();
+    thread::scope(|scope| {
+        // The first of the line stands at the door, and the second in its queue.
+        for waits in 1..=2 {
+            scope.spawn(|| drop(store.lock_with("waits", no_limit()).unwrap()));
+            until(|| waiting(&store) == waits);
+        }
+        let refused = store.lock_with("refused", no_limit());
+        assert!(
+            matches!(refused, Err(LockError::QueueFull { bound: 1, .. })),
+            "{refused:?}"
+        );
+        events.recv().unwrap();
+    });
 }

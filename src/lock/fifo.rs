@@ -315,6 +315,14 @@ impl FifoLock {
         state.refuse_reentry(asker, CapacityPart::Whole, now.at)
     }
 
+    /// Options with the bounds of the queue of this lock.
+    pub(crate) fn queue_options(&self, options: LockOptions) -> LockOptions {
+        let state = self.0.state.lock();
+        options
+            .queue_bound(state.queue_bound)
+            .overtaking_bound(state.overtaking_bound())
+    }
+
     /// Returns the timeout of requests that set none.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.0.timeout.get()

@@ -122,6 +122,10 @@ pub(super) struct LockState {
 const PAGE: usize = 32;
 
 impl LockState {
+    pub(super) fn overtaking_bound(&self) -> u32 {
+        self.queue.overtaking()
+    }
+
     pub(super) fn new(lock: u32, overtaking: u32, sampling: Sampling) -> Self {
         Self {
             queue: Queue::new(Divisible::default(), overtaking),

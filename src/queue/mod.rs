@@ -55,6 +55,11 @@ struct QueuedRequest<D, T> {
 }
 
 impl<C: Capacity, T> Queue<C, T> {
+    /// How many later requests can overtake one, for each level.
+    pub(crate) fn overtaking(&self) -> u32 {
+        self.list.overtaking()
+    }
+
     /// Creates a queue. `overtaking` bounds how many later requests can overtake one, for each
     /// level by which they are higher. Zero makes the queue first in first out, whatever the
     /// priorities.

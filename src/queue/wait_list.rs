@@ -52,6 +52,11 @@ impl<T> WaitList<T> {
         }
     }
 
+    /// How many later requests can overtake one, for each level.
+    pub(crate) fn overtaking(&self) -> u32 {
+        self.overtaking
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }

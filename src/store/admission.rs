@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use smol_str::SmolStr;
@@ -21,8 +21,9 @@ use crate::lock::{AcquireOptions, Asker, FifoLock, LockDump, LockError, LockOpti
 /// Where requests wait for a lossless subscriber.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
-    /// Whether requests join the line.
-    is_guarded: AtomicBool,
+    /// How many requests stand in line, and one more while the door is closed. Requests join the
+    /// line if it is not zero.
+    in_line: AtomicUsize,
     /// Made when the first request has to wait.
     locks: OnceLock<Box<Locks>>,
 }
@@ -44,29 +45,28 @@ pub(super) struct Door {
 /// The first of the line, which was admitted. The next one follows when this is dropped, after the
 /// lock was granted.
 pub(crate) struct Admitted<'a> {
-    store: &'a DataStore,
+    in_line: &'a AtomicUsize,
     line: &'a FifoLock,
-    grant: LockId,
+    /// `None` until it is the first.
+    grant: Option<LockId>,
 }
 
 impl Drop for Admitted<'_> {
     fn drop(&mut self) {
-        // It was not revoked, because it has no hold limit.
-        let _ = self.line.release_lock(self.grant);
-        let log = &self.store.0.log;
-        log.door(|door| {
-            if !door.is_closed && !self.line.is_locked() {
-                log.admission.is_guarded.store(false, Ordering::Relaxed);
-            }
-        });
+        if let Some(grant) = self.grant {
+            // It was not revoked, because it has no hold limit.
+            let _ = self.line.release_lock(grant);
+        }
+        self.in_line.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Admission {
     /// Closes the door. The log is locked.
     pub(super) fn close(&self, door: &mut Door) {
-        door.is_closed = true;
-        self.is_guarded.store(true, Ordering::Relaxed);
+        if !std::mem::replace(&mut door.is_closed, true) {
+            self.in_line.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Opens the door. The log is locked. The request there goes on when [`release`] is called.
@@ -74,7 +74,9 @@ impl Admission {
     /// [`release`]: Self::release
     #[must_use = "the request at the door must go on"]
     pub(super) fn open(&self, door: &mut Door) -> Option<LockId> {
-        door.is_closed = false;
+        if std::mem::take(&mut door.is_closed) {
+            self.in_line.fetch_sub(1, Ordering::Relaxed);
+        }
         door.held.take()
     }
 
@@ -94,8 +96,8 @@ const IN_LINE: SmolStr = SmolStr::new_static("waits for a lossless subscriber");
 impl DataStore {
     /// Whether requests may have to wait before they request the lock.
     #[inline]
-    pub(super) fn is_guarded(&self) -> bool {
-        self.0.log.admission.is_guarded.load(Ordering::Relaxed)
+    pub(super) fn has_line(&self) -> bool {
+        self.0.log.admission.in_line.load(Ordering::Relaxed) > 0
     }
 
     /// Waits until the request may request the lock. Returns the options for that, with what is
@@ -106,7 +108,7 @@ impl DataStore {
         asker: &Asker<'_>,
         options: &'o AcquireOptions,
     ) -> Result<(Option<Admitted<'_>>, Cow<'o, AcquireOptions>), LockError> {
-        match self.is_guarded() {
+        match self.has_line() {
             false => Ok((None, Cow::Borrowed(options))),
             true => {
                 let (admitted, left) = self.join_line(asker, options)?;
@@ -125,19 +127,22 @@ impl DataStore {
         let log = &self.0.log;
         let clock = self.0.lock.clock();
         let locks = log.admission.locks.get_or_init(|| {
-            let lock = || FifoLock::with_options(LockOptions::new().clock(clock.clone()));
+            let options = LockOptions::new().clock(clock.clone());
             Box::new(Locks {
-                line: lock(),
-                door: lock(),
+                line: FifoLock::with_options(self.0.lock.queue_options(options.clone())),
+                door: FifoLock::with_options(options),
             })
         });
         let limit = options.limit(self.0.lock.timeout());
         let began = self.monotonic();
         let left = || {
-            let left = |limit: Duration| limit.saturating_sub(self.monotonic() - began);
             let options = options.clone();
             match limit {
-                Some(limit) => options.timeout(left(limit)),
+                Some(limit) if limit.is_zero() => options.no_wait(),
+                Some(limit) => {
+                    let left = limit.saturating_sub(self.monotonic() - began);
+                    options.timeout(left.max(Duration::from_nanos(1)))
+                }
                 None => options.no_timeout(),
             }
         };
@@ -146,11 +151,15 @@ impl DataStore {
             let asker = options.asker(asker.owner, asker.call_site, false).unbound();
             Ok::<_, LockError>(lock.grant(&asker, &options)?.id())
         };
-        let admitted = Admitted {
-            store: self,
-            line: &locks.line,
-            grant: grant(&locks.line)?,
+        let in_line = &log.admission.in_line;
+        in_line.fetch_add(1, Ordering::Relaxed);
+        let line = &locks.line;
+        let mut admitted = Admitted {
+            in_line,
+            line,
+            grant: None,
         };
+        admitted.grant = Some(grant(line)?);
         while log.door(|door| door.is_closed) {
             self.hold_door(&locks.door);
             // Open until a commit closes it again.

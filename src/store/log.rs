@@ -17,7 +17,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, Sender};
 use slotmap::SlotMap;
 
 use super::admission::{Admission, Door};
@@ -28,8 +28,8 @@ use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 use stretches::Composition;
 pub(crate) use stretches::{RecentCommits, Stretch};
-use subscribers::Subscribers;
 pub(super) use subscribers::{Next, SubscriberId};
+use subscribers::{Subscribers, Topic};
 
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
@@ -126,8 +126,8 @@ struct Entry {
     /// The size of all commits up to this one.
     appended: u64,
     record: Arc<CommitRecord>,
-    /// Set when the commit is announced, if a subscriber has a filter.
-    reach: Option<Box<Reach>>,
+    /// The topics that it belongs to. Known when the commit is announced.
+    topics: Vec<Topic>,
 }
 
 impl Entry {
@@ -135,16 +135,10 @@ impl Entry {
         self.record.version
     }
 
-    /// The commit, if it passes the filter.
-    fn commit_for(&self, filter: &Filter) -> Option<&Arc<TransactionResult>> {
-        let passes = match filter {
-            Filter::All => true,
-            filter => self
-                .reach
-                .as_ref()
-                .is_some_and(|reach| reach.passes(filter)),
-        };
-        self.record.commit.as_ref().filter(|_| passes)
+    /// The commit, if it belongs to the topic.
+    fn commit_for(&self, topic: Topic) -> Option<&Arc<TransactionResult>> {
+        let belongs = topic == Topic::ALL || self.topics.contains(&topic);
+        self.record.commit.as_ref().filter(|_| belongs)
     }
 }
 
@@ -153,6 +147,9 @@ pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records
 
 /// A session that has more commits to read has the older ones composed first.
 const READ_APART: usize = 128;
+
+/// In how many commits the one is looked for that stands in the way of an undo.
+const LATEST: usize = 1024;
 
 impl LaterCommits {
     /// The records of the commits that this session did not make.
@@ -185,8 +182,8 @@ impl Records {
     /// How many of the recent commits are not after this version.
     fn recent_until(&self, version: u64) -> usize {
         let first = self.recent.front().map_or(0, Entry::version);
-        let count = version.saturating_add(1).saturating_sub(first) as usize;
-        count.min(self.recent.len())
+        let count = version.saturating_add(1).saturating_sub(first);
+        count.min(self.recent.len() as u64) as usize
     }
 
     /// Appends a commit. Returns what is to be dropped with no mutex locked.
@@ -209,9 +206,24 @@ impl Records {
             bytes,
             appended: self.appended,
             record: Arc::new(record),
-            reach: None,
+            topics: Vec::new(),
         });
         unneeded
+    }
+
+    /// Lets subscribers read a commit. Returns what wakes those that wait for it.
+    fn announce(
+        &mut self,
+        version: u64,
+        reach: Option<&Reach>,
+    ) -> impl Iterator<Item = Sender<()>> + use<> {
+        let (topics, woken) = self.subscribers.announce(version, reach);
+        // A commit before the first other follower is not recorded.
+        let newest = self.recent.back_mut();
+        if let Some(newest) = newest.filter(|newest| newest.version() == version) {
+            newest.topics = topics;
+        }
+        woken.into_iter()
     }
 
     fn later(&self, cursor: u64) -> LaterCommits {
@@ -268,30 +280,37 @@ impl Records {
         most_apart: usize,
     ) -> (impl Sized + use<>, Option<Composition>) {
         let unneeded = self.remove(limit.kept, 0);
-        let (mut bytes, mut left) = (self.bytes, self.recent.len());
-        let too_large = bytes > limit.most();
-        let apart = left - self.recent_until(self.composed());
-        if !too_large && apart <= most_apart {
+        let too_large = self.bytes > limit.most();
+        let read = self.recent_until(self.read_by_sessions().max(self.composed()));
+        let is_too_long = self.recent.len() - read > most_apart;
+        if !too_large && !is_too_long {
             return (unneeded, None);
         }
-        let oldest = self.recent.iter().take_while(|entry| {
-            let is_too_much = too_large && bytes > limit.half();
-            let taken = is_too_much || left > most_apart / 2;
-            (bytes, left) = (bytes - entry.bytes, left - 1);
-            taken
-        });
-        let count = oldest.count();
-        let through = self.recent.range(..count).last().map_or(0, Entry::version);
+        let mut count = match is_too_long {
+            true => self.recent.len() - most_apart / 2,
+            false => 0,
+        };
+        let mut through = 0;
+        if too_large {
+            let mut bytes = self.bytes;
+            let oldest = self.recent.iter().take_while(|entry| {
+                let is_too_much = bytes > limit.half();
+                bytes -= entry.bytes;
+                is_too_much
+            });
+            let oldest = oldest.count();
+            through = self.recent.range(..oldest).last().map_or(0, Entry::version);
+            count = count.max(oldest);
+        }
         let mut cursors: Vec<u64> = self.sessions.values().copied().collect();
         cursors.sort_unstable();
-        let read = self.recent_until(self.read_by_sessions().max(self.composed()));
         let records = self.recent.range(read.min(count)..count);
         self.is_composing = true;
         let composition = Composition {
             cursors,
             stretches: self.stretches.clone(),
             records: records.map(|entry| Arc::clone(&entry.record)).collect(),
-            removed_through: if too_large { through } else { 0 },
+            removed_through: through,
         };
         (unneeded, Some(composition))
     }
@@ -351,13 +370,13 @@ impl Records {
         latest: u64,
     ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
         // A session that is the only follower has its own commits not recorded.
-        let recent = self
-            .recent
-            .iter()
-            .rev()
-            .filter(|_| self.last() == Some(latest));
+        let wanted = match self.last() == Some(latest) {
+            true => (latest - version) as usize,
+            false => 0,
+        };
+        let recent = self.recent.iter().rev();
         let commits = recent.map_while(|entry| entry.record.commit.clone());
-        let mut commits: Vec<_> = commits.take((latest - version) as usize).collect();
+        let mut commits: Vec<_> = commits.take(wanted).collect();
         let earliest = latest - commits.len() as u64;
         if version < earliest {
             return Err(MissingCommits::Removed {
@@ -418,7 +437,8 @@ impl CommitLog {
         }
     }
 
-    /// Removes the oldest records, up to half of a limit, if they are over it.
+    /// Removes the records that no follower needs, and the oldest ones if the rest is over the
+    /// limit. Composes the oldest ones if more than `most_apart` are left.
     #[cold]
     fn compose(&self, most_apart: usize) {
         let mut log = self.records.lock();
@@ -448,10 +468,15 @@ impl CommitLog {
         drop(replaced);
     }
 
-    /// What is left over the limit is needed, so it does not help to look again at each commit.
+    /// What is left is needed, so it does not help to look again at each commit.
     fn note_overfull_from(&self, records: &mut Records) {
-        let again = records.bytes.saturating_add(self.limit.more / 2);
-        records.overfull_from = again.max(self.limit.most());
+        /// What all have read stays until so many bytes have been added.
+        const READ: usize = 1 << 20;
+        let (most, half) = (self.limit.most(), self.limit.more / 2);
+        records.overfull_from = match records.bytes > most {
+            true => records.bytes.saturating_add(half),
+            false => most.min(records.bytes + half.min(READ)),
+        };
     }
 
     /// Appends a commit.
@@ -532,12 +557,9 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return;
         };
-        let woken = records.subscribers.announce(version, reach.as_ref());
+        let woken = records.announce(version, reach.as_ref());
         if records.is_behind(|limit| limit) {
             self.admission.close(&mut records.door);
-        }
-        if let Some(newest) = records.recent.back_mut() {
-            newest.reach = reach.map(Box::new);
         }
         drop(log);
         for subscriber in woken {
@@ -646,7 +668,8 @@ impl DataStore {
         by_other_than: FollowerId,
     ) -> Option<(OwnerId, u64)> {
         let log = self.0.log.records.lock();
-        let records = log.as_ref()?.recent.iter().rev().map(|entry| &entry.record);
+        let recent = log.as_ref()?.recent.iter().rev().take(LATEST);
+        let records = recent.map(|entry| &entry.record);
         let mut by_others = records.filter(|record| record.origin != Some(by_other_than));
         let found = by_others.find(|record| {
             record
@@ -658,7 +681,7 @@ impl DataStore {
     }
 
     /// Composes the oldest records of the log if they are over its limit. Takes time, so the caller
-    /// has released the lock.
+    /// has released the lock, unless it is held by a guard or by id.
     #[inline]
     pub(crate) fn compose_log(&self) {
         let log = &self.0.log;

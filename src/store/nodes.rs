@@ -114,8 +114,10 @@ impl DataStore {
         let asker = options.asker(&owner, call_site, true);
         let nodes = OnNodes::new(&scope, asker.thread, call_site);
         let (admitted, left) = self.admit(&asker, &options)?;
+        // The holder of a node may wait for a transaction on others, which must not wait in line.
+        drop(admitted);
         let grant = self.0.lock.grant_nodes(&asker, &left, scope, self)?;
-        drop((admitted, left));
+        drop(left);
         let held = TransactionGrant::new(self.clone(), grant, EndedBy::Transaction);
         let mut transaction = Transaction::new(self.next_transaction_under(grant), owner, held);
         transaction.nodes = Some(Box::new(nodes.waiting_as(options)));

@@ -444,9 +444,7 @@ impl Transaction {
             let key = receipt.key.clone();
             return Err(CommitError::Repeated { key });
         }
-        if let Some(schema) = self.store().schema() {
-            schema.check(self.base(), &self.overlay, self.changes())?;
-        }
+        self.check_schema()?;
         self.seal()
     }
 

@@ -410,6 +410,8 @@ impl Editor {
             }
             passed.get_or_insert(failure);
         }
+        // Also an undo that finds nothing ends the entry.
+        self.session.state().history.end_entry();
         passed.map_or(Ok(None), |failure| Err(self.explain(failure, attempt)))
     }
 

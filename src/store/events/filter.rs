@@ -61,6 +61,11 @@ impl Reach {
         Self { touched, within }
     }
 
+    /// How many filters on nodes the commit passes.
+    pub(in crate::store) fn len(&self) -> usize {
+        self.touched.len() + self.within.len()
+    }
+
     /// Whether the commit passes a filter.
     pub(in crate::store) fn passes(&self, filter: &Filter) -> bool {
         match filter {

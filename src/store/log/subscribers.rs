@@ -1,6 +1,7 @@
 //! The subscribers of a store, as the log has them.
 
 use std::collections::HashMap;
+use std::iter;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -8,6 +9,7 @@ use slotmap::SlotMap;
 use smallvec::SmallVec;
 
 use super::Entry;
+use crate::store::TransactionResult;
 use crate::store::events::{CommitEvent, Filter, Reach};
 
 slotmap::new_key_type! {
@@ -18,33 +20,53 @@ slotmap::new_key_type! {
 #[derive(Debug, Default)]
 pub(super) struct Subscribers {
     all: SlotMap<SubscriberId, Subscriber>,
-    waiting: Waiting,
+    by_filter: HashMap<Filter, Audience>,
+    /// How many topics there have been.
+    topics: u64,
     /// Those that must not miss a commit, with the bytes that they may have to read.
     lossless: Vec<(SubscriberId, usize)>,
     /// The last version that subscribers may read.
     announced: u64,
 }
 
-/// The subscribers that have read everything, by their filters. A commit wakes those whose filter
-/// it passes, and does nothing for the others.
-type Waiting = HashMap<Filter, Vec<SubscriberId>>;
+/// The commits that pass one filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Topic(u64);
+
+impl Topic {
+    /// All commits.
+    pub(super) const ALL: Self = Self(0);
+}
+
+/// The subscribers with one filter.
+#[derive(Debug)]
+struct Audience {
+    topic: Topic,
+    subscribers: usize,
+    /// Those that have read everything. A commit wakes them if it passes their filter, and does
+    /// nothing for them otherwise.
+    waiting: Vec<SubscriberId>,
+}
 
 #[derive(Debug)]
 struct Subscriber {
     filter: Filter,
+    topic: Topic,
     /// The version up to which it has read. While it waits, no later commit passes its filter.
     cursor: u64,
     waits: bool,
     /// Missed since the last event that it read.
     missed: u64,
+    /// The newest of those, from which it learns of them if no other commit follows.
+    newest_missed: Option<Arc<TransactionResult>>,
     /// Has a message while there may be something to read. `None` after the end of the store.
     ready: Option<Sender<()>>,
 }
 
 impl Subscriber {
-    fn wait(&mut self, id: SubscriberId, waiting: &mut Waiting) {
-        self.waits = true;
-        waiting.entry(self.filter.clone()).or_default().push(id);
+    /// How many commits it missed since its last event, and the newest of them.
+    fn take_missed(&mut self) -> (u64, Option<Arc<TransactionResult>>) {
+        (std::mem::take(&mut self.missed), self.newest_missed.take())
     }
 
     /// Makes its channel ready, if it is not yet.
@@ -80,14 +102,34 @@ impl Subscribers {
         lossless: Option<usize>,
     ) -> (SubscriberId, Receiver<()>) {
         let (sender, ready) = crossbeam_channel::bounded(1);
+        let Self {
+            by_filter, topics, ..
+        } = self;
+        let audience = by_filter.entry(filter.clone()).or_insert_with(|| {
+            let topic = match filter {
+                Filter::All => Topic::ALL,
+                _ => {
+                    *topics += 1;
+                    Topic(*topics)
+                }
+            };
+            Audience {
+                topic,
+                subscribers: 0,
+                waiting: Vec::new(),
+            }
+        });
+        audience.subscribers += 1;
         let id = self.all.insert(Subscriber {
             filter,
+            topic: audience.topic,
             cursor,
-            waits: false,
+            waits: true,
             missed: 0,
+            newest_missed: None,
             ready: Some(sender),
         });
-        self.all[id].wait(id, &mut self.waiting);
+        audience.waiting.push(id);
         self.lossless.extend(lossless.map(|limit| (id, limit)));
         (id, ready)
     }
@@ -95,15 +137,24 @@ impl Subscribers {
     /// Removes a subscriber, to be dropped with no mutex locked. Returns its filter too.
     #[must_use = "dropped under a mutex, it would hold up others"]
     pub(super) fn remove(&mut self, id: SubscriberId) -> Option<(Filter, impl Sized + use<>)> {
-        let Subscriber { filter, ready, .. } = self.all.remove(id)?;
+        let Subscriber {
+            filter,
+            ready,
+            waits,
+            newest_missed,
+            ..
+        } = self.all.remove(id)?;
         self.lossless.retain(|(lossless, _)| *lossless != id);
-        if let Some(waiting) = self.waiting.get_mut(&filter) {
-            waiting.retain(|waits| *waits != id);
-            if waiting.is_empty() {
-                self.waiting.remove(&filter);
+        if let Some(audience) = self.by_filter.get_mut(&filter) {
+            if waits {
+                audience.waiting.retain(|other| *other != id);
+            }
+            audience.subscribers -= 1;
+            if audience.subscribers == 0 {
+                self.by_filter.remove(&filter);
             }
         }
-        Some((filter, ready))
+        Some((filter, (ready, newest_missed)))
     }
 
     /// The version up to which a subscriber has read, if it does not wait.
@@ -148,19 +199,36 @@ impl Subscribers {
                 return Next::Further;
             }
             subscriber.cursor = entry.version();
-            if let Some(commit) = entry.commit_for(&subscriber.filter) {
+            if let Some(commit) = entry.commit_for(subscriber.topic) {
                 let commit = Arc::clone(commit);
-                let missed = std::mem::take(&mut subscriber.missed);
+                let missed = subscriber.take_missed().0;
                 if entry.version() < announced {
                     subscriber.notify();
                 } else {
-                    subscriber.wait(id, &mut self.waiting);
+                    self.wait(id);
                 }
                 return Next::Event(CommitEvent { missed, commit });
             }
         }
-        subscriber.wait(id, &mut self.waiting);
-        Next::Nothing
+        let (missed, newest) = subscriber.take_missed();
+        self.wait(id);
+        match newest {
+            Some(commit) => Next::Event(CommitEvent {
+                missed: missed - 1,
+                commit,
+            }),
+            None => Next::Nothing,
+        }
+    }
+
+    fn wait(&mut self, id: SubscriberId) {
+        let Some(subscriber) = self.all.get_mut(id) else {
+            return;
+        };
+        subscriber.waits = true;
+        if let Some(audience) = self.by_filter.get_mut(&subscriber.filter) {
+            audience.waiting.push(id);
+        }
     }
 
     /// Counts removed commits as missed.
@@ -171,28 +239,31 @@ impl Subscribers {
         let behind = self.all.values_mut().filter(|subscriber| !subscriber.waits);
         for subscriber in behind.filter(|subscriber| subscriber.cursor < last) {
             let read = removed.partition_point(|entry| entry.version() <= subscriber.cursor);
-            let missed = removed[read..]
+            for commit in removed[read..]
                 .iter()
-                .filter(|entry| entry.commit_for(&subscriber.filter).is_some());
-            subscriber.missed += missed.count() as u64;
+                .filter_map(|entry| entry.commit_for(subscriber.topic))
+            {
+                subscriber.missed += 1;
+                subscriber.newest_missed = Some(Arc::clone(commit));
+            }
             subscriber.cursor = last;
         }
     }
 
-    /// Lets subscribers read a commit. Returns what wakes those that waited for it.
+    /// Lets subscribers read a commit. Returns its topics, and what wakes those that wait for it.
     pub(super) fn announce(
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> SmallVec<[Sender<()>; 4]> {
+    ) -> (Vec<Topic>, SmallVec<[Sender<()>; 4]>) {
         self.announced = version;
-        let Self { all, waiting, .. } = self;
-        let mut woken = SmallVec::new();
-        let mut wake = |filter: &Filter| {
-            let Some(ids) = waiting.get_mut(filter) else {
-                return;
-            };
-            ids.retain(|id| {
+        let Self { all, by_filter, .. } = self;
+        let (mut topics, mut woken) = (Vec::new(), SmallVec::new());
+        let mut tell = |audience: &mut Audience| {
+            if audience.topic != Topic::ALL {
+                topics.push(audience.topic);
+            }
+            audience.waiting.retain(|id| {
                 let Some(subscriber) = all.get_mut(*id) else {
                     return false;
                 };
@@ -205,12 +276,23 @@ impl Subscribers {
                 false
             });
         };
-        wake(&Filter::All);
-        reach
-            .into_iter()
-            .flat_map(Reach::filters)
-            .for_each(|filter| wake(&filter));
-        woken
+        // Whichever are fewer: the filters, or the nodes of the commit.
+        match reach {
+            Some(reach) if reach.len() < by_filter.len() => {
+                for filter in iter::once(Filter::All).chain(reach.filters()) {
+                    by_filter.get_mut(&filter).map(&mut tell);
+                }
+            }
+            reach => {
+                let passes = |filter: &Filter| match reach {
+                    Some(reach) => reach.passes(filter),
+                    None => *filter == Filter::All,
+                };
+                let passed = by_filter.iter_mut().filter(|(filter, _)| passes(filter));
+                passed.for_each(|(_, audience)| tell(audience));
+            }
+        }
+        (topics, woken)
     }
 
     /// Ends the channels, to be dropped with no mutex locked.

@@ -201,7 +201,7 @@ impl History {
     }
 
     /// Ends the entry: the next edit begins another.
-    fn end_entry(&mut self) {
+    pub(super) fn end_entry(&mut self) {
         self.grouping = false;
         if let Some(top) = self.undo.entries.back_mut().filter(|top| top.open) {
             Arc::make_mut(top).open = false;

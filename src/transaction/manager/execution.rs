@@ -147,7 +147,10 @@ impl TransactionManager {
             },
             submission,
         };
-        match lock.ask(&asker, options, Some(batch))? {
+        let answer = lock.ask(&asker, options, Some(batch))?;
+        // Code of users follows, and may request the lock.
+        drop(admitted);
+        match answer {
             Answer::Done(mut outcome, _spent) => {
                 self.follow_if_done(&mut outcome);
                 outcome
