@@ -61,7 +61,8 @@ use numbers::Numbers;
 ///
 /// [`lock`](Self::lock), [`acquire_lock`](Self::acquire_lock), [`begin`](Self::begin),
 /// [`begin_on`](Self::begin_on) and their variants with options wait in the queue of the lock, at
-/// most for the timeout. No other method waits for a transaction: snapshots, statistics and
+/// most for the timeout. While a [lossless subscriber](Self::subscribe_lossless) has too much to
+/// read, they wait for it first. No other method waits for a transaction: snapshots, statistics and
 /// releases take only the time to copy what they return.
 ///
 /// ```

@@ -211,10 +211,9 @@ fn feed_01_an_after_hook_of_an_admitted_batch_can_commit() {
         until(|| waiting(&store) == 1);
         let batch = scope.spawn(|| manager.execute([create(NodeSpec::new("item"))]).unwrap());
         until(|| waiting(&store) == 2);
-        let mut read = 0;
-        while read < 3 {
-            read += events.try_iter().count();
-            thread::yield_now();
+        for version in 1..=3 {
+            let event = events.recv_timeout(PATIENCE).unwrap();
+            assert_eq!(event.commit.version, version);
         }
         holder.join().unwrap();
         assert!(batch.join().unwrap().hook_failures.is_empty());

@@ -77,8 +77,8 @@ pub struct CommitEvent {
 /// The unread commits of all subscribers and editors are in one log, which
 /// [has a limit](crate::StoreOptions::log_limit) in bytes. Beyond it, the oldest commits are
 /// removed. A subscriber that has not received them misses them: its next event carries their
-/// number. The newest commit is never removed before a subscriber has received it, so a subscriber
-/// that was too slow always learns of the gap.
+/// number. It never misses the newest commit that passes its filter, so it always learns of the
+/// gap.
 ///
 /// ```
 /// use doclock::{DataStore, document::NodeSpec};
@@ -315,13 +315,19 @@ impl DataStore {
     ///
     /// If the subscriber has more than `limit` bytes of commits to read, new requests for the lock
     /// wait before they request it. They go on, in FIFO order, when the subscriber has read down to
-    /// half of the limit, or is dropped. Their timeouts and cancel tokens apply, and the
-    /// [`LockError`](crate::lock::LockError) names the holder `lossless subscriber`.
-    /// [`admission_dump`](Self::admission_dump) shows them. The sizes are estimates.
+    /// half of the limit, or is dropped. Until all of them have gone on, later requests wait behind
+    /// them, and the lock is granted to one after the other. The sizes are estimates.
     ///
-    /// Requests that wait for the lock already can exceed the limit by their commits, and so can
-    /// two of the requests that are admitted later. So can transactions under a lock that is held
-    /// already. [`NodeLocks`](crate::NodeLocks) are not affected.
+    /// The timeouts, cancel tokens and queue bounds of the requests apply. The
+    /// [`LockError`](crate::lock::LockError) of the first one names the holder
+    /// `lossless subscriber`. For the others the first one is the holder, and the error has the time since
+    /// the request began to wait there. The statistics of the lock do not count these waits;
+    /// [`admission_dump`](Self::admission_dump) shows them.
+    ///
+    /// The unread commits can exceed the limit by those of requests that have been admitted
+    /// already, and of transactions under a lock that is held already. Requests for nodes are
+    /// admitted without waiting for the grant of the one before. [`NodeLocks`](crate::NodeLocks)
+    /// are not affected.
     ///
     /// The thread that reads must not request the lock without a timeout: its request could wait
     /// for itself.

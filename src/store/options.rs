@@ -155,6 +155,7 @@ impl StoreOptions {
     /// read them yet. The default is 1 MiB. The sizes are estimates.
     ///
     /// Past the limit, a [subscriber](crate::events::Subscription#gaps) misses the oldest commits.
+    /// The commits that a [lossless](super::DataStore::subscribe_lossless) one has not read stay.
     ///
     /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
     /// limit, the oldest of these commits are composed: of their changes only the moves of
@@ -191,8 +192,9 @@ impl StoreOptions {
     /// Sets how many bytes of the latest commits the store keeps for
     /// [`commits_since`](super::DataStore::commits_since). The default is zero, which keeps none.
     ///
-    /// They stay in the log of [`log_limit`](Self::log_limit), in addition to what that allows. The
-    /// sizes are estimates. Each commit costs the time to record it.
+    /// They stay in the log of [`log_limit`](Self::log_limit), in addition to what that allows. So
+    /// there are at least so many bytes, and at most both. The sizes are estimates. Each commit
+    /// costs the time to record it.
     pub fn kept_commits(mut self, bytes: usize) -> Self {
         self.kept_commits = bytes;
         self
