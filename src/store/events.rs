@@ -320,9 +320,9 @@ impl DataStore {
     ///
     /// The timeouts, cancel tokens and queue bounds of the requests apply. The
     /// [`LockError`](crate::lock::LockError) of the first one names the holder
-    /// `lossless subscriber`. For the others the first one is the holder, and the error has the time since
-    /// the request began to wait there. The statistics of the lock do not count these waits;
-    /// [`admission_dump`](Self::admission_dump) shows them.
+    /// `lossless subscriber`. For the others the first one is the holder, and the error has the
+    /// time since the request began to wait there. The statistics of the lock do not count these
+    /// waits; [`admission_dump`](Self::admission_dump) shows them.
     ///
     /// The unread commits can exceed the limit by those of requests that have been admitted
     /// already, and of transactions under a lock that is held already. Requests for nodes are
