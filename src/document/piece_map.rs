@@ -367,6 +367,22 @@ impl Sequences {
         });
     }
 
+    /// Takes in that items of `id` in the list of `holder` stay when they are undone, because that
+    /// does not exist at present. From here on they count as inserted by others.
+    pub(super) fn keep_in(&mut self, holder: &NodeId, id: &NodeId, items: &Range<usize>) {
+        let borders = [items.start, items.end];
+        self.rewrite_in([holder.clone()], id, &borders, |list, range, piece| {
+            let stays = items.contains(&range.start);
+            push(
+                list,
+                match stays {
+                    true => Piece::new(Origin::New, piece.width()),
+                    false => piece,
+                },
+            );
+        });
+    }
+
     /// Takes in the undo of a removal from a list, from which these changes started. The item
     /// returns to this spot.
     pub(super) fn undo_removal(&mut self, id: &NodeId, at: usize, spot: &Spot) {
@@ -459,9 +475,20 @@ impl Sequences {
         &mut self,
         id: &NodeId,
         borders: &[usize],
-        mut add: impl FnMut(&mut List, Range<usize>, Piece),
+        add: impl FnMut(&mut List, Range<usize>, Piece),
     ) {
         let holders: SmallVec<[NodeId; 2]> = self.holders(id).cloned().collect();
+        self.rewrite_in(holders, id, borders, add);
+    }
+
+    /// Does what [`rewrite`](Self::rewrite) does, in these lists.
+    fn rewrite_in(
+        &mut self,
+        holders: impl IntoIterator<Item = NodeId>,
+        id: &NodeId,
+        borders: &[usize],
+        mut add: impl FnMut(&mut List, Range<usize>, Piece),
+    ) {
         for holder in holders {
             let pieces = match self.lists.remove(&holder) {
                 Some(pieces) => pieces,

@@ -153,6 +153,12 @@ impl Overlay {
             let offset = offset - before.map(|(_, range)| range.len()).sum::<usize>();
             self.restore_marks(&node, &added, at..at + back, offset, ids)?;
         }
+        // Those in a node that does not exist return with it, if another editor restores it.
+        for Survivors { from, node, range } in since.texts.survivors(id, &(at..at + gone)) {
+            if !self.contains(&node) {
+                since.texts.keep_in(&node, id, &(from..from + range.len()));
+            }
+        }
         since.texts.undo_splice(id, at, gone, back, side);
         Ok(())
     }

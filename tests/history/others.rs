@@ -1,8 +1,8 @@
 //! Undo with other editors: their changes are kept, or the undo returns a conflict.
 
 use doclock::{
-    Editor,
-    document::{EditError, Mark, Selection, UndoConflict},
+    Editor, Transaction, View,
+    document::{EditError, Mark, Selection, SplitPoint, UndoConflict},
     dsl::*,
     history::UndoError,
 };
@@ -407,4 +407,39 @@ fn undo_02_a_refused_undo_names_its_node_and_the_last_editor() {
             "cause": {"code": "nodeIdTaken", "message": "node a exists already", "id": "a"},
         })
     );
+}
+
+/// The map of an older entry took the text for undone, and found all text behind it one character
+/// too early when the node had been restored with it.
+#[test]
+fn undo_03_text_that_could_not_be_undone_in_a_deleted_node_returns_with_it() {
+    let store = store();
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let list = element("list", [text_node("item", "abc").with_id("n")]);
+    run(&bob, create(list.with_id("list")));
+    let cut = SplitPoint {
+        text: 0,
+        children: 0,
+    };
+    run(
+        &ann,
+        op(move |on: &mut Transaction| -> Result<(), EditError> {
+            on.set_marks("n", [Mark::new("bold", 1..3)])?;
+            on.split_node("n", cut, None).map(drop)
+        }),
+    );
+    let right = children(&store.snapshot(), "list")[1].clone();
+    let (typed, deleted) = (
+        insert_text(0, "q").on("n"),
+        delete_text_range(2, 3).on(right),
+    );
+    transaction(&ann, [typed, deleted]).commit().unwrap();
+    run(&bob, delete_node().on("n"));
+    ann.undo().unwrap();
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    let document = store.snapshot();
+    let node = document.node("n").unwrap();
+    assert_eq!(node.text(), &"qabc");
+    assert!(node.marks().is_empty(), "{:?}", node.marks());
 }
