@@ -223,6 +223,7 @@ fn log_a_lossless_subscriber_lets_two_writers_go_on_and_reads_each_commit_once()
             });
             let mut versions = vec![];
             for _ in 0..2 {
+                loom::thread::yield_now();
                 let read = events
                     .try_iter()
                     .map(|event| (event.commit.version, event.missed));

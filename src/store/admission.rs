@@ -126,11 +126,12 @@ impl DataStore {
         self.0.lock.check_reentry(asker)?;
         let log = &self.0.log;
         let clock = self.0.lock.clock();
+        let door_options = LockOptions::new().clock(clock.clone());
+        let line_options = self.0.lock.queue_options(door_options.clone());
         let locks = log.admission.locks.get_or_init(|| {
-            let options = LockOptions::new().clock(clock.clone());
             Box::new(Locks {
-                line: FifoLock::with_options(self.0.lock.queue_options(options.clone())),
-                door: FifoLock::with_options(options),
+                line: FifoLock::with_options(line_options),
+                door: FifoLock::with_options(door_options),
             })
         });
         let limit = options.limit(self.0.lock.timeout());
