@@ -353,25 +353,18 @@ impl Sequences {
         });
     }
 
-    /// Takes in the undo of an insertion, from which these changes started, if the inserted item
-    /// stays: then it counts as one that others inserted.
-    fn undo_kept(&mut self, id: &NodeId, at: usize) {
-        self.rewrite(id, &[at, at + 1], |list, range, piece| {
-            if range.start > at {
-                push(list, piece.renumbered(id, range.start - 1));
-            } else if range.start < at {
-                push(list, piece);
-            } else {
-                push(list, Piece::new(Origin::New, piece.width()));
-            }
-        });
-    }
-
-    /// Takes in that items of `id` in the list of `holder` stay when they are undone, because that
-    /// does not exist at present. From here on they count as inserted by others.
-    pub(super) fn keep_in(&mut self, holder: &NodeId, id: &NodeId, items: &Range<usize>) {
+    /// Takes in that items of `id` stay in these lists when they are undone. From here on they
+    /// count as inserted by others.
+    pub(super) fn keep(
+        &mut self,
+        id: &NodeId,
+        items: &Range<usize>,
+        stay_in: impl Fn(&NodeId) -> bool,
+    ) {
+        let holders = self.holders(id).filter(|holder| stay_in(holder));
+        let holders: SmallVec<[NodeId; 2]> = holders.cloned().collect();
         let borders = [items.start, items.end];
-        self.rewrite_in([holder.clone()], id, &borders, |list, range, piece| {
+        self.rewrite_in(holders, id, &borders, |list, range, piece| {
             let stays = items.contains(&range.start);
             push(
                 list,
@@ -383,18 +376,24 @@ impl Sequences {
         });
     }
 
+    /// Takes in the undo of a removal from a list, from which these changes started. The item does
+    /// not return to it: it counts as removed by others.
+    pub(super) fn undo_removal_of_gone(&mut self, id: &NodeId, at: usize) {
+        self.undo_splice(id, at, 0, 1, Side::AfterPrevious);
+        self.rewrite(id, &[at, at + 1], |list, range, piece| {
+            match range.start == at {
+                true => push_all(list, piece.deleted()),
+                false => push(list, piece),
+            }
+        });
+    }
+
     /// Takes in the undo of a removal from a list, from which these changes started. The item
     /// returns to this spot.
     pub(super) fn undo_removal(&mut self, id: &NodeId, at: usize, spot: &Spot) {
         if !self.holders(id).any(|holder| *holder == spot.node) {
             // In a list that has no part of this one, it counts as moved there by others.
-            self.undo_splice(id, at, 0, 1, Side::AfterPrevious);
-            self.rewrite(id, &[at, at + 1], |list, range, piece| {
-                match range.start == at {
-                    true => push_all(list, piece.deleted()),
-                    false => push(list, piece),
-                }
-            });
+            self.undo_removal_of_gone(id, at);
             return self.splice(&spot.node, spot.offset, 0, 1);
         }
         self.rewrite(id, &[at], |list, range, piece| {
@@ -593,24 +592,27 @@ impl PieceMap {
         self.children.splice(&at.parent, at.index, 1, 0);
     }
 
-    /// Takes in the undo of an insertion into a list, from which these changes started.
-    pub(super) fn leave_again(&mut self, at: &ChildPosition) {
-        let side = Side::AfterPrevious;
-        self.children.undo_splice(&at.parent, at.index, 1, 0, side);
+    /// Takes in the undo of an insertion into a list, from which these changes started. The node
+    /// stays in these lists.
+    pub(super) fn leave_again(&mut self, at: &ChildPosition, stay_in: impl Fn(&NodeId) -> bool) {
+        let (list, index, side) = (&at.parent, at.index, Side::AfterPrevious);
+        self.children.keep(list, &(index..index + 1), stay_in);
+        self.children.undo_splice(list, index, 1, 0, side);
     }
 
-    /// Takes in the undo of an insertion into a list whose node stood there last.
-    pub(super) fn leave_from(&mut self, at: &ChildPosition, stood: Option<&ChildPosition>) {
+    /// Takes in the undo of an insertion into a list whose node `stood` there last. The node stays
+    /// in these lists.
+    pub(super) fn leave_from(
+        &mut self,
+        at: &ChildPosition,
+        stood: Option<&ChildPosition>,
+        stay_in: impl Fn(&NodeId) -> bool,
+    ) {
         if self.children.survivor(&at.parent, at.index).is_none() {
             // Others put it there.
             stood.iter().for_each(|stood| self.leave(stood));
         }
-        self.leave_again(at);
-    }
-
-    /// Takes in the undo of an insertion into a list whose node stays there for others.
-    pub(super) fn keep(&mut self, at: &ChildPosition) {
-        self.children.undo_kept(&at.parent, at.index);
+        self.leave_again(at, stay_in);
     }
 
     /// Takes in the undo of the removal of a node: from here on it is as it was.

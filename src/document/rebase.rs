@@ -85,6 +85,11 @@ impl Overlay {
         }
     }
 
+    /// Whether items that cannot be undone in a node return with it, if another editor restores it.
+    fn returns_with(&self, id: &NodeId) -> bool {
+        !self.contains(id)
+    }
+
     /// In most cases no change by others conflicts.
     fn try_apply(&mut self, change: &Change, ids: &NodeIds) -> bool {
         self.apply(change.clone(), ids).is_ok()
@@ -153,12 +158,9 @@ impl Overlay {
             let offset = offset - before.map(|(_, range)| range.len()).sum::<usize>();
             self.restore_marks(&node, &added, at..at + back, offset, ids)?;
         }
-        // Those in a node that does not exist return with it, if another editor restores it.
-        for Survivors { from, node, range } in since.texts.survivors(id, &(at..at + gone)) {
-            if !self.contains(&node) {
-                since.texts.keep_in(&node, id, &(from..from + range.len()));
-            }
-        }
+        since
+            .texts
+            .keep(id, &(at..at + gone), |node| self.returns_with(node));
         since.texts.undo_splice(id, at, gone, back, side);
         Ok(())
     }
@@ -304,8 +306,10 @@ impl Overlay {
             }
         }
         match (&at, self.contains(&top.id)) {
-            (Some(at), true) => since.keep(at),
-            (Some(at), false) => since.leave_from(at, stood.as_ref()),
+            (Some(at), true) => since.leave_again(at, |_| true),
+            (Some(at), false) => {
+                since.leave_from(at, stood.as_ref(), |list| self.returns_with(list));
+            }
             // It would stay outside of the tree: the entry had moved it there, which is undone.
             (None, true) if self.base().parent(&top.id).is_some() => {
                 return Err(UndoConflict::SubtreeChanged { id: top.id.clone() });
@@ -420,30 +424,27 @@ impl Overlay {
             false => None,
         };
         if let Some(from) = &from {
-            since.leave_again(from);
+            since.leave_again(from, |list| self.returns_with(list));
+        }
+        if !exists {
+            to.iter()
+                .for_each(|to| since.children.undo_removal_of_gone(&to.parent, to.index));
+            return Ok(());
         }
         let mut back = None;
         if let Some(to) = &to {
-            match self.child_gap(to, since) {
-                Ok((spot, side)) => {
-                    since.children.undo_splice(&to.parent, to.index, 0, 1, side);
-                    back = Some(spot);
-                }
-                Err(conflict) if exists => return Err(conflict),
-                Err(_) => {}
-            }
+            let (spot, side) = self.child_gap(to, since)?;
+            since.children.undo_splice(&to.parent, to.index, 0, 1, side);
+            back = Some(spot);
         }
-        match exists {
-            true => Ok(self.apply(
-                Change::MoveNode {
-                    id,
-                    from: now,
-                    to: back,
-                },
-                ids,
-            )?),
-            false => Ok(()),
-        }
+        Ok(self.apply(
+            Change::MoveNode {
+                id,
+                from: now,
+                to: back,
+            },
+            ids,
+        )?)
     }
 
     /// Splits a node again that was joined, where the seam is now.
@@ -469,6 +470,9 @@ impl Overlay {
         let Some(node) = node.as_ref().and_then(|id| View::node(self, id)) else {
             since.texts.undo_join(&id, at.text, &right.id, None);
             since.children.undo_join(&id, at.children, &right.id, None);
+            since
+                .children
+                .undo_removal_of_gone(&place.parent, place.index);
             return Ok(());
         };
         let here = |spot: Option<Spot>, other: usize| {
@@ -561,8 +565,10 @@ impl Overlay {
             .children
             .undo_split(&id, at.children, &right.id, child);
         match self.contains(&right.id) {
-            true => since.keep(&place),
-            false => since.leave_from(&place, stood.as_ref()),
+            true => since.leave_again(&place, |_| true),
+            false => {
+                since.leave_from(&place, stood.as_ref(), |list| self.returns_with(list));
+            }
         }
         Ok(())
     }

@@ -443,3 +443,68 @@ fn undo_03_text_that_could_not_be_undone_in_a_deleted_node_returns_with_it() {
     assert_eq!(node.text(), &"qabc");
     assert!(node.marks().is_empty(), "{:?}", node.marks());
 }
+
+/// As for text: a child that could not be removed from a deleted list returns with the list.
+#[test]
+fn undo_03_a_child_that_could_not_be_undone_in_a_deleted_list_returns_with_it() {
+    let store = store();
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
+    let page = element("page", [element("list", items).with_id("list")]);
+    run(&bob, create(page.with_id("page")));
+    run(&ann, delete_node().on("b"));
+    let child = add_child(element("item", []).with_id("x"), 0).on("list");
+    let other = set_attrs([("key", 1.into())]).on("page");
+    transaction(&ann, [child, other]).commit().unwrap();
+    run(&bob, delete_node().on("list"));
+    ann.undo().unwrap();
+    bob.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children(&store.snapshot(), "list"), ["x", "a", "b", "c"]);
+}
+
+/// Once the map of older entries had the node back in its list, where it did not return to.
+#[test]
+fn undo_03_a_list_is_followed_over_the_undo_of_a_move_whose_node_others_deleted() {
+    let store = store();
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let items = ["a", "b", "c"].map(|id| element("item", []).with_id(id));
+    let lists = [
+        element("list", items).with_id("list"),
+        element("list", []).with_id("other"),
+    ];
+    run(&bob, create(element("page", lists).with_id("page")));
+    run(&ann, delete_node().on("c"));
+    let other = set_attrs([("key", 1.into())]).on("page");
+    transaction(&ann, [move_node("other", 0).on("a"), other])
+        .commit()
+        .unwrap();
+    run(&bob, delete_node().on("a"));
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children(&store.snapshot(), "list"), ["b", "c"]);
+}
+
+/// Once the list was numbered as if the join had not taken a node from it.
+#[test]
+fn undo_03_a_list_is_followed_over_the_undo_of_a_join_whose_node_others_deleted() {
+    let store = store();
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let items = ["a", "b", "c", "d"].map(|id| element("item", []).with_id(id));
+    run(&bob, create(element("list", items).with_id("list")));
+    run(&ann, delete_node().on("c"));
+    let other = set_attrs([("key", 1.into())]).on("list");
+    transaction(
+        &ann,
+        [
+            op(|on: &mut doclock::Transaction| on.join_nodes("a", "b")),
+            other,
+        ],
+    )
+    .commit()
+    .unwrap();
+    run(&bob, delete_node().on("a"));
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(children(&store.snapshot(), "list"), ["c", "d"]);
+}
