@@ -188,8 +188,7 @@ impl DataStore {
     ) -> Result<Transaction, LockError> {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), true);
-        let (_admitted, left) = self.admit(&asker, &options)?;
-        let grant = self.0.lock.grant(&asker, &left)?;
+        let grant = self.grant(&asker, &options)?;
         Ok(self.begin_granted(grant, owner, EndedBy::Transaction))
     }
 
@@ -202,7 +201,7 @@ impl DataStore {
         ended_by: EndedBy,
     ) -> Transaction {
         let held = TransactionGrant::new(self.clone(), grant, ended_by);
-        Transaction::new(self.next_transaction_under(grant), owner, held)
+        Transaction::new(self.next_transaction(grant), owner, held)
     }
 
     /// The store's lock, for code that lends its grants to transactions.
@@ -239,20 +238,13 @@ impl DataStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_under(&self, id: LockId) -> Result<Transaction, JoinError> {
-        let transaction = Transaction::joining(self.clone(), id)?;
-        self.snapshot_under(transaction.held.grant);
-        Ok(transaction)
+        let (owner, grant) = self.0.lock.join_grant(id)?;
+        Ok(self.begin_granted(grant, owner, EndedBy::Transaction))
     }
 
-    /// The id of a transaction, and the document as last committed.
+    /// The id of a transaction that begins under a grant, and the document as last committed.
     #[inline(always)]
-    pub(crate) fn next_transaction(&self) -> (TransactionId, Snapshot) {
-        self.next_transaction_under(Grant::none())
-    }
-
-    /// The same for a transaction that begins under a grant.
-    #[inline(always)]
-    pub(crate) fn next_transaction_under(&self, grant: Grant) -> (TransactionId, Snapshot) {
+    pub(crate) fn next_transaction(&self, grant: Grant) -> (TransactionId, Snapshot) {
         (
             self.0.numbers.next_transaction(),
             self.snapshot_under(grant),
@@ -309,8 +301,7 @@ impl DataStore {
     ) -> Result<LockId, LockError> {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), false);
-        let (_admitted, left) = self.admit(&asker, &options)?;
-        Ok(self.0.lock.grant(&asker.unbound(), &left)?.id())
+        Ok(self.grant(&asker.unbound(), &options)?.id())
     }
 
     /// Releases the grant with this id.
@@ -371,8 +362,7 @@ impl DataStore {
     ) -> Result<LockGuard, LockError> {
         let owner = owner.into();
         let asker = options.asker(&owner, Location::caller(), false);
-        let (_admitted, left) = self.admit(&asker, &options)?;
-        let grant = self.0.lock.grant(&asker, &left)?;
+        let grant = self.grant(&asker, &options)?;
         Ok(LockGuard::new(self.0.lock.clone(), grant))
     }
 

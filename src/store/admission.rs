@@ -16,7 +16,7 @@ use super::DataStore;
 use crate::id::LockId;
 #[cfg(loom)]
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Asker, FifoLock, LockDump, LockError, LockOptions};
+use crate::lock::{AcquireOptions, Asker, FifoLock, Grant, LockDump, LockError, LockOptions};
 
 /// Where requests wait for a lossless subscriber.
 #[derive(Debug, Default)]
@@ -114,6 +114,29 @@ impl DataStore {
                 let (admitted, left) = self.join_line(asker, options)?;
                 Ok((Some(admitted), Cow::Owned(left)))
             }
+        }
+    }
+
+    /// Waits for the lock, and before it for lossless subscribers.
+    pub(crate) fn grant(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        let (_admitted, left) = self.admit(asker, options)?;
+        self.0.lock.grant(asker, &left)
+    }
+
+    /// Takes the lock if it is free and no request waits for it.
+    #[inline(always)]
+    pub(crate) fn try_grant(
+        &self,
+        asker: &Asker<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Option<Grant>, LockError> {
+        match self.has_line() {
+            false => self.0.lock.try_grant(asker, options),
+            true => Ok(None),
         }
     }
 

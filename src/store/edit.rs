@@ -311,7 +311,7 @@ impl Transaction {
     /// invalid.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
         self.claim(|needs| needs.change(&change))?;
-        self.admit(&change)?;
+        self.spend_on(&change)?;
         self.overlay.apply(change, &self.held.store.0.ids)
     }
 
@@ -350,7 +350,7 @@ impl Transaction {
         if let Some(schema) = self.store().schema() {
             schema.check_names(&change)?;
         }
-        self.admit(&change)?;
+        self.spend_on(&change)?;
         self.overlay.apply_planned(change, &self.held.store.0.ids)
     }
 }

@@ -119,7 +119,7 @@ impl DataStore {
         let grant = self.0.lock.grant_nodes(&asker, &left, scope, self)?;
         drop(left);
         let held = TransactionGrant::new(self.clone(), grant, EndedBy::Transaction);
-        let mut transaction = Transaction::new(self.next_transaction_under(grant), owner, held);
+        let mut transaction = Transaction::new(self.next_transaction(grant), owner, held);
         transaction.nodes = Some(Box::new(nodes.waiting_as(options)));
         Ok(transaction)
     }

@@ -46,10 +46,21 @@ impl Bookkeeping {
         }
     }
 
-    fn check(&self, last: &Snapshot, conditions: &CommitConditions) -> Result<(), CommitError> {
-        conditions
-            .iter()
-            .try_for_each(|condition| condition.check(last, self))
+    fn check(
+        &self,
+        last: &Snapshot,
+        receipt: Option<&KeyedReceipt>,
+        conditions: &CommitConditions,
+    ) -> Result<(), CommitError> {
+        match receipt {
+            // Only by another transaction on nodes: under the document lock the key was free.
+            Some((key, _)) if self.receipts.get(key).is_some() => {
+                Err(CommitError::Repeated { key: key.clone() })
+            }
+            _ => conditions
+                .iter()
+                .try_for_each(|condition| condition.check(last, self)),
+        }
     }
 
     /// Adds what a transaction leaves beside its changes.
@@ -94,7 +105,7 @@ impl DataStore {
         let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
         let (log, mut published) = self.lock_for_commit(origin);
         if let Some(bookkeeping) = &bookkeeping {
-            bookkeeping.check(&published, conditions)?;
+            bookkeeping.check(&published, receipt, conditions)?;
         }
         match next {
             None => overlay.fold_into(&mut published),
@@ -128,7 +139,7 @@ impl DataStore {
         let Some(mut bookkeeping) = self.bookkeeping_for(receipt, conditions) else {
             return Ok(());
         };
-        bookkeeping.check(&self.0.published.lock(), conditions)?;
+        bookkeeping.check(&self.0.published.lock(), receipt, conditions)?;
         let forgotten = bookkeeping.accompany(receipt, conditions);
         drop(bookkeeping);
         drop(forgotten);

@@ -3,6 +3,7 @@
 mod alias;
 mod lent;
 mod savepoint;
+mod stages;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,17 +16,17 @@ pub use savepoint::{Savepoint, SavepointError};
 use smol_str::SmolStr;
 
 use super::nodes::OnNodes;
-use super::publish::{CommitConditions, KeyedReceipt};
+use super::publish::CommitConditions;
 use super::{
-    BatchDigest, CommitCondition, CommitError, CommitRecord, DataStore, ExecutedOperation,
-    FollowerId, Receipt, TransactionResult,
+    BatchDigest, CommitCondition, CommitError, DataStore, ExecutedOperation, FollowerId,
+    TransactionResult,
 };
 use crate::document::{
     Budget, Change, Changes, EditError, Fragment, Limit, Limits, Node, Overlay, Selection,
     Snapshot, View,
 };
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId, TransactionId};
-use crate::lock::{Grant, JoinError};
+use crate::lock::Grant;
 use crate::time::MonotonicTime;
 
 /// A transaction: sees its own changes, and publishes them only when it is committed.
@@ -144,15 +145,6 @@ impl Drop for TransactionGrant {
 }
 
 impl Transaction {
-    pub(super) fn joining(store: DataStore, id: LockId) -> Result<Self, JoinError> {
-        let (owner, grant) = store.0.lock.join_grant(id)?;
-        Ok(Self::new(
-            store.next_transaction(),
-            owner,
-            TransactionGrant::new(store, grant, EndedBy::Transaction),
-        ))
-    }
-
     #[inline(always)]
     pub(super) fn new(
         (id, base): (TransactionId, Snapshot),
@@ -313,7 +305,7 @@ impl Transaction {
     }
 
     /// Checks a pending change against the limits, and counts it.
-    pub(super) fn admit(&mut self, change: &Change) -> Result<(), EditError> {
+    pub(super) fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
         let Self { aside, overlay, .. } = self;
         let budget = aside.as_mut().and_then(|aside| aside.budget.as_mut());
         Ok(budget.map_or(Ok(()), |budget| budget.change(change, overlay))?)
@@ -360,94 +352,6 @@ impl Transaction {
         self.publish_and([None, None], |_| ())
     }
 
-    /// Does what [`commit`](Self::commit) does before it releases the lock, with the selections of
-    /// the submitter before and after. After a commit it calls `then` under the lock, with the
-    /// result.
-    // Generic in the error, so that the caller's outcome is built in its final place.
-    pub(crate) fn publish_and<E: From<CommitError>>(
-        &mut self,
-        selections: [Option<Selection>; 2],
-        then: impl FnOnce(&TransactionResult),
-    ) -> Result<TransactionResult, E> {
-        // Transactions on nodes publish one after the other; one on the whole document runs alone.
-        let shared = self.nodes.is_some().then(|| self.held.store.clone());
-        let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
-        let result = self.appear(selections)?;
-        // A subscriber that reads the selection of the editor finds this commit in it.
-        then(&result);
-        if result.changed {
-            self.held.store.announce(&result);
-        }
-        Ok(result)
-    }
-
-    /// Checks it and publishes it, all or nothing.
-    fn appear(
-        &mut self,
-        [selection_before, selection_after]: [Option<Selection>; 2],
-    ) -> Result<TransactionResult, CommitError> {
-        self.check()?;
-        let changed = self.changes().iter().any(Change::is_of_the_document);
-        let mut result = TransactionResult {
-            transaction_id: self.id,
-            version: self.base().version(),
-            changed,
-            owner: self.owner.clone(),
-            fencing_token: self.held.grant.token,
-            idempotency_key: self.receipt.as_ref().map(|it| it.key.clone()),
-            operations: std::mem::take(&mut self.operations),
-            changes: Changes::default(),
-            selection_before,
-            selection_after,
-            repeated: false,
-            hook_failures: Vec::new(),
-        };
-        let receipt = self.receipt(&result);
-        let store = &self.held.store;
-        let mut none = (CommitConditions::new(), Vec::new());
-        let (conditions, undone) = match &mut self.aside {
-            Some(aside) => (&mut aside.conditions, &mut aside.undone),
-            None => (&mut none.0, &mut none.1),
-        };
-        if !changed {
-            store.publish_conditions(receipt.as_ref(), conditions)?;
-            return Ok(result);
-        }
-        result.changes = self.overlay.take_changes();
-        let (overlay, origin) = (&mut self.overlay, self.origin);
-        let record = |version, for_subscribers: bool| {
-            result.version = version;
-            CommitRecord {
-                version,
-                owner: self.owner.clone(),
-                origin,
-                changes: result.changes.clone(),
-                undone: std::mem::take(undone),
-                commit: for_subscribers.then(|| Arc::new(result.clone())),
-            }
-        };
-        result.version = store.publish(overlay, receipt.as_ref(), conditions, origin, record)?;
-        Ok(result)
-    }
-
-    /// Checks whether it can be published. From here on its grant is not revoked.
-    fn check(&mut self) -> Result<(), CommitError> {
-        self.check_not_lent()?;
-        if let Err(error) = self.validate() {
-            // A revoked transaction also reads the edits of later holders; they are not the cause.
-            self.seal()?;
-            return Err(error);
-        }
-        if let (Some(receipt), true) = (&self.receipt, self.nodes.is_some())
-            && self.store().receipt(&receipt.key).is_some()
-        {
-            let key = receipt.key.clone();
-            return Err(CommitError::Repeated { key });
-        }
-        self.check_schema()?;
-        self.seal()
-    }
-
     /// Protects the grant from revocation until the transaction ends.
     ///
     /// # Errors
@@ -481,19 +385,6 @@ impl Transaction {
             true => CommitError::Revoked { id, owner, holder },
             false => CommitError::GrantEnded { id, owner, holder },
         }
-    }
-
-    /// The receipt for repetitions, if there is a key.
-    fn receipt(&self, result: &TransactionResult) -> Option<KeyedReceipt> {
-        let Remembered { key, digest } = self.receipt.as_deref()?;
-        let result = TransactionResult {
-            // The next version: only the holder of the lock publishes.
-            version: result.version + u64::from(result.changed),
-            repeated: true,
-            ..result.clone()
-        };
-        let digest = *digest;
-        Some((key.clone(), Arc::new(Receipt { digest, result })))
     }
 
     /// Discards the changes and releases the lock.

@@ -332,14 +332,9 @@ impl Editor {
             Direction::Redo => UndoError::NothingToRedo,
         };
         let once = key.map(|key| Once::of_history(key, direction, self.owner()));
-        match &once {
-            Some(once) => {
-                self.manager.admit_key(once)?;
-                // A completed one need not wait.
-                if let Some(outcome) = self.manager.repeated(Some(once)) {
-                    return outcome;
-                }
-            }
+        let once = once.as_ref();
+        match once {
+            Some(once) => self.manager.check_key(once)?,
             // With a key, the call that takes the last entry may be the first with this key.
             None if self.session.state().history.depth(direction) == 0 => return Err(nothing),
             None => {}
@@ -351,36 +346,36 @@ impl Editor {
             label: asker.label.or(Some(&name)),
             ..asker
         };
-        let store = self.store();
-        let (admitted, left) = store.admit(&asker, &options)?;
-        let grant = store.fifo().grant(&asker, &left)?;
-        drop(admitted);
+        let (manager, store) = (&self.manager, self.store());
+        let grant = match store.try_grant(&asker, &options) {
+            Ok(Some(grant)) => grant,
+            // A completed one need not wait.
+            granted => match manager.repeated(once) {
+                Some(outcome) => return outcome,
+                None => granted.and_then(|_| store.grant(&asker, &options))?,
+            },
+        };
         let owner = self.owner().clone();
         // Dropped after the transaction, hence without the lock: it may hold the last reference to
         // the code of an entry.
-        let mut attempt = Attempt::new(direction, once.as_ref().map(|once| once.key.clone()));
-        let mut transaction = self
-            .store()
-            .begin_granted(grant, owner, EndedBy::Transaction);
-        let manager = &self.manager;
-        if let Some(outcome) = manager.repeated_under_lock(&mut transaction, once.as_ref()) {
-            return outcome;
-        }
-        let before = self.session.prepare(&mut transaction).before;
-        let rewound = self
-            .rewind(&mut attempt, &mut transaction)?
-            .ok_or(nothing)?;
-        transaction.record(ExecutedOperation::named(name));
-        transaction.undoes(attempt.versions());
-        let after = transaction.selection().cloned();
-        let result = transaction.publish_and([before, after], |result| {
-            let mut state = self.session.committed(result);
-            state.history.settle(&attempt, result, rewound);
+        let mut attempt = Attempt::new(direction, once.map(|once| once.key.clone()));
+        let mut transaction = store.begin_granted(grant, owner, EndedBy::Transaction);
+        let prepared = match manager.prepare(&mut transaction, once, Some(&self.session)) {
+            Ok(prepared) => prepared,
+            Err(repeated) => return *repeated,
+        };
+        let rewound = self.rewind(&mut attempt, prepared.transaction)?;
+        let rewound = rewound.ok_or(nothing)?;
+        let on = &mut *prepared.transaction;
+        on.record(ExecutedOperation::named(name));
+        on.undoes(attempt.versions());
+        let result = prepared.commit(|session, result| {
+            session.history.settle(&attempt, result, rewound);
         });
         drop(transaction);
         self.session.drop_removed();
         let mut result: TransactionResult = result.map_err(UndoError::Commit)?;
-        self.manager.follow(&mut result);
+        manager.follow(&mut result);
         Ok(result)
     }
 

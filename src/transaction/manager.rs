@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use super::admission::admit;
 use super::once::Once;
+use super::session::{Prepared, Session};
 use super::{
     Hooks, IdempotencyKey, IdempotencyMismatch, IntoOperations, Operation, TransactionError,
-    TransactionResult,
+    TransactionResult, limits,
 };
 use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
-use crate::lock::AcquireOptions;
+use crate::lock::{AcquireOptions, Grant};
 use crate::store::{DataStore, Transaction};
 use execution::BatchOutcome;
 pub(super) use submission::Submission;
@@ -253,30 +253,35 @@ impl TransactionManager {
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
         let operations = operations.into_operations();
-        self.admit(None, &operations)?;
+        self.check_limits(None, &operations)?;
         let mut transaction = self.0.store.begin_under(lock)?;
         if first(&operations).is_none() {
-            return transaction.publish_and([None, None], |_| ());
+            return Ok(transaction.commit()?);
         }
         let mut submission = Submission::new(operations);
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
-        let mut outcome = self.carry_out_in(&mut transaction, None, &mut submission);
+        let prepared = Prepared::new(&mut transaction, None);
+        let mut outcome = self.carry_out_in(prepared, &mut submission);
         drop(transaction);
         self.follow_if_done(&mut outcome);
         outcome
     }
 
     /// Checks the input of a client against the limits, with no lock held.
-    fn admit(&self, once: Option<&Once>, operations: &[Operation]) -> Result<(), TransactionError> {
-        once.map_or(Ok(()), |once| self.admit_key(once))?;
+    fn check_limits(
+        &self,
+        once: Option<&Once>,
+        operations: &[Operation],
+    ) -> Result<(), TransactionError> {
+        once.map_or(Ok(()), |once| self.check_key(once))?;
         match &self.0.limits {
-            Some(limits) => admit(limits, operations),
+            Some(limits) => limits::check(limits, operations),
             None => Ok(()),
         }
     }
 
     /// Checks an idempotency key of a client against the limits.
-    pub(super) fn admit_key(&self, once: &Once) -> Result<(), LimitExceeded> {
+    pub(super) fn check_key(&self, once: &Once) -> Result<(), LimitExceeded> {
         match &self.0.limits {
             Some(limits) => limits.check(Limit::NameBytes, once.key.len()),
             None => Ok(()),
@@ -303,21 +308,22 @@ impl TransactionManager {
         Some(once.repeat(&receipt).map_err(E::from))
     }
 
-    /// Returns the outcome of an earlier transaction with the same key, which another thread may
-    /// have used during the wait for the lock. If there is none, the transaction remembers the key
-    /// when it commits. Until then, no other transaction can use it under the document lock; one on
-    /// nodes looks it up again when it commits.
-    pub(super) fn repeated_under_lock<E: From<IdempotencyMismatch>>(
+    /// Prepares a transaction under its grant, or returns the outcome of an earlier one with the
+    /// same key. Until it commits, no other transaction can use the key under the document lock;
+    /// one on nodes can, and then this one is not published.
+    pub(super) fn prepare<'a, E: From<IdempotencyMismatch>>(
         &self,
-        transaction: &mut Transaction,
+        transaction: &'a mut Transaction,
         once: Option<&Once>,
-    ) -> Option<Result<TransactionResult, E>> {
-        let once = once?;
-        let repeated = self.repeated(Some(once));
-        if repeated.is_none() {
+        session: Option<&'a Session>,
+    ) -> Result<Prepared<'a>, Box<Result<TransactionResult, E>>> {
+        if let Some(once) = once {
+            if let Some(outcome) = self.repeated(Some(once)) {
+                return Err(Box::new(outcome));
+            }
             transaction.remember_as(once.key.clone(), once.digest);
         }
-        repeated
+        Ok(Prepared::new(transaction, session))
     }
 
     /// Runs the after-hooks on a result.
@@ -328,7 +334,7 @@ impl TransactionManager {
     }
 
     fn nothing_done(&self) -> TransactionResult {
-        let (transaction_id, snapshot) = self.0.store.next_transaction();
+        let (transaction_id, snapshot) = self.0.store.next_transaction(Grant::none());
         TransactionResult::nothing_done(transaction_id, snapshot.version(), self.0.owner.clone())
     }
 }

@@ -21,7 +21,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod admission;
 mod declare;
 pub mod dsl;
 mod edit;
@@ -30,6 +29,7 @@ mod error;
 #[doc(hidden)]
 pub mod history;
 mod hooks;
+mod limits;
 mod manager;
 mod once;
 mod operation;

@@ -3,10 +3,9 @@
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-use super::admission::{admit, steps_to_look};
 use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
-use super::{TransactionError, declare, edit};
+use super::{TransactionError, declare, edit, limits};
 use crate::caught::catch;
 use crate::document::{Change, EditError, Limit, Node, TextUnit, View};
 use crate::id::NodeId;
@@ -48,7 +47,7 @@ impl RunOperations for Transaction {
     fn run(&mut self, operations: impl IntoOperations) -> Result<(), TransactionError> {
         let operations = operations.into_operations();
         if let Some(limits) = self.limits() {
-            admit(limits, &operations)?;
+            limits::check(limits, &operations)?;
         }
         make_room(self, &operations);
         let mut index = 0;
@@ -170,7 +169,7 @@ impl Runner<'_> {
         {
             return Err(self.failed(name, Some(id), cause.into()));
         }
-        let steps = |on: &Transaction| steps_to_look(on, &id, &operation);
+        let steps = |on: &Transaction| limits::steps_to_look(on, &id, &operation);
         if let Err(cause) = self.count_one(steps) {
             return Err(self.failed(name, Some(id), cause.into()));
         }

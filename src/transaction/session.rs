@@ -4,10 +4,10 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::history::{Edit, History};
-use super::{Callback, HistoryMode, TransactionError, TransactionResult};
+use super::TransactionResult;
+use super::history::History;
 use crate::document::{EditError, Fragment, Selection, Snapshot};
-use crate::store::{DataStore, FollowerId, Transaction};
+use crate::store::{CommitError, DataStore, FollowerId, Transaction};
 use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
@@ -176,58 +176,60 @@ impl Session {
         drop(gone);
     }
 
-    /// Called with the store's lock held, so no other commit moves the selection from here on.
-    pub(super) fn prepare(&self, transaction: &mut Transaction) -> Prepared<'_> {
+    /// Gives a transaction the selection and the clipboard. Called with the store's lock held, so
+    /// no other commit moves the selection from here on.
+    fn lend_to(&self, transaction: &mut Transaction) {
         let mut state = self.state();
         if transaction.base().version() != self.cursor() {
             self.catch_up(&mut state, transaction.store());
         }
         transaction.begin_for(self.id, state.selection.clone());
         transaction.set_clipboard(state.clipboard.clone());
-        let before = transaction.selection().cloned();
-        Prepared {
-            session: self,
-            before,
-        }
     }
 }
 
-/// A transaction with the editor's selection and clipboard.
+/// A transaction that is ready to run, for an editor session if there is one.
 pub(super) struct Prepared<'a> {
-    session: &'a Session,
-    /// The selection before the first operation.
-    pub(super) before: Option<Selection>,
+    pub(super) transaction: &'a mut Transaction,
+    /// With the selection before the first operation.
+    session: Option<(&'a Session, Option<Selection>)>,
 }
 
-impl Prepared<'_> {
-    /// Commits the transaction, which ran a batch with these inverses.
-    pub(super) fn commit(
+impl<'a> Prepared<'a> {
+    /// Prepares a transaction under its grant.
+    #[inline]
+    pub(super) fn new(transaction: &'a mut Transaction, session: Option<&'a Session>) -> Self {
+        let session = session.map(|session| {
+            session.lend_to(transaction);
+            (session, transaction.selection().cloned())
+        });
+        Self {
+            transaction,
+            session,
+        }
+    }
+
+    /// Commits the transaction. In the session it calls `then` with the result.
+    #[inline]
+    pub(super) fn commit<E: From<CommitError>>(
         self,
-        transaction: &mut Transaction,
-        inverses: Vec<Callback>,
-        in_history: HistoryMode,
-    ) -> Result<TransactionResult, TransactionError> {
-        let Self { session, before } = self;
+        then: impl FnOnce(&mut SessionState, &TransactionResult),
+    ) -> Result<TransactionResult, E> {
+        let Self {
+            transaction,
+            session,
+        } = self;
+        let Some((session, before)) = session else {
+            return transaction.publish_and([None, None], |_| ());
+        };
         let after = transaction.selection().cloned();
-        let clipboard = transaction.clipboard().cloned();
-        let at = transaction.now();
+        // A subscriber that reads the selection of the editor finds this commit in it.
         transaction.publish_and([before, after], |result| {
             let mut state = session.committed(result);
-            state.clipboard = clipboard;
-            let edit = Edit {
-                changes: result.changes.clone(),
-                inverses,
-                before: result.selection_before.clone(),
-                after: result.selection_after.clone(),
-                at,
-                version: result.version,
-            };
-            state.history.record(edit, in_history);
+            then(&mut state, result);
             let has_removed = state.history.has_removed();
-            session
-                .shared
-                .has_removed
-                .store(has_removed, Ordering::Relaxed);
+            let shared = &session.shared;
+            shared.has_removed.store(has_removed, Ordering::Relaxed);
         })
     }
 }

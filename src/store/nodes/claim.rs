@@ -190,7 +190,7 @@ impl Transaction {
 
     /// Advances the transaction to the last version, if its reads and writes are unchanged there.
     /// The caller excludes other commits.
-    pub(in crate::store) fn validate(&mut self) -> Result<(), CommitError> {
+    pub(in crate::store) fn validate_reads(&mut self) -> Result<(), CommitError> {
         let Some(nodes) = &mut self.nodes else {
             return Ok(());
         };

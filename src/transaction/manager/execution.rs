@@ -8,7 +8,8 @@ use super::submission::{Submission, first};
 use super::{Manager, TransactionManager};
 use crate::document::Changes;
 use crate::lock::{AcquireOptions, Answer, Asker, Grant, QueuedWork};
-use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
+use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation};
+use crate::transaction::history::Edit;
 use crate::transaction::run::run_batch;
 use crate::transaction::session::{Prepared, Session};
 use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, declare, retry};
@@ -97,23 +98,16 @@ impl TransactionManager {
         session: Option<&Session>,
     ) -> Result<TransactionResult, TransactionError> {
         let Manager { store, owner, .. } = &**self.0;
-        self.admit(submission.once.as_deref(), &submission.operations)?;
-        // A completed batch need not wait.
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
-            return outcome;
-        }
+        self.check_limits(submission.once.as_deref(), &submission.operations)?;
         let Some(first) = first(&submission.operations) else {
-            return Ok(self.nothing_done());
+            let repeated = self.repeated(submission.once.as_deref());
+            return repeated.unwrap_or_else(|| Ok(self.nothing_done()));
         };
         let label = SmolStr::new_static(first.name());
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
         if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
-            return self.run_on_nodes(
-                attempts,
-                submission,
-                options.clone().or_label(label),
-                call_site,
-            );
+            let options = options.clone().or_label(label);
+            return self.run_on_nodes(attempts, submission, options, call_site);
         }
         let asker = options.asker(owner, call_site, true);
         let asker = Asker {
@@ -126,12 +120,17 @@ impl TransactionManager {
             grant,
             without_combining: options.opts_out_of_combining(),
         };
-        let (admitted, left) = store.admit(&asker, options)?;
-        let options = &*left;
-        if let Some(grant) = lock.try_grant(&asker, options)? {
-            drop(admitted);
+        let granted = store.try_grant(&asker, options);
+        if let Ok(Some(grant)) = granted {
             return self.run_here(combining(grant), session, &mut submission);
         }
+        // A completed batch need not wait.
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
+        }
+        granted?;
+        let (admitted, left) = store.admit(&asker, options)?;
+        let options = &*left;
         if submission.operations.len() == 1 {
             // The operations travel in the request: the thread that runs them cannot fetch them
             // elsewhere.
@@ -187,6 +186,10 @@ impl TransactionManager {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
+        // A completed batch need not wait.
+        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+            return outcome;
+        }
         retry(attempts, || {
             self.try_on_nodes(submission.clone(), &options, call_site)
         })
@@ -203,10 +206,10 @@ impl TransactionManager {
         let mut transaction =
             store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
         let once = submission.once.take();
-        if let Some(outcome) = self.repeated_under_lock(&mut transaction, once.as_deref()) {
-            return outcome;
-        }
-        let outcome = self.carry_out_in(&mut transaction, None, &mut submission);
+        let outcome = match self.prepare(&mut transaction, once.as_deref(), None) {
+            Ok(prepared) => self.carry_out_in(prepared, &mut submission),
+            Err(repeated) => return *repeated,
+        };
         let lock_error = transaction.take_lock_error();
         drop(transaction);
         match (outcome, lock_error) {
@@ -237,22 +240,20 @@ impl TransactionManager {
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
-        let once = submission.once.as_deref();
-        if let Some(outcome) = self.repeated_under_lock(&mut transaction, once) {
-            return outcome;
-        }
         transaction.record_in(room.operations);
         transaction.record_changes_in(room.changes);
-        let prepared = session.map(|session| session.prepare(&mut transaction));
-        self.carry_out_in(&mut transaction, prepared, submission)
+        match self.prepare(&mut transaction, submission.once.as_deref(), session) {
+            Ok(prepared) => self.carry_out_in(prepared, submission),
+            Err(repeated) => *repeated,
+        }
     }
 
     pub(super) fn carry_out_in(
         &self,
-        transaction: &mut Transaction,
-        prepared: Option<Prepared<'_>>,
+        prepared: Prepared<'_>,
         submission: &mut Submission,
     ) -> BatchOutcome {
+        let transaction = &mut *prepared.transaction;
         let Submission {
             operations,
             code,
@@ -268,12 +269,21 @@ impl TransactionManager {
             *operations = before.run(transaction, submitted)?.into();
         }
         code.extend(operations.iter().filter_map(Operation::code).cloned());
-        if let Some(prepared) = prepared {
-            let inverses = operations.iter().filter_map(Operation::inverse).collect();
-            run_batch(transaction, operations)?;
-            return prepared.commit(transaction, inverses, in_history.clone());
-        }
+        let inverses = operations.iter().filter_map(Operation::inverse).collect();
         run_batch(transaction, operations)?;
-        transaction.publish_and([None, None], |_| ())
+        let clipboard = transaction.clipboard().cloned();
+        let store = &self.0.store;
+        prepared.commit(|session, result| {
+            session.clipboard = clipboard;
+            let edit = Edit {
+                changes: result.changes.clone(),
+                inverses,
+                before: result.selection_before.clone(),
+                after: result.selection_after.clone(),
+                at: store.monotonic(),
+                version: result.version,
+            };
+            session.history.record(edit, in_history.clone());
+        })
     }
 }

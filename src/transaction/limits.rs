@@ -11,25 +11,25 @@ use crate::id::NodeId;
 /// # Errors
 ///
 /// [`TransactionError::Operation`], with the first operation that exceeds a limit.
-pub(super) fn admit(limits: &Limits, operations: &[Operation]) -> Result<(), TransactionError> {
+pub(super) fn check(limits: &Limits, operations: &[Operation]) -> Result<(), TransactionError> {
     let mut budget = Budget::new(limits.clone());
     let mut index = 0;
     for operation in operations {
-        admit_one(&mut budget, &mut index, operation)?;
+        check_one(&mut budget, &mut index, operation)?;
     }
     Ok(())
 }
 
-fn admit_one(
+fn check_one(
     budget: &mut Budget,
     index: &mut usize,
     operation: &Operation,
 ) -> Result<(), TransactionError> {
     let name = operation.name();
     let mut node_id = None;
-    let admitted = match operation {
+    let within = match operation {
         Operation::Named { alias, operation } => {
-            admit_one(budget, index, operation)?;
+            check_one(budget, index, operation)?;
             *index -= 1;
             budget.name(alias)
         }
@@ -39,8 +39,8 @@ fn admit_one(
             ..
         } => {
             return operations.iter().try_for_each(|operation| {
-                let admitted = one_more(budget).and_then(|()| on_node(budget, operation));
-                told(admitted, index, operation.name(), Some(node_id))
+                let within = one_more(budget).and_then(|()| on_node(budget, operation));
+                told(within, index, operation.name(), Some(node_id))
             });
         }
         Operation::Create { node, .. } => one_more(budget).and_then(|()| budget.spec(node)),
@@ -58,7 +58,7 @@ fn admit_one(
         | Operation::RequireLease { .. }
         | Operation::Call(_) => one_more(budget),
     };
-    told(admitted, index, name, node_id)
+    told(within, index, name, node_id)
 }
 
 fn one_more(budget: &mut Budget) -> Result<(), LimitExceeded> {
@@ -67,14 +67,14 @@ fn one_more(budget: &mut Budget) -> Result<(), LimitExceeded> {
 
 /// Adds the index of the operation to its error, and counts the operation.
 fn told(
-    admitted: Result<(), LimitExceeded>,
+    within: Result<(), LimitExceeded>,
     index: &mut usize,
     name: &'static str,
     node: Option<&NodeRef>,
 ) -> Result<(), TransactionError> {
     let at = *index;
     *index += 1;
-    admitted.map_err(|exceeded| TransactionError::Operation {
+    within.map_err(|exceeded| TransactionError::Operation {
         index: at,
         name,
         node_id: match node {

@@ -1,0 +1,131 @@
+//! The last stages of a transaction: validate, publish, announce, release.
+//!
+//! A [`Transaction`] that has run is [`Validated`], then [`Published`], and then announced to
+//! subscribers. Its lock is released last, when it is dropped.
+
+use std::sync::Arc;
+
+use super::{Remembered, Transaction};
+use crate::document::{Change, Changes, Selection};
+use crate::store::publish::{CommitConditions, KeyedReceipt};
+use crate::store::{CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
+
+/// A transaction that nothing forbids to publish. Its grant cannot be revoked any more.
+struct Validated<'t>(&'t mut Transaction);
+
+/// A transaction whose version all readers see, before subscribers can read of it.
+struct Published<'t> {
+    store: &'t DataStore,
+    result: TransactionResult,
+}
+
+impl Transaction {
+    /// Validates it, publishes it and announces it, with the selections of the submitter before and
+    /// after. Calls `then` under the lock, with the result, before subscribers can read of it. The
+    /// lock is released afterwards.
+    // Generic in the error, so that the caller's outcome is built in its final place.
+    pub(crate) fn publish_and<E: From<CommitError>>(
+        &mut self,
+        selections: [Option<Selection>; 2],
+        then: impl FnOnce(&TransactionResult),
+    ) -> Result<TransactionResult, E> {
+        // Transactions on nodes publish one after the other; one on the whole document runs alone.
+        let shared = self.nodes.is_some().then(|| self.held.store.clone());
+        let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
+        let published = self.validated()?.publish(selections)?;
+        then(&published.result);
+        Ok(published.announce())
+    }
+
+    fn validated(&mut self) -> Result<Validated<'_>, CommitError> {
+        self.check_not_lent()?;
+        if let Err(error) = self.validate_reads() {
+            // A revoked transaction also reads the edits of later holders; they are not the cause.
+            self.seal()?;
+            return Err(error);
+        }
+        self.check_schema()?;
+        self.seal()?;
+        Ok(Validated(self))
+    }
+}
+
+impl<'t> Validated<'t> {
+    /// Publishes it with its receipt and the effects of its conditions, or nothing.
+    #[inline]
+    fn publish(
+        self,
+        [selection_before, selection_after]: [Option<Selection>; 2],
+    ) -> Result<Published<'t>, CommitError> {
+        let Self(transaction) = self;
+        let changed = transaction.changes().iter().any(Change::is_of_the_document);
+        let mut result = TransactionResult {
+            transaction_id: transaction.id(),
+            version: transaction.base().version(),
+            changed,
+            owner: transaction.owner.clone(),
+            fencing_token: transaction.held.grant.token,
+            idempotency_key: transaction.receipt.as_ref().map(|it| it.key.clone()),
+            operations: std::mem::take(&mut transaction.operations),
+            changes: Changes::default(),
+            selection_before,
+            selection_after,
+            repeated: false,
+            hook_failures: Vec::new(),
+        };
+        let receipt = transaction
+            .receipt
+            .as_deref()
+            .map(|kept| kept.receipt(&result));
+        let store = &transaction.held.store;
+        let mut none = (CommitConditions::new(), Vec::new());
+        let (conditions, undone) = match &mut transaction.aside {
+            Some(aside) => (&mut aside.conditions, &mut aside.undone),
+            None => (&mut none.0, &mut none.1),
+        };
+        if !changed {
+            store.publish_conditions(receipt.as_ref(), conditions)?;
+            return Ok(Published { store, result });
+        }
+        result.changes = transaction.overlay.take_changes();
+        let (overlay, origin) = (&mut transaction.overlay, transaction.origin);
+        let record = |version, for_subscribers: bool| {
+            result.version = version;
+            CommitRecord {
+                version,
+                owner: transaction.owner.clone(),
+                origin,
+                changes: result.changes.clone(),
+                undone: std::mem::take(undone),
+                commit: for_subscribers.then(|| Arc::new(result.clone())),
+            }
+        };
+        result.version = store.publish(overlay, receipt.as_ref(), conditions, origin, record)?;
+        Ok(Published { store, result })
+    }
+}
+
+impl Published<'_> {
+    /// Lets subscribers read of it.
+    #[inline]
+    fn announce(self) -> TransactionResult {
+        if self.result.changed {
+            self.store.announce(&self.result);
+        }
+        self.result
+    }
+}
+
+impl Remembered {
+    /// The receipt for repetitions of a transaction with this result.
+    fn receipt(&self, result: &TransactionResult) -> KeyedReceipt {
+        let result = TransactionResult {
+            // The next version: only the holder of the lock publishes.
+            version: result.version + u64::from(result.changed),
+            repeated: true,
+            ..result.clone()
+        };
+        let digest = self.digest;
+        (self.key.clone(), Arc::new(Receipt { digest, result }))
+    }
+}
