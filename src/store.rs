@@ -30,7 +30,6 @@ pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
 use lease::LeaseLost;
 pub(crate) use log::{CommitRecord, FollowerId, LaterCommits, RecentCommits, Stretch};
-pub(crate) use nodes::Needs;
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
 pub(crate) use publish::{Bookkeeping, CommitCondition};

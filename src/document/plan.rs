@@ -15,7 +15,8 @@ use super::{
 use crate::id::{NodeId, NodeIds};
 use crate::steps::step;
 
-type Planned = Result<Option<Change>, EditError>;
+/// A planned change.
+pub(crate) type Planned = Result<Option<Change>, EditError>;
 
 /// A new position for a node: this parent, with an index or the end.
 pub(crate) type Target<'a> = Option<(&'a NodeId, Option<usize>)>;

@@ -3,7 +3,7 @@
 mod form;
 mod json;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use super::mark::Mark;
 use super::plan::{find, marks_for, reserve};
 use super::{Attributes, EditError, Node, Text, View, value};
+use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds};
 use crate::steps::steps;
 
@@ -256,8 +257,9 @@ impl NodeSpec {
     }
 
     /// The custom ids.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = &NodeId> {
-        self.nodes.iter().filter_map(|spec| spec.id.as_ref())
+    pub(crate) fn given_ids(&self) -> HashSet<NodeId, Secret> {
+        let ids = self.nodes.iter().filter_map(|spec| spec.id.clone());
+        ids.collect()
     }
 
     /// The nodes themselves in document order, with ids, attached to `parent`.

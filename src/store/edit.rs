@@ -5,8 +5,8 @@ use std::ops::Range;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::{Needs, Transaction};
-use crate::document::plan::{self, Target};
+use super::Transaction;
+use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
 use crate::document::{
     Change, EditError, Mark, NodeSpec, PieceMap, Selection, SplitPoint, UndoConflict, value,
@@ -45,17 +45,18 @@ impl Transaction {
     }
 
     fn insert_at(&mut self, spec: NodeSpec, to: Target<'_>) -> Result<NodeId, EditError> {
+        let given = self.nodes.is_some().then(|| spec.given_ids());
         let parent = to.map(|(parent, _)| parent);
-        self.claim(|needs| {
-            let needs = spec.ids().fold(needs, Needs::created);
-            parent.into_iter().fold(needs, Needs::node)
-        })?;
         let mut nodes = spec.into_nodes(parent, &self.store().0.ids)?;
         if let Some(schema) = self.store().schema() {
             schema.complete(&mut nodes);
         }
         let top = nodes[0].id().clone();
-        self.apply_planned(plan::insert_subtree(&self.overlay, nodes, to)?)?;
+        if let Some(given) = given {
+            let ids = nodes.iter().map(|node| node.id());
+            self.owns(ids.filter(|id| !given.contains(*id)));
+        }
+        self.edit(nodes, |on, nodes| plan::insert_subtree(on, nodes, to))?;
         Ok(top)
     }
 
@@ -66,8 +67,7 @@ impl Transaction {
     /// [`EditError`]: the node does not exist, or is the root.
     pub fn delete(&mut self, id: impl AsNodeId) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.claim(|needs| needs.detached(id))?;
-        self.apply_planned(plan::remove_subtree(&self.overlay, id)?)
+        self.edit((), |on, ()| plan::remove_subtree(on, id))
     }
 
     /// Moves a node with its subtree under `parent` at `index`, from any place or none.
@@ -87,8 +87,7 @@ impl Transaction {
         let id = &*id.as_node_id();
         let parent = &*parent.as_node_id();
         let to = Some((parent, index.into()));
-        self.claim(|needs| needs.detached(id).node(parent))?;
-        self.apply_planned(plan::move_node(&self.overlay, id, to)?)
+        self.edit((), |on, ()| plan::move_node(on, id, to))
     }
 
     /// Detaches a child from its parent.
@@ -105,15 +104,16 @@ impl Transaction {
     ) -> Result<(), EditError> {
         let parent = &*parent.as_node_id();
         let child = &*child.as_node_id();
-        self.claim(|needs| needs.detached(child).node(parent))?;
-        plan::find(&self.overlay, parent)?;
-        if plan::find(&self.overlay, child)?.parent() != Some(parent) {
-            return Err(EditError::NotAChild {
-                parent: parent.clone(),
-                child: child.clone(),
-            });
-        }
-        self.apply_planned(plan::move_node(&self.overlay, child, None)?)
+        self.edit((), |on, ()| {
+            plan::find(on, parent)?;
+            if plan::find(on, child)?.parent() != Some(parent) {
+                return Err(EditError::NotAChild {
+                    parent: parent.clone(),
+                    child: child.clone(),
+                });
+            }
+            plan::move_node(on, child, None)
+        })
     }
 
     /// Replaces the whole text of a node. Its marks are removed with the old text.
@@ -179,8 +179,9 @@ impl Transaction {
         range: Option<Range<usize>>,
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
-        self.claim(|needs| needs.node(id))?;
-        self.apply_planned(plan::splice_text(&self.overlay, id, range, text.into())?)
+        self.edit((range, text.into()), |on, (range, text)| {
+            plan::splice_text(on, id, range, text)
+        })
     }
 
     /// Replaces the marks of a node.
@@ -201,8 +202,7 @@ impl Transaction {
         if let Some(schema) = self.store().schema() {
             schema.complete_marks(&mut marks);
         }
-        self.claim(|needs| needs.node(id))?;
-        self.apply_planned(plan::set_marks(&self.overlay, id, marks)?)
+        self.edit(marks, |on, marks| plan::set_marks(on, id, marks))
     }
 
     /// Sets attributes of a node and keeps the others; `null` removes an attribute.
@@ -219,8 +219,9 @@ impl Transaction {
         let values = attributes
             .into_iter()
             .map(|(key, value)| (key.into(), Some(value)));
-        self.claim(|needs| needs.node(id))?;
-        self.apply_planned(plan::patch_attrs(&self.overlay, id, values)?)
+        self.edit(values.collect::<Vec<_>>(), |on, values| {
+            plan::patch_attrs(on, id, values)
+        })
     }
 
     /// Changes the type of a node. No other edit changes the type of a node.
@@ -234,8 +235,7 @@ impl Transaction {
         kind: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.claim(|needs| needs.node(id))?;
-        self.apply_planned(plan::set_type(&self.overlay, id, kind.into())?)
+        self.edit(kind.into(), |on, kind| plan::set_type(on, id, kind))
     }
 
     /// Splits a node in two and returns the id of the new node.
@@ -254,10 +254,12 @@ impl Transaction {
         kind: impl Into<Option<SmolStr>>,
     ) -> Result<NodeId, EditError> {
         let id = &*id.as_node_id();
-        self.claim(|needs| needs.divided(id).list_of(id))?;
         let right = self.store().generate_id().ok_or(EditError::IdsExhausted)?;
-        let split = plan::split_node(&self.overlay, id, at, right.clone(), kind.into())?;
-        self.apply_planned(split)?;
+        self.owns([&right]);
+        let arguments = (right.clone(), kind.into());
+        self.edit(arguments, |on, (right, kind)| {
+            plan::split_node(on, id, at, right, kind)
+        })?;
         Ok(right)
     }
 
@@ -272,8 +274,7 @@ impl Transaction {
     pub fn join_nodes(&mut self, id: impl AsNodeId, right: impl AsNodeId) -> Result<(), EditError> {
         let id = &*id.as_node_id();
         let right = &*right.as_node_id();
-        self.claim(|needs| needs.divided(id).divided(right).list_of(id))?;
-        self.apply_planned(plan::join_nodes(&self.overlay, id, right)?)
+        self.edit((), |on, ()| plan::join_nodes(on, id, right))
     }
 
     /// Sets or clears the selection of the editor that runs the transaction.
@@ -287,7 +288,10 @@ impl Transaction {
     pub fn select(&mut self, selection: impl Into<Option<Selection>>) -> Result<(), EditError> {
         let (before, after) = (self.overlay.selection().cloned(), selection.into());
         let change = Change::SetSelection { before, after };
-        self.apply_planned((!change.changes_nothing()).then_some(change))
+        match change.changes_nothing() {
+            true => Ok(()),
+            false => self.make(change),
+        }
     }
 
     /// Makes a node the root of the document, or clears the root.
@@ -299,8 +303,7 @@ impl Transaction {
     /// [`EditError`]: the node does not exist, or has a parent.
     pub fn set_root<'a>(&mut self, id: impl Into<Option<&'a NodeId>>) -> Result<(), EditError> {
         let id = id.into();
-        self.claim(|needs| needs.root(id))?;
-        self.apply_planned(plan::set_root(&self.overlay, id)?)
+        self.edit((), |on, ()| plan::set_root(on, id))
     }
 
     /// Applies a primitive change, for example one from the event of another commit.
@@ -310,7 +313,9 @@ impl Transaction {
     /// [`EditError`]: the document is not in the state that the change expects, or would become
     /// invalid.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
-        self.claim(|needs| needs.change(&change))?;
+        let Some(change) = self.plan(change, |_, change| Ok(Some(change)))? else {
+            return Ok(());
+        };
         self.spend_on(&change)?;
         self.overlay.apply(change, &self.held.store.0.ids)
     }
@@ -342,10 +347,20 @@ impl Transaction {
         })
     }
 
-    fn apply_planned(&mut self, change: Option<Change>) -> Result<(), EditError> {
-        let Some(change) = change else {
-            return Ok(());
-        };
+    /// Plans a change and makes it.
+    fn edit<A: Clone>(
+        &mut self,
+        arguments: A,
+        plan: impl Fn(&Self, A) -> Planned,
+    ) -> Result<(), EditError> {
+        match self.plan(arguments, plan)? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a planned change.
+    fn make(&mut self, change: Change) -> Result<(), EditError> {
         // A later edit can still repair other violations before the commit, but not this one.
         if let Some(schema) = self.store().schema() {
             schema.check_names(&change)?;

@@ -8,7 +8,6 @@ use std::fmt;
 use std::panic::Location;
 
 pub(super) use claim::OnNodes;
-pub(crate) use needs::Needs;
 
 use super::{DataStore, EndedBy, Transaction, TransactionGrant};
 use crate::document::View;
@@ -122,6 +121,16 @@ impl DataStore {
         let mut transaction = Transaction::new(self.next_transaction(grant), owner, held);
         transaction.nodes = Some(Box::new(nodes.waiting_as(options)));
         Ok(transaction)
+    }
+
+    /// The nodes that `edits` would change and read in the current document, found by making them
+    /// without a lock and without effect.
+    pub(crate) fn rehearse(&self, edits: impl FnOnce(&mut Transaction)) -> Scope {
+        let mut transaction = Transaction::bare(self, self.snapshot());
+        transaction.nodes = Some(Box::new(OnNodes::rehearsal()));
+        edits(&mut transaction);
+        let nodes = transaction.nodes.take();
+        nodes.map_or_else(Scope::new, |nodes| nodes.into_scope())
     }
 }
 

@@ -165,8 +165,7 @@ impl Transaction {
         }
     }
 
-    /// A transaction under no lock, on a version of no store.
-    #[cfg(feature = "__bench")]
+    /// A transaction under no lock, which is not committed.
     pub(crate) fn bare(store: &DataStore, base: Snapshot) -> Self {
         let held = TransactionGrant::new(store.clone(), Grant::none(), EndedBy::Lender);
         let id = TransactionId {

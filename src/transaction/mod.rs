@@ -21,7 +21,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod declare;
 pub mod dsl;
 mod edit;
 mod editor;

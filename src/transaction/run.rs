@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 
 use super::error::{OperationError, PanicPayload};
 use super::operation::{Callback, IntoOperations, NodeOperation, NodeRef, Operation};
-use super::{TransactionError, declare, edit, limits};
+use super::{TransactionError, edit, limits};
 use crate::caught::catch;
 use crate::document::{Change, EditError, Limit, Node, TextUnit, View};
 use crate::id::NodeId;
@@ -163,12 +163,6 @@ impl Runner<'_> {
             },
         };
         let before = self.transaction.changes().len();
-        if let Err(cause) = self
-            .transaction
-            .claim(|needs| declare::on(needs, &id, &operation))
-        {
-            return Err(self.failed(name, Some(id), cause.into()));
-        }
         let steps = |on: &Transaction| limits::steps_to_look(on, &id, &operation);
         if let Err(cause) = self.count_one(steps) {
             return Err(self.failed(name, Some(id), cause.into()));

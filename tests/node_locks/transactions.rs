@@ -1,5 +1,6 @@
 //! Transactions on nodes: their reads, their locks, and their failing commits (NODE LOCKS 3, 6).
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
@@ -9,7 +10,7 @@ use doclock::{
     dsl::*,
     lock::{AcquireOptions, LockError, node::Scope},
     schema::{NodeType, Schema},
-    transaction::TransactionError,
+    transaction::{Operation, TextSpan, TransactionError},
 };
 
 use super::{blocked, document, node, take};
@@ -328,8 +329,95 @@ fn node_locks_04_after_a_failed_lock_a_transaction_cannot_be_committed() {
     assert!(!blocked(&store, Scope::new().write("a1")));
 }
 
+/// A batch names its operations and not its nodes, so its locks are those of its changes.
 #[test]
-fn node_locks_03_batches_lock_their_declared_nodes_and_run_in_parallel() {
+fn node_locks_03_a_batch_locks_what_it_would_change_and_read() {
+    type Batch = fn() -> Vec<Operation>;
+    let batches: &[(&str, Batch, &[&str], &[&str])] = &[
+        (
+            "an Enter, which divides a section",
+            || vec![insert_paragraph(1).on("a1")],
+            &["root", "a", "a1", "a2"],
+            &["b", "b1"],
+        ),
+        (
+            "a copy",
+            || vec![copy_node_to("b", None).on("a1")],
+            &["a1", "b"],
+            &["a2", "b1"],
+        ),
+        (
+            "a range over two paragraphs",
+            || vec![delete_range(TextSpan::to(1, "a2", 1)).on("a1")],
+            &["a", "a1", "a2"],
+            &["b", "b1"],
+        ),
+        (
+            "an operation that fails, after another",
+            || vec![set_text("x").on("a1"), delete_node().on("nowhere")],
+            &["a1", "nowhere"],
+            &["a2", "b"],
+        ),
+    ];
+    let no_wait = || AcquireOptions::new().no_wait();
+    for (name, batch, locked, free) in batches {
+        let refused = |held: Scope| {
+            let store = document();
+            let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
+            // So the batch is not alone, and locks single nodes.
+            let _other = take(&store, "other", held);
+            let result = manager.execute_with(batch(), no_wait());
+            matches!(
+                result,
+                Err(TransactionError::Lock(LockError::WouldBlock { .. }))
+            )
+        };
+        for id in *locked {
+            assert!(refused(Scope::new().write(*id)), "{name} locks {id}");
+        }
+        for id in *free {
+            assert!(!refused(Scope::new().write(*id)), "{name} leaves {id}");
+        }
+    }
+}
+
+#[test]
+fn node_locks_03_code_runs_once_and_finds_the_nodes_of_the_operations_before_it_locked() {
+    let store = document();
+    let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
+    let calls = Arc::new(AtomicUsize::new(0));
+    let code = {
+        let (store, calls) = (store.clone(), calls.clone());
+        move |it: &mut Transaction| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            assert!(blocked(&store, Scope::new().read("a1")));
+            it.set_text("b1", "x")
+        }
+    };
+    let batch = [set_text("x").on("a1"), op(code), set_text("x").on("a2")];
+    manager.execute(batch).unwrap();
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+/// The base of a transaction is older than its locks.
+#[test]
+fn node_locks_03_an_edit_that_would_fail_or_change_nothing_is_planned_again_when_it_is_locked() {
+    let store = document();
+    let mut bob = on(&store, "bob", Scope::new());
+    let mut ann = on(&store, "ann", Scope::new());
+    ann.insert(NodeSpec::new("p").with_id("new"), "b", None)
+        .unwrap();
+    ann.set_text("a1", "of ann").unwrap();
+    ann.commit().unwrap();
+    bob.set_text("new", "of bob").unwrap();
+    bob.set_text("a1", "a1").unwrap();
+    bob.commit().unwrap();
+    assert_eq!(text(&store, "new"), "of bob");
+    assert_eq!(text(&store, "a1"), "a1", "not what it was when Bob began");
+}
+
+#[test]
+fn node_locks_03_batches_lock_their_nodes_beforehand_and_run_in_parallel() {
     let store = document();
     let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
     let _other = take(&store, "other", Scope::new().write_subtree("b"));

@@ -1,10 +1,11 @@
 //! How a transaction on nodes locks during its edits, and how its commit validates it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::Location;
 
-use super::Needs;
+use super::needs::locks_for;
 use super::reads::Reads;
+use crate::document::plan::Planned;
 use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
@@ -18,26 +19,49 @@ use crate::sync::{Mutex, rank};
 pub(in crate::store) struct OnNodes {
     /// Its locks, without the intentions.
     locked: HashMap<Granule, Rights, Secret>,
+    /// The ids that were generated for its new nodes.
+    own: HashSet<NodeId, Secret>,
     reads: Mutex<{ rank::READS }, Reads>,
     /// The error of a failed lock. The transaction cannot be committed any more.
     failed: Option<LockError>,
     options: AcquireOptions,
     thread: u64,
     call_site: &'static Location<'static>,
+    /// Whether it only notes the locks that it needs, and takes none.
+    is_rehearsal: bool,
 }
 
 impl OnNodes {
     pub(super) fn new(scope: &Scope, thread: u64, call_site: &'static Location<'static>) -> Self {
         let mut nodes = Self {
             locked: HashMap::default(),
+            own: HashSet::default(),
             reads: Mutex::default(),
             failed: None,
             options: AcquireOptions::new(),
             thread,
             call_site,
+            is_rehearsal: false,
         };
         nodes.note(scope);
         nodes
+    }
+
+    #[track_caller]
+    pub(super) fn rehearsal() -> Self {
+        Self {
+            is_rehearsal: true,
+            ..Self::new(&Scope::new(), 0, Location::caller())
+        }
+    }
+
+    /// The locks that it has noted, and those that keep its reads unchanged.
+    pub(super) fn into_scope(self) -> Scope {
+        let mut scope = std::mem::take(&mut *self.reads.lock()).into_scope();
+        for (granule, rights) in self.locked {
+            scope.add(granule, rights);
+        }
+        scope
     }
 
     pub(super) fn waiting_as(self, options: AcquireOptions) -> Self {
@@ -61,7 +85,8 @@ impl OnNodes {
         let Granule::Node(id) = granule else {
             return has(granule);
         };
-        let is_new = || overlay.contains(id) && !overlay.base().contains(id);
+        let is_new =
+            || self.own.contains(id) || overlay.contains(id) && !overlay.base().contains(id);
         let with_all_below = |above: &NodeId| {
             let locked = self.locked.get(&Granule::Node(above.clone()));
             locked.is_some_and(|locked| locked.extends_below().contain(rights))
@@ -75,28 +100,52 @@ impl OnNodes {
 }
 
 impl Transaction {
-    /// Locks what a change needs. Does nothing unless the transaction is on nodes.
+    /// Plans a change and locks what it needs. A plan that changes nothing, and one that fails,
+    /// needs what it read.
+    ///
+    /// The plan is made again after each wait, because other transactions may have changed what it
+    /// read. Unless the transaction is on nodes, it is made once and nothing is locked.
     #[inline]
-    pub(crate) fn claim(
+    pub(in crate::store) fn plan<A: Clone>(
         &mut self,
-        needs: impl for<'a> Fn(Needs<'a, Overlay>) -> Needs<'a, Overlay>,
-    ) -> Result<(), EditError> {
+        arguments: A,
+        plan: impl Fn(&Self, A) -> Planned,
+    ) -> Planned {
         match self.nodes {
-            None => Ok(()),
-            Some(_) => self.claim_nodes(&needs),
+            None => plan(self, arguments),
+            Some(_) => self.plan_on_nodes(&|this| plan(this, arguments.clone())),
         }
     }
 
-    fn claim_nodes(
-        &mut self,
-        needs: &dyn for<'a> Fn(Needs<'a, Overlay>) -> Needs<'a, Overlay>,
-    ) -> Result<(), EditError> {
+    fn plan_on_nodes(&mut self, plan: &dyn Fn(&Self) -> Planned) -> Planned {
         loop {
-            let scope = needs(Needs::new(&self.overlay)).into_scope();
-            // A node may have moved before it was locked.
-            if !self.lock_more(&scope)? {
-                return Ok(());
+            let (planned, reads) = self.reads_of(plan);
+            let needed = match &planned {
+                Ok(Some(change)) => locks_for(change, &self.overlay),
+                Ok(None) | Err(_) => reads,
+            };
+            if !self.lock_more(&needed)? {
+                return planned;
             }
+        }
+    }
+
+    /// Makes a plan. Returns it with the locks that keep its reads unchanged.
+    fn reads_of(&self, plan: &dyn Fn(&Self) -> Planned) -> (Planned, Scope) {
+        let swap = |reads| match &self.nodes {
+            Some(nodes) => std::mem::replace(&mut *nodes.reads.lock(), reads),
+            None => reads,
+        };
+        let before = swap(Reads::default());
+        let planned = plan(self);
+        (planned, swap(before).into_scope())
+    }
+
+    /// Notes ids that the store has generated for new nodes of this transaction. They need no lock,
+    /// because no other transaction knows them.
+    pub(in crate::store) fn owns<'a>(&mut self, ids: impl IntoIterator<Item = &'a NodeId>) {
+        if let Some(nodes) = &mut self.nodes {
+            nodes.own.extend(ids.into_iter().cloned());
         }
     }
 
@@ -115,6 +164,10 @@ impl Transaction {
         let Some((first, _)) = missing.parts().first() else {
             return Ok(false);
         };
+        if nodes.is_rehearsal {
+            nodes.note(&missing);
+            return Ok(false);
+        }
         let asker = Asker {
             label: None,
             thread: nodes.thread,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::document::{Node, Snapshot, View, same};
 use crate::hashing::Secret;
 use crate::id::NodeId;
+use crate::lock::{Granule, Scope};
+use crate::queue::LockMode::NodeShared;
 
 /// Each node as it was first read. A later read and the commit must find the same value. So all
 /// reads have the effect of reads at the moment of the commit (validation as in Kung and Robinson,
@@ -24,6 +26,15 @@ pub(super) struct Reads {
 type Torn = Option<NodeId>;
 
 impl Reads {
+    /// The locks that keep the reads unchanged.
+    pub(super) fn into_scope(self) -> Scope {
+        let mut scope = Scope::new();
+        if self.root.is_some() {
+            scope.add(Granule::Document, NodeShared.into());
+        }
+        self.nodes.into_keys().fold(scope, Scope::read)
+    }
+
     pub(super) fn node(&mut self, id: &NodeId, found: Option<&Arc<Node>>) {
         match self.nodes.get(id) {
             None => drop(self.nodes.insert(id.clone(), found.cloned())),

@@ -7,12 +7,12 @@ use smol_str::SmolStr;
 use super::submission::{Submission, first};
 use super::{Manager, TransactionManager};
 use crate::document::Changes;
-use crate::lock::{AcquireOptions, Answer, Asker, Grant, QueuedWork};
+use crate::lock::{AcquireOptions, Answer, Asker, Grant, QueuedWork, Scope};
 use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation};
 use crate::transaction::history::Edit;
-use crate::transaction::run::run_batch;
+use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Prepared, Session};
-use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, declare, retry};
+use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, retry};
 
 /// What the submitter gets.
 pub(super) type BatchOutcome = Result<TransactionResult, TransactionError>;
@@ -202,7 +202,7 @@ impl TransactionManager {
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
-        let scope = declare::scope(&store.snapshot(), &submission.operations);
+        let scope = self.rehearse(&submission.operations);
         let mut transaction =
             store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
         let once = submission.once.take();
@@ -228,6 +228,21 @@ impl TransactionManager {
             (Err(_), Some(error)) => Err(error.into()),
             (Err(error), None) => Err(error),
         }
+    }
+
+    /// The nodes that a batch needs, up to its first operation that runs code of users.
+    fn rehearse(&self, operations: &[Operation]) -> Scope {
+        let data = operations
+            .iter()
+            .take_while(|operation| operation.code().is_none());
+        let mut data: OperationBatch = data.cloned().collect();
+        self.0.store.rehearse(|transaction| {
+            if let Some(limits) = &self.0.limits {
+                transaction.set_limits(limits.clone());
+            }
+            // An operation that fails here may succeed once its nodes are locked.
+            let _ = run_batch(transaction, &mut data);
+        })
     }
 
     /// Runs a batch under a grant that the caller ends.
