@@ -123,14 +123,25 @@ impl DataStore {
         Ok(transaction)
     }
 
-    /// The nodes that `edits` would change and read in the current document, found by making them
-    /// without a lock and without effect.
-    pub(crate) fn rehearse(&self, edits: impl FnOnce(&mut Transaction)) -> Scope {
-        let mut transaction = Transaction::bare(self, self.snapshot());
-        transaction.nodes = Some(Box::new(OnNodes::rehearsal()));
-        edits(&mut transaction);
-        let nodes = transaction.nodes.take();
-        nodes.map_or_else(Scope::new, |nodes| nodes.into_scope())
+    /// Begins a transaction on the nodes that `edits` changes and reads. Returns whether its edits
+    /// are made.
+    ///
+    /// The edits are made without a lock first, and return whether they are complete. They are
+    /// discarded if not, or if other commits change what they change or read before it is locked.
+    pub(crate) fn begin_with_edits(
+        &self,
+        owner: OwnerId,
+        options: AcquireOptions,
+        call_site: &'static Location<'static>,
+        edits: impl FnOnce(&mut Transaction) -> bool,
+    ) -> Result<(Transaction, bool), LockError> {
+        let mut unlocked = Transaction::bare(self, self.snapshot());
+        unlocked.nodes = Some(Box::new(OnNodes::without_locks()));
+        let complete = edits(&mut unlocked);
+        let scope = unlocked.needed_locks();
+        let mut transaction = self.begin_on_at(owner, scope, options, call_site)?;
+        let made = complete && transaction.take_over(unlocked);
+        Ok((transaction, made))
     }
 }
 

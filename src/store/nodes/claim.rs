@@ -27,8 +27,8 @@ pub(in crate::store) struct OnNodes {
     options: AcquireOptions,
     thread: u64,
     call_site: &'static Location<'static>,
-    /// Whether it only notes the locks that it needs, and takes none.
-    is_rehearsal: bool,
+    /// Whether it takes the locks that it needs. Otherwise it only notes them.
+    takes_locks: bool,
 }
 
 impl OnNodes {
@@ -41,27 +41,18 @@ impl OnNodes {
             options: AcquireOptions::new(),
             thread,
             call_site,
-            is_rehearsal: false,
+            takes_locks: true,
         };
         nodes.note(scope);
         nodes
     }
 
     #[track_caller]
-    pub(super) fn rehearsal() -> Self {
+    pub(super) fn without_locks() -> Self {
         Self {
-            is_rehearsal: true,
+            takes_locks: false,
             ..Self::new(&Scope::new(), 0, Location::caller())
         }
-    }
-
-    /// The locks that it has noted, and those that keep its reads unchanged.
-    pub(super) fn into_scope(self) -> Scope {
-        let mut scope = std::mem::take(&mut *self.reads.lock()).into_scope();
-        for (granule, rights) in self.locked {
-            scope.add(granule, rights);
-        }
-        scope
     }
 
     pub(super) fn waiting_as(self, options: AcquireOptions) -> Self {
@@ -138,7 +129,7 @@ impl Transaction {
         };
         let before = swap(Reads::default());
         let planned = plan(self);
-        (planned, swap(before).into_scope())
+        (planned, swap(before).scope())
     }
 
     /// Notes ids that the store has generated for new nodes of this transaction. They need no lock,
@@ -147,6 +138,38 @@ impl Transaction {
         if let Some(nodes) = &mut self.nodes {
             nodes.own.extend(ids.into_iter().cloned());
         }
+    }
+
+    /// The locks for what it has changed so far, and those that keep its reads unchanged.
+    pub(crate) fn needed_locks(&self) -> Scope {
+        let Some(nodes) = &self.nodes else {
+            return Scope::new();
+        };
+        let mut scope = nodes.reads.lock().scope();
+        for (granule, rights) in &nodes.locked {
+            scope.add(granule.clone(), *rights);
+        }
+        scope
+    }
+
+    /// Takes the edits of a transaction without locks. Returns `false`, and does nothing, if another
+    /// commit has changed what they change or read.
+    pub(super) fn take_over(&mut self, unlocked: Transaction) -> bool {
+        let current = self.overlay.base();
+        let (Some(nodes), Some(made)) = (&mut self.nodes, unlocked.nodes) else {
+            return false;
+        };
+        let outdated = made.reads.lock().outdated(current).is_some();
+        if outdated || unlocked.overlay.overtaken(current).is_some() {
+            return false;
+        }
+        (nodes.own, nodes.reads) = (made.own, made.reads);
+        self.operations = unlocked.operations;
+        self.aside = unlocked.aside;
+        let current = current.clone();
+        self.overlay = unlocked.overlay;
+        self.overlay.advance(current);
+        true
     }
 
     /// Locks what is not locked yet of a scope, and returns whether that was anything.
@@ -164,7 +187,7 @@ impl Transaction {
         let Some((first, _)) = missing.parts().first() else {
             return Ok(false);
         };
-        if nodes.is_rehearsal {
+        if !nodes.takes_locks {
             nodes.note(&missing);
             return Ok(false);
         }

@@ -27,12 +27,12 @@ type Torn = Option<NodeId>;
 
 impl Reads {
     /// The locks that keep the reads unchanged.
-    pub(super) fn into_scope(self) -> Scope {
+    pub(super) fn scope(&self) -> Scope {
         let mut scope = Scope::new();
         if self.root.is_some() {
             scope.add(Granule::Document, NodeShared.into());
         }
-        self.nodes.into_keys().fold(scope, Scope::read)
+        self.nodes.keys().fold(scope, Scope::read)
     }
 
     pub(super) fn node(&mut self, id: &NodeId, found: Option<&Arc<Node>>) {

@@ -7,8 +7,8 @@ use smol_str::SmolStr;
 use super::submission::{Submission, first};
 use super::{Manager, TransactionManager};
 use crate::document::Changes;
-use crate::lock::{AcquireOptions, Answer, Asker, Grant, QueuedWork, Scope};
-use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation};
+use crate::lock::{AcquireOptions, Answer, Asker, Grant, QueuedWork};
+use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transaction};
 use crate::transaction::history::Edit;
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Prepared, Session};
@@ -202,9 +202,14 @@ impl TransactionManager {
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
-        let scope = self.rehearse(&submission.operations);
-        let mut transaction =
-            store.begin_on_at(owner.clone(), scope, options.clone(), call_site)?;
+        let (owner, options) = (owner.clone(), options.clone());
+        let (mut transaction, made) =
+            store.begin_with_edits(owner, options, call_site, |unlocked| {
+                self.run_data(unlocked, &submission)
+            })?;
+        if made {
+            submission.operations.clear();
+        }
         let once = submission.once.take();
         let outcome = match self.prepare(&mut transaction, once.as_deref(), None) {
             Ok(prepared) => self.carry_out_in(prepared, &mut submission),
@@ -230,19 +235,20 @@ impl TransactionManager {
         }
     }
 
-    /// The nodes that a batch needs, up to its first operation that runs code of users.
-    fn rehearse(&self, operations: &[Operation]) -> Scope {
-        let data = operations
-            .iter()
-            .take_while(|operation| operation.code().is_none());
+    /// Runs the operations of a batch up to its first code of users. Returns whether they are the
+    /// whole batch and have not failed.
+    fn run_data(&self, on: &mut Transaction, submission: &Submission) -> bool {
+        let operations = submission.operations.iter();
+        let data = operations.take_while(|operation| operation.code().is_none());
         let mut data: OperationBatch = data.cloned().collect();
-        self.0.store.rehearse(|transaction| {
-            if let Some(limits) = &self.0.limits {
-                transaction.set_limits(limits.clone());
-            }
-            // An operation that fails here may succeed once its nodes are locked.
-            let _ = run_batch(transaction, &mut data);
-        })
+        self.limit(on);
+        run_batch(on, &mut data).is_ok() && submission.is_data()
+    }
+
+    fn limit(&self, transaction: &mut Transaction) {
+        if let Some(limits) = &self.0.limits {
+            transaction.set_limits(limits.clone());
+        }
     }
 
     /// Runs a batch under a grant that the caller ends.
@@ -276,9 +282,7 @@ impl TransactionManager {
             in_history,
             ..
         } = submission;
-        if let Some(limits) = &self.0.limits {
-            transaction.set_limits(limits.clone());
-        }
+        self.limit(transaction);
         if !before.is_empty() {
             let submitted = std::mem::take(operations).into_vec();
             *operations = before.run(transaction, submitted)?.into();
