@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, NodeId, StoreOptions, Transaction, View, document::NodeSpec,
-    lock::node::Scope, time::ManualClock,
+    CommitError, DataStore, NodeId, StoreOptions, Transaction, TransactionManager, View,
+    document::NodeSpec, dsl::insert_text, lock::node::Scope, time::ManualClock,
 };
 
 use crate::model::{Actor, Model};
@@ -136,6 +136,40 @@ fn node_commits_beside_one_of_the_document() {
         assert_eq!(letters(&text(&store, "one")), expected);
         at_rest(&store, others.len() as u64);
         run.note(["whole first", "whole second", "whole last"][found]);
+    });
+}
+
+/// Puts a letter before a text, as a batch with one attempt. Returns its version.
+fn put(store: &DataStore, letter: &str, before: &str) -> u64 {
+    let manager = TransactionManager::for_owner(store.clone(), letter).with_node_locks(1);
+    let done = manager.execute([insert_text(0, letter).on(before)]);
+    done.unwrap().version
+}
+
+/// A batch runs before its nodes are locked. What it wrote then is published only if no other
+/// commit came between; otherwise it runs again, and needs no second attempt.
+#[test]
+fn node_commits_of_batches_lose_no_update() {
+    let model = Model::new("nodes: batches on one node", 2)
+        .reaches(["a first"])
+        .reaches_by("others", "a second")
+        .reaches_by("others", "a last");
+    model.check(|run| {
+        let store = store_with(StoreOptions::new(), ["n"]);
+        let batch = act(run, "others", &store, |store| ("b", put(store, "b", "n")));
+        let by_hand = act(run, "others", &store, |store| {
+            let mut transaction = store.begin_on("c", Scope::new().write("n")).unwrap();
+            transaction.insert_text("n", 0, "c").unwrap();
+            ("c", transaction.commit().unwrap().version)
+        });
+        let others = [batch, by_hand].into_iter().filter_map(Actor::join);
+        let own = ("a", put(&store, "a", "n"));
+        let mut all: Vec<(&str, u64)> = others.chain([own]).collect();
+        all.sort_by_key(|(_, version)| std::cmp::Reverse(*version));
+        let expected: String = all.iter().map(|(letter, _)| *letter).collect();
+        assert_eq!(text(&store, "n"), expected);
+        at_rest(&store, all.len() as u64);
+        run.note(["a first", "a second", "a last"][own.1 as usize - 2]);
     });
 }
 

@@ -103,13 +103,14 @@ impl TransactionManager {
         self
     }
 
-    /// Makes the manager lock nodes: each batch locks the nodes that it touches instead of the
-    /// whole document, so batches that touch different nodes run at the same time.
+    /// Makes the manager lock nodes: each batch locks the nodes that it changes and reads instead
+    /// of the whole document, so batches on different nodes run at the same time.
     ///
-    /// The nodes are derived from the operations before any of them runs, and are locked in one
-    /// step, so batches cannot deadlock on them. Nodes that cannot be derived, such as those that
-    /// code changes, are locked when they are changed. Nodes that are only read are validated by
-    /// the commit: see [`Transaction`](crate::Transaction), "On nodes". A batch that fails with a
+    /// A batch runs without a lock first. Then one request locks everything that it has changed or
+    /// read, so batches cannot deadlock on these nodes. If another commit came between, the batch
+    /// runs again with its locks held. Code of users runs with locks only, and nodes that it
+    /// changes are locked when it changes them. The commit validates what it only reads: see
+    /// [`Transaction`](crate::Transaction), "On nodes". A batch that fails with a
     /// [transient](crate::transaction::Transient) error is retried from its start, `attempts` times
     /// in all; its code and before-hooks run again each time. The thread that submits a batch runs
     /// it.

@@ -10,6 +10,7 @@ use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope};
+use crate::queue::LockMode::NodeShared;
 use crate::queue::Rights;
 use crate::store::{CommitError, Transaction};
 use crate::sync::{Mutex, rank};
@@ -90,6 +91,14 @@ impl OnNodes {
     }
 }
 
+/// The locks for reads of nodes.
+fn shared(reads: impl Iterator<Item = Granule>) -> Scope {
+    reads.fold(Scope::new(), |mut scope, read| {
+        scope.add(read, NodeShared.into());
+        scope
+    })
+}
+
 impl Transaction {
     /// Plans a change and locks what it needs. A plan that changes nothing, and one that fails,
     /// needs what it read.
@@ -129,7 +138,7 @@ impl Transaction {
         };
         let before = swap(Reads::default());
         let planned = plan(self);
-        (planned, swap(before).scope())
+        (planned, shared(swap(before).locks()))
     }
 
     /// Notes ids that the store has generated for new nodes of this transaction. They need no lock,
@@ -145,15 +154,17 @@ impl Transaction {
         let Some(nodes) = &self.nodes else {
             return Scope::new();
         };
-        let mut scope = nodes.reads.lock().scope();
+        let reads = nodes.reads.lock();
+        let covered = |granule: &_| nodes.covers(&self.overlay, granule, NodeShared.into());
+        let mut scope = shared(reads.locks().filter(|read| !covered(read)));
         for (granule, rights) in &nodes.locked {
             scope.add(granule.clone(), *rights);
         }
         scope
     }
 
-    /// Takes the edits of a transaction without locks. Returns `false`, and does nothing, if another
-    /// commit has changed what they change or read.
+    /// Takes the edits of a transaction without locks. Returns `false`, and does nothing, if
+    /// another commit has changed what they change or read.
     pub(super) fn take_over(&mut self, unlocked: Transaction) -> bool {
         let current = self.overlay.base();
         let (Some(nodes), Some(made)) = (&mut self.nodes, unlocked.nodes) else {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use crate::document::{Node, Snapshot, View, same};
 use crate::hashing::Secret;
 use crate::id::NodeId;
-use crate::lock::{Granule, Scope};
-use crate::queue::LockMode::NodeShared;
+use crate::lock::Granule;
 
 /// Each node as it was first read. A later read and the commit must find the same value. So all
 /// reads have the effect of reads at the moment of the commit (validation as in Kung and Robinson,
@@ -27,12 +26,9 @@ type Torn = Option<NodeId>;
 
 impl Reads {
     /// The locks that keep the reads unchanged.
-    pub(super) fn scope(&self) -> Scope {
-        let mut scope = Scope::new();
-        if self.root.is_some() {
-            scope.add(Granule::Document, NodeShared.into());
-        }
-        self.nodes.keys().fold(scope, Scope::read)
+    pub(super) fn locks(&self) -> impl Iterator<Item = Granule> {
+        let root = self.root.iter().map(|_| Granule::Document);
+        root.chain(self.nodes.keys().cloned().map(Granule::Node))
     }
 
     pub(super) fn node(&mut self, id: &NodeId, found: Option<&Arc<Node>>) {
