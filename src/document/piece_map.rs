@@ -110,8 +110,8 @@ impl Sequences {
     // --- Taking in changes ---
 
     fn splice(&mut self, id: &NodeId, at: usize, removed: usize, inserted: usize) {
-        if removed == 0 && self.extends_insertion(id, at, inserted) {
-            return;
+        if removed == 0 {
+            return self.insert(id, at, inserted);
         }
         let (mut list, rest) = divide(self.take(id), at);
         let (middle, rest) = divide(rest, removed);
@@ -121,24 +121,39 @@ impl Sequences {
         self.set(id, list);
     }
 
-    /// Inserts items right after others that were inserted, as typing does. Returns whether there
-    /// are any.
-    fn extends_insertion(&mut self, id: &NodeId, at: usize, inserted: usize) -> bool {
-        let Some(list) = self.lists.get_mut(id) else {
-            return false;
-        };
-        let mut end = 0;
-        for piece in list {
-            end += piece.width();
-            if end >= at {
-                let found = end == at && matches!(piece.origin, Origin::New);
-                if found {
-                    piece.len += inserted;
-                }
-                return found;
-            }
+    /// Does what [`splice`](Self::splice) does, in place: the other pieces stay.
+    fn insert(&mut self, id: &NodeId, at: usize, inserted: usize) {
+        if inserted == 0 {
+            return;
         }
-        false
+        let new = Piece::new(Origin::New, inserted);
+        let Some(list) = self.lists.get_mut(id) else {
+            let (mut list, rest) = divide(unchanged(id), at);
+            push(&mut list, new);
+            push_all(&mut list, rest);
+            return self.set(id, list);
+        };
+        let is_new = |piece: &Piece| matches!(piece.origin, Origin::New);
+        let (mut index, mut left) = (0, at);
+        while left > 0
+            && let Some(piece) = list.get_mut(index)
+        {
+            let width = piece.width();
+            if is_new(piece) && left <= width {
+                piece.len += inserted;
+                return;
+            }
+            if left < width {
+                let rest = piece.split_off(left);
+                list.insert(index + 1, rest);
+            }
+            (index, left) = (index + 1, left - left.min(width));
+        }
+        match list.get_mut(index).filter(|piece| is_new(piece)) {
+            Some(next) => next.len += inserted,
+            None => list.insert(index, new),
+        }
+        self.longest = self.longest.max(list.len());
     }
 
     fn split(&mut self, id: &NodeId, at: usize, right: &NodeId) {
