@@ -32,7 +32,7 @@ pub use filter::Filter;
 pub(super) use filter::Reach;
 
 pub use super::commit::ExecutedOperation;
-use super::log::{CommitLog, Next, SubscriberId};
+use super::log::{CommitLog, SubscriberId};
 use super::{DataStore, TransactionResult};
 use crate::codes::codes;
 
@@ -189,11 +189,7 @@ impl Subscription {
     /// [`TryRecvError`]: there is no event at the moment, or the store was dropped and no event is
     /// left.
     pub fn try_recv(&self) -> Result<CommitEvent, TryRecvError> {
-        match self.log.next(self.id) {
-            Next::Event(event) => Ok(event),
-            Next::End => Err(TryRecvError::Disconnected),
-            Next::Nothing | Next::Further => Err(TryRecvError::Empty),
-        }
+        self.log.next(self.id)
     }
 
     /// Iterates over the events.
@@ -307,8 +303,7 @@ impl DataStore {
     /// # Ok::<(), doclock::transaction::TransactionError>(())
     /// ```
     pub fn subscribe_to(&self, filter: Filter) -> Subscription {
-        let (log, id, ready) = self.follow_with(filter, None);
-        Subscription { log, id, ready }
+        self.subscription(filter, None)
     }
 
     /// Subscribes to all future commits, and misses none.
@@ -349,7 +344,11 @@ impl DataStore {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn subscribe_lossless(&self, limit: usize) -> Subscription {
-        let (log, id, ready) = self.follow_with(Filter::All, Some(limit));
+        self.subscription(Filter::All, Some(limit))
+    }
+
+    fn subscription(&self, filter: Filter, lossless: Option<usize>) -> Subscription {
+        let (log, id, ready) = self.follow_with(filter, lossless);
         Subscription { log, id, ready }
     }
 

@@ -9,27 +9,26 @@
 //! of a session, so each session finds where to go on. A subscriber misses them, and they are
 //! counted.
 
+mod records;
 mod stretches;
 mod subscribers;
 
-use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crossbeam_channel::{Receiver, Sender};
-use slotmap::SlotMap;
+use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
-use super::events::{Filter, MissingCommits, Reach};
+use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::{DataStore, TransactionResult};
-use crate::document::{Change, Changes, Snapshot};
+use crate::document::{Changes, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
-use stretches::Composition;
-pub(crate) use stretches::{RecentCommits, Stretch};
-pub(super) use subscribers::{Next, SubscriberId};
-use subscribers::{Subscribers, Topic};
+use records::{Limit, Records};
+pub(crate) use stretches::{RecentCommits, Stretch, merge};
+use subscribers::Next;
+pub(super) use subscribers::SubscriberId;
 
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
@@ -75,73 +74,6 @@ pub(super) struct CommitLog {
     pub(super) admission: Admission,
 }
 
-/// How many records there may be.
-#[derive(Clone, Copy, Debug)]
-struct Limit {
-    /// The bytes that stay, whether they are needed or not.
-    kept: usize,
-    /// The bytes beyond these.
-    more: usize,
-}
-
-impl Limit {
-    /// From more bytes on, records are removed.
-    fn most(self) -> usize {
-        self.kept.saturating_add(self.more)
-    }
-
-    /// How many bytes are left then.
-    fn half(self) -> usize {
-        self.kept.saturating_add(self.more / 2)
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Records {
-    /// The cursors of the sessions. That of the only follower is too low if its own commits are not
-    /// in the log. Nothing after the true one was removed or composed with what is before it.
-    sessions: SlotMap<FollowerId, u64>,
-    subscribers: Subscribers,
-    /// The older commits, composed, each stretch with its last version.
-    stretches: VecDeque<(u64, Arc<Stretch>)>,
-    /// The newer commits, of consecutive versions. The first of them may be composed already.
-    recent: VecDeque<Entry>,
-    /// Their size.
-    bytes: usize,
-    /// The size of all commits that were ever appended.
-    appended: u64,
-    /// From how many bytes on it may help to remove some.
-    overfull_from: usize,
-    /// Whether a thread composes some of them.
-    is_composing: bool,
-    /// Whether the store is gone.
-    has_ended: bool,
-    door: Door,
-}
-
-#[derive(Debug)]
-struct Entry {
-    /// About how many bytes it takes.
-    bytes: usize,
-    /// The size of all commits up to this one.
-    appended: u64,
-    record: Arc<CommitRecord>,
-    /// The topics that it belongs to. Known when the commit is announced.
-    topics: Vec<Topic>,
-}
-
-impl Entry {
-    fn version(&self) -> u64 {
-        self.record.version
-    }
-
-    /// The commit, if it belongs to the topic.
-    fn commit_for(&self, topic: Topic) -> Option<&Arc<TransactionResult>> {
-        let belongs = topic == Topic::ALL || self.topics.contains(&topic);
-        self.record.commit.as_ref().filter(|_| belongs)
-    }
-}
-
 /// The log, locked for a commit.
 pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records>>>;
 
@@ -156,237 +88,6 @@ impl LaterCommits {
     pub(crate) fn by_others(&self, id: FollowerId) -> impl Iterator<Item = &CommitRecord> {
         let records = self.records.iter().map(|record| &**record);
         records.filter(move |record| record.origin != Some(id))
-    }
-}
-
-impl Records {
-    /// Removes everything, to be dropped with no mutex locked.
-    #[must_use = "dropped under a mutex, it would hold up others"]
-    fn clear(&mut self) -> impl Sized + use<> {
-        self.bytes = 0;
-        let recent = std::mem::take(&mut self.recent);
-        (recent, std::mem::take(&mut self.stretches))
-    }
-
-    /// The last version that is composed, or zero.
-    fn composed(&self) -> u64 {
-        self.stretches.back().map_or(0, |(last, _)| *last)
-    }
-
-    /// The last version that it has.
-    fn last(&self) -> Option<u64> {
-        let recent = self.recent.back().map(Entry::version);
-        recent.or_else(|| self.stretches.back().map(|(last, _)| *last))
-    }
-
-    /// How many of the recent commits are not after this version.
-    fn recent_until(&self, version: u64) -> usize {
-        let first = self.recent.front().map_or(0, Entry::version);
-        let count = version.saturating_add(1).saturating_sub(first);
-        count.min(self.recent.len() as u64) as usize
-    }
-
-    /// Appends a commit. Returns what is to be dropped with no mutex locked.
-    #[must_use = "dropped under a mutex, it would hold up others"]
-    fn push(&mut self, record: CommitRecord) -> impl Sized + use<> {
-        // A commit of the only follower is not recorded. No cursor is before it.
-        let gap = self.last().is_some_and(|last| last + 1 != record.version);
-        let unneeded = gap.then(|| self.clear());
-        let cursor = record.origin.and_then(|id| self.sessions.get_mut(id));
-        if let Some(cursor) = cursor {
-            *cursor = record.version;
-        }
-        let changes = record.changes.iter().map(Change::bytes);
-        let undone = size_of_val(&record.undone[..]);
-        let commit = record.commit.as_ref().map_or(0, |commit| commit.bytes());
-        let bytes = size_of::<CommitRecord>() + undone + changes.sum::<usize>() + commit;
-        self.bytes += bytes;
-        self.appended += bytes as u64;
-        self.recent.push_back(Entry {
-            bytes,
-            appended: self.appended,
-            record: Arc::new(record),
-            topics: Vec::new(),
-        });
-        unneeded
-    }
-
-    /// Lets subscribers read a commit. Returns what wakes those that wait for it.
-    fn announce(
-        &mut self,
-        version: u64,
-        reach: Option<&Reach>,
-    ) -> impl Iterator<Item = Sender<()>> + use<> {
-        let (topics, woken) = self.subscribers.announce(version, reach);
-        // A commit before the first other follower is not recorded.
-        let newest = self.recent.back_mut();
-        if let Some(newest) = newest.filter(|newest| newest.version() == version) {
-            newest.topics = topics;
-        }
-        woken.into_iter()
-    }
-
-    fn later(&self, cursor: u64) -> LaterCommits {
-        let read = self.stretches.partition_point(|(last, _)| *last <= cursor);
-        let stretches = self.stretches.range(read..);
-        let read = self.recent_until(cursor.max(self.composed()));
-        let records = self.recent.range(read..);
-        LaterCommits {
-            stretches: stretches.map(|(_, stretch)| Arc::clone(stretch)).collect(),
-            records: records.map(|entry| Arc::clone(&entry.record)).collect(),
-        }
-    }
-
-    /// The version up to which all sessions have read.
-    fn read_by_sessions(&self) -> u64 {
-        self.sessions.values().min().copied().unwrap_or(u64::MAX)
-    }
-
-    /// Removes the oldest records that no follower needs, and beyond these the ones up to version
-    /// `through`, which subscribers miss. Returns what is to be dropped with no mutex locked.
-    #[must_use = "dropped under a mutex, it would hold up others"]
-    fn remove(&mut self, kept: usize, through: u64) -> impl Sized + use<> {
-        let sessions = self.read_by_sessions();
-        let unneeded = self
-            .stretches
-            .partition_point(|(last, _)| *last <= sessions);
-        let until = sessions.max(self.composed());
-        let until = until.min(self.subscribers.read().max(through));
-        let until = until.min(self.subscribers.read_by_lossless());
-        let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
-        let mut count = self.recent_until(until);
-        if !self.subscribers.is_empty() {
-            // A subscriber that misses commits still gets the newest, and reads of the gap there.
-            count = count.min(self.recent.len().saturating_sub(1));
-        }
-        let mut bytes = self.bytes;
-        let oldest = self.recent.range(..count).take_while(|entry| {
-            bytes -= entry.bytes;
-            bytes >= kept
-        });
-        let count = oldest.count();
-        let oldest: Vec<_> = self.recent.drain(..count).collect();
-        self.bytes -= oldest.iter().map(|entry| entry.bytes).sum::<usize>();
-        self.subscribers.miss(&oldest);
-        (stretches, oldest)
-    }
-
-    /// Removes what no follower needs. If the rest is over the limit, or more than `most_apart`
-    /// records are not composed, returns up to which version it is to be removed, and what is to be
-    /// composed before that. Half of the limit remains.
-    fn begin_composing(
-        &mut self,
-        limit: Limit,
-        most_apart: usize,
-    ) -> (impl Sized + use<>, Option<Composition>) {
-        let unneeded = self.remove(limit.kept, 0);
-        let too_large = self.bytes > limit.most();
-        let read = self.recent_until(self.read_by_sessions().max(self.composed()));
-        let is_too_long = self.recent.len() - read > most_apart;
-        if !too_large && !is_too_long {
-            return (unneeded, None);
-        }
-        let mut count = match is_too_long {
-            true => self.recent.len() - most_apart / 2,
-            false => 0,
-        };
-        let mut through = 0;
-        if too_large {
-            let mut bytes = self.bytes;
-            let oldest = self.recent.iter().take_while(|entry| {
-                let is_too_much = bytes > limit.half();
-                bytes -= entry.bytes;
-                is_too_much
-            });
-            let oldest = oldest.count();
-            through = self.recent.range(..oldest).last().map_or(0, Entry::version);
-            count = count.max(oldest);
-        }
-        let mut cursors: Vec<u64> = self.sessions.values().copied().collect();
-        cursors.sort_unstable();
-        let records = self.recent.range(read.min(count)..count);
-        self.is_composing = true;
-        let composition = Composition {
-            cursors,
-            stretches: self.stretches.clone(),
-            records: records.map(|entry| Arc::clone(&entry.record)).collect(),
-            removed_through: through,
-        };
-        (unneeded, Some(composition))
-    }
-
-    /// Takes in composed stretches, and removes the records. Returns what is to be dropped with no
-    /// mutex locked.
-    #[must_use = "dropped under a mutex, it would hold up others"]
-    fn end_composing(
-        &mut self,
-        limit: Limit,
-        composition: &Composition,
-        stretches: VecDeque<(u64, Arc<Stretch>)>,
-    ) -> impl Sized + use<> {
-        self.is_composing = false;
-        let mut replaced = stretches;
-        // The records are gone if the log was cleared meanwhile.
-        if let Some(oldest) = composition.records.first()
-            && self.recent_until(oldest.version) > 0
-        {
-            std::mem::swap(&mut self.stretches, &mut replaced);
-        }
-        (
-            replaced,
-            self.remove(limit.kept, composition.removed_through),
-        )
-    }
-
-    /// Whether a lossless subscriber has more to read than a part of its limit.
-    fn is_behind(&self, part: impl Fn(usize) -> usize) -> bool {
-        let unread = |cursor| {
-            let next = self.recent.get(self.recent_until(cursor));
-            next.map_or(0, |next| self.appended - next.appended + next.bytes as u64)
-        };
-        let mut lossless = self.subscribers.lossless();
-        lossless.any(|(cursor, limit)| unread(cursor) > part(limit) as u64)
-    }
-
-    /// The next commit for a subscriber.
-    fn next(&mut self, id: SubscriberId) -> Next {
-        let next = match self.subscribers.cursor(id) {
-            Some(cursor) => {
-                let unread = self.recent.range(self.recent_until(cursor)..);
-                self.subscribers.read_next(id, unread)
-            }
-            None => Next::Nothing,
-        };
-        match next {
-            Next::Nothing if self.has_ended => Next::End,
-            next => next,
-        }
-    }
-
-    /// The commits after a version.
-    fn commits_since(
-        &self,
-        version: u64,
-        latest: u64,
-    ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
-        // A session that is the only follower has its own commits not recorded.
-        let wanted = match self.last() == Some(latest) {
-            true => (latest - version) as usize,
-            false => 0,
-        };
-        let recent = self.recent.iter().rev();
-        let commits = recent.map_while(|entry| entry.record.commit.clone());
-        let mut commits: Vec<_> = commits.take(wanted).collect();
-        let earliest = latest - commits.len() as u64;
-        if version < earliest {
-            return Err(MissingCommits::Removed {
-                version,
-                earliest,
-                latest,
-            });
-        }
-        commits.reverse();
-        Ok(commits)
     }
 }
 
@@ -440,7 +141,7 @@ impl CommitLog {
     /// Removes the records that no follower needs, and the oldest ones if the rest is over the
     /// limit. Composes the oldest ones if more than `most_apart` are left.
     #[cold]
-    fn compose(&self, most_apart: usize) {
+    fn trim(&self, most_apart: usize) {
         let mut log = self.records.lock();
         // A thread that composes already notes the size at its end.
         self.overfull.store(false, Ordering::Relaxed);
@@ -503,7 +204,7 @@ impl CommitLog {
     /// Begins to record commits for one more follower, a subscriber if it has a filter. Returns its
     /// cursor too. Both mutexes are locked meanwhile, so a commit either sees the follower or is
     /// before its cursor.
-    fn add<'a>(
+    fn begin_following<'a>(
         &self,
         records: &'a mut Option<Box<Records>>,
         published: &Mutex<{ rank::PUBLISHED }, Snapshot>,
@@ -523,9 +224,9 @@ impl CommitLog {
         (records, cursor)
     }
 
-    /// Ends what [`add`](Self::add) began, after the follower was removed.
+    /// Ends what [`begin_following`](Self::begin_following) began, after the follower was removed.
     #[must_use = "dropped under a mutex, it would hold up others"]
-    fn remove(
+    fn end_following(
         &self,
         records: &mut Option<Box<Records>>,
         filter: Option<&Filter>,
@@ -578,7 +279,7 @@ impl CommitLog {
             return;
         };
         let door = log.as_mut().and_then(|records| self.reopen(records));
-        let unneeded = self.remove(&mut log, Some(&filter));
+        let unneeded = self.end_following(&mut log, Some(&filter));
         drop(log);
         self.admission.release(door);
         drop((filter, channel, unneeded));
@@ -605,20 +306,22 @@ impl CommitLog {
     }
 
     /// The next commit for a subscriber.
-    pub(super) fn next(&self, id: SubscriberId) -> Next {
+    pub(super) fn next(&self, id: SubscriberId) -> Result<CommitEvent, TryRecvError> {
         loop {
             let mut log = self.records.lock();
             let Some(records) = &mut *log else {
-                return Next::End;
+                return Err(TryRecvError::Disconnected);
             };
             let next = records.next(id);
             let door = self.reopen(records);
             drop(log);
             self.admission.release(door);
-            // Others lock the log in between, however many commits the filter excludes.
             match next {
+                Next::Event(event) => return Ok(event),
+                Next::Nothing => return Err(TryRecvError::Empty),
+                Next::End => return Err(TryRecvError::Disconnected),
+                // Others lock the log in between, however many commits the filter excludes.
                 Next::Further => {}
-                next => return next,
             }
         }
     }
@@ -629,7 +332,7 @@ impl DataStore {
     pub(crate) fn follow(&self) -> (FollowerId, u64) {
         let log = &self.0.log;
         let mut records = log.records.lock();
-        let (records, cursor) = log.add(&mut records, &self.0.published, None);
+        let (records, cursor) = log.begin_following(&mut records, &self.0.published, None);
         (records.sessions.insert(cursor), cursor)
     }
 
@@ -640,7 +343,7 @@ impl DataStore {
         if let Some(records) = &mut *records {
             records.sessions.remove(id);
         }
-        let unneeded = log.remove(&mut records, None);
+        let unneeded = log.end_following(&mut records, None);
         drop(records);
         drop(unneeded);
     }
@@ -683,10 +386,10 @@ impl DataStore {
     /// Composes the oldest records of the log if they are over its limit. Takes time, so the caller
     /// has released the lock, unless it is held by a guard or by id.
     #[inline]
-    pub(crate) fn compose_log(&self) {
+    pub(crate) fn trim_log(&self) {
         let log = &self.0.log;
         if log.overfull.load(Ordering::Relaxed) {
-            log.compose(usize::MAX);
+            log.trim(usize::MAX);
         }
     }
 
@@ -697,7 +400,7 @@ impl DataStore {
         let log = &self.0.log;
         let is_far_behind = log.head.load(Ordering::Relaxed) > cursor + READ_APART as u64;
         if is_far_behind {
-            log.compose(READ_APART);
+            log.trim(READ_APART);
         }
         is_far_behind
     }
@@ -749,7 +452,7 @@ impl DataStore {
     ) -> (Arc<CommitLog>, SubscriberId, Receiver<()>) {
         let log = &self.0.log;
         let mut records = log.records.lock();
-        let (records, cursor) = log.add(&mut records, &self.0.published, Some(&filter));
+        let (records, cursor) = log.begin_following(&mut records, &self.0.published, Some(&filter));
         let (id, ready) = records.subscribers.add(filter, cursor, lossless);
         (Arc::clone(&log.0), id, ready)
     }

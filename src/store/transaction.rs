@@ -139,7 +139,7 @@ impl Drop for TransactionGrant {
     fn drop(&mut self) {
         if self.ended_by == EndedBy::Transaction {
             self.store.0.lock.part_from_grant(self.grant.id());
-            self.store.compose_log();
+            self.store.trim_log();
         }
     }
 }

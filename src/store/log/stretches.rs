@@ -9,6 +9,8 @@ use crate::document::{Change, Changes, PieceMap};
 /// What consecutive commits did to positions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stretch {
+    /// The version of the last one.
+    pub(super) last: u64,
     pub(crate) commits: usize,
     pub(crate) map: PieceMap,
 }
@@ -41,44 +43,52 @@ impl RecentCommits {
 
     /// Composes the oldest ones, which are taken out.
     pub(crate) fn compose(&mut self, commits: usize) -> Stretch {
-        let (_, stretch) = self.compose_while(|stretch| stretch.commits < commits);
-        stretch
+        self.compose_while(|stretch| stretch.commits < commits)
     }
 
-    /// Composes as many of the oldest ones as are cheaper to compose at once than one by one. Takes
-    /// them out, and returns the last version too.
-    fn compose_some(&mut self) -> Option<(u64, Stretch)> {
-        let (last, stretch) = self.compose_while(|stretch| !stretch.map.is_long());
-        Some((last?, stretch))
+    /// Composes as many of the oldest ones as are cheaper to compose at once than one by one, and
+    /// takes them out.
+    fn compose_some(&mut self) -> Option<Stretch> {
+        let stretch = self.compose_while(|stretch| !stretch.map.is_long());
+        (stretch.commits > 0).then_some(stretch)
     }
 
-    fn compose_while(&mut self, more: impl Fn(&Stretch) -> bool) -> (Option<u64>, Stretch) {
-        let mut last = None;
+    fn compose_while(&mut self, more: impl Fn(&Stretch) -> bool) -> Stretch {
         let mut stretch = Stretch::default();
         while more(&stretch)
             && let Some((version, changes)) = self.0.pop_front()
         {
             stretch.map.extend(&changes);
             stretch.commits += 1;
-            last = Some(version);
+            stretch.last = version;
         }
-        (last, stretch)
+        stretch
     }
 }
 
 impl Stretch {
-    /// Whether it is merged with the one after it. So a commit is merged a logarithmic number of
-    /// times, not once for each later commit.
-    pub(crate) fn is_no_longer_than(&self, next: &Self) -> bool {
-        self.commits <= next.commits
-    }
-
     /// Merges it with the one after it.
-    pub(crate) fn followed_by(self: Arc<Self>, next: &Self) -> Self {
+    fn followed_by(self: Arc<Self>, next: &Self) -> Self {
         let mut whole = Arc::unwrap_or_clone(self);
         whole.map.append(&next.map);
         whole.commits += next.commits;
+        whole.last = next.last;
         whole
+    }
+}
+
+/// Merges the last stretch with the ones before it that have no more commits. So a commit is merged
+/// a logarithmic number of times, not once for each later commit.
+pub(crate) fn merge(
+    stretches: &mut Vec<Arc<Stretch>>,
+    may_merge: impl Fn(&Arc<Stretch>, &Arc<Stretch>) -> bool,
+) {
+    while let [.., one, next] = &stretches[..]
+        && one.commits <= next.commits
+        && may_merge(one, next)
+        && let (Some(next), Some(one)) = (stretches.pop(), stretches.pop())
+    {
+        stretches.push(Arc::new(one.followed_by(&next)));
     }
 }
 
@@ -86,15 +96,14 @@ impl Stretch {
 pub(super) struct Composition {
     /// Where a stretch must not reach over, in order.
     pub(super) cursors: Vec<u64>,
-    pub(super) stretches: VecDeque<(u64, Arc<Stretch>)>,
+    pub(super) stretches: VecDeque<Arc<Stretch>>,
     pub(super) records: Vec<Arc<CommitRecord>>,
     /// The version up to which the log removes records afterwards.
     pub(super) removed_through: u64,
 }
 
 impl Composition {
-    /// Returns the stretches, each with its last version.
-    pub(super) fn compose(&self) -> VecDeque<(u64, Arc<Stretch>)> {
+    pub(super) fn compose(&self) -> VecDeque<Arc<Stretch>> {
         let is_cursor = |version: u64| self.cursors.binary_search(&version).is_ok();
         let between_cursors = self
             .records
@@ -105,23 +114,19 @@ impl Composition {
                 commits.push(record.version, &record.changes, &record.undone);
             }
             let mut stretches: Vec<_> = std::iter::from_fn(|| commits.compose_some()).collect();
+            if stretches.is_empty() {
+                stretches.push(Stretch::default());
+            }
             // The last one ends at the cursor, also if the commits there cancelled out.
-            let end = records.last().map_or(0, |record| record.version);
-            match stretches.last_mut() {
-                Some((last, _)) => *last = end,
-                None => stretches.push((end, Stretch::default())),
+            if let (Some(stretch), Some(record)) = (stretches.last_mut(), records.last()) {
+                stretch.last = record.version;
             }
             stretches
         });
-        let new = new.map(|(last, stretch)| (last, Arc::new(stretch)));
-        let mut all: Vec<(u64, Arc<Stretch>)> = Vec::new();
-        for (last, mut stretch) in self.stretches.iter().cloned().chain(new) {
-            while let Some((_, before)) =
-                all.pop_if(|(end, before)| before.is_no_longer_than(&stretch) && !is_cursor(*end))
-            {
-                stretch = Arc::new(before.followed_by(&stretch));
-            }
-            all.push((last, stretch));
+        let mut all: Vec<Arc<Stretch>> = Vec::new();
+        for stretch in self.stretches.iter().cloned().chain(new.map(Arc::new)) {
+            all.push(stretch);
+            merge(&mut all, |one, _| !is_cursor(one.last));
         }
         all.into()
     }

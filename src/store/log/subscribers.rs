@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender};
 use slotmap::SlotMap;
 use smallvec::SmallVec;
 
-use super::Entry;
+use super::records::Entry;
 use crate::store::TransactionResult;
 use crate::store::events::{CommitEvent, Filter, Reach};
 
@@ -78,7 +78,7 @@ impl Subscriber {
 }
 
 /// What a subscriber reads.
-pub(in crate::store) enum Next {
+pub(super) enum Next {
     Event(CommitEvent),
     /// None of the commits so far, of which there are more.
     Further,

@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
 use crate::document::{Change, Changes, PieceMap, UndoConflict};
-use crate::store::{RecentCommits, Stretch, Transaction};
+use crate::store::{RecentCommits, Stretch, Transaction, merge};
 use crate::transaction::operation::Callback;
 
 /// A piece of an entry.
@@ -147,21 +147,6 @@ impl Part {
     ) -> Result<(), UndoConflict> {
         let mut changes = self.changes().rev();
         changes.try_for_each(|change| on.remove_left_over(change, since))
-    }
-}
-
-/// Merges the last stretch with the ones before it that are no longer. So a commit is merged a
-/// logarithmic number of times.
-fn merge(
-    stretches: &mut Vec<Arc<Stretch>>,
-    may_merge: impl Fn(&Arc<Stretch>, &Arc<Stretch>) -> bool,
-) {
-    while let [.., one, next] = &stretches[..]
-        && one.is_no_longer_than(next)
-        && may_merge(one, next)
-        && let (Some(next), Some(one)) = (stretches.pop(), stretches.pop())
-    {
-        stretches.push(Arc::new(one.followed_by(&next)));
     }
 }
 

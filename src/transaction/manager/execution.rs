@@ -84,7 +84,7 @@ impl Drop for CombinerGrant<'_> {
             true => lock.part_from_grant(self.grant.id()),
             false => lock.part_and_serve(self.grant),
         }
-        self.store.compose_log();
+        self.store.trim_log();
     }
 }
 
