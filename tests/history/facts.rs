@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use doclock::{
     Editor, NodeId, Snapshot, Transaction, View,
-    document::{Change, Mark, Selection, SplitPoint, check},
+    document::{Change, Mark, NodeSpec, Selection, SplitPoint, check},
     dsl::*,
     history::{HistoryOptions, UndoError},
     transaction::OperationError,
@@ -134,6 +134,9 @@ struct Turn {
     did: Effect,
 }
 
+/// The blocks of a document that the editors share from the start.
+const BLOCKS: usize = 16;
+
 /// Writes unique letters.
 struct Pen {
     dice: Dice,
@@ -168,6 +171,11 @@ impl Pen {
         (first..first + count).filter_map(char::from_u32).collect()
     }
 
+    fn new_item(&mut self) -> NodeSpec {
+        self.nodes += 1;
+        text_node("item", self.new_text()).with_id(format!("n{}", self.nodes).as_str())
+    }
+
     /// One random edit, and the child that it moves.
     fn edit(
         &mut self,
@@ -184,11 +192,8 @@ impl Pen {
         let list: NodeId = ["l1", "l2"][self.dice.below(2)].into();
         let room = on.children(&list).count() + 1;
         if items.is_empty() || what == 0 {
-            self.nodes += 1;
             let at = self.dice.below(room);
-            let item =
-                text_node("item", self.new_text()).with_id(format!("n{}", self.nodes).as_str());
-            on.insert(item, &list, at)?;
+            on.insert(self.new_item(), &list, at)?;
             return Ok(None);
         }
         let id = items[self.dice.below(items.len())].clone();
@@ -257,7 +262,17 @@ impl World {
         let log_limit = if seed.is_multiple_of(2) { 1 << 20 } else { 0 };
         let store = store_with_log(log_limit);
         let setup = Editor::new(store.clone(), "setup");
-        let lists = ["l1", "l2"].map(|list| element("list", []).with_id(list));
+        let mut pen = Pen {
+            dice: Dice(seed),
+            letters: 0,
+            nodes: 0,
+        };
+        // The editors share blocks from the start, or make all of them.
+        let blocks = [0, BLOCKS][pen.dice.below(2)];
+        let lists = ["l1", "l2"].map(|list| {
+            let items: Vec<_> = (0..blocks / 2).map(|_| pen.new_item()).collect();
+            element("list", items).with_id(list)
+        });
         let diaries = (0..people).map(|nth| text_node("diary", "").with_id(diary(nth)));
         let ruler = text_node("ruler", "-".repeat(100)).with_id("ruler");
         let root = element("page", lists.into_iter().chain(diaries).chain([ruler]));
@@ -274,11 +289,7 @@ impl World {
         };
         Self {
             people: (0..people).map(person).collect(),
-            pen: Arc::new(Mutex::new(Pen {
-                dice: Dice(seed),
-                letters: 0,
-                nodes: 0,
-            })),
+            pen: Arc::new(Mutex::new(pen)),
             touched: BTreeMap::new(),
             taken: BTreeMap::new(),
             acted: BTreeSet::new(),
