@@ -23,10 +23,10 @@ pub(crate) mod rank {
     pub(crate) const KEYS: u8 = 0;
     /// The commit of a transaction on nodes.
     pub(crate) const PUBLISHING: u8 = 1;
-    /// The state of a lock.
-    pub(crate) const LOCK: u8 = 2;
     /// An editor session.
-    pub(crate) const SESSION: u8 = 3;
+    pub(crate) const SESSION: u8 = 2;
+    /// The state of a lock.
+    pub(crate) const LOCK: u8 = 3;
     /// The receipts and inboxes of a store.
     pub(crate) const BOOKKEEPING: u8 = 4;
     /// The commit log of a store.
@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[should_panic(expected = "a mutex of rank 2 is locked while the ranks 0b1000000 are held")]
+    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b1000000 are held")]
     fn a_mutex_that_is_locked_against_the_order_of_ranks_is_reported() {
         let outer = Mutex::<{ rank::LOCK }, ()>::default();
         let inner = Mutex::<{ rank::PUBLISHED }, ()>::default();
@@ -399,14 +399,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a mutex of rank 3 is locked while the ranks 0b1000 are held")]
+    #[should_panic(expected = "a mutex of rank 2 is locked while the ranks 0b100 are held")]
     fn two_mutexes_of_one_rank_that_are_locked_at_a_time_are_reported() {
         let [one, other] = [(), ()].map(Mutex::<{ rank::SESSION }, ()>::new);
         drop((one.lock(), other.lock()));
     }
 
     #[test]
-    #[should_panic(expected = "code of a user is called under mutexes of the ranks 0b100")]
+    #[should_panic(expected = "code of a user is called under mutexes of the ranks 0b1000")]
     fn code_of_a_user_under_a_mutex_is_reported() {
         let mutex = Mutex::<{ rank::LOCK }, ()>::default();
         let _guard = mutex.lock();

@@ -360,7 +360,7 @@ impl Editor {
         // the code of an entry.
         let mut attempt = Attempt::new(direction, once.map(|once| once.key.clone()));
         let mut transaction = store.begin_granted(grant, owner, EndedBy::Transaction);
-        let prepared = match manager.prepare(&mut transaction, once, Some(&self.session)) {
+        let prepared = match manager.prepare(&mut transaction, once, Some(&self.session), true) {
             Ok(prepared) => prepared,
             Err(repeated) => return *repeated,
         };

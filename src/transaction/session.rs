@@ -19,7 +19,8 @@ pub(super) struct Session {
 
 #[derive(Debug)]
 struct SharedSession {
-    /// A thread that waits for the store's lock does not hold its mutex.
+    /// A thread that waits for the store's lock does not hold its mutex, and no code of users runs
+    /// under it.
     state: Mutex<{ rank::SESSION }, SessionState>,
     /// The version up to which selection and history have followed the document. Written only while
     /// the state is locked.
@@ -35,6 +36,8 @@ pub(super) struct OwnedSession {
     session: Session,
     store: DataStore,
 }
+
+type LockedState<'a> = MutexGuard<'a, { rank::SESSION }, SessionState>;
 
 #[derive(Debug, Default)]
 pub(super) struct SessionState {
@@ -60,12 +63,12 @@ impl OwnedSession {
     }
 
     /// The session, after it has caught up with the latest version, which is returned too.
-    pub(super) fn latest(&self) -> (MutexGuard<'_, { rank::SESSION }, SessionState>, Snapshot) {
+    pub(super) fn latest(&self) -> (LockedState<'_>, Snapshot) {
         self.store.compose_for(self.cursor());
         self.caught_up()
     }
 
-    fn caught_up(&self) -> (MutexGuard<'_, { rank::SESSION }, SessionState>, Snapshot) {
+    fn caught_up(&self) -> (LockedState<'_>, Snapshot) {
         let mut state = self.state();
         let document = self.catch_up(&mut state, &self.store);
         (state, document)
@@ -120,23 +123,12 @@ impl Session {
         self.id
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, { rank::SESSION }, SessionState> {
+    pub(super) fn state(&self) -> LockedState<'_> {
         self.shared.state.lock()
     }
 
     fn cursor(&self) -> u64 {
         self.shared.cursor.load(Ordering::Relaxed)
-    }
-
-    /// Takes in a commit of the session itself. Returns the state, to take in the rest of it.
-    pub(super) fn committed(
-        &self,
-        result: &TransactionResult,
-    ) -> MutexGuard<'_, { rank::SESSION }, SessionState> {
-        let mut state = self.state();
-        state.selection.clone_from(&result.selection_after);
-        self.shared.cursor.store(result.version, Ordering::Relaxed);
-        state
     }
 
     /// Takes in the commits of others since the session was used last. Returns the latest version.
@@ -178,34 +170,52 @@ impl Session {
 
     /// Gives a transaction the selection and the clipboard. Called with the store's lock held, so
     /// no other commit moves the selection from here on.
-    fn lend_to(&self, transaction: &mut Transaction) {
+    fn lend_to(&self, transaction: &mut Transaction) -> LockedState<'_> {
         let mut state = self.state();
         if transaction.base().version() != self.cursor() {
             self.catch_up(&mut state, transaction.store());
         }
         transaction.begin_for(self.id, state.selection.clone());
         transaction.set_clipboard(state.clipboard.clone());
+        state
     }
 }
 
 /// A transaction that is ready to run, for an editor session if there is one.
 pub(super) struct Prepared<'a> {
     pub(super) transaction: &'a mut Transaction,
-    /// With the selection before the first operation.
-    session: Option<(&'a Session, Option<Selection>)>,
+    lender: Option<Lender<'a>>,
+}
+
+/// The session that a transaction runs for.
+struct Lender<'a> {
+    session: &'a Session,
+    /// The selection before the first operation.
+    before: Option<Selection>,
+    /// `None` if code of users may run before the commit.
+    state: Option<LockedState<'a>>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Prepares a transaction under its grant.
+    /// Prepares a transaction under its grant. The session stays locked for one that runs no code
+    /// of users.
     #[inline]
-    pub(super) fn new(transaction: &'a mut Transaction, session: Option<&'a Session>) -> Self {
-        let session = session.map(|session| {
-            session.lend_to(transaction);
-            (session, transaction.selection().cloned())
+    pub(super) fn new(
+        transaction: &'a mut Transaction,
+        session: Option<&'a Session>,
+        runs_code: bool,
+    ) -> Self {
+        let lender = session.map(|session| {
+            let state = session.lend_to(transaction);
+            Lender {
+                session,
+                before: transaction.selection().cloned(),
+                state: (!runs_code).then_some(state),
+            }
         });
         Self {
             transaction,
-            session,
+            lender,
         }
     }
 
@@ -217,18 +227,25 @@ impl<'a> Prepared<'a> {
     ) -> Result<TransactionResult, E> {
         let Self {
             transaction,
-            session,
+            lender,
         } = self;
-        let Some((session, before)) = session else {
+        let Some(Lender {
+            session,
+            before,
+            state,
+        }) = lender
+        else {
             return transaction.publish_and([None, None], |_| ());
         };
         let after = transaction.selection().cloned();
         // A subscriber that reads the selection of the editor finds this commit in it.
         transaction.publish_and([before, after], |result| {
-            let mut state = session.committed(result);
+            let mut state = state.unwrap_or_else(|| session.state());
+            state.selection.clone_from(&result.selection_after);
+            let shared = &session.shared;
+            shared.cursor.store(result.version, Ordering::Relaxed);
             then(&mut state, result);
             let has_removed = state.history.has_removed();
-            let shared = &session.shared;
             shared.has_removed.store(has_removed, Ordering::Relaxed);
         })
     }

@@ -211,7 +211,7 @@ impl TransactionManager {
             submission.operations.clear();
         }
         let once = submission.once.take();
-        let outcome = match self.prepare(&mut transaction, once.as_deref(), None) {
+        let outcome = match self.prepare(&mut transaction, once.as_deref(), None, true) {
             Ok(prepared) => self.carry_out_in(prepared, &mut submission),
             Err(repeated) => return *repeated,
         };
@@ -263,7 +263,13 @@ impl TransactionManager {
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
         transaction.record_in(room.operations);
         transaction.record_changes_in(room.changes);
-        match self.prepare(&mut transaction, submission.once.as_deref(), session) {
+        let runs_code = !submission.is_data();
+        match self.prepare(
+            &mut transaction,
+            submission.once.as_deref(),
+            session,
+            runs_code,
+        ) {
             Ok(prepared) => self.carry_out_in(prepared, submission),
             Err(repeated) => *repeated,
         }
