@@ -261,7 +261,7 @@ impl TransactionManager {
         }
         let mut submission = Submission::new(operations);
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
-        let prepared = Prepared::new(&mut transaction, None, true);
+        let prepared = Prepared::new(&mut transaction, None, false);
         let mut outcome = self.carry_out_in(prepared, &mut submission);
         drop(transaction);
         self.follow_if_done(&mut outcome);
@@ -317,7 +317,7 @@ impl TransactionManager {
         transaction: &'a mut Transaction,
         once: Option<&Once>,
         session: Option<&'a Session>,
-        runs_code: bool,
+        is_brief: bool,
     ) -> Result<Prepared<'a>, Box<Result<TransactionResult, E>>> {
         if let Some(once) = once {
             if let Some(outcome) = self.repeated(Some(once)) {
@@ -325,7 +325,7 @@ impl TransactionManager {
             }
             transaction.remember_as(once.key.clone(), once.digest);
         }
-        Ok(Prepared::new(transaction, session, runs_code))
+        Ok(Prepared::new(transaction, session, is_brief))
     }
 
     /// Runs the after-hooks on a result.

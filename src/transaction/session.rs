@@ -192,25 +192,25 @@ struct Lender<'a> {
     session: &'a Session,
     /// The selection before the first operation.
     before: Option<Selection>,
-    /// `None` if code of users may run before the commit.
+    /// `None` if code of users may run before the commit, or many operations.
     state: Option<LockedState<'a>>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Prepares a transaction under its grant. The session stays locked for one that runs no code
-    /// of users.
+    /// Prepares a transaction under its grant. The session stays locked until the commit if the
+    /// transaction runs no code of users and is brief.
     #[inline]
     pub(super) fn new(
         transaction: &'a mut Transaction,
         session: Option<&'a Session>,
-        runs_code: bool,
+        is_brief: bool,
     ) -> Self {
         let lender = session.map(|session| {
             let state = session.lend_to(transaction);
             Lender {
                 session,
                 before: transaction.selection().cloned(),
-                state: (!runs_code).then_some(state),
+                state: is_brief.then_some(state),
             }
         });
         Self {

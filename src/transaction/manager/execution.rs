@@ -43,17 +43,7 @@ impl QueuedWork for QueuedBatch {
     }
 
     fn is_brief(&self) -> bool {
-        /// So many operations take about two hundred microseconds, unless they touch large parts of
-        /// the document.
-        const BRIEF: usize = 512;
-        if !self.submission.before.is_empty() {
-            return false;
-        }
-        let mut operations = self.submission.operations.iter();
-        let extent = operations.try_fold(0, |extent: usize, operation| {
-            Some(extent + operation.extent()?).filter(|&extent| extent <= BRIEF)
-        });
-        extent.is_some()
+        self.submission.is_brief()
     }
 
     fn run(&mut self, grant: Grant) -> BatchOutcome {
@@ -211,7 +201,7 @@ impl TransactionManager {
             submission.operations.clear();
         }
         let once = submission.once.take();
-        let outcome = match self.prepare(&mut transaction, once.as_deref(), None, true) {
+        let outcome = match self.prepare(&mut transaction, once.as_deref(), None, false) {
             Ok(prepared) => self.carry_out_in(prepared, &mut submission),
             Err(repeated) => return *repeated,
         };
@@ -263,12 +253,12 @@ impl TransactionManager {
         let mut transaction = store.begin_granted(grant, owner.clone(), EndedBy::Lender);
         transaction.record_in(room.operations);
         transaction.record_changes_in(room.changes);
-        let runs_code = !submission.is_data();
+        let is_brief = submission.is_brief();
         match self.prepare(
             &mut transaction,
             submission.once.as_deref(),
             session,
-            runs_code,
+            is_brief,
         ) {
             Ok(prepared) => self.carry_out_in(prepared, submission),
             Err(repeated) => *repeated,

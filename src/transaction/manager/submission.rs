@@ -35,6 +35,20 @@ impl Submission {
         self.before.is_empty() && operations.all(|operation| operation.code().is_none())
     }
 
+    /// Whether it is data and runs for about two hundred microseconds at most, unless it touches
+    /// large parts of the document.
+    pub(super) fn is_brief(&self) -> bool {
+        const BRIEF: usize = 512;
+        if !self.before.is_empty() {
+            return false;
+        }
+        let mut operations = self.operations.iter();
+        let extent = operations.try_fold(0, |extent: usize, operation| {
+            Some(extent + operation.extent()?).filter(|&extent| extent <= BRIEF)
+        });
+        extent.is_some()
+    }
+
     pub(in crate::transaction) fn once(mut self, key: IdempotencyKey) -> Self {
         let does_nothing = first(&self.operations).is_none();
         let once = Once::new(key, &self.operations, does_nothing);
