@@ -34,7 +34,8 @@ impl Transaction {
         let _publishing = shared.as_ref().map(|store| store.0.publishing.lock());
         let published = self.validated()?.publish(selections)?;
         then(&published.result);
-        Ok(published.announce())
+        published.announce();
+        Ok(published.result)
     }
 
     fn validated(&mut self) -> Result<Validated<'_>, CommitError> {
@@ -108,11 +109,10 @@ impl<'t> Validated<'t> {
 impl Published<'_> {
     /// Lets subscribers read of it.
     #[inline]
-    fn announce(self) -> TransactionResult {
+    fn announce(&self) {
         if self.result.changed {
             self.store.announce(&self.result);
         }
-        self.result
     }
 }
 
