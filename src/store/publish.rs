@@ -85,6 +85,7 @@ impl DataStore {
     /// If anyone but `origin` follows the document, `record` makes the record of the commit, with
     /// or without the result for subscribers. The log is locked meanwhile, so version and record
     /// appear in one step for every follower.
+    #[inline]
     pub(super) fn publish(
         &self,
         overlay: &mut Overlay,

@@ -312,6 +312,7 @@ impl TransactionManager {
     /// Prepares a transaction under its grant, or returns the outcome of an earlier one with the
     /// same key. Until it commits, no other transaction can use the key under the document lock;
     /// one on nodes can, and then this one is not published.
+    #[inline(always)]
     pub(super) fn prepare<'a, E: From<IdempotencyMismatch>>(
         &self,
         transaction: &'a mut Transaction,

@@ -199,7 +199,7 @@ struct Lender<'a> {
 impl<'a> Prepared<'a> {
     /// Prepares a transaction under its grant. The session stays locked until the commit if the
     /// transaction runs no code of users and is brief.
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(
         transaction: &'a mut Transaction,
         session: Option<&'a Session>,
@@ -220,7 +220,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Commits the transaction. In the session it calls `then` with the result.
-    #[inline]
+    #[inline(always)]
     pub(super) fn commit<E: From<CommitError>>(
         self,
         then: impl FnOnce(&mut SessionState, &TransactionResult),

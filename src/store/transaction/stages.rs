@@ -53,7 +53,7 @@ impl Transaction {
 
 impl<'t> Validated<'t> {
     /// Publishes it with its receipt and the effects of its conditions, or nothing.
-    #[inline]
+    #[inline(always)]
     fn publish(
         self,
         [selection_before, selection_after]: [Option<Selection>; 2],
@@ -108,7 +108,7 @@ impl<'t> Validated<'t> {
 
 impl Published<'_> {
     /// Lets subscribers read of it.
-    #[inline]
+    #[inline(always)]
     fn announce(&self) {
         if self.result.changed {
             self.store.announce(&self.result);
