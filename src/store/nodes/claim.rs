@@ -119,10 +119,10 @@ impl Transaction {
 
     fn plan_on_nodes(&mut self, plan: &dyn Fn(&Self) -> Planned) -> Planned {
         loop {
-            let (planned, reads) = self.reads_of(plan);
+            let (planned, _) = self.plan_reading(Reads::unnoted(), plan);
             let needed = match &planned {
                 Ok(Some(change)) => locks_for(change, &self.overlay),
-                Ok(None) | Err(_) => reads,
+                Ok(None) | Err(_) => shared(self.plan_reading(Reads::default(), plan).1.locks()),
             };
             if !self.lock_more(&needed)? {
                 return planned;
@@ -130,15 +130,15 @@ impl Transaction {
         }
     }
 
-    /// Makes a plan. Returns it with the locks that keep its reads unchanged.
-    fn reads_of(&self, plan: &dyn Fn(&Self) -> Planned) -> (Planned, Scope) {
+    /// Makes a plan, and notes its reads apart from those of the transaction.
+    fn plan_reading(&self, reads: Reads, plan: &dyn Fn(&Self) -> Planned) -> (Planned, Reads) {
         let swap = |reads| match &self.nodes {
             Some(nodes) => std::mem::replace(&mut *nodes.reads.lock(), reads),
             None => reads,
         };
-        let before = swap(Reads::default());
+        let before = swap(reads);
         let planned = plan(self);
-        (planned, shared(swap(before).locks()))
+        (planned, swap(before))
     }
 
     /// Notes ids that the store has generated for new nodes of this transaction. They need no lock,

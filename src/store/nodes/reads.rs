@@ -19,12 +19,22 @@ pub(super) struct Reads {
     version: Option<u64>,
     /// A read that differed from an earlier one.
     torn: Option<Torn>,
+    /// Set while nothing is noted.
+    are_unnoted: bool,
 }
 
 /// The node that had changed. `None` if it is not about one node.
 type Torn = Option<NodeId>;
 
 impl Reads {
+    /// Reads that need not be noted.
+    pub(super) fn unnoted() -> Self {
+        Self {
+            are_unnoted: true,
+            ..Self::default()
+        }
+    }
+
     /// The locks that keep the reads unchanged.
     pub(super) fn locks(&self) -> impl Iterator<Item = Granule> {
         let root = self.root.iter().map(|_| Granule::Document);
@@ -32,6 +42,9 @@ impl Reads {
     }
 
     pub(super) fn node(&mut self, id: &NodeId, found: Option<&Arc<Node>>) {
+        if self.are_unnoted {
+            return;
+        }
         match self.nodes.get(id) {
             None => drop(self.nodes.insert(id.clone(), found.cloned())),
             Some(seen) if same(seen.as_ref(), found) => {}
@@ -40,6 +53,9 @@ impl Reads {
     }
 
     pub(super) fn root(&mut self, found: Option<&NodeId>) {
+        if self.are_unnoted {
+            return;
+        }
         match &self.root {
             None => self.root = Some(found.cloned()),
             Some(seen) if seen.as_ref() == found => {}
