@@ -89,8 +89,8 @@ impl Editor {
     ///
     /// `None` if nothing is selected, and while a selected node does not exist: the selection
     /// returns when the node is restored. Reads the commits of others since the editor was used
-    /// last; after 100,000 commits this takes some milliseconds. Never waits for the lock, but for a
-    /// brief batch of this editor that runs: one of at most 512 operations, without code of users.
+    /// last; after 100,000 commits this takes some milliseconds. Never waits for the lock, except
+    /// while a brief batch of this editor runs: at most 512 operations, without code of users.
     pub fn selection(&self) -> Option<Selection> {
         self.session.selection()
     }

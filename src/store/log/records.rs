@@ -180,8 +180,8 @@ impl Records {
         let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
         let mut count = self.recent_until(until);
         if !self.subscribers.is_empty() {
-            // A subscriber that misses commits still gets the newest, and reads of the gap there. It
-            // may not be announced yet.
+            // A subscriber that misses commits still gets the newest, and reads of the gap there.
+            // The newest may not be announced yet.
             count = count.min(self.recent.len().saturating_sub(1));
         }
         let mut bytes = self.bytes;
