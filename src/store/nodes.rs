@@ -127,7 +127,7 @@ impl DataStore {
     /// are made.
     ///
     /// The edits are made without a lock first, and return whether they are complete. They are
-    /// discarded if not, or if other commits change what they change or read before it is locked.
+    /// discarded if not, or if there is another commit before their nodes are locked.
     pub(crate) fn begin_with_edits(
         &self,
         owner: OwnerId,

@@ -5,15 +5,15 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use doclock::{
-    CommitError, DataStore, StoreOptions, Transaction, TransactionManager, View,
-    document::{EditError, NodeSpec},
+    CommitError, DataStore, Snapshot, StoreOptions, Transaction, TransactionManager, View,
+    document::{Change, EditError, NodeSpec, check},
     dsl::*,
     lock::{AcquireOptions, LockError, node::Scope},
     schema::{NodeType, Schema},
-    transaction::{Operation, TextSpan, TransactionError},
+    transaction::{Operation, TextSpan, TransactionError, TransactionResult},
 };
 
-use super::{blocked, document, node, take};
+use super::{blocked, document, node, take, until_waiting};
 
 fn on(store: &DataStore, owner: &str, scope: impl Into<Scope>) -> Transaction {
     let options = AcquireOptions::new().no_wait().unbound();
@@ -397,6 +397,73 @@ fn node_locks_03_code_runs_once_and_finds_the_nodes_of_the_operations_before_it_
     let batch = [set_text("x").on("a1"), op(code), set_text("x").on("a2")];
     manager.execute(batch).unwrap();
     assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+/// Ann's batch waits for Bob's transaction, which is committed then. Returns the document and her
+/// result.
+fn behind_bob(
+    bob: impl FnOnce(&mut Transaction) -> Result<(), EditError>,
+    batch: Vec<Operation>,
+) -> (Snapshot, Result<TransactionResult, TransactionError>) {
+    let store = DataStore::new();
+    let chain = |ids: [&str; 3]| {
+        let [top, middle, bottom] = ids.map(|id| NodeSpec::new("section").with_id(id));
+        top.with_children([middle.with_children([bottom])])
+    };
+    let mut setup = store.begin("setup").unwrap();
+    setup.create(chain(["p", "a", "a1"])).unwrap();
+    setup.create(chain(["q", "b", "b1"])).unwrap();
+    setup
+        .create(NodeSpec::new("section").with_id("x").with_text("old"))
+        .unwrap();
+    setup.commit().unwrap();
+    let mut transaction = on(&store, "bob", Scope::new());
+    bob(&mut transaction).unwrap();
+    let ann = {
+        let manager = TransactionManager::for_owner(store.clone(), "ann").with_node_locks(1);
+        thread::spawn(move || manager.execute(batch))
+    };
+    until_waiting(&store.node_locks(), 1);
+    transaction.commit().unwrap();
+    let result = ann.join().unwrap();
+    let document = store.snapshot();
+    assert_eq!(check(&document), Ok(()));
+    (document, result)
+}
+
+/// Once a batch kept what it did before it waited, unless a node that it touched was changed: it
+/// put a node below itself, deleted the root, and left a text that was to be replaced.
+#[test]
+fn node_locks_06_a_batch_that_waited_for_its_nodes_runs_again() {
+    let (_, result) = behind_bob(
+        |bob| bob.move_node("b", "a1", None),
+        vec![move_node("b1", None).on("a")],
+    );
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("in its subtree"), "{error}");
+
+    let x = node("x");
+    let (document, result) = behind_bob(|bob| bob.set_root(&x), vec![delete_node().on("x")]);
+    assert!(result.is_err());
+    assert_eq!(document.root(), Some(&x));
+
+    let (document, result) = behind_bob(|bob| bob.delete("x"), vec![set_root().on("x")]);
+    assert!(result.is_err());
+    assert_eq!(document.root(), None);
+
+    let (_, result) = behind_bob(|bob| bob.set_root(&node("p")), vec![set_root().on("x")]);
+    let changes = result.unwrap().changes;
+    let [Change::SetRoot { before, .. }] = &changes[..] else {
+        panic!("{changes:?}");
+    };
+    assert_eq!(before.clone(), Some(node("p")), "an undo restores it");
+
+    let (document, result) = behind_bob(
+        |bob| bob.set_text("x", "of bob"),
+        vec![set_text("old").on("x")],
+    );
+    assert!(result.unwrap().changed);
+    assert_eq!(document.text_of("x").unwrap(), "old");
 }
 
 /// The base of a transaction is older than its locks.

@@ -10,7 +10,7 @@ use crate::document::{EditError, Overlay, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::lock::{AcquireOptions, Asker, Granule, LockError, Scope};
-use crate::queue::LockMode::NodeShared;
+use crate::queue::LockMode::{self, NodeExclusive, NodeShared};
 use crate::queue::Rights;
 use crate::store::{CommitError, Transaction};
 use crate::sync::{Mutex, rank};
@@ -92,16 +92,16 @@ impl OnNodes {
 }
 
 /// The locks for reads of nodes.
-fn shared(reads: impl Iterator<Item = Granule>) -> Scope {
+fn locks_for_reads(reads: impl Iterator<Item = Granule>, mode: LockMode) -> Scope {
     reads.fold(Scope::new(), |mut scope, read| {
-        scope.add(read, NodeShared.into());
+        scope.add(read, mode.into());
         scope
     })
 }
 
 impl Transaction {
     /// Plans a change and locks what it needs. A plan that changes nothing, and one that fails,
-    /// needs what it read.
+    /// needs what it read, as if it changed that: a later edit may.
     ///
     /// The plan is made again after each wait, because other transactions may have changed what it
     /// read. Unless the transaction is on nodes, it is made once and nothing is locked.
@@ -122,7 +122,10 @@ impl Transaction {
             let (planned, _) = self.plan_reading(Reads::unnoted(), plan);
             let needed = match &planned {
                 Ok(Some(change)) => locks_for(change, &self.overlay),
-                Ok(None) | Err(_) => shared(self.plan_reading(Reads::default(), plan).1.locks()),
+                Ok(None) | Err(_) => {
+                    let (_, reads) = self.plan_reading(Reads::default(), plan);
+                    locks_for_reads(reads.locks(), NodeExclusive)
+                }
             };
             if !self.lock_more(&needed)? {
                 return planned;
@@ -156,30 +159,27 @@ impl Transaction {
         };
         let reads = nodes.reads.lock();
         let covered = |granule: &_| nodes.covers(&self.overlay, granule, NodeShared.into());
-        let mut scope = shared(reads.locks().filter(|read| !covered(read)));
+        let mut scope = locks_for_reads(reads.locks().filter(|read| !covered(read)), NodeShared);
         for (granule, rights) in &nodes.locked {
             scope.add(granule.clone(), *rights);
         }
         scope
     }
 
-    /// Takes the edits of a transaction without locks. Returns `false`, and does nothing, if
-    /// another commit has changed what they change or read.
+    /// Takes the edits of a transaction without locks. Returns `false`, and does nothing, if any
+    /// commit came between: checks of a change also depend on nodes that it does not touch, such as
+    /// the ancestors of a target.
     pub(super) fn take_over(&mut self, unlocked: Transaction) -> bool {
-        let current = self.overlay.base();
         let (Some(nodes), Some(made)) = (&mut self.nodes, unlocked.nodes) else {
             return false;
         };
-        let outdated = made.reads.lock().outdated(current).is_some();
-        if outdated || unlocked.overlay.overtaken(current).is_some() {
+        if self.overlay.base().version() != unlocked.overlay.base().version() {
             return false;
         }
         (nodes.own, nodes.reads) = (made.own, made.reads);
         self.operations = unlocked.operations;
         self.aside = unlocked.aside;
-        let current = current.clone();
         self.overlay = unlocked.overlay;
-        self.overlay.advance(current);
         true
     }
 

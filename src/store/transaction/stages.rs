@@ -10,7 +10,7 @@ use crate::document::{Change, Changes, Selection};
 use crate::store::publish::{CommitConditions, KeyedReceipt};
 use crate::store::{CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
 
-/// A transaction that nothing forbids to publish. Its grant cannot be revoked any more.
+/// A transaction whose reads and nodes are valid, and whose grant cannot be revoked any more.
 struct Validated<'t>(&'t mut Transaction);
 
 /// A transaction whose version all readers see, before subscribers can read of it.
