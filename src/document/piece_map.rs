@@ -127,12 +127,8 @@ impl Sequences {
             return;
         }
         let new = Piece::new(Origin::New, inserted);
-        let Some(list) = self.lists.get_mut(id) else {
-            let (mut list, rest) = divide(unchanged(id), at);
-            push(&mut list, new);
-            push_all(&mut list, rest);
-            return self.set(id, list);
-        };
+        let list = self.lists.entry(id.clone());
+        let list = list.or_insert_with(|| unchanged(id));
         let is_new = |piece: &Piece| matches!(piece.origin, Origin::New);
         let (mut index, mut left) = (0, at);
         while left > 0

@@ -26,7 +26,7 @@ use crate::document::{Changes, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 use records::{Limit, Records};
-pub(crate) use stretches::{RecentCommits, Stretch, merge};
+pub(crate) use stretches::{RecentCommits, Stretch};
 use subscribers::Next;
 pub(super) use subscribers::SubscriberId;
 

@@ -136,7 +136,7 @@ impl DataStore {
         edits: impl FnOnce(&mut Transaction) -> bool,
     ) -> Result<(Transaction, bool), LockError> {
         let mut unlocked = Transaction::bare(self, self.snapshot());
-        unlocked.nodes = Some(Box::new(OnNodes::without_locks()));
+        unlocked.nodes = Some(Box::new(OnNodes::without_locks(call_site)));
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
         let mut transaction = self.begin_on_at(owner, scope, options, call_site)?;

@@ -69,7 +69,7 @@ pub struct Transaction {
     id: TransactionId,
     pub(super) owner: OwnerId,
     pub(super) overlay: Overlay,
-    pub(super) operations: Vec<ExecutedOperation>,
+    operations: Vec<ExecutedOperation>,
     /// The follower that runs it, and need not read its commit.
     origin: Option<FollowerId>,
     /// Its idempotency key, if it has one.
@@ -77,7 +77,7 @@ pub struct Transaction {
     /// Whether code of a user has it by reference; its owner commits it after that code.
     lent: bool,
     /// Fields that most transactions do not need.
-    pub(super) aside: Option<Box<Aside>>,
+    aside: Option<Box<Aside>>,
     /// Set on a transaction that does not hold the whole document.
     pub(super) nodes: Option<Box<OnNodes>>,
     /// Declared last, hence dropped last: the lock outlives the other fields.
@@ -91,7 +91,7 @@ struct Remembered {
 }
 
 #[derive(Default)]
-pub(super) struct Aside {
+struct Aside {
     aliases: Aliases,
     /// Shared with the savepoints.
     clipboard: Option<Arc<Fragment>>,
@@ -173,6 +173,13 @@ impl Transaction {
             number: 0,
         };
         Self::new((id, base), OwnerId::default(), held)
+    }
+
+    /// Takes the edits of another transaction in place of its own, with what belongs to them.
+    pub(super) fn take_edits_of(&mut self, other: Self) {
+        self.overlay = other.overlay;
+        self.operations = other.operations;
+        self.aside = other.aside;
     }
 
     /// Makes `document` the next version.

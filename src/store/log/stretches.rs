@@ -75,20 +75,20 @@ impl Stretch {
         whole.last = next.last;
         whole
     }
-}
 
-/// Merges the last stretch with the ones before it that have no more commits. So a commit is merged
-/// a logarithmic number of times, not once for each later commit.
-pub(crate) fn merge(
-    stretches: &mut Vec<Arc<Stretch>>,
-    may_merge: impl Fn(&Arc<Stretch>, &Arc<Stretch>) -> bool,
-) {
-    while let [.., one, next] = &stretches[..]
-        && one.commits <= next.commits
-        && may_merge(one, next)
-        && let (Some(next), Some(one)) = (stretches.pop(), stretches.pop())
-    {
-        stretches.push(Arc::new(one.followed_by(&next)));
+    /// Merges the last stretch with the ones before it that have no more commits. So a commit is
+    /// merged a logarithmic number of times, not once for each later commit.
+    pub(crate) fn merge_last(
+        stretches: &mut Vec<Arc<Self>>,
+        may_merge: impl Fn(&Arc<Self>, &Arc<Self>) -> bool,
+    ) {
+        while let [.., one, next] = &stretches[..]
+            && one.commits <= next.commits
+            && may_merge(one, next)
+            && let (Some(next), Some(one)) = (stretches.pop(), stretches.pop())
+        {
+            stretches.push(Arc::new(one.followed_by(&next)));
+        }
     }
 }
 
@@ -126,7 +126,7 @@ impl Composition {
         let mut all: Vec<Arc<Stretch>> = Vec::new();
         for stretch in self.stretches.iter().cloned().chain(new.map(Arc::new)) {
             all.push(stretch);
-            merge(&mut all, |one, _| !is_cursor(one.last));
+            Stretch::merge_last(&mut all, |one, _| !is_cursor(one.last));
         }
         all.into()
     }

@@ -48,11 +48,10 @@ impl OnNodes {
         nodes
     }
 
-    #[track_caller]
-    pub(super) fn without_locks() -> Self {
+    pub(super) fn without_locks(call_site: &'static Location<'static>) -> Self {
         Self {
             takes_locks: false,
-            ..Self::new(&Scope::new(), 0, Location::caller())
+            ..Self::new(&Scope::new(), 0, call_site)
         }
     }
 
@@ -153,7 +152,7 @@ impl Transaction {
     }
 
     /// The locks for what it has changed so far, and those that keep its reads unchanged.
-    pub(crate) fn needed_locks(&self) -> Scope {
+    pub(super) fn needed_locks(&self) -> Scope {
         let Some(nodes) = &self.nodes else {
             return Scope::new();
         };
@@ -169,17 +168,14 @@ impl Transaction {
     /// Takes the edits of a transaction without locks. Returns `false`, and does nothing, if any
     /// commit came between: checks of a change also depend on nodes that it does not touch, such as
     /// the ancestors of a target.
-    pub(super) fn take_over(&mut self, unlocked: Transaction) -> bool {
-        let (Some(nodes), Some(made)) = (&mut self.nodes, unlocked.nodes) else {
-            return false;
-        };
+    pub(super) fn take_over(&mut self, mut unlocked: Transaction) -> bool {
         if self.overlay.base().version() != unlocked.overlay.base().version() {
             return false;
         }
-        (nodes.own, nodes.reads) = (made.own, made.reads);
-        self.operations = unlocked.operations;
-        self.aside = unlocked.aside;
-        self.overlay = unlocked.overlay;
+        if let (Some(nodes), Some(made)) = (&mut self.nodes, unlocked.nodes.take()) {
+            (nodes.own, nodes.reads) = (made.own, made.reads);
+        }
+        self.take_edits_of(unlocked);
         true
     }
 

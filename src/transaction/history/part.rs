@@ -7,7 +7,7 @@ use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
 use crate::document::{Change, Changes, PieceMap, UndoConflict};
-use crate::store::{RecentCommits, Stretch, Transaction, merge};
+use crate::store::{RecentCommits, Stretch, Transaction};
 use crate::transaction::operation::Callback;
 
 /// A piece of an entry.
@@ -99,9 +99,9 @@ impl Part {
         let too_many = self.older.len() > MOST;
         let may_merge = |one: &_, next: &_| too_many || is_own(one) && is_own(next);
         // These may have been shared when the last one was added.
-        merge(&mut self.older, may_merge);
+        Stretch::merge_last(&mut self.older, may_merge);
         self.older.push(stretch);
-        merge(&mut self.older, may_merge);
+        Stretch::merge_last(&mut self.older, may_merge);
     }
 
     /// Takes in the changes after all known ones.
@@ -117,7 +117,7 @@ impl Part {
         let mut older = Vec::new();
         for stretch in &self.older {
             older.push(Arc::clone(stretch));
-            merge(&mut older, |_, _| true);
+            Stretch::merge_last(&mut older, |_, _| true);
         }
         let mut all = PieceMap::default();
         for stretch in older {

@@ -12,7 +12,7 @@ use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transacti
 use crate::transaction::history::Edit;
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Prepared, Session};
-use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, retry};
+use crate::transaction::{Callback, Hooks, Operation, TransactionError, TransactionResult, retry};
 
 /// What the submitter gets.
 pub(super) type BatchOutcome = Result<TransactionResult, TransactionError>;
@@ -181,13 +181,13 @@ impl TransactionManager {
             return outcome;
         }
         retry(attempts, || {
-            self.try_on_nodes(submission.clone(), &options, call_site)
+            self.try_on_nodes(&submission, &options, call_site)
         })
     }
 
     fn try_on_nodes(
         &self,
-        mut submission: Submission,
+        submission: &Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
@@ -195,14 +195,15 @@ impl TransactionManager {
         let (owner, options) = (owner.clone(), options.clone());
         let (mut transaction, made) =
             store.begin_with_edits(owner, options, call_site, |unlocked| {
-                self.run_data(unlocked, &submission)
+                self.run_data(unlocked, submission)
             })?;
-        if made {
-            submission.operations.clear();
-        }
-        let once = submission.once.take();
-        let outcome = match self.prepare(&mut transaction, once.as_deref(), None, false) {
-            Ok(prepared) => self.carry_out_in(prepared, &mut submission),
+        let mut left = match made {
+            true => Submission::new(Vec::<Operation>::new()),
+            false => submission.clone(),
+        };
+        let once = submission.once.as_deref();
+        let outcome = match self.prepare(&mut transaction, once, None, false) {
+            Ok(prepared) => self.carry_out_in(prepared, &mut left),
             Err(repeated) => return *repeated,
         };
         let lock_error = transaction.take_lock_error();
@@ -214,7 +215,7 @@ impl TransactionManager {
             }
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
                 // If there is none, so many newer keys followed that it has expired already.
-                let repeated = self.repeated(once.as_deref());
+                let repeated = self.repeated(once);
                 repeated.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
             }
             (Err(TransactionError::Commit(CommitError::NotLocked(error))), _) => {
@@ -284,7 +285,6 @@ impl TransactionManager {
             *operations = before.run(transaction, submitted)?.into();
         }
         code.extend(operations.iter().filter_map(Operation::code).cloned());
-        let inverses = operations.iter().filter_map(Operation::inverse).collect();
         run_batch(transaction, operations)?;
         let clipboard = transaction.clipboard().cloned();
         let store = &self.0.store;
@@ -292,7 +292,7 @@ impl TransactionManager {
             session.clipboard = clipboard;
             let edit = Edit {
                 changes: result.changes.clone(),
-                inverses,
+                inverses: code.iter().filter_map(Callback::inverse).collect(),
                 before: result.selection_before.clone(),
                 after: result.selection_after.clone(),
                 at: store.monotonic(),

@@ -220,11 +220,6 @@ impl Operation {
         }
     }
 
-    /// The code that runs when this is undone.
-    pub(in crate::transaction) fn inverse(&self) -> Option<Callback> {
-        self.code()?.inverse()
-    }
-
     /// The number of operations in it. `None` if it runs code, which has no bound.
     pub(in crate::transaction) fn extent(&self) -> Option<usize> {
         match self.unnamed() {
