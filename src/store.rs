@@ -29,7 +29,7 @@ pub use claims::{DeadLetter, DeadLetterCause, EventState, InboxInUse, InboxStats
 pub use commit::CommitError;
 pub(crate) use commit::ExecutedOperation;
 use lease::LeaseLost;
-pub(crate) use log::{CommitRecord, FollowerId, LaterCommits, RecentCommits, Stretch};
+pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, RecentCommits, Stretch};
 pub use nodes::{NodeGuard, NodeLocks};
 pub use options::StoreOptions;
 pub(crate) use publish::{Bookkeeping, CommitCondition};

@@ -74,11 +74,11 @@ fn the_changes_in_a_result_cost_no_allocation() {
     let event = || events.try_recv().unwrap();
     assert_eq!(
         allocations(|| drop((manager.execute(letter()), event()))),
-        10
+        9
     );
     assert_eq!(
         allocations(|| drop((manager.execute(letters()), event()))),
         18
     );
-    assert_eq!(allocations(|| drop((by_hand(&followed), event()))), 8);
+    assert_eq!(allocations(|| drop((by_hand(&followed), event()))), 7);
 }

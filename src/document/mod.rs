@@ -50,6 +50,7 @@ mod rebase;
 #[doc(hidden)]
 pub mod schema;
 mod selection;
+mod sequence_edit;
 mod snapshot;
 mod spec;
 mod text;
@@ -82,6 +83,7 @@ pub use view::{Descendants, View};
 pub(crate) use lease::{Holding, Leases};
 pub(crate) use limits::{Budget, cost};
 pub(crate) use overlay::{Overlay, OverlaySavepoint, same};
-pub(crate) use piece_map::PieceMap;
+pub(crate) use piece_map::{Composer, PieceMap};
 use schema::SchemaViolation;
+pub(crate) use sequence_edit::{SequenceEdit, SequenceEdits};
 pub(crate) use snapshot::Numbering;

@@ -6,6 +6,7 @@
 //! an undo restores them to their original position (as in the tombstone transformation functions
 //! of Oster, Molli, Urso and Imine, 2006).
 
+mod composer;
 mod piece;
 
 use std::collections::HashMap;
@@ -13,9 +14,11 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::sequence_edit::{SequenceEdit, Splice};
 use super::{Change, ChildPosition, Selection};
 use crate::hashing::Secret;
 use crate::id::NodeId;
+pub(crate) use composer::Composer;
 use piece::{END, List, Origin, Piece, Reached, divide, push, push_all, slice, unchanged};
 
 /// The changes of all sequences of a document since some moment.
@@ -546,61 +549,29 @@ impl PieceMap {
 
     /// Whether one more change may cost as much as the composition of several maps. A change takes
     /// time in proportion to the pieces of its sequence.
-    pub(crate) fn is_long(&self) -> bool {
+    fn is_long(&self) -> bool {
         const LONG: usize = 64;
         self.texts.longest > LONG || self.children.longest > LONG
     }
 
-    /// Takes in a change after all known ones.
-    fn observe(&mut self, change: &Change) {
-        match change {
-            Change::SpliceText {
-                id,
-                at,
-                removed,
-                inserted,
-                ..
-            } => {
-                let (removed, inserted) = (removed.chars().count(), inserted.chars().count());
-                self.texts.splice(id, *at, removed, inserted);
+    /// Takes in an edit after all known ones.
+    fn observe(&mut self, edit: &SequenceEdit) {
+        let splice = |sequences: &mut Sequences, splice: &Splice| {
+            sequences.splice(&splice.id, splice.at, splice.removed, splice.inserted);
+        };
+        match edit {
+            SequenceEdit::Text(it) => splice(&mut self.texts, it),
+            SequenceEdit::Children(it) => splice(&mut self.children, it),
+            SequenceEdit::Split { id, at, right } => {
+                self.texts.split(id, at.text, right);
+                self.children.split(id, at.children, right);
             }
-            Change::SplitNode {
-                id,
-                at,
-                right,
-                place,
-            } => {
-                self.texts.split(id, at.text, &right.id);
-                self.children.split(id, at.children, &right.id);
-                self.enter(place);
+            SequenceEdit::Join { id, at, right } => {
+                self.texts.join(id, at.text, right);
+                self.children.join(id, at.children, right);
             }
-            Change::JoinNodes {
-                id,
-                at,
-                right,
-                place,
-            } => {
-                self.texts.join(id, at.text, &right.id);
-                self.children.join(id, at.children, &right.id);
-                self.leave(place);
-            }
-            // What is known of deleted nodes stays: an undo may restore them.
-            Change::InsertSubtree { at, .. } => at.iter().for_each(|at| self.enter(at)),
-            Change::RemoveSubtree { at, .. } => at.iter().for_each(|at| self.leave(at)),
-            Change::MoveNode { from, to, .. } => {
-                from.iter().for_each(|from| self.leave(from));
-                to.iter().for_each(|to| self.enter(to));
-            }
-            _ => {}
+            SequenceEdit::Other(_) => {}
         }
-    }
-
-    fn enter(&mut self, at: &ChildPosition) {
-        self.children.splice(&at.parent, at.index, 0, 1);
-    }
-
-    fn leave(&mut self, at: &ChildPosition) {
-        self.children.splice(&at.parent, at.index, 1, 0);
     }
 
     /// Takes in the undo of an insertion into a list, from which these changes started. The node
@@ -621,7 +592,9 @@ impl PieceMap {
     ) {
         if self.children.survivor(&at.parent, at.index).is_none() {
             // Others put it there.
-            stood.iter().for_each(|stood| self.leave(stood));
+            stood.iter().for_each(|stood| {
+                self.children.splice(&stood.parent, stood.index, 1, 0);
+            });
         }
         self.leave_again(at, stay_in);
     }
@@ -658,7 +631,16 @@ impl PieceMap {
 impl<'c> Extend<&'c Change> for PieceMap {
     /// Takes in changes after all known ones.
     fn extend<I: IntoIterator<Item = &'c Change>>(&mut self, changes: I) {
-        changes.into_iter().for_each(|change| self.observe(change));
+        for change in changes {
+            change.each_sequence_edit(|edit| self.observe(&edit));
+        }
+    }
+}
+
+impl<'e> Extend<&'e SequenceEdit> for PieceMap {
+    /// Takes in edits after all known ones.
+    fn extend<I: IntoIterator<Item = &'e SequenceEdit>>(&mut self, edits: I) {
+        edits.into_iter().for_each(|edit| self.observe(edit));
     }
 }
 

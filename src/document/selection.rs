@@ -3,6 +3,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::sequence_edit::SequenceEdit;
 use super::{Change, EditError, Node, OffsetError, View, plan};
 use crate::id::NodeId;
 
@@ -138,33 +139,33 @@ impl Position {
         Ok(Self::new(id(), offset))
     }
 
-    /// The position after a change; `None` if its node is gone. A position within replaced
-    /// characters, at an insertion or at a split point moves behind it.
+    /// The position after a change; `None` if its node is gone.
     fn after(mut self, change: &Change) -> Option<Self> {
-        match change {
-            Change::SpliceText {
-                id,
-                at,
-                removed,
-                inserted,
-                ..
-            } if *id == self.node_id && *at <= self.offset => {
-                let removed = removed.chars().count();
-                let behind = self.offset.saturating_sub(at + removed);
-                self.offset = at + inserted.chars().count() + behind;
+        if matches!(change, Change::RemoveSubtree { .. }) && change.removes(&self.node_id) {
+            return None;
+        }
+        change.each_sequence_edit(|edit| self.follow(&edit));
+        Some(self)
+    }
+
+    /// Moves it along with an edit. A position within replaced characters, at an insertion or at a
+    /// split point moves behind it.
+    fn follow(&mut self, edit: &SequenceEdit) {
+        match edit {
+            SequenceEdit::Text(splice) if splice.id == self.node_id && splice.at <= self.offset => {
+                let behind = self.offset.saturating_sub(splice.at + splice.removed);
+                self.offset = splice.at + splice.inserted + behind;
             }
-            Change::SplitNode { id, at, right, .. } if *id == self.node_id => {
+            SequenceEdit::Split { id, at, right } if *id == self.node_id => {
                 if let Some(offset) = self.offset.checked_sub(at.text) {
-                    self = Self::new(right.id.clone(), offset);
+                    *self = Self::new(right.clone(), offset);
                 }
             }
-            Change::JoinNodes { id, at, right, .. } if right.id == self.node_id => {
-                self = Self::new(id.clone(), at.text + self.offset);
+            SequenceEdit::Join { id, at, right } if *right == self.node_id => {
+                *self = Self::new(id.clone(), at.text + self.offset);
             }
-            _ if change.removes(&self.node_id) => return None,
             _ => {}
         }
-        Some(self)
     }
 
     /// Returns the node, if it exists and has this position in its text.
@@ -290,10 +291,14 @@ impl Selection {
         }
     }
 
-    /// The selection after these changes. A deleted node stays selected: it may be restored.
-    pub(crate) fn after_all<'a>(self, changes: impl IntoIterator<Item = &'a Change>) -> Self {
-        changes.into_iter().fold(self, |selection, change| {
-            selection.clone().after(change).unwrap_or(selection)
-        })
+    /// Moves it along with these edits. A deleted node stays selected: it may be restored.
+    pub(crate) fn follow<'a>(&mut self, edits: impl IntoIterator<Item = &'a SequenceEdit>) {
+        let Self::Text(TextSelection { anchor, focus }) = self else {
+            return;
+        };
+        for edit in edits {
+            anchor.follow(edit);
+            focus.follow(edit);
+        }
     }
 }

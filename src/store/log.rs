@@ -4,9 +4,9 @@
 //! each follower reads the log when it is next used. So a commit costs the same beside one follower
 //! and beside a thousand.
 //!
-//! The log is limited in bytes. Beyond that, the oldest records are removed. An editor session gets
-//! them composed into stretches, which all sessions share. A stretch never reaches over the cursor
-//! of a session, so each session finds where to go on. A subscriber misses them, and they are
+//! The log is limited in bytes. Beyond that, the oldest records are removed. For editor sessions
+//! their edits are merged into stretches, which all sessions share. A stretch never reaches over the
+//! cursor of a session, so each session finds where to go on. A subscriber misses them, and they are
 //! counted.
 
 mod records;
@@ -22,7 +22,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::{DataStore, TransactionResult};
-use crate::document::{Changes, Snapshot};
+use crate::document::{SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
 use records::{Limit, Records};
@@ -35,25 +35,44 @@ slotmap::new_key_type! {
     pub(crate) struct FollowerId;
 }
 
+/// What a commit did to positions.
+#[derive(Clone, Debug)]
+pub(crate) struct CommitEdits {
+    pub(crate) version: u64,
+    pub(crate) edits: SequenceEdits,
+    /// The versions whose commits it undid.
+    pub(crate) undone: Box<[u64]>,
+}
+
 /// A commit, as the log keeps it.
 #[derive(Debug)]
 pub(crate) struct CommitRecord {
-    pub(crate) version: u64,
+    pub(crate) edits: CommitEdits,
     pub(crate) owner: OwnerId,
     /// The session that made the commit.
     pub(crate) origin: Option<FollowerId>,
-    pub(crate) changes: Changes,
-    /// The versions whose commits it undid.
-    pub(crate) undone: Vec<u64>,
     /// What the committing call returns, if there are subscribers or commits are kept.
     pub(super) commit: Option<Arc<TransactionResult>>,
 }
 
-/// The commits after a cursor: first the stretches, then the records.
+impl CommitRecord {
+    /// About how many bytes it takes.
+    fn bytes(&self) -> usize {
+        let CommitEdits { edits, undone, .. } = &self.edits;
+        let spilled = match edits.spilled() {
+            true => size_of_val(&edits[..]),
+            false => 0,
+        };
+        let commit = self.commit.as_ref().map_or(0, |commit| commit.bytes());
+        size_of::<Self>() + spilled + size_of_val(&undone[..]) + commit
+    }
+}
+
+/// The commits of others after a cursor: first the stretches, then those that are still apart.
 #[derive(Debug, Default)]
 pub(crate) struct LaterCommits {
     pub(crate) stretches: Vec<Arc<Stretch>>,
-    pub(crate) records: Vec<Arc<CommitRecord>>,
+    pub(crate) apart: Vec<CommitEdits>,
 }
 
 #[derive(Debug)]
@@ -77,19 +96,11 @@ pub(super) struct CommitLog {
 /// The log, locked for a commit.
 pub(super) type LockedLog<'a> = MutexGuard<'a, { rank::LOG }, Option<Box<Records>>>;
 
-/// A session that has more commits to read has the older ones composed first.
+/// A session that has more commits to read has the older ones merged into stretches first.
 const READ_APART: usize = 128;
 
 /// In how many commits the one is looked for that stands in the way of an undo.
 const LATEST: usize = 1024;
-
-impl LaterCommits {
-    /// The records of the commits that this session did not make.
-    pub(crate) fn by_others(&self, id: FollowerId) -> impl Iterator<Item = &CommitRecord> {
-        let records = self.records.iter().map(|record| &**record);
-        records.filter(move |record| record.origin != Some(id))
-    }
-}
 
 /// The log of a store. Ends with it, also if subscriptions keep the log itself.
 #[derive(Debug)]
@@ -139,44 +150,34 @@ impl CommitLog {
     }
 
     /// Removes the records that no follower needs, and the oldest ones if the rest is over the
-    /// limit. Composes the oldest ones if more than `most_apart` are left.
+    /// limit or more than `most_apart` are left. Those that sessions need become stretches.
     #[cold]
     fn trim(&self, most_apart: usize) {
         let mut log = self.records.lock();
-        // A thread that composes already notes the size at its end.
         self.overfull.store(false, Ordering::Relaxed);
-        let Some(records) = log.as_mut().filter(|records| !records.is_composing) else {
-            return;
-        };
-        let (unneeded, composition) = records.begin_composing(self.limit, most_apart);
-        if composition.is_none() {
-            self.note_overfull_from(records);
-        }
-        drop(log);
-        drop(unneeded);
-        let Some(composition) = composition else {
-            return;
-        };
-        let stretches = composition.compose();
-        let mut log = self.records.lock();
         let Some(records) = &mut *log else {
             return;
         };
-        let replaced = records.end_composing(self.limit, &composition, stretches);
+        let (unneeded, full) = records.trim(self.limit, most_apart);
         self.note_overfull_from(records);
         self.note_size(records);
         drop(log);
-        drop(replaced);
+        drop(unneeded);
+        if let Some(stretch) = full {
+            stretch.map();
+        }
     }
 
     /// What is left is needed, so it does not help to look again at each commit.
     fn note_overfull_from(&self, records: &mut Records) {
         /// What all have read stays until so many bytes have been added.
         const READ: usize = 1 << 20;
-        let (most, half) = (self.limit.most(), self.limit.more / 2);
-        records.overfull_from = match records.bytes > most {
-            true => records.bytes.saturating_add(half),
-            false => most.min(records.bytes + half.min(READ)),
+        let limit = records.applied(self.limit);
+        let (most, half) = (limit.most(), limit.more / 2);
+        let bytes = records.bytes();
+        records.overfull_from = match bytes > most {
+            true => bytes.saturating_add(half),
+            false => most.min(bytes + half.min(READ)),
         };
     }
 
@@ -187,7 +188,7 @@ impl CommitLog {
         };
         let has_readers = self.limit.kept > 0 || self.subscribers.load(Ordering::Relaxed) > 0;
         let record = record(has_readers);
-        self.head.store(record.version, Ordering::Relaxed);
+        self.head.store(record.edits.version, Ordering::Relaxed);
         let unneeded = records.push(record);
         self.note_size(records);
         drop(log);
@@ -196,7 +197,7 @@ impl CommitLog {
 
     /// Notes whether there may be too many records.
     fn note_size(&self, records: &Records) {
-        if records.bytes > records.overfull_from {
+        if records.bytes() > records.overfull_from {
             self.overfull.store(true, Ordering::Relaxed);
         }
     }
@@ -359,7 +360,7 @@ impl DataStore {
         {
             // Right after a commit of the session, before it has taken note, the log is ahead.
             let cursor = cursor.max(std::mem::replace(kept, snapshot.version()));
-            later = records.later(cursor);
+            later = records.later(cursor, id);
         }
         (snapshot, later)
     }
@@ -374,16 +375,12 @@ impl DataStore {
         let recent = log.as_ref()?.recent.iter().rev().take(LATEST);
         let records = recent.map(|entry| &entry.record);
         let mut by_others = records.filter(|record| record.origin != Some(by_other_than));
-        let found = by_others.find(|record| {
-            record
-                .changes
-                .iter()
-                .any(|change| change.node() == Some(node))
-        })?;
-        Some((found.owner.clone(), found.version))
+        let changes_it = |edit: &SequenceEdit| edit.changes(node);
+        let found = by_others.find(|record| record.edits.edits.iter().any(changes_it))?;
+        Some((found.owner.clone(), found.edits.version))
     }
 
-    /// Composes the oldest records of the log if they are over its limit. Takes time, so the caller
+    /// Removes the oldest records of the log if they are over its limit. Takes time, so the caller
     /// has released the lock, unless it is held by a guard or by id.
     #[inline]
     pub(crate) fn trim_log(&self) {
@@ -394,9 +391,9 @@ impl DataStore {
     }
 
     /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
-    /// composed, for all sessions. Returns whether it has many. Called without the lock.
+    /// merged into stretches, for all sessions. Returns whether it has many. Called without the lock.
     #[inline]
-    pub(crate) fn compose_for(&self, cursor: u64) -> bool {
+    pub(crate) fn merge_for(&self, cursor: u64) -> bool {
         let log = &self.0.log;
         let is_far_behind = log.head.load(Ordering::Relaxed) > cursor + READ_APART as u64;
         if is_far_behind {
@@ -487,7 +484,7 @@ impl DataStore {
             let Records {
                 recent, stretches, ..
             } = &**records;
-            (records.bytes, recent.len(), stretches.len())
+            (records.bytes(), recent.len(), stretches.len())
         });
         sizes.unwrap_or_default()
     }

@@ -158,12 +158,10 @@ impl StoreOptions {
     /// The commits that a [lossless](super::DataStore::subscribe_lossless) one has not read stay.
     ///
     /// An [`Editor`](crate::Editor) reads the commits of others when it is next used. Past the
-    /// limit, the oldest of these commits are composed: of their changes only the moves of
-    /// positions remain. Their memory depends on the number of edits. The thread whose commit
-    /// exceeded the limit composes them after it has released the lock. An editor that has more
-    /// than 128 commits to read composes the older ones itself.
+    /// limit, or past 256 KiB if there are no subscribers, only the positions and lengths of their
+    /// edits remain. Their memory depends on the number of edits, of which adjacent typing is one.
     ///
-    /// Undo and selections are the same over composed commits, apart from two details. The error of
+    /// Undo and selections are the same over such commits, apart from two details. The error of
     /// an undo may no longer name [who changed the
     /// node](crate::history::UndoError::Conflict). And an edit of another editor that was undone
     /// again may count as two edits.

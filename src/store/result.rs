@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::ExecutedOperation;
 use crate::codes::codes;
-use crate::document::{Changes, Selection};
+use crate::document::{Change, Changes, Selection};
 use crate::id::{FencingToken, OwnerId, TransactionId};
 
 /// The result of a committed transaction.
@@ -99,13 +99,14 @@ impl TransactionResult {
         }
     }
 
-    /// About how many bytes it takes, without the changes.
+    /// About how many bytes it takes.
     pub(super) fn bytes(&self) -> usize {
         let operations = self
             .operations
             .iter()
             .map(|executed| size_of::<ExecutedOperation>() + size_of_val(&executed.created[..]));
-        size_of::<Self>() + operations.sum::<usize>()
+        let changes = self.changes.iter().map(Change::bytes);
+        size_of::<Self>() + operations.sum::<usize>() + changes.sum::<usize>()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::TransactionResult;
-use super::history::History;
+use super::history::{Direction, History};
 use crate::document::{EditError, Fragment, Selection, Snapshot};
 use crate::store::{CommitError, DataStore, FollowerId, Transaction};
 use crate::sync::{Mutex, MutexGuard, rank};
@@ -64,7 +64,7 @@ impl OwnedSession {
 
     /// The session, after it has caught up with the latest version, which is returned too.
     pub(super) fn latest(&self) -> (LockedState<'_>, Snapshot) {
-        self.store.compose_for(self.cursor());
+        self.store.merge_for(self.cursor());
         self.caught_up()
     }
 
@@ -77,8 +77,18 @@ impl OwnedSession {
     /// Catches up if it is far behind. Otherwise the next edit would do so, and hold the store's
     /// lock meanwhile.
     pub(super) fn approach(&self) {
-        if self.store.compose_for(self.cursor()) {
+        if self.store.merge_for(self.cursor()) {
             drop(self.caught_up());
+        }
+    }
+
+    /// Does what [`approach`](Self::approach) does, and computes the maps that the next undo or redo
+    /// needs, which can take milliseconds after many commits of others. It holds no lock meanwhile.
+    pub(super) fn approach_undo(&self, direction: Direction) {
+        self.approach();
+        let later = self.state().history.stretches_after_next(direction);
+        for stretch in &later {
+            stretch.map();
         }
     }
 
@@ -142,13 +152,13 @@ impl Session {
         self.shared
             .cursor
             .store(document.version(), Ordering::Relaxed);
-        state.selection = state.selection.take().map(|selection| {
-            let stretches = later.stretches.iter();
-            let selection = stretches.fold(selection, |at, stretch| stretch.map.selection(&at));
-            let records = later.by_others(self.id);
-            selection.after_all(records.flat_map(|record| &record.changes))
-        });
-        state.history.observe_others(&later, self.id);
+        if let Some(selection) = &mut state.selection {
+            for stretch in &later.stretches {
+                stretch.move_selection(selection);
+            }
+            selection.follow(later.apart.iter().flat_map(|commit| &commit.edits));
+        }
+        state.history.observe_others(&later);
         document
     }
 

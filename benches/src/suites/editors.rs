@@ -17,6 +17,8 @@ const NODES: usize = 1_000;
 /// Commits per turn.
 const COMMITS: usize = 20_000;
 
+const MOST_OTHERS: usize = 1_000;
+
 /// The entries of each other editor.
 const ENTRIES: usize = 20;
 
@@ -25,7 +27,7 @@ const OTHERS: [(usize, &str); 5] = [
     (1, "doclock (1 other)"),
     (10, "doclock (10 others)"),
     (100, "doclock (100 others)"),
-    (1_000, "doclock (1,000 others)"),
+    (MOST_OTHERS, "doclock (1,000 others)"),
 ];
 
 /// The commits that an editor has missed.
@@ -37,9 +39,9 @@ const MISSED: [(usize, &str); 3] = [
 
 const ABOUT: &str = "\
 One editor commits beside others that have made 20 edits each and are idle since. The document has
-1,000 texts. `typing`: twenty letters in a row at a pseudo-random text; `anywhere`: each letter at a
+1,000 texts and is the same for any number of others. `typing`: twenty letters in a row at a pseudo-random text; `anywhere`: each letter at a
 pseudo-random position of a pseudo-random text. All commits count, also the time in which the commit
-log is composed, which is over its limit of 1 MiB most of the time.
+log drops its oldest records, of which only the edits stay.
 Then an editor that has missed commits catches up: it reads its selection, then undoes its latest
 edit.";
 
@@ -64,7 +66,8 @@ struct Document {
 }
 
 impl Document {
-    fn open(others: usize) -> Result<Self> {
+    /// Opens a document that `edited_by` editors have edited. The first `others` of them still exist.
+    fn open(others: usize, edited_by: usize) -> Result<Self> {
         let store = DataStore::new();
         let texts = (0..NODES).map(|_| text_node("text", "The quick brown fox jumps"));
         let setup = Editor::new(store.clone(), "setup");
@@ -81,12 +84,16 @@ impl Document {
         let idle: Vec<Editor> = (0..others)
             .map(|nth| open(format!("editor {nth}")))
             .collect();
+        // For any number of others the same edits are made, so that the documents are the same.
+        let gone = open("gone".into());
         for nth in 0..ENTRIES {
-            for (other, editor) in idle.iter().enumerate() {
+            for other in 0..edited_by {
+                let editor = idle.get(other).unwrap_or(&gone);
                 let text = &texts[(other * 7 + nth) % NODES];
                 editor.execute([insert_text(0, "a").on(text)])?;
             }
         }
+        drop(gone);
         Ok(Self {
             editor: open("benchmark".into()),
             texts,
@@ -122,7 +129,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     for (case, place) in PLACES {
         let mut others = OTHERS.map(|(others, _)| others);
         let spreads = interleaved(rounds, &mut others, |_, others| {
-            let mut document = Document::open(*others)?;
+            let mut document = Document::open(*others, MOST_OTHERS)?;
             document.commit(COMMITS / 10, place)?;
             let time = timed(|| document.commit(COMMITS, place))?;
             if document
@@ -155,7 +162,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
 
 /// How long a late editor takes to read its selection, and then to undo, in nanoseconds.
 fn catch_up(missed: usize, place: Place) -> Result<[f64; 2]> {
-    let mut document = Document::open(1)?;
+    let mut document = Document::open(1, 1)?;
     let late = document.idle.remove(0);
     late.select(Selection::caret(document.texts[0].clone(), 3))?;
     document.commit(missed, place)?;

@@ -1,15 +1,15 @@
 //! The records of the log, for cursors in them.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 use slotmap::SlotMap;
 
-use super::stretches::{Composition, Stretch};
+use super::stretches::Stretch;
 use super::subscribers::{Next, SubscriberId, Subscribers, Topic};
 use super::{CommitRecord, FollowerId, LaterCommits};
-use crate::document::Change;
 use crate::store::TransactionResult;
 use crate::store::admission::Door;
 use crate::store::events::{MissingCommits, Reach};
@@ -23,6 +23,10 @@ pub(super) struct Limit {
     pub(super) more: usize,
 }
 
+/// How many bytes stay for sessions alone. They need only the edits of older records, and more
+/// would not fit into the caches of a processor.
+const FOR_SESSIONS: usize = 256 << 10;
+
 impl Limit {
     /// From more bytes on, records are removed.
     pub(super) fn most(self) -> usize {
@@ -30,7 +34,7 @@ impl Limit {
     }
 
     /// How many bytes are left then.
-    fn half(self) -> usize {
+    fn rest(self) -> usize {
         self.kept.saturating_add(self.more / 2)
     }
 }
@@ -38,21 +42,19 @@ impl Limit {
 #[derive(Debug, Default)]
 pub(in crate::store) struct Records {
     /// The cursors of the sessions. That of the only follower is too low if its own commits are not
-    /// in the log. Nothing after the true one was removed or composed with what is before it.
+    /// in the log. Nothing after the true one was removed or merged with what is before it.
     pub(super) sessions: SlotMap<FollowerId, u64>,
     pub(super) subscribers: Subscribers,
-    /// The older commits, composed.
+    /// The older commits, for sessions.
     pub(super) stretches: VecDeque<Arc<Stretch>>,
-    /// The newer commits, of consecutive versions. The first of them may be composed already.
+    /// The newer commits, of consecutive versions. The first of them may be in a stretch already.
     pub(super) recent: VecDeque<Entry>,
-    /// Their size.
-    pub(super) bytes: usize,
     /// The size of all commits that were ever appended.
     appended: u64,
+    /// The size of those that were removed.
+    removed: u64,
     /// From how many bytes on it may help to remove some.
     pub(super) overfull_from: usize,
-    /// Whether a thread composes some of them.
-    pub(super) is_composing: bool,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
     pub(super) door: Door,
@@ -60,18 +62,16 @@ pub(in crate::store) struct Records {
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// About how many bytes it takes.
-    bytes: usize,
     /// The size of all commits up to this one.
     appended: u64,
-    pub(super) record: Arc<CommitRecord>,
+    pub(super) record: CommitRecord,
     /// The topics that it belongs to. Known when the commit is announced.
-    topics: Vec<Topic>,
+    topics: Box<[Topic]>,
 }
 
 impl Entry {
     pub(super) fn version(&self) -> u64 {
-        self.record.version
+        self.record.edits.version
     }
 
     /// The commit, if it belongs to the topic.
@@ -85,13 +85,29 @@ impl Records {
     /// Removes everything, to be dropped with no mutex locked.
     #[must_use = "dropped under a mutex, it would hold up others"]
     fn clear(&mut self) -> impl Sized + use<> {
-        self.bytes = 0;
+        self.removed = self.appended;
         let recent = std::mem::take(&mut self.recent);
         (recent, std::mem::take(&mut self.stretches))
     }
 
-    /// The last version that is composed, or zero.
-    fn composed(&self) -> u64 {
+    /// The size of the recent commits.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes_after(self.removed)
+    }
+
+    /// The size of the commits after some.
+    fn bytes_after(&self, appended: u64) -> usize {
+        (self.appended - appended) as usize
+    }
+
+    /// How many of the oldest commits can go while so many bytes remain.
+    fn beyond(&self, bytes: usize) -> usize {
+        self.recent
+            .partition_point(|entry| self.bytes_after(entry.appended) >= bytes)
+    }
+
+    /// The last version of the stretches, or zero.
+    fn merged(&self) -> u64 {
         self.stretches.back().map_or(0, |stretch| stretch.last)
     }
 
@@ -112,23 +128,19 @@ impl Records {
     #[must_use = "dropped under a mutex, it would hold up others"]
     pub(super) fn push(&mut self, record: CommitRecord) -> impl Sized + use<> {
         // A commit of the only follower is not recorded. No cursor is before it.
-        let gap = self.last().is_some_and(|last| last + 1 != record.version);
+        let gap = self
+            .last()
+            .is_some_and(|last| last + 1 != record.edits.version);
         let unneeded = gap.then(|| self.clear());
         let cursor = record.origin.and_then(|id| self.sessions.get_mut(id));
         if let Some(cursor) = cursor {
-            *cursor = record.version;
+            *cursor = record.edits.version;
         }
-        let changes = record.changes.iter().map(Change::bytes);
-        let undone = size_of_val(&record.undone[..]);
-        let commit = record.commit.as_ref().map_or(0, |commit| commit.bytes());
-        let bytes = size_of::<CommitRecord>() + undone + changes.sum::<usize>() + commit;
-        self.bytes += bytes;
-        self.appended += bytes as u64;
+        self.appended += record.bytes() as u64;
         self.recent.push_back(Entry {
-            bytes,
             appended: self.appended,
-            record: Arc::new(record),
-            topics: Vec::new(),
+            record,
+            topics: Box::default(),
         });
         unneeded
     }
@@ -143,21 +155,23 @@ impl Records {
         // A commit before the first other follower is not recorded.
         let newest = self.recent.back_mut();
         if let Some(newest) = newest.filter(|newest| newest.version() == version) {
-            newest.topics = topics;
+            newest.topics = topics.into();
         }
         woken.into_iter()
     }
 
-    pub(super) fn later(&self, cursor: u64) -> LaterCommits {
+    /// The commits after the cursor of a session, without the recent ones of its own.
+    pub(super) fn later(&self, cursor: u64, by_other_than: FollowerId) -> LaterCommits {
         let read = self
             .stretches
             .partition_point(|stretch| stretch.last <= cursor);
         let stretches = self.stretches.range(read..);
-        let read = self.recent_until(cursor.max(self.composed()));
-        let records = self.recent.range(read..);
+        let read = self.recent_until(cursor.max(self.merged()));
+        let records = self.recent.range(read..).map(|entry| &entry.record);
+        let by_others = records.filter(|record| record.origin != Some(by_other_than));
         LaterCommits {
             stretches: stretches.map(Arc::clone).collect(),
-            records: records.map(|entry| Arc::clone(&entry.record)).collect(),
+            apart: by_others.map(|record| record.edits.clone()).collect(),
         }
     }
 
@@ -169,12 +183,12 @@ impl Records {
     /// Removes the oldest records that no follower needs, and beyond these the ones up to version
     /// `through`, which subscribers miss. Returns what is to be dropped with no mutex locked.
     #[must_use = "dropped under a mutex, it would hold up others"]
-    fn trim(&mut self, kept: usize, through: u64) -> impl Sized + use<> {
+    fn remove(&mut self, kept: usize, through: u64) -> impl Sized + use<> {
         let sessions = self.read_by_sessions();
         let unneeded = self
             .stretches
             .partition_point(|stretch| stretch.last <= sessions);
-        let until = sessions.max(self.composed());
+        let until = sessions.max(self.merged());
         let until = until.min(self.subscribers.read().max(through));
         let until = until.min(self.subscribers.read_by_lossless());
         let stretches: Vec<_> = self.stretches.drain(..unneeded).collect();
@@ -184,90 +198,93 @@ impl Records {
             // The newest may not be announced yet.
             count = count.min(self.recent.len().saturating_sub(1));
         }
-        let mut bytes = self.bytes;
-        let oldest = self.recent.range(..count).take_while(|entry| {
-            bytes -= entry.bytes;
-            bytes >= kept
-        });
-        let count = oldest.count();
-        let oldest: Vec<_> = self.recent.drain(..count).collect();
-        self.bytes -= oldest.iter().map(|entry| entry.bytes).sum::<usize>();
-        self.subscribers.miss(&oldest);
-        (stretches, oldest)
+        let count = count.min(self.beyond(kept));
+        let oldest = self.recent.range(..count);
+        let removed = oldest.clone().next_back();
+        self.removed = removed.map_or(self.removed, |entry| entry.appended);
+        self.subscribers.miss(oldest);
+        let commits = self.recent.drain(..count).map(|entry| entry.record.commit);
+        (stretches, commits.flatten().collect::<Vec<_>>())
     }
 
     /// Removes what no follower needs. If the rest is over the limit, or more than `most_apart`
-    /// records are not composed, returns up to which version it is to be removed, and what is to be
-    /// composed before that. Half of the limit remains.
-    pub(super) fn begin_composing(
+    /// records are left, removes the oldest ones too, and sessions get a stretch in their place.
+    ///
+    /// Returns what is to be dropped, and a stretch that is to be composed, with no mutex locked.
+    pub(super) fn trim(
         &mut self,
         limit: Limit,
         most_apart: usize,
-    ) -> (impl Sized + use<>, Option<Composition>) {
-        let unneeded = self.trim(limit.kept, 0);
-        let too_large = self.bytes > limit.most();
-        let read = self.recent_until(self.read_by_sessions().max(self.composed()));
+    ) -> (impl Sized + use<>, Option<Arc<Stretch>>) {
+        let limit = self.applied(limit);
+        let unneeded = self.remove(limit.kept, 0);
+        let too_large = self.bytes() > limit.most();
+        let read = self.recent_until(self.read_by_sessions().max(self.merged()));
         let is_too_long = self.recent.len() - read > most_apart;
-        if !too_large && !is_too_long {
-            return (unneeded, None);
-        }
         let mut count = match is_too_long {
             true => self.recent.len() - most_apart / 2,
             false => 0,
         };
         let mut through = 0;
         if too_large {
-            let mut bytes = self.bytes;
-            let oldest = self.recent.iter().take_while(|entry| {
-                let is_too_much = bytes > limit.half();
-                bytes -= entry.bytes;
-                is_too_much
-            });
-            let oldest = oldest.count();
+            let oldest = (self.beyond(limit.rest() + 1) + 1).min(self.recent.len());
             through = self.recent.range(..oldest).last().map_or(0, Entry::version);
             count = count.max(oldest);
         }
-        let mut cursors: Vec<u64> = self.sessions.values().copied().collect();
-        cursors.sort_unstable();
-        let records = self.recent.range(read.min(count)..count);
-        self.is_composing = true;
-        let composition = Composition {
-            cursors,
-            stretches: self.stretches.clone(),
-            records: records.map(|entry| Arc::clone(&entry.record)).collect(),
-            removed_through: through,
-        };
-        (unneeded, Some(composition))
+        let full = self.merge(read.min(count)..count);
+        ((unneeded, self.remove(limit.kept, through)), full)
     }
 
-    /// Takes in composed stretches, and removes the records. Returns what is to be dropped with no
-    /// mutex locked.
-    #[must_use = "dropped under a mutex, it would hold up others"]
-    pub(super) fn end_composing(
-        &mut self,
-        limit: Limit,
-        composition: &Composition,
-        stretches: VecDeque<Arc<Stretch>>,
-    ) -> impl Sized + use<> {
-        self.is_composing = false;
-        let mut replaced = stretches;
-        // The records are gone if the log was cleared meanwhile.
-        if let Some(oldest) = composition.records.first()
-            && self.recent_until(oldest.version) > 0
-        {
-            std::mem::swap(&mut self.stretches, &mut replaced);
+    /// The limit for the followers that there are.
+    pub(super) fn applied(&self, limit: Limit) -> Limit {
+        let for_sessions = self.subscribers.is_empty() && limit.kept == 0;
+        let most = if for_sessions {
+            FOR_SESSIONS
+        } else {
+            usize::MAX
+        };
+        Limit {
+            more: limit.more.min(most),
+            ..limit
         }
-        (replaced, self.trim(limit.kept, composition.removed_through))
+    }
+
+    /// Makes stretches of records. They do not reach over the cursor of a session. Returns the last
+    /// one if it has become too long.
+    fn merge(&mut self, range: Range<usize>) -> Option<Arc<Stretch>> {
+        let entries = self.recent.range(range);
+        let first = entries.clone().next()?.version();
+        let last = entries.clone().next_back()?.version();
+        let mut cursors: Vec<u64> = self.sessions.values().copied().collect();
+        cursors.retain(|cursor| (first - 1..last).contains(cursor));
+        cursors.sort_unstable();
+        cursors.dedup();
+        let begins_at_cursor = cursors.first() == Some(&(first - 1));
+        cursors.push(last);
+        let mut commits = entries.map(|entry| &entry.record.edits).peekable();
+        for end in cursors.into_iter().filter(|end| *end >= first) {
+            let until = || commits.next_if(|commit| commit.version <= end);
+            let stretch = Stretch::of_commits(std::iter::from_fn(until), end);
+            let continues =
+                !begins_at_cursor && self.stretches.back().is_some_and(|it| it.last + 1 == first);
+            let before = self.stretches.back_mut().filter(|_| continues);
+            let before = before.and_then(Arc::get_mut);
+            match before.and_then(|before| before.is_open().then_some(before)) {
+                Some(before) => before.append(&stretch),
+                None => self.stretches.push_back(Arc::new(stretch)),
+            }
+        }
+        self.stretches.back().filter(|it| it.is_full()).cloned()
     }
 
     /// Whether a lossless subscriber has more to read than a part of its limit.
     pub(super) fn is_behind(&self, part: impl Fn(usize) -> usize) -> bool {
         let unread = |cursor| {
-            let next = self.recent.get(self.recent_until(cursor));
-            next.map_or(0, |next| self.appended - next.appended + next.bytes as u64)
+            let read = self.recent.range(..self.recent_until(cursor));
+            self.bytes_after(read.last().map_or(self.removed, |entry| entry.appended))
         };
         let mut lossless = self.subscribers.lossless();
-        lossless.any(|(cursor, limit)| unread(cursor) > part(limit) as u64)
+        lossless.any(|(cursor, limit)| unread(cursor) > part(limit))
     }
 
     /// The next commit for a subscriber.

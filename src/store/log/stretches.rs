@@ -1,79 +1,175 @@
-//! Commits composed into stretches, for followers that are far behind.
+//! Consecutive commits as stretches, for followers that are far behind.
 
+use std::borrow::Borrow;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::CommitRecord;
-use crate::document::{Change, Changes, PieceMap};
+use super::CommitEdits;
+use crate::document::{Composer, PieceMap, Selection, SequenceEdit};
 
 /// What consecutive commits did to positions.
+///
+/// The edits are shared with the stretches that this one is merged into. They are composed when an
+/// undo needs their map. So a commit pays nothing for it, and the sessions that share the stretch
+/// share the map.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stretch {
     /// The version of the last one.
     pub(super) last: u64,
     pub(crate) commits: usize,
-    pub(crate) map: PieceMap,
+    /// The commits before the edits, if there were too many.
+    composed: PieceMap,
+    edits: Vec<Arc<[SequenceEdit]>>,
+    map: OnceLock<PieceMap>,
 }
 
-/// Consecutive commits that are still apart, so that commits which undo others cancel out.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RecentCommits(VecDeque<(u64, Changes)>);
+/// The most edits of a stretch. More may take more memory than their map. Few in debug builds, so
+/// that tests reach it.
+const MOST_EDITS: usize = if cfg!(debug_assertions) { 32 } else { 1 << 16 };
 
-impl RecentCommits {
+/// Consecutive commits that are still apart, so that commits which undo others cancel out.
+#[derive(Clone, Debug)]
+pub(crate) struct RecentCommits<C = CommitEdits>(VecDeque<C>);
+
+impl<C> Default for RecentCommits<C> {
+    fn default() -> Self {
+        Self(VecDeque::new())
+    }
+}
+
+impl<C: Borrow<CommitEdits>> RecentCommits<C> {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The changes of all.
-    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
-        self.0.iter().flat_map(|(_, changes)| changes)
+    /// The edits of all.
+    pub(crate) fn edits(&self) -> impl Iterator<Item = &SequenceEdit> {
+        self.0.iter().flat_map(|commit| &commit.borrow().edits)
     }
 
     /// Takes in a commit. If it undid exactly the last ones, nothing has happened.
-    pub(crate) fn push(&mut self, version: u64, changes: &Changes, undone: &[u64]) {
+    pub(crate) fn push(&mut self, commit: C) {
+        let undone = &commit.borrow().undone;
+        let versions = |from| self.0.range(from..).map(|commit| &commit.borrow().version);
         if let Some(kept) = self.0.len().checked_sub(undone.len())
             && !undone.is_empty()
-            && self.0.range(kept..).map(|(version, _)| version).eq(undone)
+            && versions(kept).eq(undone)
         {
             self.0.truncate(kept);
         } else {
-            self.0.push_back((version, changes.clone()));
+            self.0.push_back(commit);
         }
     }
 
-    /// Composes the oldest ones, which are taken out.
-    pub(crate) fn compose(&mut self, commits: usize) -> Stretch {
-        self.compose_while(|stretch| stretch.commits < commits)
-    }
-
-    /// Composes as many of the oldest ones as are cheaper to compose at once than one by one, and
-    /// takes them out.
-    fn compose_some(&mut self) -> Option<Stretch> {
-        let stretch = self.compose_while(|stretch| !stretch.map.is_long());
-        (stretch.commits > 0).then_some(stretch)
-    }
-
-    fn compose_while(&mut self, more: impl Fn(&Stretch) -> bool) -> Stretch {
-        let mut stretch = Stretch::default();
-        while more(&stretch)
-            && let Some((version, changes)) = self.0.pop_front()
-        {
-            stretch.map.extend(&changes);
-            stretch.commits += 1;
-            stretch.last = version;
-        }
-        stretch
+    /// Takes out the oldest ones.
+    pub(crate) fn take(&mut self, commits: usize) -> Stretch {
+        let commits = commits.min(self.len());
+        Stretch::new(self.0.drain(..commits))
     }
 }
 
 impl Stretch {
-    /// Merges it with the one after it.
-    fn followed_by(self: Arc<Self>, next: &Self) -> Self {
-        let mut whole = Arc::unwrap_or_clone(self);
-        whole.map.append(&next.map);
-        whole.commits += next.commits;
-        whole.last = next.last;
-        whole
+    fn new<C: Borrow<CommitEdits>>(all: impl Iterator<Item = C>) -> Self {
+        let mut stretch = Self::default();
+        let mut edits: Vec<SequenceEdit> = Vec::new();
+        for commit in all {
+            let commit = commit.borrow();
+            stretch.last = commit.version;
+            stretch.commits += 1;
+            for edit in &commit.edits {
+                let joined = edits.last_mut().is_some_and(|last| last.take_in(edit));
+                if !joined && edit.is_of_a_sequence() {
+                    edits.push(edit.clone());
+                }
+            }
+        }
+        if !edits.is_empty() {
+            stretch.edits = vec![edits.into()];
+        }
+        stretch
+    }
+
+    /// Consecutive commits up to this version.
+    pub(super) fn of_commits<'c>(all: impl Iterator<Item = &'c CommitEdits>, last: u64) -> Self {
+        let mut apart = RecentCommits::default();
+        all.for_each(|commit| apart.push(commit));
+        // The last ones may have cancelled out.
+        Self {
+            last,
+            ..apart.take(apart.len())
+        }
+    }
+
+    /// What later changes did, as a stretch of one commit.
+    pub(crate) fn of(map: PieceMap) -> Self {
+        Self {
+            commits: 1,
+            composed: map,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it has moved nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.composed.is_empty() && self.edits.is_empty()
+    }
+
+    /// The selection afterwards. Whether its nodes exist is not known here.
+    pub(crate) fn move_selection(&self, selection: &mut Selection) {
+        if !self.composed.is_empty() {
+            *selection = self.composed.selection(selection);
+        }
+        selection.follow(self.edits.iter().flat_map(|edits| edits.iter()));
+    }
+
+    /// Its map. The first call takes time in proportion to the edits.
+    pub(crate) fn map(&self) -> &PieceMap {
+        if self.edits.is_empty() {
+            return &self.composed;
+        }
+        self.map.get_or_init(|| {
+            let mut all = Composer::default();
+            all.append(self.commits, self.composed.clone());
+            all.extend(self.edits.iter().flat_map(|edits| edits.iter()));
+            all.compose()
+        })
+    }
+
+    /// Whether it has so many edits that it is to be composed.
+    pub(super) fn is_full(&self) -> bool {
+        let edits: usize = self.edits.iter().map(|edits| edits.len()).sum();
+        edits > MOST_EDITS
+    }
+
+    /// Whether the log appends commits to it. If not, its map replaces the edits, if it is known.
+    pub(super) fn is_open(&mut self) -> bool {
+        let is_open = self.composed.is_empty() && !self.is_full();
+        if !is_open {
+            self.settle();
+        }
+        is_open
+    }
+
+    /// Replaces the edits by their map, if it is known.
+    fn settle(&mut self) {
+        if let Some(map) = self.map.take() {
+            self.composed = map;
+            self.edits = Vec::new();
+        }
+    }
+
+    /// Appends the commits after it.
+    pub(super) fn append(&mut self, next: &Self) {
+        self.settle();
+        if next.composed.is_empty() && !self.is_full() {
+            self.edits.extend_from_slice(&next.edits);
+        } else {
+            self.map();
+            self.settle();
+            self.composed.append(next.map());
+        }
+        self.commits += next.commits;
+        self.last = next.last;
     }
 
     /// Merges the last stretch with the ones before it that have no more commits. So a commit is
@@ -87,47 +183,9 @@ impl Stretch {
             && may_merge(one, next)
             && let (Some(next), Some(one)) = (stretches.pop(), stretches.pop())
         {
-            stretches.push(Arc::new(one.followed_by(&next)));
+            let mut whole = Arc::unwrap_or_clone(one);
+            whole.append(&next);
+            stretches.push(Arc::new(whole));
         }
-    }
-}
-
-/// Older stretches and the records after them, to be composed.
-pub(super) struct Composition {
-    /// Where a stretch must not reach over, in order.
-    pub(super) cursors: Vec<u64>,
-    pub(super) stretches: VecDeque<Arc<Stretch>>,
-    pub(super) records: Vec<Arc<CommitRecord>>,
-    /// The version up to which the log removes records afterwards.
-    pub(super) removed_through: u64,
-}
-
-impl Composition {
-    pub(super) fn compose(&self) -> VecDeque<Arc<Stretch>> {
-        let is_cursor = |version: u64| self.cursors.binary_search(&version).is_ok();
-        let between_cursors = self
-            .records
-            .chunk_by(|record, _| !is_cursor(record.version));
-        let new = between_cursors.flat_map(|records| {
-            let mut commits = RecentCommits::default();
-            for record in records {
-                commits.push(record.version, &record.changes, &record.undone);
-            }
-            let mut stretches: Vec<_> = std::iter::from_fn(|| commits.compose_some()).collect();
-            if stretches.is_empty() {
-                stretches.push(Stretch::default());
-            }
-            // The last one ends at the cursor, also if the commits there cancelled out.
-            if let (Some(stretch), Some(record)) = (stretches.last_mut(), records.last()) {
-                stretch.last = record.version;
-            }
-            stretches
-        });
-        let mut all: Vec<Arc<Stretch>> = Vec::new();
-        for stretch in self.stretches.iter().cloned().chain(new.map(Arc::new)) {
-            all.push(stretch);
-            Stretch::merge_last(&mut all, |one, _| !is_cursor(one.last));
-        }
-        all.into()
     }
 }

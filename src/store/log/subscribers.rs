@@ -232,17 +232,15 @@ impl Subscribers {
     }
 
     /// Counts removed commits as missed.
-    pub(super) fn miss(&mut self, removed: &[Entry]) {
-        let Some(last) = removed.last().map(Entry::version) else {
+    pub(super) fn miss<'e>(&mut self, removed: impl DoubleEndedIterator<Item = &'e Entry> + Clone) {
+        let Some(last) = removed.clone().next_back().map(Entry::version) else {
             return;
         };
         let behind = self.all.values_mut().filter(|subscriber| !subscriber.waits);
         for subscriber in behind.filter(|subscriber| subscriber.cursor < last) {
-            let read = removed.partition_point(|entry| entry.version() <= subscriber.cursor);
-            for commit in removed[read..]
-                .iter()
-                .filter_map(|entry| entry.commit_for(subscriber.topic))
-            {
+            let read = subscriber.cursor;
+            let unread = removed.clone().skip_while(|entry| entry.version() <= read);
+            for commit in unread.filter_map(|entry| entry.commit_for(subscriber.topic)) {
                 subscriber.missed += 1;
                 subscriber.newest_missed = Some(Arc::clone(commit));
             }

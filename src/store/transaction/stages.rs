@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{Remembered, Transaction};
 use crate::document::{Change, Changes, Selection};
 use crate::store::publish::{CommitConditions, KeyedReceipt};
-use crate::store::{CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
+use crate::store::{CommitEdits, CommitError, CommitRecord, DataStore, Receipt, TransactionResult};
 
 /// A transaction whose reads and nodes are valid, and whose grant cannot be revoked any more.
 struct Validated<'t>(&'t mut Transaction);
@@ -93,11 +93,13 @@ impl<'t> Validated<'t> {
         let record = |version, for_subscribers: bool| {
             result.version = version;
             CommitRecord {
-                version,
+                edits: CommitEdits {
+                    version,
+                    edits: Change::sequence_edits(&result.changes),
+                    undone: std::mem::take(undone).into(),
+                },
                 owner: transaction.owner.clone(),
                 origin,
-                changes: result.changes.clone(),
-                undone: std::mem::take(undone),
                 commit: for_subscribers.then(|| Arc::new(result.clone())),
             }
         };

@@ -55,7 +55,7 @@ use stack::Stack;
 use super::operation::Callback;
 use crate::document::{Changes, PieceMap, Selection};
 use crate::id::{NodeId, OwnerId};
-use crate::store::{FollowerId, LaterCommits, Transaction, TransactionResult};
+use crate::store::{LaterCommits, Stretch, Transaction, TransactionResult};
 use crate::time::MonotonicTime;
 
 /// Undo or redo.
@@ -220,7 +220,7 @@ impl History {
             return self.let_go(edit);
         }
         self.gone.extend(self.redo.entries.drain(..));
-        self.in_late_parts(|part| part.observe(edit.version, &edit.changes, &[]));
+        self.in_late_parts(|part| part.observe_own(edit.version, &edit.changes, &[]));
         match how {
             HistoryMode::MergedInto(name) => self.merge(edit, name),
             HistoryMode::Named(name) => {
@@ -307,7 +307,7 @@ impl History {
                 // For the entries above, and for the entry that it is merged into, it is a change
                 // by another editor.
                 let mut observe = |part: &mut Part| {
-                    part.observe(edit.version, &edit.changes, &[]);
+                    part.observe_own(edit.version, &edit.changes, &[]);
                 };
                 self.undo.in_last_parts(&mut observe);
                 let entry = Arc::make_mut(&mut self.undo.entries[at]);
@@ -319,17 +319,17 @@ impl History {
 
     /// Takes in a commit of the editor that is not undone.
     fn observe(&mut self, version: u64, changes: &Changes) {
-        self.in_last_parts(|part| part.observe(version, changes, &[]));
+        self.in_last_parts(|part| part.observe_own(version, changes, &[]));
     }
 
     /// Takes in the commits of others since the last ones.
-    pub(super) fn observe_others(&mut self, later: &LaterCommits, origin: FollowerId) {
+    pub(super) fn observe_others(&mut self, later: &LaterCommits) {
         self.in_last_parts(|part| {
             for stretch in &later.stretches {
                 part.observe_stretch(Arc::clone(stretch));
             }
-            for record in later.by_others(origin) {
-                part.observe(record.version, &record.changes, &record.undone);
+            for commit in &later.apart {
+                part.observe(commit.clone());
             }
         });
     }
@@ -353,6 +353,15 @@ impl History {
     }
 
     // --- Undo and redo ---
+
+    /// The commits of others after the entry that the next undo or redo tries first.
+    pub(super) fn stretches_after_next(&self, direction: Direction) -> Vec<Arc<Stretch>> {
+        let next = self.stack(direction).entries.back();
+        let parts = next
+            .iter()
+            .flat_map(|entry| entry.parts.iter().chain(&entry.late));
+        parts.flat_map(Part::older).cloned().collect()
+    }
 
     /// Adds the next older entry to those that were tried. Returns whether there is one.
     pub(super) fn try_next(&self, attempt: &mut Attempt) -> bool {
@@ -413,7 +422,7 @@ impl History {
             return self.observe(version, changes);
         };
         let versions = entry.versions();
-        let mut observe = |part: &mut Part| part.observe(version, changes, &versions);
+        let mut observe = |part: &mut Part| part.observe_own(version, changes, &versions);
         // The changes come after newer entries, which are stuck.
         stack.has_branches |= at != Some(stack.entries.len());
         stack.in_last_parts(&mut observe);

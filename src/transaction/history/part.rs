@@ -6,8 +6,8 @@ use arrayvec::ArrayString;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use crate::document::{Change, Changes, PieceMap, UndoConflict};
-use crate::store::{RecentCommits, Stretch, Transaction};
+use crate::document::{Change, Changes, Composer, PieceMap, UndoConflict};
+use crate::store::{CommitEdits, RecentCommits, Stretch, Transaction};
 use crate::transaction::operation::Callback;
 
 /// A piece of an entry.
@@ -65,29 +65,47 @@ impl Part {
         }
     }
 
+    /// Changes by others after it, without their latest commits.
+    pub(super) fn older(&self) -> &[Arc<Stretch>] {
+        &self.older
+    }
+
     /// Whether no other editor changed anything after it.
     pub(super) fn is_last(&self) -> bool {
         self.older.is_empty() && self.recent.len() == 0
     }
 
-    /// Takes in a commit of another editor, which undid the commits with the versions `undone`.
-    pub(super) fn observe(&mut self, version: u64, changes: &Changes, undone: &[u64]) {
-        self.recent.push(version, changes, undone);
+    /// Takes in a commit of another editor.
+    pub(super) fn observe(&mut self, commit: CommitEdits) {
+        self.recent.push(commit);
         if self.recent.len() == 2 * RECENT {
-            let oldest = self.recent.compose(RECENT);
+            let oldest = self.recent.take(RECENT);
             self.settle(oldest);
         }
     }
 
+    /// Takes in a commit of its own editor that is not of its entry.
+    pub(super) fn observe_own(&mut self, version: u64, changes: &Changes, undone: &[u64]) {
+        self.observe(CommitEdits {
+            version,
+            edits: Change::sequence_edits(changes),
+            undone: undone.into(),
+        });
+    }
+
     /// Takes in several commits of others.
     pub(super) fn observe_stretch(&mut self, stretch: Arc<Stretch>) {
-        let recent = self.recent.compose(self.recent.len());
-        self.settle(recent);
+        self.settle_recent();
         self.add(stretch);
     }
 
+    fn settle_recent(&mut self) {
+        let recent = self.recent.take(self.recent.len());
+        self.settle(recent);
+    }
+
     fn settle(&mut self, stretch: Stretch) {
-        if !stretch.map.is_empty() {
+        if !stretch.is_empty() {
             self.add(Arc::new(stretch));
         }
     }
@@ -106,25 +124,18 @@ impl Part {
 
     /// Takes in the changes after all known ones.
     pub(super) fn follow(&mut self, later: &PieceMap) {
-        let mut recent = self.recent.compose(self.recent.len());
-        recent.map.append(later);
-        recent.commits += 1;
-        self.settle(recent);
+        self.settle_recent();
+        self.settle(Stretch::of(later.clone()));
     }
 
     /// All changes by others after it.
     pub(super) fn since(&self) -> PieceMap {
-        let mut older = Vec::new();
+        let mut all = Composer::default();
         for stretch in &self.older {
-            older.push(Arc::clone(stretch));
-            Stretch::merge_last(&mut older, |_, _| true);
+            all.append(stretch.commits, stretch.map().clone());
         }
-        let mut all = PieceMap::default();
-        for stretch in older {
-            all.append(&stretch.map);
-        }
-        all.extend(self.recent.changes());
-        all
+        all.extend(self.recent.edits());
+        all.compose()
     }
 
     /// Undoes it, with the changes `since` after it. Returns those as if this part had never been.

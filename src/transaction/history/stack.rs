@@ -50,7 +50,7 @@ impl Stack {
     pub(super) fn join(&mut self, edit: Edit, open: bool) {
         let top = self.entries.len().saturating_sub(1);
         for entry in self.those_before(top).filter(|it| it.next.is_none()) {
-            Arc::make_mut(entry).observe(|part| part.observe(edit.version, &edit.changes, &[]));
+            Arc::make_mut(entry).observe(|part| part.observe_own(edit.version, &edit.changes, &[]));
         }
         if let Some(top) = self.entries.back_mut() {
             Arc::make_mut(top).join(edit, open);

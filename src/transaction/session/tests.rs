@@ -26,7 +26,7 @@ fn the_records_stay_under_the_limit_beside_an_idle_editor() {
         assert!(bytes <= LIMIT, "{bytes} bytes after {nth} commits");
         assert!(stretches <= 12, "{stretches} stretches after {nth} commits");
     }
-    assert!(store.log_sizes().2 > 0, "nothing was composed");
+    assert!(store.log_sizes().2 > 0, "nothing was merged");
     idle.undo().unwrap();
     let text = store.snapshot();
     let text = crate::View::node(&text, "t").unwrap().text().to_string();
@@ -50,7 +50,7 @@ fn an_editor_alone_records_none_of_its_commits() {
 }
 
 #[test]
-fn records_that_all_editors_have_read_are_dropped_and_not_composed() {
+fn records_that_all_editors_have_read_are_dropped_and_not_merged() {
     let store = store();
     let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
     for _ in 0..1_000 {
@@ -64,7 +64,7 @@ fn records_that_all_editors_have_read_are_dropped_and_not_composed() {
 
 /// A second editor as far behind as the first gets the same stretches.
 #[test]
-fn a_late_editor_composes_what_it_missed_for_the_others_too() {
+fn a_late_editor_merges_what_it_missed_for_the_others_too() {
     let store = DataStore::new();
     let late = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
     let manager = TransactionManager::new(store.clone());
@@ -89,18 +89,34 @@ fn a_late_editor_composes_what_it_missed_for_the_others_too() {
 #[test]
 fn attributes_count_toward_the_limit() {
     let store = store();
-    let idle = Editor::new(store.clone(), "idle");
+    let unread = store.subscribe();
     let busy = Editor::new(store.clone(), "busy");
     for nth in 0..20 {
         let value = format!("{nth}").repeat(LIMIT);
         busy.execute(set_attrs([("key", value.into())]).on("t"))
             .unwrap();
-        let (bytes, apart, _) = store.log_sizes();
-        assert!(
-            bytes <= LIMIT && apart == 0,
-            "{bytes} bytes, {apart} records"
-        );
+        let (_, apart, _) = store.log_sizes();
+        // The newest stays, so that the subscriber learns that it has missed others.
+        assert_eq!(apart, 1);
     }
+    assert_eq!(unread.recv().unwrap().missed, 19);
+}
+
+#[test]
+fn an_idle_editor_keeps_nothing_of_attributes_and_texts() {
+    let store = store();
+    let idle = Editor::new(store.clone(), "idle");
+    let busy = Editor::new(store.clone(), "busy");
+    for nth in 0..20 {
+        let value = format!("{nth}").repeat(LIMIT);
+        let edit = [set_attrs([("key", value.clone().into())]), set_text(value)];
+        busy.execute(edit.map(|edit| edit.on("t"))).unwrap();
+    }
+    let (bytes, apart, _) = store.log_sizes();
+    assert!(
+        bytes < LIMIT && apart == 20,
+        "{bytes} bytes, {apart} records"
+    );
     assert_eq!(idle.selection(), None);
 }
 
