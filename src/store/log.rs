@@ -4,10 +4,10 @@
 //! each follower reads the log when it is next used. So a commit costs the same beside one follower
 //! and beside a thousand.
 //!
-//! The log is limited in bytes. Beyond that, the oldest records are removed. For editor sessions
-//! their edits are merged into stretches, which all sessions share. A stretch never reaches over the
-//! cursor of a session, so each session finds where to go on. A subscriber misses them, and they are
-//! counted.
+//! The log is limited in bytes. Beyond that, the oldest records are removed. For sessions, their
+//! edits are merged into stretches, which all sessions share. A stretch never reaches over the
+//! cursor of a session, so each session finds where to go on. A subscriber misses the records, and
+//! they are counted.
 
 mod records;
 mod stretches;
@@ -391,7 +391,8 @@ impl DataStore {
     }
 
     /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
-    /// merged into stretches, for all sessions. Returns whether it has many. Called without the lock.
+    /// merged into stretches, for all sessions. Returns whether it has many. Called without the
+    /// lock.
     #[inline]
     pub(crate) fn merge_for(&self, cursor: u64) -> bool {
         let log = &self.0.log;

@@ -82,8 +82,8 @@ impl OwnedSession {
         }
     }
 
-    /// Does what [`approach`](Self::approach) does, and computes the maps that the next undo or redo
-    /// needs, which can take milliseconds after many commits of others. It holds no lock meanwhile.
+    /// Does what [`approach`](Self::approach) does, and computes the maps that the next undo needs.
+    /// After many commits of others this takes milliseconds. It holds no lock meanwhile.
     pub(super) fn approach_undo(&self, direction: Direction) {
         self.approach();
         let later = self.state().history.stretches_after_next(direction);

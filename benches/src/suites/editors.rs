@@ -66,7 +66,7 @@ struct Document {
 }
 
 impl Document {
-    /// Opens a document that `edited_by` editors have edited. The first `others` of them still exist.
+    /// Opens a document that `edited_by` editors have edited. `others` of them still exist.
     fn open(others: usize, edited_by: usize) -> Result<Self> {
         let store = DataStore::new();
         let texts = (0..NODES).map(|_| text_node("text", "The quick brown fox jumps"));
