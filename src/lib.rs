@@ -134,7 +134,7 @@ pub use store::{
     StoreOptions, TakenOut, Transaction,
 };
 #[doc(inline)]
-pub use store::{events, lease};
+pub use store::{durable, events, lease};
 #[doc(inline)]
 pub use transaction::{Editor, TransactionManager, dsl, history};
 

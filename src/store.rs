@@ -3,6 +3,7 @@
 mod admission;
 mod claims;
 mod commit;
+pub mod durable;
 mod edit;
 pub mod events;
 pub mod lease;
@@ -47,6 +48,7 @@ use crate::lock::{
     LockStats, QueueEntry, ReleaseError, ReleaseOutcome,
 };
 use crate::sync::{Mutex, rank};
+use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
 
@@ -93,6 +95,8 @@ struct StoreShared {
     log: OwnLog,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
+    /// Set if the document is durable. Dropped after the log, whose end ends its thread.
+    writer: Option<Writer>,
 }
 
 impl DataStore {
@@ -104,11 +108,15 @@ impl DataStore {
 
     /// Creates an empty store with the given options.
     pub fn with_options(options: StoreOptions) -> Self {
-        Self::beginning_with(Snapshot::default(), options)
+        Self::beginning_with(Snapshot::default(), options, None)
     }
 
     /// Creates a store whose first version is a document that follows the schema.
-    fn beginning_with(mut snapshot: Snapshot, mut options: StoreOptions) -> Self {
+    fn beginning_with(
+        mut snapshot: Snapshot,
+        mut options: StoreOptions,
+        writer: Option<Writer>,
+    ) -> Self {
         let session = options.session.unwrap_or_else(random_session);
         let mut numbering = snapshot.numbering();
         numbering.session = numbering.session.of(session);
@@ -127,6 +135,7 @@ impl DataStore {
             log: OwnLog::new(options.kept_commits, options.log_limit),
             ids: CachePadded::new(NodeIds::after(session, last_id)),
             schema: options.schema,
+            writer,
         }))
     }
 

@@ -47,6 +47,10 @@ pub(crate) mod rank {
     pub(crate) const METRICS: u8 = 12;
     /// The waits that a manual clock ends.
     pub(crate) const LISTENERS: u8 = 13;
+    /// The state of a durable store, for which calls wait.
+    pub(crate) const DURABLE: u8 = 14;
+    /// The thread of a durable store.
+    pub(crate) const WRITER_THREAD: u8 = 15;
 }
 
 #[cfg(not(loom))]
@@ -232,6 +236,10 @@ mod imp {
         pub(crate) fn notify_one(&self) {
             self.0.notify_one();
         }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
+        }
     }
 
     /// Signals a spinning thread that a look is worthwhile. Carries no data and orders none.
@@ -365,6 +373,10 @@ mod imp {
 
         pub(crate) fn notify_one(&self) {
             self.0.notify_one();
+        }
+
+        pub(crate) fn notify_all(&self) {
+            self.0.notify_all();
         }
     }
 

@@ -338,6 +338,44 @@ impl Change {
         }
     }
 
+    /// The nodes whose stored form it changes, apart from the parents of moved children: calls
+    /// `node` for each, and `parent` for each node whose children may have got another parent.
+    pub(crate) fn each_stored_node<'c>(
+        &'c self,
+        mut node: impl FnMut(&'c NodeId),
+        mut parent: impl FnMut(&'c NodeId),
+    ) {
+        let mut list = |at: &'c Option<ChildPosition>| at.iter().for_each(|at| node(&at.parent));
+        match self {
+            Self::InsertSubtree { at, nodes } | Self::RemoveSubtree { at, nodes } => {
+                list(at);
+                nodes.iter().for_each(|it| node(it.id()));
+            }
+            Self::MoveNode { id, from, to } => {
+                list(from);
+                list(to);
+                node(id);
+            }
+            Self::SplitNode {
+                id, right, place, ..
+            }
+            | Self::JoinNodes {
+                id, right, place, ..
+            } => {
+                node(&place.parent);
+                for half in [id, &right.id] {
+                    node(half);
+                    parent(half);
+                }
+            }
+            Self::SpliceText { id, .. }
+            | Self::SetMarks { id, .. }
+            | Self::PatchAttrs { id, .. }
+            | Self::SetType { id, .. } => node(id),
+            Self::SetRoot { .. } | Self::SetSelection { .. } => {}
+        }
+    }
+
     /// Whether a node does not exist afterwards.
     pub(super) fn removes(&self, id: &NodeId) -> bool {
         match self {

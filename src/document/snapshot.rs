@@ -1,5 +1,6 @@
 //! Snapshots: versions of a document.
 
+mod assemble;
 mod load;
 mod numbering;
 mod progress;
@@ -14,6 +15,7 @@ use super::touched::Touched;
 use super::{Node, View};
 use crate::id::{AsNodeId, NodeId};
 
+pub(crate) use assemble::{AssemblyError, DocumentHead};
 pub(crate) use numbering::Numbering;
 pub use progress::SnapshotProgress;
 

@@ -74,6 +74,7 @@ impl FifoLock {
         let mut state = LockState::new(lock, settings.overtaking, Sampling::new(&settings.clock));
         state.hold_limit = settings.hold_limit.and_then(PackedDuration::new);
         state.last_token = settings.last_token;
+        state.requests = settings.last_number;
         state.queue_bound = settings.queue_bound.unwrap_or(usize::MAX);
         Self(Arc::new(LockShared {
             word: Word::new(),

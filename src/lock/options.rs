@@ -106,6 +106,8 @@ pub struct LockOptions {
     pub(crate) batch: BatchLimit,
     /// The fencing token before the first, so that the tokens of an earlier lock continue.
     pub(crate) last_token: u64,
+    /// The number of an id before the first, so that no id of an earlier lock returns.
+    pub(crate) last_number: u64,
 }
 
 impl Default for LockOptions {
@@ -118,6 +120,7 @@ impl Default for LockOptions {
             overtaking: 64,
             batch: BatchLimit::default(),
             last_token: 0,
+            last_number: 0,
         }
     }
 }

@@ -97,7 +97,7 @@ pub(super) struct LockState {
     held: bool,
     /// The lock's number, a part of its ids.
     lock: u32,
-    requests: u64,
+    pub(super) requests: u64,
     pub(super) pace: Pace,
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::durable::{DurabilityError, JournalError};
 use super::{LeaseLost, TakenOut};
 use crate::brief::Brief;
 use crate::codes::codes;
@@ -114,6 +115,23 @@ pub enum CommitError {
         /// The token of the claim that no longer holds.
         token: FencingToken,
     },
+    /// The transaction was published, but its journal failed or was closed before it was durable.
+    /// It is stored or not: compare the version after the next open.
+    #[error(
+        "unknown whether version {version} is stored, check the version after reopening: {cause}"
+    )]
+    Unknown {
+        /// The version that the transaction made.
+        version: u64,
+        /// Why it is unknown.
+        cause: Box<DurabilityError>,
+    },
+    /// The store was closed, or its journal failed, so it accepts no more commits.
+    #[error("the store is read-only: {}", ReadOnlyBecause(.cause))]
+    ReadOnly {
+        /// The error of the journal; `None` if the store was closed.
+        cause: Option<JournalError>,
+    },
     /// The transaction was to be the effect of an event, and the inbox of the event's claim is part
     /// of another store.
     #[error("the claim on event {event:?} belongs to another store than the transaction", event = Brief(.event))]
@@ -134,6 +152,8 @@ codes! { CommitError {
     Self::LeaseLost(cause) => "commitLeaseLost" { cause: cause };
     Self::Superseded { event, token } => "commitSuperseded";
     Self::OtherStore { event } => "commitOtherStore";
+    Self::Unknown { version, cause } => "commitUnknown";
+    Self::ReadOnly { cause } => "commitReadOnly";
 }}
 
 struct Conflicting<'a>(&'a Option<NodeId>);
@@ -143,6 +163,17 @@ impl fmt::Display for Conflicting<'_> {
         match self.0 {
             Some(id) => write!(f, "node {} was", Brief(id)),
             None => f.write_str("the document as a whole was"),
+        }
+    }
+}
+
+struct ReadOnlyBecause<'a>(&'a Option<JournalError>);
+
+impl fmt::Display for ReadOnlyBecause<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(cause) => cause.fmt(f),
+            None => f.write_str("it was closed"),
         }
     }
 }

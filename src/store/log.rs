@@ -388,6 +388,9 @@ impl DataStore {
         if log.overfull.load(Ordering::Relaxed) {
             log.trim(usize::MAX);
         }
+        if let Some(writer) = &self.0.writer {
+            writer.offer(|| self.snapshot());
+        }
     }
 
     /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
@@ -425,6 +428,12 @@ impl DataStore {
                 return (records, published);
             }
         }
+    }
+
+    /// Runs code while no commit can be published.
+    pub(super) fn with_log_locked(&self, code: impl FnOnce()) {
+        let _log = self.0.log.records.lock();
+        code();
     }
 
     /// Wakes the subscribers that wait for this commit. The caller holds the store's lock, so no

@@ -92,7 +92,7 @@ impl StoreOptions {
         if let Some(schema) = &self.schema {
             schema.check_all(&snapshot)?;
         }
-        Ok(DataStore::beginning_with(snapshot, self))
+        Ok(DataStore::beginning_with(snapshot, self, None))
     }
 
     /// Sets the first part of the ids that the store generates.

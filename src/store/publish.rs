@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::claims::Inboxes;
+use super::durable::Writer;
 use super::receipts::Receipts;
 use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
 use crate::document::{Overlay, Snapshot};
@@ -105,6 +106,9 @@ impl DataStore {
         });
         let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
         let (log, mut published) = self.lock_for_commit(origin);
+        if let Some(refusal) = self.0.writer.as_ref().and_then(Writer::refusal) {
+            return Err(refusal);
+        }
         if let Some(bookkeeping) = &bookkeeping {
             bookkeeping.check(&published, receipt, conditions)?;
         }

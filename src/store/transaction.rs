@@ -354,8 +354,18 @@ impl Transaction {
     /// [`CommitError`]: the document would violate the store's schema, the lock was revoked, or the
     /// transaction was lent to the code that commits it. The transaction is rolled back then. Other
     /// variants concern transactions on nodes, leases, idempotency keys and inboxes.
+    ///
+    /// In a [durable](crate::durable) store it waits for the journal after the release, as the
+    /// options of the store say.
     pub fn commit(mut self) -> Result<TransactionResult, CommitError> {
-        self.publish_and([None, None], |_| ())
+        if !self.store().is_durable() {
+            return self.publish_and([None, None], |_| ());
+        }
+        let result = self.publish_and::<CommitError>([None, None], |_| ())?;
+        let store = self.store().clone();
+        drop(self);
+        store.acknowledge(result.version, None)?;
+        Ok(result)
     }
 
     /// Protects the grant from revocation until the transaction ends.

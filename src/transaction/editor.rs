@@ -16,6 +16,7 @@ use super::{
 use crate::document::{EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
 use crate::lock::{AcquireOptions, Asker};
+use crate::store::durable::Durability;
 use crate::store::{DataStore, EndedBy, ExecutedOperation, Transaction};
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
@@ -73,6 +74,14 @@ impl Editor {
             manager: self.manager.with_limits(limits),
             ..self
         }
+    }
+
+    /// Sets when calls return whose commits a durable store writes: see
+    /// [`TransactionManager::with_durability`].
+    #[must_use]
+    pub fn with_durability(self, durability: Durability) -> Self {
+        let manager = self.manager.with_durability(durability);
+        Self { manager, ..self }
     }
 
     /// Returns the store.
@@ -328,6 +337,19 @@ impl Editor {
         key: Option<IdempotencyKey>,
         options: AcquireOptions,
     ) -> Result<TransactionResult, UndoError> {
+        let mut outcome = self.publish(direction, key, options);
+        self.manager.complete(&mut outcome);
+        outcome
+    }
+
+    /// Undoes or redoes an entry.
+    #[track_caller]
+    fn publish(
+        &self,
+        direction: Direction,
+        key: Option<IdempotencyKey>,
+        options: AcquireOptions,
+    ) -> Result<TransactionResult, UndoError> {
         let nothing = match direction {
             Direction::Undo => UndoError::NothingToUndo,
             Direction::Redo => UndoError::NothingToRedo,
@@ -375,9 +397,7 @@ impl Editor {
         });
         drop(transaction);
         self.session.drop_removed();
-        let mut result: TransactionResult = result.map_err(UndoError::Commit)?;
-        manager.follow(&mut result);
-        Ok(result)
+        result.map_err(UndoError::Commit)
     }
 
     /// Undoes the newest entry for which this is possible. An entry is passed by if nothing of it

@@ -17,8 +17,8 @@ use super::{
 use crate::document::{Limit, LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, Grant};
-use crate::store::{DataStore, Transaction};
-use execution::BatchOutcome;
+use crate::store::durable::Durability;
+use crate::store::{CommitError, DataStore, Transaction};
 pub(super) use submission::Submission;
 use submission::first;
 
@@ -52,6 +52,8 @@ struct Manager {
     /// How often a batch is tried in all if it locks only nodes; `None` if it locks the document.
     attempts_on_nodes: Option<u32>,
     limits: Option<Limits>,
+    /// `None` for that of the store.
+    durability: Option<Durability>,
 }
 
 impl TransactionManager {
@@ -68,6 +70,7 @@ impl TransactionManager {
             hooks: None,
             attempts_on_nodes: None,
             limits: None,
+            durability: None,
         })))
     }
 
@@ -100,6 +103,25 @@ impl TransactionManager {
     #[must_use]
     pub fn with_limits(mut self, limits: Limits) -> Self {
         Arc::make_mut(&mut self.0).limits = Some(limits);
+        self
+    }
+
+    /// Sets when calls return whose commits a [durable](crate::durable) store writes. The default is
+    /// that of the store.
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, dsl::*, durable::Durability};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let manager = TransactionManager::new(store.clone()).with_durability(Durability::Later);
+    /// let result = manager.execute([create(text_node("paragraph", "Hello"))])?;
+    /// assert_eq!(store.wait_durable(result.version, None)?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        Arc::make_mut(&mut self.0).durability = Some(durability);
         self
     }
 
@@ -264,7 +286,7 @@ impl TransactionManager {
         let prepared = Prepared::new(&mut transaction, None, false);
         let mut outcome = self.carry_out_in(prepared, &mut submission);
         drop(transaction);
-        self.follow_if_done(&mut outcome);
+        self.complete(&mut outcome);
         outcome
     }
 
@@ -289,12 +311,22 @@ impl TransactionManager {
         }
     }
 
-    /// Runs the after-hooks, in the thread of the submitter and with no lock held.
-    fn follow_if_done(&self, outcome: &mut BatchOutcome) {
-        if let Ok(result) = outcome
-            && !result.repeated
-        {
-            self.follow(result);
+    /// Waits until the commit may be acknowledged, then runs the after-hooks. Called in the thread
+    /// of the submitter.
+    pub(super) fn complete<E: From<CommitError>>(
+        &self,
+        outcome: &mut Result<TransactionResult, E>,
+    ) {
+        let Ok(result) = outcome else {
+            return;
+        };
+        let Manager {
+            store, durability, ..
+        } = &**self.0;
+        match store.acknowledge(result.version, *durability) {
+            Ok(()) if result.repeated => {}
+            Ok(()) => self.follow(result),
+            Err(unknown) => *outcome = Err(unknown.into()),
         }
     }
 
@@ -330,7 +362,7 @@ impl TransactionManager {
     }
 
     /// Runs the after-hooks on a result.
-    pub(super) fn follow(&self, result: &mut TransactionResult) {
+    fn follow(&self, result: &mut TransactionResult) {
         if let Some(hooks) = &self.0.hooks {
             result.hook_failures = hooks.run_after(result);
         }

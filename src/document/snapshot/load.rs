@@ -20,7 +20,7 @@ use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// The largest version and token. As many again can follow in a 64-bit number.
-const LARGEST: u64 = u64::MAX / 2;
+pub(super) const LARGEST: u64 = u64::MAX / 2;
 
 impl Snapshot {
     /// Deserializes a document and reports the progress.
@@ -216,10 +216,10 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for NodeLi
 
 /// The custom ids, so that a node, its parent and its children share one copy of each.
 #[derive(Default)]
-struct Names(HashSet<NodeId, Secret>);
+pub(super) struct Names(HashSet<NodeId, Secret>);
 
 impl Names {
-    fn share(&mut self, node: &mut Node) {
+    pub(super) fn share(&mut self, node: &mut Node) {
         node.id = self.shared(&node.id);
         node.parent = node.parent.as_ref().map(|id| self.shared(id));
         if !node.children.iter().all(NodeId::is_generated) {

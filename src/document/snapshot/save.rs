@@ -20,12 +20,12 @@ pub(super) const FIELDS: [&str; 7] = [
 ];
 
 /// The last fencing tokens.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tokens {
-    pub(super) lock: u64,
-    pub(super) lease: u64,
-    pub(super) claim: u64,
+pub(crate) struct Tokens {
+    pub(crate) lock: u64,
+    pub(crate) lease: u64,
+    pub(crate) claim: u64,
 }
 
 impl Snapshot {

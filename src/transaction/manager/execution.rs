@@ -115,7 +115,8 @@ impl TransactionManager {
             return self.run_here(combining(grant), session, &mut submission);
         }
         // A completed batch need not wait.
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+        if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
+            self.complete(&mut outcome);
             return outcome;
         }
         granted?;
@@ -141,7 +142,7 @@ impl TransactionManager {
         drop(admitted);
         match answer {
             Answer::Done(mut outcome, _spent) => {
-                self.follow_if_done(&mut outcome);
+                self.complete(&mut outcome);
                 outcome
             }
             Answer::Granted(grant, batch) => {
@@ -158,13 +159,13 @@ impl TransactionManager {
         session: Option<&Session>,
         submission: &mut Submission,
     ) -> BatchOutcome {
-        if self.0.hooks.is_none() {
+        if self.0.hooks.is_none() && !self.0.store.is_durable() {
             // No frame in between reads the outcome, so it is built in its final place.
             return self.carry_out(held.grant, session, submission, Room::default());
         }
         let mut outcome = self.carry_out(held.grant, session, submission, Room::default());
         drop(held);
-        self.follow_if_done(&mut outcome);
+        self.complete(&mut outcome);
         outcome
     }
 
@@ -177,12 +178,15 @@ impl TransactionManager {
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
         // A completed batch need not wait.
-        if let Some(outcome) = self.repeated(submission.once.as_deref()) {
+        if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
+            self.complete(&mut outcome);
             return outcome;
         }
-        retry(attempts, || {
+        let mut outcome = retry(attempts, || {
             self.try_on_nodes(&submission, &options, call_site)
-        })
+        });
+        self.complete(&mut outcome);
+        outcome
     }
 
     fn try_on_nodes(
@@ -209,10 +213,7 @@ impl TransactionManager {
         let lock_error = transaction.take_lock_error();
         drop(transaction);
         match (outcome, lock_error) {
-            (Ok(mut result), _) => {
-                self.follow(&mut result);
-                Ok(result)
-            }
+            (Ok(result), _) => Ok(result),
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
                 // If there is none, so many newer keys followed that it has expired already.
                 let repeated = self.repeated(once);

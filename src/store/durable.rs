@@ -1,0 +1,189 @@
+//! Durable documents: commits that survive the end of the process and a power cut.
+//!
+//! ```
+//! use doclock::{DataStore, TransactionManager, View, dsl::*};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("notes.doclock");
+//! let store = DataStore::open(&path)?;
+//! let manager = TransactionManager::new(store.clone());
+//! // Returns when the commit is on the disk.
+//! manager.execute(create(text_node("paragraph", "Hello").with_id("p")))?;
+//! store.close()?;
+//! # drop(manager);
+//! # drop(store);
+//!
+//! let store = DataStore::open(&path)?;
+//! assert_eq!(store.snapshot().node("p").unwrap().text(), &"Hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which commits are acknowledged
+//!
+//! A call that commits returns when its commit is durable, or at once with [`Durability::Later`].
+//! It waits after it has released the lock, so other transactions run meanwhile, and the commits
+//! that arrive during a sync are written by the next one. A thread of the store writes them; there
+//! is no timer. Readers and subscribers see a commit before it is durable:
+//! [`durable_version`](DataStore::durable_version) tells how far the disk has come.
+//!
+//! A transaction under a lock that is held by id waits with the lock held.
+//!
+//! # After a failure
+//!
+//! If a write or a sync fails, it is not tried again: a second sync may succeed although the data
+//! is lost. The store is read-only from then on, and its commits fail with
+//! [`CommitError::ReadOnly`]. A call that waits for its commit returns [`CommitError::Unknown`]:
+//! the commit may be stored or not. The version after the next open tells.
+//!
+//! # What an open continues
+//!
+//! The document and its version continue. Sessions, lock ids and fencing tokens of an earlier open
+//! never return, used or not: each open counts itself on the disk before the first grant. Receipts
+//! of idempotency keys, inboxes and leases are not stored.
+//!
+//! A record contains the text that a commit deleted, until the next checkpoint removes the record.
+
+mod contract;
+mod form;
+mod journal;
+mod open;
+#[cfg(feature = "redb")]
+mod redb;
+mod writer;
+
+use std::path::Path;
+use std::time::Duration;
+
+pub use contract::check_journal;
+pub use journal::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
+pub use open::{DurableOptions, OpenError, OpenProgress};
+#[cfg(feature = "redb")]
+#[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+pub use redb::RedbJournal;
+pub(super) use writer::Writer;
+pub use writer::{CloseReport, DurabilityError};
+
+use super::{CommitError, DataStore};
+#[cfg(feature = "redb")]
+use open::Source;
+
+/// When a call that commits returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// When the commit is durable.
+    #[default]
+    Durable,
+    /// When the commit is published. It becomes durable with the next write, or is lost if the
+    /// process ends before that.
+    Later,
+}
+
+/// # Durable documents
+impl DataStore {
+    /// Opens the document in a file, or creates the file. See the module [`durable`](self).
+    ///
+    /// Blocks until the document is loaded. The file is locked until the store is closed or
+    /// dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`].
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, DurableOptions::new())
+    }
+
+    /// Creates a document in a new file.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Exists`] if there is a file already, or another [`OpenError`].
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn create(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(path, DurableOptions::new().only_new())
+    }
+
+    /// Opens the document in a file, with options.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`].
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn open_with(path: impl AsRef<Path>, options: DurableOptions) -> Result<Self, OpenError> {
+        open::open(Source::File(path.as_ref()), options)
+    }
+
+    /// Opens the document in a journal.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`].
+    pub fn open_journal(journal: impl Journal, options: DurableOptions) -> Result<Self, OpenError> {
+        open::open(open::Source::Journal(Box::new(journal)), options)
+    }
+
+    /// Returns the last version that survives a power cut. `None` if the store is not durable.
+    ///
+    /// Never blocks.
+    pub fn durable_version(&self) -> Option<u64> {
+        self.0.writer.as_ref().map(Writer::durable_version)
+    }
+
+    /// Waits until a version is durable, for at most `timeout`; `None` sets no limit. Returns the
+    /// durable version, which may be a later one.
+    ///
+    /// Do not call it with the lock held: a version that no commit has made yet is waited for.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`]: the timeout has passed, the store is not durable, was closed, or its
+    /// journal failed.
+    pub fn wait_durable(
+        &self,
+        version: u64,
+        timeout: impl Into<Option<Duration>>,
+    ) -> Result<u64, DurabilityError> {
+        match &self.0.writer {
+            Some(writer) => writer.wait(version, timeout.into()),
+            None => Err(DurabilityError::NotDurable),
+        }
+    }
+
+    /// Closes the store: refuses further commits, waits until all others are durable, writes a
+    /// checkpoint, and closes the file. Snapshots can still be read.
+    ///
+    /// A second call returns the report of the first. Dropping the last handle of a store that is
+    /// not closed waits for the same, and cannot report a failure.
+    ///
+    /// # Errors
+    ///
+    /// [`DurabilityError`]: the store is not durable, or its journal failed.
+    pub fn close(&self) -> Result<CloseReport, DurabilityError> {
+        match &self.0.writer {
+            Some(writer) => writer.close(self),
+            None => Err(DurabilityError::NotDurable),
+        }
+    }
+
+    /// Whether commits wait for a journal.
+    #[inline]
+    pub(crate) fn is_durable(&self) -> bool {
+        self.0.writer.is_some()
+    }
+
+    /// Waits until a commit may be acknowledged.
+    #[inline]
+    pub(crate) fn acknowledge(
+        &self,
+        version: u64,
+        durability: Option<Durability>,
+    ) -> Result<(), CommitError> {
+        match &self.0.writer {
+            Some(writer) => writer.acknowledge(version, durability),
+            None => Ok(()),
+        }
+    }
+}

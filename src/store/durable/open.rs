@@ -1,0 +1,429 @@
+//! Opening a durable document: load the checkpoint, repeat the later commits, continue.
+
+use std::fmt;
+use std::io;
+#[cfg(feature = "redb")]
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use super::form::{FORMAT, StoredHead, Unreadable, decode, encode};
+#[cfg(feature = "redb")]
+use super::redb::{Existing, RedbJournal};
+use super::{Durability, Journal, JournalError, JournalWrite, StoredPart, Writer};
+use crate::caught::catch;
+use crate::codes::codes;
+use crate::document::schema::SchemaViolation;
+use crate::document::{AssemblyError, Node, Snapshot};
+use crate::id::{NodeIds, random_session};
+use crate::store::{DataStore, StoreOptions, TransactionResult};
+use crate::sync::{Mutex, rank};
+
+/// Options of a durable store.
+///
+/// ```
+/// use doclock::{DataStore, StoreOptions, durable::{Durability, DurableOptions}};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let options = DurableOptions::new()
+///     .store(StoreOptions::new().queue_bound(100))
+///     .durability(Durability::Later);
+/// let store = DataStore::open_with(folder.path().join("notes.doclock"), options)?;
+/// assert_eq!(store.close()?.durable_version, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct DurableOptions {
+    pub(super) store: StoreOptions,
+    pub(super) durability: Durability,
+    /// How many bytes of commits may wait for the journal before requests wait.
+    pub(super) unwritten: usize,
+    /// The bytes of records after which a checkpoint is written.
+    pub(super) checkpoint_after: usize,
+    progress: Arc<dyn Fn(OpenProgress) + Send + Sync>,
+    #[cfg(feature = "redb")]
+    existing: Existing,
+}
+
+impl Default for DurableOptions {
+    fn default() -> Self {
+        Self {
+            store: StoreOptions::new(),
+            durability: Durability::Durable,
+            unwritten: 16 << 20,
+            checkpoint_after: 4 << 20,
+            progress: Arc::new(|_| {}),
+            #[cfg(feature = "redb")]
+            existing: Existing::May,
+        }
+    }
+}
+
+impl fmt::Debug for DurableOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableOptions")
+            .field("store", &self.store)
+            .field("durability", &self.durability)
+            .field("unwritten", &self.unwritten)
+            .field("checkpoint_after", &self.checkpoint_after)
+            .finish_non_exhaustive()
+    }
+}
+
+impl DurableOptions {
+    /// Creates the options that [`DataStore::open`] uses.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the options of the store. Its [session](StoreOptions::session) is not used: each open
+    /// has a new one.
+    pub fn store(mut self, options: StoreOptions) -> Self {
+        self.store = options;
+        self
+    }
+
+    /// Sets when calls that commit return, unless a call sets it. The default is
+    /// [`Durability::Durable`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Sets how many bytes of commits may wait for the journal. Beyond that, requests for the lock
+    /// wait before they request it, as for a [lossless subscriber](DataStore::subscribe_lossless).
+    /// The default is 16 MiB. The sizes are estimates.
+    pub fn unwritten_limit(mut self, bytes: usize) -> Self {
+        self.unwritten = bytes;
+        self
+    }
+
+    /// Sets how many bytes of records are written before a checkpoint takes their place. The
+    /// default is 4 MiB. An open repeats at most about so much, and [`close`](DataStore::close)
+    /// leaves nothing to repeat.
+    pub fn checkpoint_after(mut self, bytes: usize) -> Self {
+        self.checkpoint_after = bytes;
+        self
+    }
+
+    /// Sets a callback for the progress of an open. It runs in the thread that opens, under no
+    /// lock.
+    pub fn progress(mut self, progress: impl Fn(OpenProgress) + Send + Sync + 'static) -> Self {
+        self.progress = Arc::new(progress);
+        self
+    }
+
+    /// Makes the open fail with [`OpenError::Missing`] if there is no file.
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn only_existing(mut self) -> Self {
+        self.existing = Existing::Must;
+        self
+    }
+
+    /// Makes the open fail with [`OpenError::Exists`] if there is a file.
+    #[cfg(feature = "redb")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
+    pub fn only_new(mut self) -> Self {
+        self.existing = Existing::MustNot;
+        self
+    }
+}
+
+/// How far an open has come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OpenProgress {
+    /// The file was not closed and is repaired: the part from 0 to 1 that is done.
+    Repairing(f64),
+    /// So many nodes of the checkpoint are loaded. Reported after each 1,024th.
+    Nodes(usize),
+    /// So many later commits are repeated. Reported after each 1,024th.
+    Commits(usize),
+}
+
+/// Why a durable document was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is a file already, and the options allow only a new one.
+    #[error("the file exists already")]
+    Exists,
+    /// There is no file, and the options require one.
+    #[error("the file does not exist")]
+    Missing,
+    /// Another store or process has the file open.
+    #[error("another store or process has the file open")]
+    Locked,
+    /// The file is not a document of doclock.
+    #[error("the file is not a document of doclock")]
+    Foreign,
+    /// A later version of doclock has written the file.
+    #[error("the document is stored in format {found}, and only format {known} is known")]
+    Newer {
+        /// The format of the document.
+        found: u8,
+        /// The format that this version reads.
+        known: u8,
+    },
+    /// The process may not read or write the file.
+    #[error("the file may not be read or written: {message}")]
+    NoPermission {
+        /// The message of the operating system.
+        message: String,
+    },
+    /// The file is truncated or damaged.
+    #[error("the document is damaged: {0}")]
+    Corrupt(JournalError),
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(JournalError),
+    /// The document does not follow the schema of the options.
+    #[error(transparent)]
+    Schema(Box<SchemaViolation>),
+}
+
+codes! { OpenError {
+    Self::Exists => "openExists";
+    Self::Missing => "openMissing";
+    Self::Locked => "openLocked" if true;
+    Self::Foreign => "openForeign";
+    Self::Newer { found, known } => "openNewer";
+    Self::NoPermission { message } => "openNoPermission" { cause: message };
+    Self::Corrupt(cause) => "openCorrupt" { cause: cause };
+    Self::Journal(error) => as error;
+    Self::Schema(violation) => as violation;
+}}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        match error.kind {
+            super::JournalErrorKind::Corrupt => Self::Corrupt(error),
+            _ => Self::Journal(error),
+        }
+    }
+}
+
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        let message = error.to_string();
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::NoPermission { message },
+            io::ErrorKind::NotFound => Self::Missing,
+            _ => Self::Journal(error.into()),
+        }
+    }
+}
+
+impl From<Unreadable> for OpenError {
+    fn from(error: Unreadable) -> Self {
+        match error {
+            Unreadable::Newer(found) => Self::Newer {
+                found,
+                known: FORMAT,
+            },
+            Unreadable::Corrupt(error) => Self::Corrupt(error),
+        }
+    }
+}
+
+impl From<AssemblyError> for OpenError {
+    fn from(error: AssemblyError) -> Self {
+        Self::Corrupt(match error {
+            AssemblyError::TooLarge(number) => {
+                JournalError::corrupt(format_args!("the number {number} is too large"))
+            }
+            AssemblyError::Twice(id) => {
+                JournalError::corrupt(format_args!("node {id} is stored twice"))
+            }
+            AssemblyError::Integrity(error) => JournalError::corrupt(error),
+        })
+    }
+}
+
+/// Where a document is stored.
+pub(super) enum Source<'a> {
+    #[cfg(feature = "redb")]
+    File(&'a Path),
+    Journal(Box<dyn Journal>),
+    #[cfg(not(feature = "redb"))]
+    #[expect(dead_code, reason = "names the lifetime")]
+    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
+}
+
+/// How far the tokens and lock ids of an open are above those of the one before. A store would have
+/// to grant its lock so often, without a commit, to reach them.
+const TOKENS_OF_AN_OPEN: u32 = 36;
+
+/// The parts of a document, as they are loaded.
+#[derive(Default)]
+struct Loaded {
+    head: Option<StoredHead>,
+    nodes: Vec<Node>,
+    records: Vec<TransactionResult>,
+    record_bytes: usize,
+}
+
+/// Opens a document. A journal that panics is taken for damaged. A panic of the callback is resumed
+/// when nothing is open any more.
+pub(super) fn open(
+    source: Source<'_>,
+    mut options: DurableOptions,
+) -> Result<DataStore, OpenError> {
+    let panicked = Arc::new(OnceLock::new());
+    let (progress, first) = (options.progress, Arc::clone(&panicked));
+    options.progress = Arc::new(move |reached| {
+        if first.get().is_none()
+            && let Err(panic) = catch(|| progress(reached))
+        {
+            let _ = first.set(Mutex::<{ rank::DURABLE }, _>::new(Some(panic)));
+        }
+    });
+    let opened = catch(|| open_unguarded(source, options));
+    let panicked = panicked.get().and_then(|panic| panic.lock().take());
+    if let Some(panic) = panicked {
+        drop(opened);
+        panic.resume();
+    }
+    opened.unwrap_or_else(|panic| {
+        let message = panic.message().unwrap_or("no message");
+        let panicked = format_args!("the journal panicked: {message}");
+        Err(OpenError::Corrupt(JournalError::corrupt(panicked)))
+    })
+}
+
+fn open_unguarded(source: Source<'_>, options: DurableOptions) -> Result<DataStore, OpenError> {
+    let progress = Arc::clone(&options.progress);
+    let mut journal = match source {
+        #[cfg(feature = "redb")]
+        Source::File(path) => {
+            let repair = Arc::clone(&progress);
+            let repair = move |part| repair(OpenProgress::Repairing(part));
+            Box::new(RedbJournal::open_existing(path, options.existing, repair)?)
+        }
+        Source::Journal(journal) => journal,
+        #[cfg(not(feature = "redb"))]
+        Source::Never(never, _) => match never {},
+    };
+    let Loaded {
+        head,
+        nodes,
+        records,
+        record_bytes,
+    } = load(&mut *journal, &*progress)?;
+    let is_new = head.is_none();
+    if is_new && !(nodes.is_empty() && records.is_empty()) {
+        return Err(OpenError::Corrupt(JournalError::corrupt(
+            "the head is missing",
+        )));
+    }
+    let mut head = head.unwrap_or_else(|| StoredHead {
+        opens: 0,
+        first_session: random_session(),
+        document: Snapshot::default().head(),
+    });
+    head.opens += 1;
+    let session = head.first_session.wrapping_add(head.opens as u32).max(1);
+    let stored = head.document.clone();
+    let mut snapshot = Snapshot::assemble(stored.clone(), nodes)?;
+    let mut tokens = stored.tokens;
+    repeat(
+        &mut snapshot,
+        &records,
+        session,
+        |commit| {
+            tokens.note(commit.fencing_token.get());
+        },
+        &*progress,
+    )?;
+    tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
+    snapshot.continue_with(&tokens, session);
+    if let Some(schema) = &options.store.schema {
+        let checked = schema.check_all(&snapshot);
+        checked.map_err(|violation| OpenError::Schema(Box::new(violation)))?;
+    }
+    // Before the first grant: so no number of this open returns, whatever happens.
+    journal.write(&JournalWrite {
+        head: Some(encode(&head)?),
+        ..JournalWrite::default()
+    })?;
+    let writer = Writer::new(&options, snapshot.version());
+    let mut store_options = options.store.session(session);
+    store_options.lock.last_number = tokens.lock;
+    let store = DataStore::beginning_with(snapshot, store_options, Some(writer));
+    // What was repeated belongs to the next checkpoint.
+    let changes = records.into_iter().map(|commit| commit.changes);
+    store.start_writer(journal, head, changes.collect(), record_bytes);
+    Ok(store)
+}
+
+fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Loaded, OpenError> {
+    let mut loaded = Loaded::default();
+    let mut unreadable = None;
+    let stop = JournalError::corrupt("");
+    let result = journal.load(&mut |part| {
+        let read = match part {
+            StoredPart::Head(bytes) => decode(bytes).map(|head| loaded.head = Some(head)),
+            StoredPart::Node(bytes) => decode(bytes).map(|node| loaded.nodes.push(node)),
+            StoredPart::Record { version, bytes } => {
+                loaded.record_bytes += bytes.len();
+                decode::<TransactionResult>(bytes).and_then(|commit| {
+                    let is_it = commit.version == version;
+                    let message = || {
+                        format!(
+                            "the record of version {version} has version {}",
+                            commit.version
+                        )
+                    };
+                    match is_it {
+                        true => Ok(loaded.records.push(commit)),
+                        false => Err(Unreadable::Corrupt(JournalError::corrupt(message()))),
+                    }
+                })
+            }
+        };
+        if loaded.nodes.len() % 1024 == 1023 && loaded.records.is_empty() {
+            progress(OpenProgress::Nodes(loaded.nodes.len()));
+        }
+        read.map_err(|error| {
+            unreadable = Some(error);
+            stop.clone()
+        })
+    });
+    match (unreadable, result) {
+        (Some(error), _) => Err(error.into()),
+        (None, Err(error)) => Err(error.into()),
+        (None, Ok(())) => Ok(loaded),
+    }
+}
+
+/// Repeats commits, through the checks of each change.
+fn repeat(
+    snapshot: &mut Snapshot,
+    records: &[TransactionResult],
+    session: u32,
+    mut note: impl FnMut(&TransactionResult),
+    progress: &dyn Fn(OpenProgress),
+) -> Result<(), OpenError> {
+    let ids = NodeIds::after(session, 0);
+    let corrupt = |message: &dyn fmt::Display| OpenError::Corrupt(JournalError::corrupt(message));
+    for (nth, commit) in records.iter().enumerate() {
+        let (version, next) = (commit.version, snapshot.version() + 1);
+        if version != next {
+            return Err(corrupt(&format_args!(
+                "the record of version {next} is missing: version {version} follows"
+            )));
+        }
+        let repeated = snapshot.repeat(&commit.changes, &ids);
+        repeated.map_err(|error| {
+            corrupt(&format_args!(
+                "the commit of version {version} cannot be repeated: {error}"
+            ))
+        })?;
+        note(commit);
+        if nth % 1024 == 1023 {
+            progress(OpenProgress::Commits(nth + 1));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! What an open continues.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use doclock::document::{Change, NodeSpec, SplitPoint, check};
+use doclock::durable::DurableOptions;
+use doclock::{CommitError, DataStore, Editor, Snapshot, TransactionManager, View, dsl::*};
+
+use crate::{Folder, add, later};
+
+#[test]
+fn durable_01_a_document_is_the_same_after_a_close() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let editor = Editor::new(store.clone(), "ann");
+    let list = element("list", [text_node("item", "one").with_id("one")]).with_id("list");
+    editor
+        .execute([create(list), set_root().on("list")])
+        .unwrap();
+    editor
+        .execute([
+            split_text_node(1).on("one"),
+            apply_mark("bold", 0..1).on("one"),
+        ])
+        .unwrap();
+    editor.undo().unwrap();
+    editor.redo().unwrap();
+    let before = store.snapshot();
+    let report = store.close().unwrap();
+    assert_eq!((report.durable_version, report.commits), (4, 4));
+    drop(editor);
+    drop(store);
+
+    let store = folder.open();
+    assert_eq!(store.version(), 4);
+    assert_eq!(store.durable_version(), Some(4));
+    assert_eq!(store.snapshot(), before);
+    assert_eq!(store.snapshot().root(), before.root());
+    assert_eq!(check(&store.snapshot()), Ok(()));
+}
+
+#[test]
+fn durable_07_dropping_the_last_handle_loses_no_accepted_commit() {
+    let folder = Folder::new();
+    for round in 0..20 {
+        let store = folder.open_with(later());
+        assert_eq!(store.version(), 10 * round);
+        for nth in 0..10 {
+            add(&store, &format!("{round}-{nth}"));
+        }
+        drop(store);
+    }
+}
+
+#[test]
+fn durable_03_no_id_session_or_token_returns_used_by_a_commit_or_not() {
+    let folder = Folder::new();
+    let mut seen = HashSet::new();
+    for _ in 0..5 {
+        let store = folder.open();
+        for _ in 0..3 {
+            // Not recorded by any commit.
+            let id = store.acquire_lock("window").unwrap();
+            let transaction = store.begin_under(id).unwrap();
+            assert!(seen.insert(format!("transaction {}", transaction.id())));
+            transaction.rollback();
+            store.release_lock(id).unwrap();
+            assert!(seen.insert(format!("lock {}", id.number())));
+            let node = store.generate_id().unwrap();
+            assert!(seen.insert(format!("node {node}")));
+            let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+            assert!(seen.insert(format!("lease {}", lease.fencing_token().get())));
+            lease.release().unwrap();
+        }
+        let manager = TransactionManager::new(store.clone());
+        let result = manager.execute(create(text_node("paragraph", ""))).unwrap();
+        assert!(seen.insert(format!("token {}", result.fencing_token)));
+        // Neither a close nor its checkpoint.
+        std::mem::forget((store, manager));
+        // The file is locked by the store that was forgotten: so each open is of a copy.
+        let copy = std::fs::read(folder.path()).unwrap();
+        std::fs::remove_file(folder.path()).unwrap();
+        std::fs::write(folder.path(), copy).unwrap();
+    }
+}
+
+#[test]
+fn feed_05_if_unchanged_of_an_earlier_open_is_refused_after_later_commits() {
+    let folder = Folder::new();
+    let store = folder.open();
+    add(&store, "a");
+    add(&store, "b");
+    drop(store);
+    let store = folder.open();
+    add(&store, "c");
+    let manager = TransactionManager::new(store);
+    let refused = manager.execute([if_unchanged(2), create(text_node("paragraph", "d"))]);
+    let expected = "operation 0 (ifUnchanged): the document is at version 3, not 2";
+    assert_eq!(refused.unwrap_err().to_string(), expected);
+}
+
+/// A checkpoint writes only the nodes that were touched. Moved children of split and joined nodes
+/// are touched too.
+#[test]
+fn durable_08_any_operations_are_the_same_after_checkpoints_in_between() {
+    let folder = Folder::new();
+    let mut expected: Option<Snapshot> = None;
+    for round in 0..6 {
+        // A checkpoint after each commit in half of the rounds.
+        let after = if round % 2 == 0 { 0 } else { usize::MAX };
+        let store = folder.open_with(DurableOptions::new().checkpoint_after(after));
+        if let Some(expected) = &expected {
+            assert_eq!(&store.snapshot(), expected, "round {round}");
+        }
+        let editor = Editor::new(store.clone(), "ann");
+        if round == 0 {
+            let items = (0..6).map(|nth| text_node("item", format!("item {nth}")));
+            let list = element("list", items.collect::<Vec<_>>()).with_id("list");
+            let page = element("page", [list]).with_id("page");
+            editor
+                .execute([create(page), set_root().on("page")])
+                .unwrap();
+        }
+        let items = |store: &DataStore, of: &str| -> Vec<_> {
+            let snapshot = store.snapshot();
+            snapshot
+                .children(of)
+                .map(|node| node.id().clone())
+                .collect()
+        };
+        let of_list = items(&store, "list");
+        let mut transaction = store.begin("bob").unwrap();
+        let right = transaction
+            .split_node(
+                "list",
+                SplitPoint {
+                    text: 0,
+                    children: 3,
+                },
+                None,
+            )
+            .unwrap();
+        transaction.commit().unwrap();
+        editor.execute(insert_text(0, "x").on(&of_list[4])).unwrap();
+        if round % 3 == 0 {
+            let mut transaction = store.begin("bob").unwrap();
+            transaction.join_nodes("list", &right).unwrap();
+            transaction.commit().unwrap();
+        } else {
+            editor.execute(delete_node().on(&of_list[0])).unwrap();
+            let mut transaction = store.begin("bob").unwrap();
+            transaction.join_nodes("list", &right).unwrap();
+            transaction.commit().unwrap();
+            editor.undo().unwrap();
+        }
+        assert_eq!(check(&store.snapshot()), Ok(()));
+        expected = Some(store.snapshot());
+        if round % 3 == 0 {
+            store.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_closed_store_is_read_only_and_reports_the_same_again() {
+    let folder = Folder::new();
+    let store = folder.open();
+    add(&store, "a");
+    let report = store.close().unwrap();
+    assert_eq!(store.close().unwrap(), report);
+    assert_eq!(
+        (report.durable_version, report.commits, report.checkpoints),
+        (1, 1, 1)
+    );
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.set_text("a", "b").unwrap();
+    let error = transaction.commit().unwrap_err();
+    assert_eq!(error, CommitError::ReadOnly { cause: None });
+    assert_eq!(error.to_string(), "the store is read-only: it was closed");
+    assert_eq!(store.snapshot().node("a").unwrap().text(), &"a");
+    // The file is free.
+    assert_eq!(folder.open().version(), 1);
+}
+
+#[test]
+fn the_changes_of_a_record_are_repeated_through_their_checks() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let id = store.generate_id().unwrap();
+    let mut transaction = store.begin("ann").unwrap();
+    let node = NodeSpec::new("paragraph").with_id(id.clone());
+    transaction.create(node).unwrap();
+    let result = transaction.commit().unwrap();
+    assert!(matches!(
+        &result.changes[..],
+        [Change::InsertSubtree { .. }]
+    ));
+    drop(store);
+    assert!(folder.open().snapshot().contains(&id));
+}

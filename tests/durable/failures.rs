@@ -1,0 +1,280 @@
+//! Journals that fail: the failure is final, visible, and costs nothing that was acknowledged.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use doclock::durable::{
+    DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite,
+    OpenError, StoredPart, check_journal,
+};
+use doclock::{CommitError, DataStore, TransactionManager, View, dsl::*};
+
+use crate::{add, later};
+
+/// A journal in memory. A test reads what it stores, and makes a write fail.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Stored>>);
+
+#[derive(Default)]
+struct Stored {
+    head: Option<Vec<u8>>,
+    nodes: std::collections::BTreeMap<String, Vec<u8>>,
+    records: std::collections::BTreeMap<u64, Vec<u8>>,
+    writes: usize,
+    fails_at: Option<(usize, Failure)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Failure {
+    /// Nothing is written.
+    Before,
+    /// All is written, and the sync fails.
+    After,
+    Panic,
+}
+
+impl Journal for Memory {
+    fn load(
+        &mut self,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        let stored = self
+            .0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        stored
+            .head
+            .iter()
+            .try_for_each(|head| part(StoredPart::Head(head)))?;
+        stored
+            .nodes
+            .values()
+            .try_for_each(|node| part(StoredPart::Node(node)))?;
+        let mut records = stored.records.iter();
+        records.try_for_each(|(version, bytes)| {
+            part(StoredPart::Record {
+                version: *version,
+                bytes,
+            })
+        })
+    }
+
+    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
+        let mut stored = self
+            .0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        stored.writes += 1;
+        let failure = stored.fails_at.filter(|(at, _)| *at <= stored.writes);
+        let failure = failure.map(|(_, failure)| failure);
+        if failure == Some(Failure::Panic) {
+            panic!("the journal gives up");
+        }
+        let error = JournalError::new(JournalErrorKind::Io, "the disk is gone");
+        if failure == Some(Failure::Before) {
+            return Err(error);
+        }
+        if let Some(head) = &write.head {
+            stored.head = Some(head.clone());
+        }
+        for (id, node) in write.nodes.clone() {
+            match node {
+                Some(node) => drop(stored.nodes.insert(id, node)),
+                None => drop(stored.nodes.remove(&id)),
+            }
+        }
+        stored.records.extend(write.records.iter().cloned());
+        if let Some(removed) = write.removed_through {
+            stored.records.retain(|version, _| *version > removed);
+        }
+        match failure {
+            None => Ok(()),
+            Some(_) => Err(error),
+        }
+    }
+}
+
+impl Memory {
+    fn open(&self, options: DurableOptions) -> DataStore {
+        DataStore::open_journal(self.clone(), options).unwrap()
+    }
+
+    fn fail_at(&self, write: usize, failure: Failure) {
+        self.0.lock().unwrap().fails_at = Some((write, failure));
+    }
+
+    fn writes(&self) -> usize {
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .writes
+    }
+}
+
+#[test]
+fn the_journal_of_these_tests_keeps_the_contract() {
+    let memory = Memory::default();
+    check_journal(|| memory.clone()).unwrap();
+}
+
+#[test]
+fn durable_05_a_failed_write_is_final_and_its_commit_unknown() {
+    for failure in [Failure::Before, Failure::After, Failure::Panic] {
+        let memory = Memory::default();
+        let store = memory.open(DurableOptions::new());
+        let subscription = store.subscribe();
+        add(&store, "a");
+        memory.fail_at(3, failure);
+        let manager = TransactionManager::new(store.clone());
+        let node = |id: &str| create(text_node("paragraph", id).with_id(id));
+        let error = manager.execute(node("b")).unwrap_err();
+        let cause = match failure {
+            Failure::Panic => {
+                let message = "the journal gives up";
+                JournalError::new(JournalErrorKind::Panic, message)
+            }
+            _ => JournalError::new(JournalErrorKind::Io, "the disk is gone"),
+        };
+        assert_eq!(error.code(), "commitUnknown");
+        let failed = DurabilityError::Failed {
+            durable_version: 1,
+            cause: cause.clone(),
+        };
+        assert_eq!(store.wait_durable(2, None), Err(failed.clone()));
+        assert_eq!(store.close(), Err(failed));
+        assert_eq!(store.durable_version(), Some(1));
+        // The write was not tried again, and nothing further is accepted.
+        assert_eq!(memory.writes(), 3);
+        let refused = manager.execute(node("c")).unwrap_err();
+        assert_eq!(refused.code(), "commitReadOnly");
+        let mut transaction = store.begin("ann").unwrap();
+        transaction.set_text("a", "x").unwrap();
+        let read_only = CommitError::ReadOnly { cause: Some(cause) };
+        assert_eq!(transaction.commit().unwrap_err(), read_only);
+        assert_eq!(subscription.try_iter().count(), 2);
+        drop((store, manager));
+        // What the open finds is a version between the acknowledged and the published one.
+        memory
+            .0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .fails_at = None;
+        if failure == Failure::Panic {
+            memory.0.clear_poison();
+        }
+        let store = memory.open(DurableOptions::new());
+        assert_eq!(
+            store.version(),
+            if failure == Failure::After { 2 } else { 1 }
+        );
+        assert!(store.snapshot().contains("a"));
+    }
+}
+
+/// Once each write in turn fails, with eight threads that wait for their commits.
+#[test]
+fn durable_05_no_failure_of_any_write_loses_an_acknowledged_commit() {
+    for failure in [Failure::Before, Failure::After, Failure::Panic] {
+        for at in 2..12 {
+            let memory = Memory::default();
+            let store = memory.open(DurableOptions::new().checkpoint_after(0));
+            memory.fail_at(at, failure);
+            let acknowledged: Vec<String> = thread::scope(|scope| {
+                let threads: Vec<_> = (0..8)
+                    .map(|thread| {
+                        let store = store.clone();
+                        scope.spawn(move || {
+                            let manager = TransactionManager::new(store);
+                            let ids = (0..).map(|nth| format!("{thread}-{nth}"));
+                            let accepted = ids.take_while(|id| {
+                                let node = text_node("paragraph", "").with_id(&**id);
+                                manager.execute(create(node)).is_ok()
+                            });
+                            accepted.collect::<Vec<_>>()
+                        })
+                    })
+                    .collect();
+                let joined = threads.into_iter().map(|thread| thread.join().unwrap());
+                joined.flatten().collect()
+            });
+            let published = store.version();
+            drop(store);
+            memory.0.clear_poison();
+            memory.0.lock().unwrap().fails_at = None;
+            let store = memory.open(DurableOptions::new());
+            let snapshot = store.snapshot();
+            let lost = acknowledged
+                .iter()
+                .find(|id| !snapshot.contains(id.as_str()));
+            assert_eq!(lost, None, "write {at}");
+            assert_eq!(snapshot.len() as u64, snapshot.version());
+            assert!((acknowledged.len() as u64..=published).contains(&snapshot.version()));
+        }
+    }
+}
+
+#[test]
+fn requests_do_not_wait_for_a_journal_that_failed() {
+    let memory = Memory::default();
+    let store = memory.open(later().unwritten_limit(0));
+    memory.fail_at(2, Failure::Before);
+    add(&store, "a");
+    assert!(store.wait_durable(1, None).is_err());
+    drop(store.lock("ann").unwrap());
+}
+
+#[test]
+fn durable_06_a_damaged_part_is_found_at_the_open() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    add(&store, "a");
+    store.close().unwrap();
+    drop(store);
+    let store = memory.open(DurableOptions::new());
+    add(&store, "b");
+    drop(store);
+    type Part = fn(&mut Stored) -> &mut Vec<u8>;
+    let parts: [Part; 3] = [
+        |stored| stored.head.as_mut().unwrap(),
+        |stored| stored.nodes.values_mut().next().unwrap(),
+        |stored| stored.records.values_mut().next().unwrap(),
+    ];
+    for part in parts {
+        let len = part(&mut memory.0.lock().unwrap()).len();
+        for at in 0..len {
+            part(&mut memory.0.lock().unwrap())[at] ^= 4;
+            let error = DataStore::open_journal(memory.clone(), DurableOptions::new());
+            assert!(matches!(error, Err(OpenError::Corrupt(_))), "byte {at}");
+            part(&mut memory.0.lock().unwrap())[at] ^= 4;
+        }
+    }
+    let record = memory.0.lock().unwrap().records.remove(&2).unwrap();
+    memory.0.lock().unwrap().records.insert(3, record);
+    let error = DataStore::open_journal(memory.clone(), DurableOptions::new()).unwrap_err();
+    let expected = "the document is damaged: the stored bytes are damaged: \
+                    the record of version 3 has version 2";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_panic_of_the_progress_callback_reaches_the_caller_and_leaves_the_journal_free() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    let manager = TransactionManager::new(store.clone());
+    for nth in 0..1_100 {
+        let node = text_node("paragraph", "").with_id(format!("{nth}"));
+        let later = manager
+            .clone()
+            .with_durability(doclock::durable::Durability::Later);
+        later.execute(create(node)).unwrap();
+    }
+    store.close().unwrap();
+    let options = DurableOptions::new().progress(|_| panic!("enough"));
+    let opened = thread::spawn({
+        let memory = memory.clone();
+        move || DataStore::open_journal(memory, options).map(drop)
+    });
+    let panic = opened.join().unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"enough"));
+    assert_eq!(memory.open(DurableOptions::new()).version(), 1_100);
+}

@@ -1,0 +1,244 @@
+//! When calls return.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use doclock::durable::{
+    Durability, DurabilityError, DurableOptions, Journal, JournalError, JournalWrite, StoredPart,
+};
+use doclock::lock::AcquireOptions;
+use doclock::transaction::Hooks;
+use doclock::{DataStore, Editor, TransactionManager, dsl::*};
+
+use crate::{Folder, add, later};
+
+/// A journal in memory, whose writes end when the test says so.
+struct Gate {
+    begun: mpsc::Sender<JournalWrite>,
+    end: mpsc::Receiver<()>,
+}
+
+struct GateKeeper {
+    begun: mpsc::Receiver<JournalWrite>,
+    end: mpsc::Sender<()>,
+}
+
+impl Journal for Gate {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
+        // Without a keeper, all writes end at once.
+        if self.begun.send(write.clone()).is_ok() {
+            let _ = self.end.recv();
+        }
+        Ok(())
+    }
+}
+
+impl GateKeeper {
+    fn begun(&self) -> Vec<u64> {
+        let write = self.begun.recv().unwrap();
+        write.records.iter().map(|(version, _)| *version).collect()
+    }
+
+    fn end(&self) {
+        self.end.send(()).unwrap();
+    }
+}
+
+fn gate(options: DurableOptions) -> (DataStore, GateKeeper) {
+    let (begun_sender, begun) = mpsc::channel();
+    let (end, end_receiver) = mpsc::channel();
+    let gate = Gate {
+        begun: begun_sender,
+        end: end_receiver,
+    };
+    // The open writes the head.
+    end.send(()).unwrap();
+    let store = DataStore::open_journal(gate, options).unwrap();
+    let keeper = GateKeeper { begun, end };
+    assert!(keeper.begun().is_empty());
+    (store, keeper)
+}
+
+/// Every way to commit returns only when its write has ended, and holds no lock meanwhile.
+#[test]
+fn durable_01_every_way_to_commit_waits_for_its_write_without_the_lock() {
+    let (store, keeper) = gate(DurableOptions::new());
+    let manager = TransactionManager::new(store.clone());
+    let editor = Editor::new(store.clone(), "ann");
+    let node = |id: &str| create(text_node("paragraph", id).with_id(id));
+    let by_hand = || {
+        let mut transaction = store.begin("by hand").unwrap();
+        transaction.set_text("a", "by hand").unwrap();
+        transaction.commit().unwrap().version
+    };
+    let once = || {
+        let options = AcquireOptions::new();
+        manager
+            .execute_once("key", node("c"), options)
+            .unwrap()
+            .version
+    };
+    let on_nodes = || {
+        let manager = manager.clone().with_node_locks(3);
+        manager
+            .execute(insert_text(0, "x").on("a"))
+            .unwrap()
+            .version
+    };
+    let under_a_lock = || {
+        let id = store.acquire_lock("window").unwrap();
+        let result = manager.execute_under(id, insert_text(0, "x").on("a"));
+        store.release_lock(id).unwrap();
+        result.unwrap().version
+    };
+    let ways: [(&str, &(dyn Fn() -> u64 + Sync)); 8] = [
+        ("execute", &|| manager.execute(node("a")).unwrap().version),
+        ("editor", &|| editor.execute(node("b")).unwrap().version),
+        ("undo", &|| editor.undo().unwrap().version),
+        ("redo", &|| editor.redo().unwrap().version),
+        ("by hand", &by_hand),
+        ("once", &once),
+        ("on nodes", &on_nodes),
+        ("under a lock", &under_a_lock),
+    ];
+    for (nth, (name, commit)) in ways.into_iter().enumerate() {
+        let version = nth as u64 + 1;
+        thread::scope(|scope| {
+            let commit = scope.spawn(commit);
+            assert_eq!(keeper.begun(), [version], "{name}");
+            assert_eq!(store.version(), version);
+            assert_eq!(store.durable_version(), Some(version - 1));
+            if name != "under a lock" {
+                // Published before it is released.
+                let free = store.lock("test").map(drop);
+                assert_eq!(free, Ok(()), "{name} waits with the lock");
+            }
+            let waits = !commit.is_finished();
+            keeper.end();
+            assert!(waits, "{name} has not waited");
+            assert_eq!(commit.join().unwrap(), version, "{name}");
+            assert_eq!(store.durable_version(), Some(version));
+        });
+    }
+    drop(keeper);
+}
+
+/// A repetition is an acknowledgement as well.
+#[test]
+fn durable_01_a_repeated_transaction_waits_for_the_write_of_the_first() {
+    let (store, keeper) = gate(DurableOptions::new());
+    let manager = TransactionManager::new(store.clone());
+    let once = || {
+        let node = create(text_node("paragraph", "a"));
+        let result = manager.execute_once("key", node, AcquireOptions::new());
+        result.unwrap().repeated
+    };
+    thread::scope(|scope| {
+        let first = scope.spawn(once);
+        assert_eq!(keeper.begun(), [1]);
+        let again = scope.spawn(once);
+        assert!(!first.is_finished() && !again.is_finished());
+        keeper.end();
+        assert!(!first.join().unwrap());
+        assert!(again.join().unwrap());
+    });
+    drop(keeper);
+}
+
+#[test]
+fn commits_that_arrive_during_a_write_are_the_next_write() {
+    let (store, keeper) = gate(DurableOptions::new());
+    thread::scope(|scope| {
+        scope.spawn(|| add(&store, "first"));
+        assert_eq!(keeper.begun(), [1]);
+        for nth in 0..8 {
+            let store = &store;
+            scope.spawn(move || add(store, &format!("{nth}")));
+        }
+        while store.version() < 9 {
+            thread::yield_now();
+        }
+        keeper.end();
+        assert_eq!(keeper.begun(), (2..=9).collect::<Vec<_>>());
+        keeper.end();
+    });
+    drop(keeper);
+    let report = store.close().unwrap();
+    assert_eq!((report.commits, report.writes), (9, 2));
+}
+
+#[test]
+fn a_later_commit_returns_before_its_write_and_can_be_waited_for() {
+    let (store, keeper) = gate(later());
+    let version = add(&store, "a");
+    assert_eq!(keeper.begun(), [1]);
+    let timeout = Duration::from_millis(5);
+    let error = store.wait_durable(version, timeout).unwrap_err();
+    let expected = "version 1 is not durable after 5ms: version 0 is";
+    assert_eq!(error.to_string(), expected);
+    keeper.end();
+    assert_eq!(store.wait_durable(version, None), Ok(1));
+    let strict = TransactionManager::new(store.clone()).with_durability(Durability::Durable);
+    thread::scope(|scope| {
+        let commit = scope.spawn(|| strict.execute(insert_text(0, "x").on("a")).unwrap());
+        assert_eq!(keeper.begun(), [2]);
+        assert!(!commit.is_finished());
+        keeper.end();
+    });
+    drop(keeper);
+    store.close().unwrap();
+    let closed = DurabilityError::Closed { durable_version: 2 };
+    assert_eq!(store.wait_durable(3, None), Err(closed));
+    let in_memory = DataStore::new();
+    assert_eq!(in_memory.durable_version(), None);
+    assert_eq!(
+        in_memory.wait_durable(0, None),
+        Err(DurabilityError::NotDurable)
+    );
+}
+
+/// After-hooks may send what they see to other programs.
+#[test]
+fn after_hooks_run_when_the_commit_is_durable() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let hooks = Hooks::new();
+    let seen = store.clone();
+    hooks.after(move |result| assert_eq!(seen.durable_version(), Some(result.version)));
+    let manager = TransactionManager::new(store.clone()).with_hooks(hooks);
+    for nth in 0..20 {
+        let node = create(text_node("paragraph", nth.to_string()));
+        let result = manager.execute(node).unwrap();
+        assert!(
+            result.hook_failures.is_empty(),
+            "{:?}",
+            result.hook_failures
+        );
+    }
+}
+
+/// Requests wait for the journal before they request the lock.
+#[test]
+fn requests_wait_when_too_many_bytes_are_unwritten() {
+    let (store, keeper) = gate(later().unwritten_limit(0));
+    add(&store, "a");
+    assert_eq!(keeper.begun(), [1]);
+    // The first commit is being written, so it is not unread any more.
+    add(&store, "b");
+    let refused = store.lock_with("ann", AcquireOptions::new().no_wait());
+    assert_eq!(refused.unwrap_err().code(), "lockWouldBlock");
+    assert!(!store.is_locked());
+    keeper.end();
+    assert_eq!(keeper.begun(), [2]);
+    drop(store.lock("ann").unwrap());
+    keeper.end();
+    drop(keeper);
+}
