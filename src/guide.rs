@@ -27,6 +27,10 @@ pages! {
     server: "../docs/guide/server.md";
     /// Shows how to save a document, load it, and continue in another process.
     saving: "../docs/guide/saving.md";
+    /// Shows how to keep a document in a file: open, commit, close, and what survives.
+    // Its examples need the feature; its text does not.
+    #[cfg(any(not(doctest), feature = "redb"))]
+    durable: "../docs/guide/durable.md";
     /// Shows how to undo and redo the edits of one editor beside the edits of others.
     undo: "../docs/guide/undo.md";
     /// Shows how to restrict documents to a schema.

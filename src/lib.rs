@@ -16,9 +16,9 @@
 //!   and no deadlocks, and all threads see the same order. A transaction that needs only a part of
 //!   the document can [lock nodes](DataStore::begin_on) and run beside others that lock nodes.
 //!   Conflicts, retries and deadlocks are possible between those.
-//! - **In memory.** Documents end with their process. A [`Snapshot`] and a commit, a
-//!   [`TransactionResult`](transaction::TransactionResult), are serde data that a program can write
-//!   to any storage. A store [opens](StoreOptions::document) with a snapshot.
+//! - **One process.** The whole document is in memory. [`DataStore::open`](durable) keeps it in a
+//!   file too, which one process can have open. A [`Snapshot`] and a commit, a
+//!   [`TransactionResult`](transaction::TransactionResult), are serde data for other storage.
 //! - **Threads, not tasks.** Waiting blocks the calling thread.
 //! - **While a snapshot lives, commits copy** the data that they would otherwise change in place.
 //!   At a million nodes this costs a few microseconds.
@@ -81,6 +81,7 @@
 //! | [`transaction`] | operations as data, their results and errors, hooks, retries |
 //! | [`history`] | undo and redo of an [`Editor`] |
 //! | [`events`] | commits as data, subscriptions and filters |
+//! | [`durable`] | documents in a file or another journal: options, errors, when a call returns |
 //! | [`lease`] | leases: node locks that an owner holds for a duration |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
 //! | [`inbox`] | messages that are delivered at least once, with effects that happen exactly once |

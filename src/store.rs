@@ -96,7 +96,7 @@ struct StoreShared {
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
     /// Set if the document is durable. Dropped after the log, whose end ends its thread.
-    writer: Option<Writer>,
+    writer: Option<Box<Writer>>,
 }
 
 impl DataStore {
@@ -115,7 +115,7 @@ impl DataStore {
     fn beginning_with(
         mut snapshot: Snapshot,
         mut options: StoreOptions,
-        writer: Option<Writer>,
+        writer: Option<Box<Writer>>,
     ) -> Self {
         let session = options.session.unwrap_or_else(random_session);
         let mut numbering = snapshot.numbering();

@@ -204,7 +204,7 @@ mod kill {
         assert!(
             snapshot
                 .node("0-0-a")
-                .is_none_or(|node| node.text() == &"some text")
+                .is_none_or(|node| *node.text() == "some text")
         );
     }
 }

@@ -21,14 +21,15 @@ use machine::Machine;
 use options::{Contended, Growth, Options};
 use report::Report;
 use suites::{
-    contended, document, editors, growth, lock, node_locks, primitives, replay, text, transaction,
+    contended, document, durable, editors, growth, lock, node_locks, primitives, replay, text,
+    transaction,
 };
 
 /// Errors only end the run, so any type is fine.
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const USAGE: &str = "\
-usage: doclock-bench lock|node-locks|contended|primitives|transaction|text|document|editors|replay|growth|all [--json] [--rounds N]
+usage: doclock-bench lock|node-locks|contended|primitives|transaction|text|document|durable|editors|replay|growth|all [--json] [--rounds N]
        doclock-bench report FILE... --out FOLDER
        contended also takes [--threads N,N..] [--lengths MICROSECONDS,..] [--millis N]
        growth also takes [--most SIZE], and draws charts with --before FILE --after FILE --svg-dir FOLDER";
@@ -36,7 +37,7 @@ usage: doclock-bench lock|node-locks|contended|primitives|transaction|text|docum
 /// A suite measures all its subjects for some rounds and passes its rows to the report.
 type Suite = fn(&Options, &Report) -> Result;
 
-const SUITES: [(&str, Suite); 10] = [
+const SUITES: [(&str, Suite); 11] = [
     ("lock", |options, report| lock::run(rounds(options), report)),
     ("node-locks", |options, report| {
         node_locks::run(rounds(options), report)
@@ -53,6 +54,9 @@ const SUITES: [(&str, Suite); 10] = [
     ("text", |options, report| text::run(rounds(options), report)),
     ("document", |options, report| {
         document::run(rounds(options), report)
+    }),
+    ("durable", |options, report| {
+        durable::run(options.rounds.unwrap_or(3), report)
     }),
     ("editors", |options, report| {
         editors::run(rounds(options), report)

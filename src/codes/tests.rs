@@ -13,6 +13,7 @@ use crate::document::schema::*;
 use crate::document::*;
 use crate::document::{Limit, Position};
 use crate::dsl::op;
+use crate::durable::{DurabilityError, JournalError, JournalErrorKind, OpenError};
 use crate::events::MissingCommits;
 use crate::history::*;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
@@ -374,6 +375,17 @@ fn samples_of_schemas() -> Vec<Sample> {
     all
 }
 
+fn journal() -> JournalError {
+    JournalError::new(JournalErrorKind::Io, "no disk")
+}
+
+fn journal_failed() -> DurabilityError {
+    DurabilityError::Failed {
+        durable_version: 3,
+        cause: journal(),
+    }
+}
+
 #[rustfmt::skip]
 fn samples_of_commits() -> Vec<Sample> {
     let mut all = samples_of([
@@ -387,7 +399,27 @@ fn samples_of_commits() -> Vec<Sample> {
         ("commitLeaseLost", CommitError::LeaseLost(Box::new(lease_lost()))),
         ("commitSuperseded", CommitError::Superseded { event: "evt-1".into(), token: FencingToken(7) }),
         ("commitOtherStore", CommitError::OtherStore { event: "evt-1".into() }),
+        ("commitUnknown", CommitError::Unknown { version: 4, cause: Box::new(journal_failed()) }),
+        ("commitReadOnly", CommitError::ReadOnly { cause: Some(journal()) }),
     ]);
+    all.extend(samples_of([
+        ("openExists", OpenError::Exists),
+        ("openMissing", OpenError::Missing),
+        ("openLocked", OpenError::Locked),
+        ("openForeign", OpenError::Foreign),
+        ("openNewer", OpenError::Newer { found: 7, known: 1 }),
+        ("openNoPermission", OpenError::NoPermission { message: "denied".into() }),
+        ("openCorrupt", OpenError::Corrupt(journal())),
+        ("journal", OpenError::Journal(journal())),
+        ("typeUnknown", OpenError::Schema(Box::new(violation()))),
+    ]));
+    all.extend(samples_of([("journal", journal())]));
+    all.extend(samples_of([
+        ("notDurable", DurabilityError::NotDurable),
+        ("durabilityTimeout", DurabilityError::Timeout { version: 4, durable_version: 3, timeout: Duration::from_secs(1) }),
+        ("storeClosed", DurabilityError::Closed { durable_version: 3 }),
+        ("journalFailed", journal_failed()),
+    ]));
     all.extend(samples_of([("transactionTakenOut", taken_out())]));
     all.extend(samples_of([
         ("commitsRemoved", MissingCommits::Removed { version: 3, earliest: 17, latest: 40 }),

@@ -51,7 +51,10 @@ mod open;
 mod redb;
 mod writer;
 
+#[cfg(feature = "redb")]
 use std::path::Path;
+#[cfg(feature = "redb")]
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use contract::check_journal;
@@ -64,8 +67,6 @@ pub(super) use writer::Writer;
 pub use writer::{CloseReport, DurabilityError};
 
 use super::{CommitError, DataStore};
-#[cfg(feature = "redb")]
-use open::Source;
 
 /// When a call that commits returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -113,7 +114,12 @@ impl DataStore {
     #[cfg(feature = "redb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn open_with(path: impl AsRef<Path>, options: DurableOptions) -> Result<Self, OpenError> {
-        open::open(Source::File(path.as_ref()), options)
+        open::open(options, |options| {
+            let progress = Arc::clone(&options.progress);
+            let repair = move |part| progress(OpenProgress::Repairing(part));
+            let journal = RedbJournal::open_existing(path.as_ref(), options.existing, repair)?;
+            Ok(Box::new(journal))
+        })
     }
 
     /// Opens the document in a journal.
@@ -122,14 +128,15 @@ impl DataStore {
     ///
     /// [`OpenError`].
     pub fn open_journal(journal: impl Journal, options: DurableOptions) -> Result<Self, OpenError> {
-        open::open(open::Source::Journal(Box::new(journal)), options)
+        open::open(options, |_| Ok(Box::new(journal)))
     }
 
     /// Returns the last version that survives a power cut. `None` if the store is not durable.
     ///
     /// Never blocks.
     pub fn durable_version(&self) -> Option<u64> {
-        self.0.writer.as_ref().map(Writer::durable_version)
+        let writer = self.0.writer.as_ref();
+        writer.map(|writer| writer.durable_version())
     }
 
     /// Waits until a version is durable, for at most `timeout`; `None` sets no limit. Returns the

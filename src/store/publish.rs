@@ -5,7 +5,6 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::claims::Inboxes;
-use super::durable::Writer;
 use super::receipts::Receipts;
 use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
 use crate::document::{Overlay, Snapshot};
@@ -106,7 +105,7 @@ impl DataStore {
         });
         let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
         let (log, mut published) = self.lock_for_commit(origin);
-        if let Some(refusal) = self.0.writer.as_ref().and_then(Writer::refusal) {
+        if let Some(refusal) = self.0.writer.as_ref().and_then(|writer| writer.refusal()) {
             return Err(refusal);
         }
         if let Some(bookkeeping) = &bookkeeping {

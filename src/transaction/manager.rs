@@ -106,8 +106,8 @@ impl TransactionManager {
         self
     }
 
-    /// Sets when calls return whose commits a [durable](crate::durable) store writes. The default is
-    /// that of the store.
+    /// Sets when calls return whose commits a [durable](crate::durable) store writes. The default
+    /// is that of the store.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, durable::Durability};

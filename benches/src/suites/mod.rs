@@ -3,6 +3,7 @@
 
 pub mod contended;
 pub mod document;
+pub mod durable;
 pub mod editors;
 pub mod growth;
 pub mod lock;

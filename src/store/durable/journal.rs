@@ -82,7 +82,7 @@ pub struct JournalError {
 }
 
 codes! { JournalError {
-    Self { kind, message } => "journal" { kind: kind, cause: message };
+    Self { kind, message } => "journal" { kind: kind, reason: message };
 }}
 
 /// What failed in a journal.

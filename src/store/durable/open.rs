@@ -2,13 +2,11 @@
 
 use std::fmt;
 use std::io;
-#[cfg(feature = "redb")]
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::form::{FORMAT, StoredHead, Unreadable, decode, encode};
 #[cfg(feature = "redb")]
-use super::redb::{Existing, RedbJournal};
+use super::redb::Existing;
 use super::{Durability, Journal, JournalError, JournalWrite, StoredPart, Writer};
 use crate::caught::catch;
 use crate::codes::codes;
@@ -40,9 +38,9 @@ pub struct DurableOptions {
     pub(super) unwritten: usize,
     /// The bytes of records after which a checkpoint is written.
     pub(super) checkpoint_after: usize,
-    progress: Arc<dyn Fn(OpenProgress) + Send + Sync>,
+    pub(super) progress: Arc<dyn Fn(OpenProgress) + Send + Sync>,
     #[cfg(feature = "redb")]
-    existing: Existing,
+    pub(super) existing: Existing,
 }
 
 impl Default for DurableOptions {
@@ -186,10 +184,10 @@ pub enum OpenError {
 codes! { OpenError {
     Self::Exists => "openExists";
     Self::Missing => "openMissing";
-    Self::Locked => "openLocked" if true;
+    Self::Locked => "openLocked";
     Self::Foreign => "openForeign";
     Self::Newer { found, known } => "openNewer";
-    Self::NoPermission { message } => "openNoPermission" { cause: message };
+    Self::NoPermission { message } => "openNoPermission" { reason: message };
     Self::Corrupt(cause) => "openCorrupt" { cause: cause };
     Self::Journal(error) => as error;
     Self::Schema(violation) => as violation;
@@ -241,16 +239,6 @@ impl From<AssemblyError> for OpenError {
     }
 }
 
-/// Where a document is stored.
-pub(super) enum Source<'a> {
-    #[cfg(feature = "redb")]
-    File(&'a Path),
-    Journal(Box<dyn Journal>),
-    #[cfg(not(feature = "redb"))]
-    #[expect(dead_code, reason = "names the lifetime")]
-    Never(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
-}
-
 /// How far the tokens and lock ids of an open are above those of the one before. A store would have
 /// to grant its lock so often, without a commit, to reach them.
 const TOKENS_OF_AN_OPEN: u32 = 36;
@@ -267,8 +255,8 @@ struct Loaded {
 /// Opens a document. A journal that panics is taken for damaged. A panic of the callback is resumed
 /// when nothing is open any more.
 pub(super) fn open(
-    source: Source<'_>,
     mut options: DurableOptions,
+    journal: impl FnOnce(&DurableOptions) -> Result<Box<dyn Journal>, OpenError>,
 ) -> Result<DataStore, OpenError> {
     let panicked = Arc::new(OnceLock::new());
     let (progress, first) = (options.progress, Arc::clone(&panicked));
@@ -279,7 +267,7 @@ pub(super) fn open(
             let _ = first.set(Mutex::<{ rank::DURABLE }, _>::new(Some(panic)));
         }
     });
-    let opened = catch(|| open_unguarded(source, options));
+    let opened = catch(|| open_unguarded(journal(&options)?, options));
     let panicked = panicked.get().and_then(|panic| panic.lock().take());
     if let Some(panic) = panicked {
         drop(opened);
@@ -292,19 +280,11 @@ pub(super) fn open(
     })
 }
 
-fn open_unguarded(source: Source<'_>, options: DurableOptions) -> Result<DataStore, OpenError> {
+fn open_unguarded(
+    mut journal: Box<dyn Journal>,
+    options: DurableOptions,
+) -> Result<DataStore, OpenError> {
     let progress = Arc::clone(&options.progress);
-    let mut journal = match source {
-        #[cfg(feature = "redb")]
-        Source::File(path) => {
-            let repair = Arc::clone(&progress);
-            let repair = move |part| repair(OpenProgress::Repairing(part));
-            Box::new(RedbJournal::open_existing(path, options.existing, repair)?)
-        }
-        Source::Journal(journal) => journal,
-        #[cfg(not(feature = "redb"))]
-        Source::Never(never, _) => match never {},
-    };
     let Loaded {
         head,
         nodes,
@@ -347,7 +327,7 @@ fn open_unguarded(source: Source<'_>, options: DurableOptions) -> Result<DataSto
         head: Some(encode(&head)?),
         ..JournalWrite::default()
     })?;
-    let writer = Writer::new(&options, snapshot.version());
+    let writer = Box::new(Writer::new(&options, snapshot.version()));
     let mut store_options = options.store.session(session);
     store_options.lock.last_number = tokens.lock;
     let store = DataStore::beginning_with(snapshot, store_options, Some(writer));
@@ -376,7 +356,10 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
                         )
                     };
                     match is_it {
-                        true => Ok(loaded.records.push(commit)),
+                        true => {
+                            loaded.records.push(commit);
+                            Ok(())
+                        }
                         false => Err(Unreadable::Corrupt(JournalError::corrupt(message()))),
                     }
                 })

@@ -1,4 +1,4 @@
-//! The thread that writes commits to the journal, and those who wait for it.
+//! The thread that writes commits to the journal, and the calls that wait for it.
 //!
 //! It reads the commit log as a lossless subscriber. All commits that it finds are one write, so a
 //! batch is what arrived during the last write. It writes a checkpoint when enough was written: it
@@ -37,7 +37,7 @@ pub(in crate::store) struct Writer {
     control: Receiver<Control>,
 }
 
-/// What the thread and those who wait for it share.
+/// What the thread shares with the calls that wait for it.
 struct Shared {
     /// The last version that is durable.
     version: AtomicU64,
