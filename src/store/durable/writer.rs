@@ -410,14 +410,19 @@ impl WriterThread {
 
     /// Writes commits until the store is closed or gone.
     fn work(&mut self) -> Result<(), JournalError> {
-        let mut snapshot = None;
+        let mut snapshot: Option<Snapshot> = None;
         let mut closes = false;
         loop {
             let store_is_gone = self.write_commits()?;
-            if let Some(snapshot) = snapshot.take() {
+            // Another commit that it holds may be published, but not announced yet.
+            let written = self.shared.version.load(Ordering::Relaxed);
+            if let Some(snapshot) = snapshot.take_if(|it| it.version() <= written) {
                 self.checkpoint(&snapshot)?;
+                if closes {
+                    return Ok(());
+                }
             }
-            if closes || store_is_gone {
+            if store_is_gone {
                 return Ok(());
             }
             let bytes: usize = self.records.iter().map(|(_, bytes)| bytes).sum();
@@ -427,6 +432,8 @@ impl WriterThread {
             select! {
                 recv(self.commits.ready()) -> _ => {}
                 recv(self.control) -> message => match message {
+                    // That of a close is the last version.
+                    Ok(Control::Checkpoint(_)) if closes => {}
                     Ok(Control::Checkpoint(sent)) => snapshot = Some(sent),
                     Ok(Control::Close(sent)) => {
                         snapshot = Some(sent);
@@ -497,4 +504,62 @@ impl WriterThread {
 
 fn panicked(message: Option<&str>) -> JournalError {
     JournalError::new(JournalErrorKind::Panic, message.unwrap_or("no message"))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::document::NodeSpec;
+    use crate::store::durable::StoredPart;
+
+    /// Passes on what is written.
+    struct Seen(Sender<JournalWrite>);
+
+    impl Journal for Seen {
+        fn load(
+            &mut self,
+            _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+        ) -> Result<(), JournalError> {
+            Ok(())
+        }
+
+        fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
+            let _ = self.0.send(write.clone());
+            Ok(())
+        }
+    }
+
+    fn commit(store: &DataStore) {
+        let mut transaction = store.begin("ann").unwrap();
+        let node = NodeSpec::new("text");
+        transaction.create(node).unwrap();
+        transaction.commit().unwrap();
+    }
+
+    /// Once a checkpoint could hold a commit whose record was not written yet. The record came
+    /// after it, and the document could not be opened again.
+    #[test]
+    fn durable_08_no_record_follows_a_checkpoint_that_holds_its_commit() {
+        let (sender, written) = crossbeam_channel::unbounded();
+        let store = DataStore::open_journal(Seen(sender), DurableOptions::new()).unwrap();
+        commit(&store);
+        // As if another thread had published version 2 and not announced it yet.
+        let ahead = DataStore::new();
+        commit(&ahead);
+        commit(&ahead);
+        let control = &store.0.writer.as_ref().unwrap().shared.control;
+        control.send(Control::Checkpoint(ahead.snapshot())).unwrap();
+        while !control.is_empty() {
+            std::thread::yield_now();
+        }
+        commit(&store);
+        store.close().unwrap();
+        let mut removed = 0;
+        for write in written.try_iter() {
+            let first = write.records.first().map(|(version, _)| *version);
+            assert!(first.is_none_or(|first| first > removed), "after {removed}");
+            removed = write.removed_through.unwrap_or(removed);
+        }
+        assert_eq!(removed, 2);
+    }
 }
