@@ -422,7 +422,8 @@ serde_as_string!(NodeId);
 /// Generates a store's node ids. A generated number is never reused, even if its transaction fails.
 #[derive(Debug)]
 pub(crate) struct NodeIds {
-    session: u32,
+    /// `None` if no ids are generated.
+    session: Option<u32>,
     next: AtomicU64,
 }
 
@@ -433,8 +434,16 @@ impl NodeIds {
     /// Continues after the last number of the session; zero for a new session.
     pub(crate) fn after(session: u32, last: u64) -> Self {
         Self {
-            session,
+            session: Some(session),
             next: AtomicU64::new(last.saturating_add(1)),
+        }
+    }
+
+    /// Generates no ids, so none is reserved: for changes whose ids were accepted before.
+    pub(crate) fn unreserved() -> Self {
+        Self {
+            session: None,
+            next: AtomicU64::new(1),
         }
     }
 
@@ -445,15 +454,16 @@ impl NodeIds {
 
     /// Generates a new id; `None` if the numbers are used up.
     pub(crate) fn generate(&self) -> Option<NodeId> {
+        let session = self.session?;
         let counter = self.raise(|next| next.checked_add(1))?;
-        Some(NodeId::generated(self.session, counter))
+        Some(NodeId::generated(session, counter))
     }
 
     /// Reserves an external id, so it is never generated. Returns `false`, and reserves nothing,
     /// for an id of the store's own session whose number would leave no numbers to generate.
     pub(crate) fn reserve(&self, id: &NodeId) -> bool {
         match id.0 {
-            Repr::Generated { session, counter } if session == self.session => {
+            Repr::Generated { session, counter } if Some(session) == self.session => {
                 // A number that was generated before may come back, however large.
                 if counter
                     >= self

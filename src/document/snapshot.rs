@@ -18,6 +18,7 @@ use crate::id::{AsNodeId, NodeId};
 pub(crate) use assemble::{AssemblyError, DocumentHead};
 pub(crate) use numbering::Numbering;
 pub use progress::SnapshotProgress;
+pub(crate) use save::Tokens;
 
 /// One version of a document, which exists as long as the snapshot.
 ///

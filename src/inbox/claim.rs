@@ -97,6 +97,8 @@ impl Claim {
         let committed = transaction.commit();
         match &committed {
             Ok(_) => self.ended = true,
+            // It is published, with its mark.
+            Err(CommitError::Unknown { .. }) => self.ended = true,
             Err(CommitError::Superseded { .. }) => {
                 self.ended = true;
                 self.inbox.with_claims(|claims, _| claims.superseded());

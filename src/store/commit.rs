@@ -48,7 +48,7 @@ impl ExecutedOperation {
     }
 }
 
-/// An error of a commit. The transaction was rolled back.
+/// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommitError {

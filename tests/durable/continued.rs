@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use doclock::document::{Change, NodeSpec, SplitPoint, check};
+use doclock::document::{Change, NodeSpec, Selection, SplitPoint, check};
 use doclock::durable::DurableOptions;
+use doclock::lock::node::Scope;
 use doclock::{CommitError, DataStore, Editor, Snapshot, TransactionManager, View, dsl::*};
 
 use crate::{Folder, add, later};
@@ -198,4 +199,47 @@ fn the_changes_of_a_record_are_repeated_through_their_checks() {
     ));
     drop(store);
     assert!(folder.open().snapshot().contains(&id));
+}
+
+/// Once the record of such a commit could not be repeated, so the document was lost.
+#[test]
+fn durable_02_a_selection_that_another_commit_outdated_does_not_stop_an_open() {
+    let folder = Folder::new();
+    let store = folder.open();
+    add(&store, "a");
+    add(&store, "n");
+    let mut one = store.begin_on("ann", Scope::new().write("a")).unwrap();
+    one.set_text("a", "x").unwrap();
+    one.select(Selection::caret("n", 1)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut other = store.begin_on("bob", Scope::new().write("n")).unwrap();
+            other.set_text("n", "").unwrap();
+            other.commit().unwrap();
+        });
+    });
+    one.commit().unwrap();
+    drop(store);
+    assert_eq!(folder.open().version(), 4);
+}
+
+/// Once a client could create a node of the next session, which shut the document.
+#[test]
+fn durable_03_ids_of_clients_in_any_session_do_not_stop_an_open() {
+    let folder = Folder::new();
+    for _ in 0..3 {
+        let store = folder.open();
+        let id = store.generate_id().unwrap().to_string();
+        let session: u32 = id.split_once(':').unwrap().0.parse().unwrap();
+        let (step, last) = (0x9E37_79B9_u32, u64::MAX);
+        for session in [0, 1, session.wrapping_add(1), session.wrapping_add(step)] {
+            let id = format!("{session}:{last}");
+            if !store.snapshot().contains(&*id) {
+                add(&store, &id);
+            }
+        }
+        drop(store);
+    }
+    let store = folder.open();
+    assert!(store.generate_id().is_some());
 }

@@ -100,11 +100,13 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Repeats a commit: checks and applies its changes, which make the next version.
-    pub(crate) fn repeat(&mut self, changes: &[Change], ids: &NodeIds) -> Result<(), EditError> {
+    /// Repeats a commit: checks and applies its changes, which make the next version. Selections
+    /// are not part of it: that of a transaction on nodes may have been outdated already.
+    pub(crate) fn repeat(&mut self, changes: &[Change]) -> Result<(), EditError> {
         let mut overlay = Overlay::new(self.clone());
-        for change in changes {
-            overlay.apply(change.clone(), ids)?;
+        let ids = NodeIds::unreserved();
+        for change in changes.iter().filter(|it| it.is_of_the_document()) {
+            overlay.apply(change.clone(), &ids)?;
         }
         overlay.fold_into(self);
         Ok(())

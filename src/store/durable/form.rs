@@ -21,6 +21,23 @@ pub(super) struct StoredHead {
     pub(super) document: DocumentHead,
 }
 
+impl StoredHead {
+    /// Counts one more open, and returns its session: a new one, of which no node has an id.
+    pub(super) fn count_open(&mut self, has_nodes: impl Fn(u32) -> bool) -> u32 {
+        // Odd, so 2³² opens have different sessions; large, so other stores of the process, whose
+        // sessions are consecutive, have others.
+        const STEP: u32 = 0x9E37_79B9;
+        loop {
+            self.opens += 1;
+            let steps = STEP.wrapping_mul(self.opens as u32);
+            let session = self.first_session.wrapping_add(steps);
+            if session != 0 && !has_nodes(session) {
+                return session;
+            }
+        }
+    }
+}
+
 /// Why stored bytes cannot be read.
 #[derive(Debug)]
 pub(super) enum Unreadable {

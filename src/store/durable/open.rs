@@ -11,8 +11,8 @@ use super::{Durability, Journal, JournalError, JournalWrite, StoredPart, Writer}
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
-use crate::document::{AssemblyError, Node, Snapshot};
-use crate::id::{NodeIds, random_session};
+use crate::document::{AssemblyError, Node, Snapshot, Tokens};
+use crate::id::random_session;
 use crate::store::{DataStore, StoreOptions, TransactionResult};
 use crate::sync::{Mutex, rank};
 
@@ -302,20 +302,11 @@ fn open_unguarded(
         first_session: random_session(),
         document: Snapshot::default().head(),
     });
-    head.opens += 1;
-    let session = head.first_session.wrapping_add(head.opens as u32).max(1);
     let stored = head.document.clone();
     let mut snapshot = Snapshot::assemble(stored.clone(), nodes)?;
     let mut tokens = stored.tokens;
-    repeat(
-        &mut snapshot,
-        &records,
-        session,
-        |commit| {
-            tokens.note(commit.fencing_token.get());
-        },
-        &*progress,
-    )?;
+    repeat(&mut snapshot, &records, &mut tokens, &*progress)?;
+    let session = head.count_open(|session| snapshot.last_id_of(session) > 0);
     tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
     snapshot.continue_with(&tokens, session);
     if let Some(schema) = &options.store.schema {
@@ -342,6 +333,7 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
     let mut unreadable = None;
     let stop = JournalError::corrupt("");
     let result = journal.load(&mut |part| {
+        let is_node = matches!(part, StoredPart::Node(_));
         let read = match part {
             StoredPart::Head(bytes) => decode(bytes).map(|head| loaded.head = Some(head)),
             StoredPart::Node(bytes) => decode(bytes).map(|node| loaded.nodes.push(node)),
@@ -365,7 +357,7 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
                 })
             }
         };
-        if loaded.nodes.len() % 1024 == 1023 && loaded.records.is_empty() {
+        if is_node && loaded.nodes.len() % 1024 == 0 {
             progress(OpenProgress::Nodes(loaded.nodes.len()));
         }
         read.map_err(|error| {
@@ -380,15 +372,13 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
     }
 }
 
-/// Repeats commits, through the checks of each change.
+/// Repeats commits, through the checks of each change, and takes note of their tokens.
 fn repeat(
     snapshot: &mut Snapshot,
     records: &[TransactionResult],
-    session: u32,
-    mut note: impl FnMut(&TransactionResult),
+    tokens: &mut Tokens,
     progress: &dyn Fn(OpenProgress),
 ) -> Result<(), OpenError> {
-    let ids = NodeIds::after(session, 0);
     let corrupt = |message: &dyn fmt::Display| OpenError::Corrupt(JournalError::corrupt(message));
     for (nth, commit) in records.iter().enumerate() {
         let (version, next) = (commit.version, snapshot.version() + 1);
@@ -397,14 +387,13 @@ fn repeat(
                 "the record of version {next} is missing: version {version} follows"
             )));
         }
-        let repeated = snapshot.repeat(&commit.changes, &ids);
-        repeated.map_err(|error| {
+        snapshot.repeat(&commit.changes).map_err(|error| {
             corrupt(&format_args!(
                 "the commit of version {version} cannot be repeated: {error}"
             ))
         })?;
-        note(commit);
-        if nth % 1024 == 1023 {
+        tokens.note(commit.fencing_token.get());
+        if (nth + 1) % 1024 == 0 {
             progress(OpenProgress::Commits(nth + 1));
         }
     }

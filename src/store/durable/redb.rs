@@ -8,12 +8,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use redb::{
-    Builder, Database, DatabaseError, Durability, ReadableDatabase, ReadableTable, StorageBackend,
-    TableDefinition, TableHandle,
+    Builder, Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
+    StorageBackend, TableDefinition, TableHandle,
 };
 
 use super::{Journal, JournalError, JournalErrorKind, JournalWrite, OpenError, StoredPart};
 use crate::caught::catch;
+use crate::id::random_session;
 
 const HEAD: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("doclock-head");
 const NODES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("doclock-nodes");
@@ -58,36 +59,32 @@ impl RedbJournal {
         existing: Existing,
         repair: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
-        let exists = match fs::metadata(path) {
-            Ok(metadata) => metadata.len() > 0,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        let found = match fs::metadata(path) {
+            Ok(metadata) => Some(metadata.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
         };
-        match (exists, existing) {
-            (true, Existing::MustNot) => return Err(OpenError::Exists),
-            (false, Existing::Must) => return Err(OpenError::Missing),
+        match (found, existing) {
+            (Some(_), Existing::MustNot) => return Err(OpenError::Exists),
+            (None, Existing::Must) => return Err(OpenError::Missing),
+            (None, _) => match create_file(path) {
+                // Another process was faster.
+                Err(OpenError::Exists) if existing == Existing::May => {}
+                created => created?,
+            },
             _ => {}
         }
         let builder = builder(repair);
-        if exists {
-            check_kind(path)?;
+        let database = if found == Some(0) {
+            guarded(|| builder.create(path))?
         } else {
-            // Only one of several processes creates the file.
-            match OpenOptions::new().write(true).create_new(true).open(path) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let database = guarded(|| match exists {
-            true => builder.open(path),
-            false => builder.create(path),
-        })?;
+            check_kind(path)?;
+            guarded(|| builder.open(path))?
+        };
         let journal = Self { database };
         journal.create_tables()?;
-        if !exists {
-            sync_directory(path)?;
-        }
+        // Also of a file whose creator was killed before it did so.
+        sync_directory(path)?;
         Ok(journal)
     }
 
@@ -106,13 +103,11 @@ impl RedbJournal {
     /// Creates the tables of a new database.
     fn create_tables(&self) -> Result<(), OpenError> {
         let read = self.database.begin_read().map_err(failed)?;
-        let tables: Vec<_> = read.list_tables().map_err(failed)?.collect();
-        drop(read);
-        let names = tables.iter().map(|table| table.name().to_owned());
-        is_ours(names).map_err(failed)??;
-        if !tables.is_empty() {
+        is_ours(&read).map_err(failed)??;
+        if read.open_table(HEAD).is_ok() {
             return Ok(());
         }
+        drop(read);
         let transaction = self.database.begin_write().map_err(failed)?;
         transaction.open_table(HEAD).map_err(failed)?;
         transaction.open_table(NODES).map_err(failed)?;
@@ -193,6 +188,24 @@ fn builder(repair: impl Fn(f64) + 'static) -> Builder {
     builder
 }
 
+/// Creates the file, whole: a process that is killed meanwhile leaves no part of it at the path.
+fn create_file(path: &Path) -> Result<(), OpenError> {
+    let name = path.file_name().ok_or(OpenError::Missing)?;
+    let mut new = name.to_owned();
+    new.push(format!(".new-{:x}", random_session()));
+    let new = path.with_file_name(new);
+    OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let made = guarded(|| builder(|_| {}).create(&new));
+    let made = made.and_then(|database| RedbJournal { database }.create_tables());
+    // Unlike a rename it replaces no file.
+    let linked = made.and_then(|()| match fs::hard_link(&new, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(OpenError::Exists),
+        linked => Ok(linked?),
+    });
+    let _ = fs::remove_file(&new);
+    linked
+}
+
 /// Checks, without changing the file, that it is a database of doclock. A file that needs a repair
 /// is checked after it.
 fn check_kind(path: &Path) -> Result<(), OpenError> {
@@ -205,22 +218,19 @@ fn check_kind(path: &Path) -> Result<(), OpenError> {
     };
     guarded(|| {
         let transaction = database.begin_read().map_err(redb::Error::from)?;
-        is_ours(
-            transaction
-                .list_tables()?
-                .map(|table| table.name().to_owned()),
-        )
+        is_ours(&transaction)
     })?
 }
 
-/// Whether a database with these tables is one of doclock, or one that was just created.
-fn is_ours(mut tables: impl Iterator<Item = String>) -> Result<Result<(), OpenError>, redb::Error> {
-    let first = tables.next();
-    let is_ours = first.is_none_or(|first| first.starts_with("doclock-"));
-    Ok(if is_ours {
-        Ok(())
-    } else {
-        Err(OpenError::Foreign)
+/// Whether a database is one of doclock, or one without tables, which was just created.
+fn is_ours(transaction: &ReadTransaction) -> Result<Result<(), OpenError>, redb::Error> {
+    let first = transaction.list_tables()?.next();
+    let first = first.map(|table| table.name().to_owned());
+    let others = transaction.list_multimap_tables()?.count();
+    let is_ours = others == 0 && first.is_none_or(|first| first.starts_with("doclock-"));
+    Ok(match is_ours {
+        true => Ok(()),
+        false => Err(OpenError::Foreign),
     })
 }
 

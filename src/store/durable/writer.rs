@@ -242,8 +242,9 @@ impl Writer {
 
     pub(super) fn close(&self, store: &DataStore) -> Result<CloseReport, DurabilityError> {
         store.with_log_locked(|| self.shared.refuses.store(true, Ordering::Relaxed));
-        // The thread has ended if it failed or was closed.
-        let _ = self.shared.control.send(Control::Close(store.snapshot()));
+        if self.shared.state.lock().end.is_none() {
+            let _ = self.shared.control.send(Control::Close(store.snapshot()));
+        }
         let mut state = self.shared.state.lock();
         let end = loop {
             match &state.end {
@@ -327,8 +328,11 @@ impl Shared {
     fn end(&self, end: End, report: CloseReport) {
         self.refuses.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
-        state.end.get_or_insert(end);
-        state.report = report;
+        // The first end stays.
+        if state.end.is_none() {
+            state.end = Some(end);
+            state.report = report;
+        }
         drop(state);
         self.changed.notify_all();
     }
@@ -386,10 +390,8 @@ struct WriterThread {
 
 impl WriterThread {
     fn run(mut self) {
-        let end = match self.work() {
-            Ok(()) => End::Closed,
-            Err(error) => End::Failed(error),
-        };
+        let worked = catch(|| self.work());
+        let worked = worked.unwrap_or_else(|panic| Err(panicked(panic.message())));
         let Self {
             journal,
             commits,
@@ -398,14 +400,20 @@ impl WriterThread {
             ..
         } = self;
         report.durable_version = shared.version.load(Ordering::Relaxed);
-        // The file is free, and requests wait no more, when the end is known.
+        if let Err(error) = worked {
+            // At once: the journal may take long to close, or never close.
+            shared.end(End::Failed(error), report);
+        }
         drop(commits);
         let dropped = catch(|| drop(journal));
-        let end = match (end, dropped) {
-            (End::Closed, Err(panic)) => End::Failed(panicked(panic.message())),
-            (end, _) => end,
-        };
-        shared.end(end, report);
+        // A store is closed when its file is free.
+        shared.end(
+            match dropped {
+                Ok(()) => End::Closed,
+                Err(panic) => End::Failed(panicked(panic.message())),
+            },
+            report,
+        );
     }
 
     /// Writes commits until the store is closed or gone.

@@ -91,7 +91,11 @@ impl TransactionManager {
         self.check_limits(submission.once.as_deref(), &submission.operations)?;
         let Some(first) = first(&submission.operations) else {
             let repeated = self.repeated(submission.once.as_deref());
-            return repeated.unwrap_or_else(|| Ok(self.nothing_done()));
+            let Some(mut outcome) = repeated else {
+                return Ok(self.nothing_done());
+            };
+            self.complete(&mut outcome);
+            return outcome;
         };
         let label = SmolStr::new_static(first.name());
         submission.before = Hooks::of_submission(self.0.hooks.as_ref());
