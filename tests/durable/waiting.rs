@@ -242,3 +242,24 @@ fn requests_wait_when_too_many_bytes_are_unwritten() {
     keeper.end();
     drop(keeper);
 }
+
+/// A commit beside a close is refused, or it is written: none is accepted and lost.
+#[test]
+fn durable_07_a_close_refuses_commits_before_it_writes_the_last_ones() {
+    let (store, keeper) = gate(later());
+    add(&store, "a");
+    assert_eq!(keeper.begun(), [1]);
+    thread::scope(|scope| {
+        let close = scope.spawn(|| store.close().unwrap());
+        keeper.end();
+        // The checkpoint of the close.
+        assert!(keeper.begun().is_empty());
+        let mut transaction = store.begin("ann").unwrap();
+        transaction.set_text("a", "x").unwrap();
+        let refused = transaction.commit();
+        keeper.end();
+        assert_eq!(refused.unwrap_err().code(), "commitReadOnly");
+        assert_eq!(close.join().unwrap().durable_version, 1);
+    });
+    assert_eq!(store.version(), 1);
+}
