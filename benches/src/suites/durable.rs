@@ -135,7 +135,8 @@ fn turn(subject: Subject, folder: &Path, threads: usize, commits: usize) -> Resu
         Subject::Sqlite(synchronous) => {
             let open = || -> Result<Connection> {
                 let connection = Connection::open(&path)?;
-                connection.busy_timeout(Duration::from_secs(60))?;
+                // SQLite lets connections starve: with 64, for many commits.
+                connection.busy_timeout(Duration::from_secs(600))?;
                 connection.pragma_update(None, "journal_mode", "WAL")?;
                 connection.pragma_update(None, "synchronous", synchronous)?;
                 Ok(connection)
