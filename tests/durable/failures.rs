@@ -214,13 +214,17 @@ fn durable_05_no_failure_of_any_write_loses_an_acknowledged_commit() {
 }
 
 #[test]
-fn requests_do_not_wait_for_a_journal_that_failed() {
+fn durable_05_requests_do_not_wait_for_a_journal_that_failed_and_are_refused() {
     let memory = Memory::default();
     let store = memory.open(later().unwritten_limit(0));
     memory.fail_at(2, Failure::Before);
     add(&store, "a");
     assert!(store.wait_durable(1, None).is_err());
-    drop(store.lock("ann").unwrap());
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.set_text("a", "x").unwrap();
+    // Without a wait for the journal, only the refusal shows that the commit would be lost.
+    let refused = transaction.commit().unwrap_err();
+    assert_eq!(refused.code(), "commitReadOnly");
 }
 
 #[test]
