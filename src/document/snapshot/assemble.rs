@@ -1,16 +1,18 @@
 //! A document from its stored parts: its head, its nodes and its later changes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::load::{LARGEST, Names};
 use super::numbering::SessionNumbers;
 use super::save::Tokens;
 use super::{Document, Numbering, Snapshot};
+use crate::brief::Brief;
 use crate::document::lease::Leases;
 use crate::document::nodes::Nodes;
 use crate::document::{Change, EditError, IntegrityError, Node, Overlay, check};
+use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds};
 
 /// What a document has beside its nodes.
@@ -23,12 +25,68 @@ pub(crate) struct DocumentHead {
     pub(crate) session: SessionNumbers,
 }
 
-/// Why stored parts are no document.
-#[derive(Debug)]
+/// The largest version and token. As many again can follow in a 64-bit number.
+const LARGEST: u64 = u64::MAX / 2;
+
+/// Why parts are no document.
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum AssemblyError {
-    TooLarge(u64),
+    #[error("the {what} {number} is too large: the limit is {LARGEST}")]
+    TooLarge { what: &'static str, number: u64 },
+    #[error("node {} is listed twice", Brief(.0))]
     Twice(NodeId),
+    #[error(transparent)]
     Integrity(IntegrityError),
+}
+
+/// The nodes of a document, as they are read.
+#[derive(Default)]
+pub(crate) struct NodeTable {
+    nodes: Nodes,
+    names: Names,
+}
+
+impl NodeTable {
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(crate) fn insert(&mut self, mut node: Node) -> Result<(), AssemblyError> {
+        self.names.share(&mut node);
+        let (id, before) = (node.id.clone(), self.len());
+        self.nodes.insert(Arc::new(node));
+        match self.len() > before {
+            true => Ok(()),
+            false => Err(AssemblyError::Twice(id)),
+        }
+    }
+}
+
+/// The custom ids, so that a node, its parent and its children share one copy of each.
+#[derive(Default)]
+struct Names(HashSet<NodeId, Secret>);
+
+impl Names {
+    fn share(&mut self, node: &mut Node) {
+        node.id = self.shared(&node.id);
+        node.parent = node.parent.as_ref().map(|id| self.shared(id));
+        if !node.children.iter().all(NodeId::is_generated) {
+            node.children = node.children.iter().map(|id| self.shared(id)).collect();
+        }
+    }
+
+    fn shared(&mut self, id: &NodeId) -> NodeId {
+        if id.is_generated() {
+            return id.clone();
+        }
+        match self.0.get(id) {
+            Some(known) => known.clone(),
+            None => {
+                self.0.insert(id.clone());
+                id.clone()
+            }
+        }
+    }
 }
 
 impl Tokens {
@@ -62,33 +120,28 @@ impl Snapshot {
     }
 
     /// Makes a document of its parts, and checks it.
-    pub(crate) fn assemble(
-        head: DocumentHead,
-        all: impl IntoIterator<Item = Node>,
-    ) -> Result<Self, AssemblyError> {
+    pub(crate) fn assemble(head: DocumentHead, nodes: NodeTable) -> Result<Self, AssemblyError> {
         let DocumentHead {
             version,
             root,
             tokens,
             session,
         } = head;
-        let numbers = [version, tokens.lock, tokens.lease, tokens.claim];
-        if let Some(number) = numbers.into_iter().find(|number| *number > LARGEST) {
-            return Err(AssemblyError::TooLarge(number));
-        }
-        let (mut nodes, mut names) = (Nodes::default(), Names::default());
-        for mut node in all {
-            names.share(&mut node);
-            let (id, before) = (node.id.clone(), nodes.len());
-            nodes.insert(Arc::new(node));
-            if nodes.len() == before {
-                return Err(AssemblyError::Twice(id));
-            }
+        let numbers = [
+            ("version", version),
+            ("token", tokens.lease),
+            ("token", tokens.lock),
+            ("token", tokens.claim),
+            ("number of transactions", session.transactions),
+        ];
+        let mut numbers = numbers.into_iter();
+        if let Some((what, number)) = numbers.find(|(_, number)| *number > LARGEST) {
+            return Err(AssemblyError::TooLarge { what, number });
         }
         let snapshot = Self(Arc::new(Document {
             version,
             root,
-            nodes,
+            nodes: nodes.nodes,
             leases: Leases::after(tokens.lease),
             numbering: Numbering {
                 lock_token: tokens.lock,

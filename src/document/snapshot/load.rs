@@ -1,26 +1,18 @@
 //! Reading the saved form of a document, node by node.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::assemble::{DocumentHead, NodeTable};
 use super::numbering::SessionNumbers;
 use super::progress::Reporter;
 use super::save::{FIELDS, FORMAT, Tokens};
-use super::{Document, Numbering, Snapshot, SnapshotProgress};
-use crate::brief::Brief;
-use crate::document::lease::Leases;
-use crate::document::nodes::Nodes;
-use crate::document::{Node, check, value};
-use crate::hashing::Secret;
+use super::{Snapshot, SnapshotProgress};
+use crate::document::{Node, value};
 use crate::id::NodeId;
-
-/// The largest version and token. As many again can follow in a 64-bit number.
-pub(super) const LARGEST: u64 = u64::MAX / 2;
 
 impl Snapshot {
     /// Deserializes a document and reports the progress.
@@ -123,34 +115,21 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for Loader
             }
         }
         given(format, "format")?;
-        let version = number("version", given(version, "version")?)?;
-        let root = given(root, "root")?;
-        let tokens = given(tokens, "tokens")?;
-        let session = given(session, "session")?;
+        let head = DocumentHead {
+            version: given(version, "version")?,
+            root: given(root, "root")?,
+            tokens: given(tokens, "tokens")?,
+            session: given(session, "session")?,
+        };
         let len = given(len, "len")?;
-        let nodes = given(nodes, "nodes")?;
+        let nodes: NodeTable = given(nodes, "nodes")?;
         if nodes.len() != len {
             return Err(A::Error::custom(format_args!(
                 "the document should have {len} nodes, and has {}",
                 nodes.len()
             )));
         }
-        let snapshot = Snapshot(Arc::new(Document {
-            version,
-            root,
-            nodes,
-            leases: Leases::after(number("token", tokens.lease)?),
-            numbering: Numbering {
-                lock_token: number("token", tokens.lock)?,
-                claim_token: number("token", tokens.claim)?,
-                session: SessionNumbers {
-                    transactions: number("number of transactions", session.transactions)?,
-                    ..session
-                },
-            },
-        }));
-        check(&snapshot).map_err(A::Error::custom)?;
-        Ok(snapshot)
+        Snapshot::assemble(head, nodes).map_err(A::Error::custom)
     }
 }
 
@@ -165,48 +144,30 @@ fn given<T, E: Error>(field: Option<T>, name: &'static str) -> Result<T, E> {
     field.ok_or_else(|| E::missing_field(name))
 }
 
-fn number<E: Error>(what: &str, number: u64) -> Result<u64, E> {
-    match number <= LARGEST {
-        true => Ok(number),
-        false => Err(E::custom(format_args!(
-            "the {what} {number} is too large: the limit is {LARGEST}"
-        ))),
-    }
-}
-
 /// Reads the nodes. Each is complete by itself; how they fit together is checked at the end.
 struct NodeList<'a, P>(&'a mut Reporter<P>);
 
 impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> DeserializeSeed<'de> for NodeList<'_, P> {
-    type Value = Nodes;
+    type Value = NodeTable;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Nodes, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<NodeTable, D::Error> {
         deserializer.deserialize_seq(self)
     }
 }
 
 impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for NodeList<'_, P> {
-    type Value = Nodes;
+    type Value = NodeTable;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list of nodes")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Nodes, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NodeTable, A::Error> {
         let Self(reporter) = self;
-        let mut nodes = Nodes::default();
-        let mut names = Names::default();
+        let mut nodes = NodeTable::default();
         reporter.report().map_err(A::Error::custom)?;
-        while let Some(mut node) = list.next_element::<Node>()? {
-            names.share(&mut node);
-            let (id, before) = (node.id.clone(), nodes.len());
-            nodes.insert(Arc::new(node));
-            if nodes.len() == before {
-                return Err(A::Error::custom(format_args!(
-                    "node {} is listed twice",
-                    Brief(id)
-                )));
-            }
+        while let Some(node) = list.next_element::<Node>()? {
+            nodes.insert(node).map_err(A::Error::custom)?;
             reporter.count().map_err(A::Error::custom)?;
         }
         reporter.report().map_err(A::Error::custom)?;
@@ -214,35 +175,10 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for NodeLi
     }
 }
 
-/// The custom ids, so that a node, its parent and its children share one copy of each.
-#[derive(Default)]
-pub(super) struct Names(HashSet<NodeId, Secret>);
-
-impl Names {
-    pub(super) fn share(&mut self, node: &mut Node) {
-        node.id = self.shared(&node.id);
-        node.parent = node.parent.as_ref().map(|id| self.shared(id));
-        if !node.children.iter().all(NodeId::is_generated) {
-            node.children = node.children.iter().map(|id| self.shared(id)).collect();
-        }
-    }
-
-    fn shared(&mut self, id: &NodeId) -> NodeId {
-        if id.is_generated() {
-            return id.clone();
-        }
-        match self.0.get(id) {
-            Some(known) => known.clone(),
-            None => {
-                self.0.insert(id.clone());
-                id.clone()
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::document::View;
     use crate::id::Repr;

@@ -55,12 +55,7 @@ impl Snapshot {
         serializer: S,
         progress: impl FnMut(SnapshotProgress) -> ControlFlow<()>,
     ) -> Result<S::Ok, S::Error> {
-        let numbering = self.numbering();
-        let tokens = Tokens {
-            lock: numbering.lock_token,
-            lease: self.held().last_token(),
-            claim: numbering.claim_token,
-        };
+        let head = self.head();
         let nodes = NodeList {
             snapshot: self,
             reporter: RefCell::new(Reporter::new(Some(self.len()), progress)),
@@ -68,10 +63,10 @@ impl Snapshot {
         let [format, version, root, last, session, len, list] = FIELDS;
         let mut form = serializer.serialize_struct("Snapshot", FIELDS.len())?;
         form.serialize_field(format, &FORMAT)?;
-        form.serialize_field(version, &self.version())?;
-        form.serialize_field(root, &self.root())?;
-        form.serialize_field(last, &tokens)?;
-        form.serialize_field(session, &numbering.session)?;
+        form.serialize_field(version, &head.version)?;
+        form.serialize_field(root, &head.root)?;
+        form.serialize_field(last, &head.tokens)?;
+        form.serialize_field(session, &head.session)?;
         form.serialize_field(len, &self.len())?;
         form.serialize_field(list, &nodes)?;
         form.end()

@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 use super::form::{FORMAT, StoredHead, Unreadable, decode, encode};
 #[cfg(feature = "redb")]
 use super::redb::Existing;
+use super::writer::Beginning;
 use super::{Durability, Journal, JournalError, JournalWrite, StoredPart, Writer};
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
-use crate::document::{AssemblyError, Node, Snapshot, Tokens};
+use crate::document::{AssemblyError, Node, NodeTable, Snapshot, Tokens};
 use crate::id::random_session;
 use crate::store::{DataStore, StoreOptions, TransactionResult};
 use crate::sync::{Mutex, rank};
@@ -227,15 +228,7 @@ impl From<Unreadable> for OpenError {
 
 impl From<AssemblyError> for OpenError {
     fn from(error: AssemblyError) -> Self {
-        Self::Corrupt(match error {
-            AssemblyError::TooLarge(number) => {
-                JournalError::corrupt(format_args!("the number {number} is too large"))
-            }
-            AssemblyError::Twice(id) => {
-                JournalError::corrupt(format_args!("node {id} is stored twice"))
-            }
-            AssemblyError::Integrity(error) => JournalError::corrupt(error),
-        })
+        Self::Corrupt(JournalError::corrupt(error))
     }
 }
 
@@ -247,7 +240,7 @@ const TOKENS_OF_AN_OPEN: u32 = 36;
 #[derive(Default)]
 struct Loaded {
     head: Option<StoredHead>,
-    nodes: Vec<Node>,
+    nodes: NodeTable,
     records: Vec<TransactionResult>,
     record_bytes: usize,
 }
@@ -292,7 +285,7 @@ fn open_unguarded(
         record_bytes,
     } = load(&mut *journal, &*progress)?;
     let is_new = head.is_none();
-    if is_new && !(nodes.is_empty() && records.is_empty()) {
+    if is_new && !(nodes.len() == 0 && records.is_empty()) {
         return Err(OpenError::Corrupt(JournalError::corrupt(
             "the head is missing",
         )));
@@ -318,13 +311,21 @@ fn open_unguarded(
         head: Some(encode(&head)?),
         ..JournalWrite::default()
     })?;
-    let writer = Box::new(Writer::new(&options, snapshot.version()));
+    let (writer, control) = Writer::new(options.durability, snapshot.version());
     let mut store_options = options.store.session(session);
     store_options.lock.last_number = tokens.lock;
-    let store = DataStore::beginning_with(snapshot, store_options, Some(writer));
+    let store = DataStore::beginning_with(snapshot, store_options, Some(Box::new(writer)));
     // What was repeated belongs to the next checkpoint.
     let changes = records.into_iter().map(|commit| commit.changes);
-    store.start_writer(journal, head, changes.collect(), record_bytes);
+    store.start_writer(Beginning {
+        journal,
+        head,
+        repeated: changes.collect(),
+        bytes: record_bytes,
+        unwritten: options.unwritten,
+        checkpoint_after: options.checkpoint_after,
+        control,
+    });
     Ok(store)
 }
 
@@ -336,7 +337,10 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
         let is_node = matches!(part, StoredPart::Node(_));
         let read = match part {
             StoredPart::Head(bytes) => decode(bytes).map(|head| loaded.head = Some(head)),
-            StoredPart::Node(bytes) => decode(bytes).map(|node| loaded.nodes.push(node)),
+            StoredPart::Node(bytes) => decode::<Node>(bytes).and_then(|node| {
+                let inserted = loaded.nodes.insert(node);
+                inserted.map_err(|error| Unreadable::Corrupt(JournalError::corrupt(error)))
+            }),
             StoredPart::Record { version, bytes } => {
                 loaded.record_bytes += bytes.len();
                 decode::<TransactionResult>(bytes).and_then(|commit| {

@@ -103,7 +103,9 @@ impl RedbJournal {
     /// Creates the tables of a new database.
     fn create_tables(&self) -> Result<(), OpenError> {
         let read = self.database.begin_read().map_err(failed)?;
-        is_ours(&read).map_err(failed)??;
+        if !is_ours(&read).map_err(failed)? {
+            return Err(OpenError::Foreign);
+        }
         if read.open_table(HEAD).is_ok() {
             return Ok(());
         }
@@ -216,22 +218,19 @@ fn check_kind(path: &Path) -> Result<(), OpenError> {
     let Some(database) = opened? else {
         return Ok(());
     };
-    guarded(|| {
-        let transaction = database.begin_read().map_err(redb::Error::from)?;
-        is_ours(&transaction)
-    })?
+    let is_ours = guarded(|| is_ours(&database.begin_read()?));
+    match is_ours? {
+        true => Ok(()),
+        false => Err(OpenError::Foreign),
+    }
 }
 
 /// Whether a database is one of doclock, or one without tables, which was just created.
-fn is_ours(transaction: &ReadTransaction) -> Result<Result<(), OpenError>, redb::Error> {
+fn is_ours(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
     let first = transaction.list_tables()?.next();
     let first = first.map(|table| table.name().to_owned());
     let others = transaction.list_multimap_tables()?.count();
-    let is_ours = others == 0 && first.is_none_or(|first| first.starts_with("doclock-"));
-    Ok(match is_ours {
-        true => Ok(()),
-        false => Err(OpenError::Foreign),
-    })
+    Ok(others == 0 && first.is_none_or(|first| first.starts_with("doclock-")))
 }
 
 /// Makes the entry of a new file in its directory survive a power cut.

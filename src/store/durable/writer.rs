@@ -15,7 +15,6 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, select};
 use serde::Serialize;
 
 use super::form::{StoredHead, encode};
-use super::open::DurableOptions;
 use super::{Durability, Journal, JournalError, JournalErrorKind, JournalWrite};
 use crate::caught::catch;
 use crate::codes::codes;
@@ -32,9 +31,18 @@ pub(in crate::store) struct Writer {
     shared: Arc<Shared>,
     thread: Mutex<{ rank::WRITER_THREAD }, Option<JoinHandle<()>>>,
     durability: Durability,
-    unwritten: usize,
-    checkpoint_after: usize,
-    control: Receiver<Control>,
+}
+
+/// What the thread begins with.
+pub(super) struct Beginning {
+    pub(super) journal: Box<dyn Journal>,
+    pub(super) head: StoredHead,
+    /// The commits after the checkpoint, and the size of their records.
+    pub(super) repeated: Vec<Changes>,
+    pub(super) bytes: usize,
+    pub(super) unwritten: usize,
+    pub(super) checkpoint_after: usize,
+    pub(super) control: Receiver<Control>,
 }
 
 /// What the thread shares with the calls that wait for it.
@@ -65,7 +73,7 @@ enum End {
     Failed(JournalError),
 }
 
-enum Control {
+pub(super) enum Control {
     Checkpoint(Snapshot),
     Close(Snapshot),
 }
@@ -128,9 +136,10 @@ codes! { DurabilityError {
 }}
 
 impl Writer {
-    pub(super) fn new(options: &DurableOptions, version: u64) -> Self {
+    /// Also returns what the thread receives from the store.
+    pub(super) fn new(durability: Durability, version: u64) -> (Self, Receiver<Control>) {
         let (sender, control) = crossbeam_channel::unbounded();
-        Self {
+        let writer = Self {
             shared: Arc::new(Shared {
                 version: AtomicU64::new(version),
                 refuses: AtomicBool::new(false),
@@ -140,11 +149,9 @@ impl Writer {
                 control: sender,
             }),
             thread: Mutex::default(),
-            durability: options.durability,
-            unwritten: options.unwritten,
-            checkpoint_after: options.checkpoint_after,
-            control,
-        }
+            durability,
+        };
+        (writer, control)
     }
 
     pub(super) fn durable_version(&self) -> u64 {
@@ -167,17 +174,8 @@ impl Writer {
             if let Some(durable) = reached() {
                 return Ok(durable);
             }
-            let durable_version = self.durable_version();
-            match &state.end {
-                Some(End::Closed) => return Err(DurabilityError::Closed { durable_version }),
-                Some(End::Failed(cause)) => {
-                    let cause = cause.clone();
-                    return Err(DurabilityError::Failed {
-                        durable_version,
-                        cause,
-                    });
-                }
-                None => {}
+            if let Some(end) = &state.end {
+                return Err(self.ended(end.clone()));
             }
             state = match timeout {
                 None => self.shared.changed.wait(state),
@@ -186,12 +184,24 @@ impl Writer {
                     _ => {
                         return Err(DurabilityError::Timeout {
                             version,
-                            durable_version,
+                            durable_version: self.durable_version(),
                             timeout,
                         });
                     }
                 },
             };
+        }
+    }
+
+    /// Why no further version becomes durable.
+    fn ended(&self, end: End) -> DurabilityError {
+        let durable_version = self.durable_version();
+        match end {
+            End::Closed => DurabilityError::Closed { durable_version },
+            End::Failed(cause) => DurabilityError::Failed {
+                durable_version,
+                cause,
+            },
         }
     }
 
@@ -242,9 +252,8 @@ impl Writer {
 
     pub(super) fn close(&self, store: &DataStore) -> Result<CloseReport, DurabilityError> {
         store.with_log_locked(|| self.shared.refuses.store(true, Ordering::Relaxed));
-        if self.shared.state.lock().end.is_none() {
-            let _ = self.shared.control.send(Control::Close(store.snapshot()));
-        }
+        // Nothing receives it if the thread has ended.
+        let _ = self.shared.control.send(Control::Close(store.snapshot()));
         let mut state = self.shared.state.lock();
         let end = loop {
             match &state.end {
@@ -257,10 +266,7 @@ impl Writer {
         self.join();
         match end {
             End::Closed => Ok(report),
-            End::Failed(cause) => Err(DurabilityError::Failed {
-                durable_version: self.durable_version(),
-                cause,
-            }),
+            failed => Err(self.ended(failed)),
         }
     }
 
@@ -281,27 +287,30 @@ impl Drop for Writer {
 }
 
 impl DataStore {
-    /// Starts the thread. `repeated` are the commits after the checkpoint, with their size.
-    pub(super) fn start_writer(
-        &self,
-        journal: Box<dyn Journal>,
-        head: StoredHead,
-        repeated: Vec<Changes>,
-        bytes: usize,
-    ) {
+    /// Starts the thread.
+    pub(super) fn start_writer(&self, beginning: Beginning) {
         let Some(writer) = &self.0.writer else {
             return;
         };
+        let Beginning {
+            journal,
+            head,
+            repeated,
+            bytes,
+            unwritten,
+            checkpoint_after,
+            control,
+        } = beginning;
         let version = self.version();
         let mut thread = WriterThread {
             journal,
-            commits: self.subscribe_lossless(writer.unwritten),
+            commits: self.subscribe_lossless(unwritten),
             shared: Arc::clone(&writer.shared),
-            control: writer.control.clone(),
+            control,
             head,
             touched: Touched::default(),
             records: VecDeque::from([(version, bytes)]),
-            checkpoint_after: writer.checkpoint_after,
+            checkpoint_after,
             report: CloseReport::default(),
         };
         for changes in repeated {
@@ -518,7 +527,7 @@ fn panicked(message: Option<&str>) -> JournalError {
 mod tests {
     use super::*;
     use crate::document::NodeSpec;
-    use crate::store::durable::StoredPart;
+    use crate::store::durable::{DurableOptions, StoredPart};
 
     /// Passes on what is written.
     struct Seen(Sender<JournalWrite>);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::document::{Change, ChildPosition, Node, Snapshot, View};
+use crate::document::{Change, Snapshot, View};
 use crate::id::NodeId;
 
 /// Selects the commits that a subscriber receives. Excluded commits do not count as missed.
@@ -46,11 +46,7 @@ impl Reach {
     /// touches its upper end. For a node that is moved, removed, cut off by a split or taken over
     /// by a join, that is its former parent.
     pub(in crate::store) fn new(changes: &[Change], after: &Snapshot) -> Self {
-        let touched: HashSet<NodeId> = changes
-            .iter()
-            .flat_map(|change| touched(change, after))
-            .cloned()
-            .collect();
+        let touched: HashSet<NodeId> = changes.iter().flat_map(touched).cloned().collect();
         let mut within = HashSet::with_capacity(touched.len());
         for id in &touched {
             let mut at = Some(id);
@@ -82,34 +78,12 @@ impl Reach {
     }
 }
 
-/// The nodes that a change touches. A change names them all, except for the parent of split or
-/// joined nodes. That parent is looked up in the document after the commit: if it was another node
-/// at the time of the change, a later change of the parent touches that node.
-fn touched<'a>(change: &'a Change, after: &'a Snapshot) -> Vec<&'a NodeId> {
-    let parent = |at: &'a Option<ChildPosition>| at.as_ref().map(|place| &place.parent);
-    match change {
-        Change::InsertSubtree { at, nodes } | Change::RemoveSubtree { at, nodes } => {
-            let nodes = nodes.iter().map(|node| Node::id(node));
-            nodes.chain(parent(at)).collect()
-        }
-        Change::MoveNode { id, from, to } => {
-            let parents = [parent(from), parent(to)];
-            [id].into_iter()
-                .chain(parents.into_iter().flatten())
-                .collect()
-        }
-        Change::SpliceText { id, .. }
-        | Change::SetMarks { id, .. }
-        | Change::PatchAttrs { id, .. }
-        | Change::SetType { id, .. } => vec![id],
-        Change::SplitNode { id, right, .. } | Change::JoinNodes { id, right, .. } => {
-            let parents = [after.parent(id), after.parent(&right.id)];
-            [id, &right.id]
-                .into_iter()
-                .chain(parents.into_iter().flatten())
-                .collect()
-        }
-        Change::SetRoot { before, after } => before.iter().chain(after).collect(),
-        Change::SetSelection { .. } => Vec::new(),
+/// The nodes that a change touches.
+fn touched(change: &Change) -> Vec<&NodeId> {
+    let mut all = Vec::new();
+    change.each_stored_node(|id| all.push(id), |_| {});
+    if let Change::SetRoot { before, after } = change {
+        all.extend(before.iter().chain(after));
     }
+    all
 }
