@@ -42,8 +42,8 @@ impl Snapshot {
     /// # Errors
     ///
     /// An error of the deserializer: the input is not the saved form of a document, or the document
-    /// is not valid. A document that fails [`check`] has the message of its
-    /// [`IntegrityError`](crate::document::IntegrityError).
+    /// is not valid. A document that fails [`check`](crate::document::check()) has the message of
+    /// its [`IntegrityError`](crate::document::IntegrityError).
     pub fn load<'de, D: Deserializer<'de>>(
         deserializer: D,
         progress: impl FnMut(SnapshotProgress) -> ControlFlow<()>,
