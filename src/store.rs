@@ -9,6 +9,7 @@ pub mod events;
 pub mod lease;
 mod log;
 mod nodes;
+mod notes;
 mod numbers;
 mod options;
 mod publish;
@@ -87,17 +88,20 @@ struct StoreShared {
     lock: FifoLock,
     /// The last version. Replaced by the holder of `lock`, or of a share of it and `publishing`;
     /// readers only clone.
-    published: CachePadded<Mutex<{ rank::PUBLISHED }, Snapshot>>,
+    published: Arc<PublishedVersion>,
     bookkeeping: Mutex<{ rank::BOOKKEEPING }, Bookkeeping>,
     numbers: Numbers,
     /// Held during a commit by a transaction that does not hold the whole lock.
     publishing: Mutex<{ rank::PUBLISHING }, ()>,
+    /// Set if the document is durable. Dropped before the log, of which it writes all commits.
+    writer: Option<Box<Writer>>,
     log: OwnLog,
     ids: CachePadded<NodeIds>,
     schema: Option<Arc<Schema>>,
-    /// Set if the document is durable. Dropped after the log, whose end ends its thread.
-    writer: Option<Box<Writer>>,
 }
+
+/// The last version. A journal has it too, for its checkpoints.
+type PublishedVersion = CachePadded<Mutex<{ rank::PUBLISHED }, Snapshot>>;
 
 impl DataStore {
     /// Creates an empty store with a timeout of five seconds, an unbounded queue and the system's
@@ -125,10 +129,10 @@ impl DataStore {
         options.lock.last_token = numbering.lock_token;
         // The owners had them from another store.
         snapshot.end_leases();
-        let bookkeeping = Bookkeeping::new(options.remembered_keys);
+        let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         Self(Arc::new(StoreShared {
             lock: FifoLock::with_options(options.lock),
-            published: CachePadded::new(Mutex::new(snapshot)),
+            published: Arc::new(CachePadded::new(Mutex::new(snapshot))),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
             publishing: Mutex::default(),

@@ -236,10 +236,6 @@ mod imp {
         pub(crate) fn notify_one(&self) {
             self.0.notify_one();
         }
-
-        pub(crate) fn notify_all(&self) {
-            self.0.notify_all();
-        }
     }
 
     /// Signals a spinning thread that a look is worthwhile. Carries no data and orders none.
@@ -373,10 +369,6 @@ mod imp {
 
         pub(crate) fn notify_one(&self) {
             self.0.notify_one();
-        }
-
-        pub(crate) fn notify_all(&self) {
-            self.0.notify_all();
         }
     }
 

@@ -21,8 +21,11 @@ mod kill {
     use std::thread;
     use std::time::Duration;
 
-    use doclock::document::check;
+    use doclock::document::{Change, check};
     use doclock::durable::DurableOptions;
+    use doclock::inbox::{Inbox, Outcome};
+    use doclock::lock::AcquireOptions;
+    use doclock::transaction::TransactionResult;
     use doclock::{DataStore, TransactionManager, View, dsl::*};
 
     pub(crate) const CHILD: &str = "child-that-is-killed";
@@ -79,17 +82,49 @@ mod kill {
                 store.release_lock(id).unwrap();
                 report(&format!("lock {}\n", id.number()));
             }
-            let [a, b] = ["a", "b"].map(|half| {
-                let id = format!("{thread}-{nth}-{half}");
-                create(text_node("paragraph", "some text").with_id(id))
+            let result = deliver(&manager, thread, nth).expect("it was not delivered before");
+            let created = result.changes.iter().rev().find_map(|change| match change {
+                Change::InsertSubtree { nodes, .. } => nodes.first(),
+                _ => None,
             });
-            let result = manager.execute([a, b, create(element("x", []))]).unwrap();
-            let created = &result.operations[2].created[0];
             report(&format!(
-                "ack {} {thread} {nth} {} {} {created}\n",
-                result.version, result.fencing_token, result.transaction_id,
+                "ack {} {thread} {nth} {} {} {}\n",
+                result.version,
+                result.fencing_token,
+                result.transaction_id,
+                created.unwrap().id(),
             ));
         }
+    }
+
+    /// Commits a thread's commit of this number, unless it was committed before: `None` then. Each
+    /// second commit is the effect of a message, the others have an idempotency key.
+    fn deliver(
+        manager: &TransactionManager,
+        thread: usize,
+        nth: usize,
+    ) -> Option<TransactionResult> {
+        let id = |half: &str| format!("{thread}-{nth}-{half}");
+        let node = |half: &str| text_node("paragraph", "some text").with_id(id(half));
+        if nth % 2 == 0 {
+            let batch = [
+                create(node("a")),
+                create(node("b")),
+                create(element("x", [])),
+            ];
+            let result = manager.execute_once(id("key"), batch, AcquireOptions::new());
+            return Some(result.unwrap()).filter(|result| !result.repeated);
+        }
+        let claim = match Inbox::new(manager.store(), "messages").claim(&(id("event"), ())) {
+            Ok(claim) => claim,
+            Err(Outcome::Duplicate) => return None,
+            Err(outcome) => panic!("{outcome:?}"),
+        };
+        let mut transaction = manager.store().begin("messages").unwrap();
+        for node in [node("a"), node("b"), element("x", [])] {
+            transaction.create(node).unwrap();
+        }
+        Some(claim.commit(transaction).unwrap())
     }
 
     pub(crate) fn parent() {
@@ -201,6 +236,16 @@ mod kill {
             snapshot.version(),
             "kill {kill}"
         );
+        // What was committed is not committed again, acknowledged or not.
+        let manager = TransactionManager::new(store.clone());
+        for thread in 0..THREADS {
+            let committed = of(thread) as usize;
+            for nth in committed.saturating_sub(8)..committed {
+                let again = deliver(&manager, thread, nth);
+                assert!(again.is_none(), "kill {kill}: {thread}-{nth} ran again");
+            }
+        }
+        assert_eq!(store.version(), snapshot.version());
         assert!(
             snapshot
                 .node("0-0-a")

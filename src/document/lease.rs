@@ -140,13 +140,14 @@ impl Leases {
             expiry,
         });
         let table = Arc::make_mut(self.table.get_or_insert_default());
-        for target in holding.targets.iter() {
-            while let Some(expired) = table.excluding(target).map(|expired| expired.token) {
-                table.remove(expired);
-            }
-        }
-        table.add(Arc::clone(&holding));
+        table.replace(Arc::clone(&holding));
         (holding, swept)
+    }
+
+    /// Adds a stored lease with its token, the greatest so far.
+    pub(crate) fn restore(&mut self, holding: Holding) {
+        self.last_token = self.last_token.max(holding.token.get());
+        Arc::make_mut(self.table.get_or_insert_default()).replace(Arc::new(holding));
     }
 
     /// Changes the end of a valid lease.
@@ -210,6 +211,16 @@ impl Table {
             LeaseTarget::Node(id) => self.nodes.get(id).or(self.whole.as_ref()),
         };
         self.holdings.get(token?)
+    }
+
+    /// Adds a lease in place of those that it conflicts with, which have ended.
+    fn replace(&mut self, holding: Arc<Holding>) {
+        for target in holding.targets.iter() {
+            while let Some(ended) = self.excluding(target).map(|ended| ended.token) {
+                self.remove(ended);
+            }
+        }
+        self.add(holding);
     }
 
     fn add(&mut self, holding: Arc<Holding>) {

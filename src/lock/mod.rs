@@ -71,6 +71,7 @@ pub use stats::{DurationSummary, LockStats};
 
 pub(crate) use batch::BatchLimit;
 pub(crate) use fifo::Answer;
+pub(crate) use parker::{Mailbox, Waiter};
 pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, QueuedWork};
 pub(crate) use samples::Samples;

@@ -6,7 +6,7 @@ use crate::sync::{Condvar, Hint, Mutex, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
 /// A waiter that receives one outcome.
-pub(super) trait Waiter: TimeListener + Sized + 'static {
+pub(crate) trait Waiter: TimeListener + Sized + 'static {
     type Outcome;
 
     /// Waits for the outcome: spins for `looks` looks, then sleeps. `None` when the deadline has
@@ -77,7 +77,7 @@ impl<S> Parker<'_, S> {
 
 /// A mailbox for one outcome.
 #[derive(Debug)]
-pub(super) struct Mailbox<O> {
+pub(crate) struct Mailbox<O> {
     slot: Mutex<{ rank::REQUEST }, Option<O>>,
     changed: Condvar,
     asleep: AtomicBool,
@@ -85,7 +85,7 @@ pub(super) struct Mailbox<O> {
 }
 
 impl<O> Mailbox<O> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             slot: Mutex::new(None),
             changed: Condvar::default(),
@@ -95,7 +95,7 @@ impl<O> Mailbox<O> {
     }
 
     /// Answers the waiter. Called once, and without the mutex of the queue.
-    pub(super) fn tell(&self, outcome: O) {
+    pub(crate) fn tell(&self, outcome: O) {
         let sleeps = self.parker().leave(|slot| {
             debug_assert!(slot.is_none(), "told twice");
             *slot = Some(outcome);

@@ -5,6 +5,7 @@ mod inboxes;
 mod letters;
 mod marks;
 mod metrics;
+mod stored;
 
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +24,8 @@ pub use letters::{DeadLetter, DeadLetterCause, EventState};
 use marks::DoneMarks;
 use metrics::InboxCounters;
 pub use metrics::{InboxStats, ReasonCount};
+use stored::Changed;
+pub(crate) use stored::EventNote;
 
 /// The events of one inbox.
 ///
@@ -43,6 +46,8 @@ pub(crate) struct Claims {
     /// How many events have been buried.
     burials: u64,
     metrics: InboxCounters,
+    /// What a journal has to store. `None` if there is none.
+    changed: Option<Box<Changed>>,
 }
 
 type Table<R> = HashMap<SmolStr, R, Secret>;
@@ -156,9 +161,10 @@ pub(crate) enum Aftermath {
 
 impl Claims {
     /// The claims of a new inbox, whose tokens are larger than this.
-    fn after(last_token: u64) -> Self {
+    fn after(last_token: u64, changed: Option<Changed>) -> Self {
         Self {
             last_token,
+            changed: changed.map(Box::new),
             ..Self::default()
         }
     }
@@ -260,6 +266,9 @@ impl Claims {
             return;
         };
         self.metrics.finished(now - since);
+        if let Some(changed) = &mut self.changed {
+            changed.done(&id, (open.sent_at, open.attempts), now);
+        }
         self.settled.done(open.sent_at, id.clone());
         let done = Done {
             attempts: open.attempts,
@@ -363,6 +372,9 @@ impl Claims {
             error,
         };
         let letter = burial.letter(&id, open.attempts, open.sent_at, now);
+        if let Some(changed) = &mut self.changed {
+            changed.buried(&id, (open.sent_at, open.attempts), &burial, now);
+        }
         open.state = EventProgress::Dead(Box::new(burial));
         self.settled.buried(open.sent_at, self.burials, id);
         Some(letter)
@@ -405,6 +417,9 @@ impl Claims {
         // It stays in the table: without a record it could count as an old one that is done.
         open.attempts = 0;
         open.state = EventProgress::due(now);
+        if let Some(changed) = &mut self.changed {
+            changed.revived(id, open.sent_at);
+        }
         true
     }
 }

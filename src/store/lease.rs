@@ -110,7 +110,9 @@ impl DataStore {
         let leases = published.held_mut();
         let (holding, swept) = leases.grant(targets, owner, expiry, now);
         _swept = swept;
+        self.store_lease(published.version(), &holding, now);
         drop(published);
+        self.call_writer();
         Ok(Lease {
             store: self.clone(),
             holding,
@@ -279,8 +281,10 @@ impl Lease {
         }
         let leases = published.held_mut();
         if let Some(renewed) = leases.renew(self.holding.token, expiry, now) {
+            self.store.store_lease(published.version(), &renewed, now);
             drop(published);
             self.holding = renewed;
+            self.store.call_writer();
         }
         Ok(())
     }
@@ -299,6 +303,10 @@ impl Lease {
             return Err(LeaseLost::new(&self.holding, leases, now).into());
         }
         published.held_mut().release(self.holding.token);
+        let version = published.version();
+        self.store.store_release(version, self.holding.token);
+        drop(published);
+        self.store.call_writer();
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
-use super::{DataStore, TransactionResult};
+use super::{DataStore, PublishedVersion, TransactionResult};
 use crate::document::{SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
@@ -328,7 +328,56 @@ impl CommitLog {
     }
 }
 
+/// Reads the log for a journal, as a lossless subscriber: all commits until a moment, with the
+/// version that they made, announced or not.
+pub(super) struct JournalReader {
+    log: Arc<CommitLog>,
+    published: Arc<PublishedVersion>,
+    id: SubscriberId,
+}
+
+impl JournalReader {
+    /// All commits since the last call, and the document after them.
+    pub(super) fn read(&self) -> (Vec<Arc<TransactionResult>>, Snapshot) {
+        let mut log = self.log.records.lock();
+        let snapshot = self.published.lock().clone();
+        let Some(records) = &mut *log else {
+            return (Vec::new(), snapshot);
+        };
+        let commits = records.read_all(self.id, snapshot.version());
+        let door = self.log.reopen(records);
+        drop(log);
+        self.log.admission.release(door);
+        (commits, snapshot)
+    }
+
+    /// The last version that was appended. Orders no other memory.
+    pub(super) fn newest(&self) -> u64 {
+        self.log.head.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for JournalReader {
+    fn drop(&mut self) {
+        self.log.unsubscribe(self.id);
+    }
+}
+
 impl DataStore {
+    /// Begins to read commits for a journal, which may have so many bytes to write before requests
+    /// wait.
+    pub(super) fn read_for_journal(&self, limit: usize) -> JournalReader {
+        let log = &self.0.log;
+        let published = &self.0.published;
+        let mut records = log.records.lock();
+        let (records, cursor) = log.begin_following(&mut records, published, Some(&Filter::All));
+        JournalReader {
+            log: Arc::clone(&log.0),
+            published: Arc::clone(published),
+            id: records.subscribers.add_journal(cursor, limit),
+        }
+    }
+
     /// Begins to follow the document. Returns the id and the cursor.
     pub(crate) fn follow(&self) -> (FollowerId, u64) {
         let log = &self.0.log;
@@ -387,9 +436,6 @@ impl DataStore {
         let log = &self.0.log;
         if log.overfull.load(Ordering::Relaxed) {
             log.trim(usize::MAX);
-        }
-        if let Some(writer) = &self.0.writer {
-            writer.offer(|| self.snapshot());
         }
     }
 

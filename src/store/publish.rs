@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::claims::Inboxes;
-use super::receipts::Receipts;
+use super::claims::{EventNote, Inboxes};
+use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
+use super::receipts::{KeptReceipt, Receipts};
 use super::{CommitError, CommitRecord, DataStore, FollowerId, Receipt};
 use crate::document::{Overlay, Snapshot};
 use crate::sync::{MutexGuard, rank};
+use crate::time::Calendar;
 
 /// What transactions leave beside the document. It is locked while a transaction is published that
 /// adds to it, so that both appear in one step. Readers of the document do not wait for it.
@@ -24,8 +26,9 @@ pub(crate) trait CommitCondition: Send + Sync {
     /// transaction is published at once.
     fn check(&self, last: &Snapshot, bookkeeping: &Bookkeeping) -> Result<(), CommitError>;
 
-    /// Adds its effect. All conditions of the transaction hold.
-    fn apply(&mut self, bookkeeping: &mut Bookkeeping);
+    /// Adds its effect, and returns what a journal has to store. All conditions of the transaction
+    /// hold.
+    fn apply(&mut self, bookkeeping: &mut Bookkeeping) -> Vec<NoteChange>;
 }
 
 /// The conditions of one transaction.
@@ -39,10 +42,11 @@ const FOLD_IN_PLACE: usize = 64;
 pub(super) type KeyedReceipt = (SmolStr, Arc<Receipt>);
 
 impl Bookkeeping {
-    pub(super) fn new(remembered_keys: usize) -> Self {
+    /// `is_stored` is whether a journal stores it.
+    pub(super) fn new(remembered_keys: usize, is_stored: bool) -> Self {
         Self {
             receipts: Receipts::new(remembered_keys),
-            inboxes: Inboxes::default(),
+            inboxes: Inboxes::new(is_stored),
         }
     }
 
@@ -63,18 +67,58 @@ impl Bookkeeping {
         }
     }
 
-    /// Adds what a transaction leaves beside its changes.
+    /// Adds what a transaction leaves beside its changes. Returns what a journal has to store, and
+    /// the receipt that is forgotten.
     #[must_use = "freed under the mutex, it would hold up others"]
     fn accompany(
         &mut self,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
-    ) -> Option<Arc<Receipt>> {
+    ) -> (Vec<NoteChange>, Option<Arc<Receipt>>) {
+        let mut notes = Vec::new();
         for condition in conditions {
-            condition.apply(self);
+            notes.append(&mut condition.apply(self));
         }
-        let (key, receipt) = receipt?;
-        self.receipts.keep(key, receipt)
+        let kept = receipt.and_then(|(key, receipt)| self.receipts.keep(key, receipt));
+        let (Some((key, receipt)), Some(KeptReceipt { number, forgotten })) = (receipt, kept)
+        else {
+            return (notes, None);
+        };
+        let (forgotten_key, forgotten) = forgotten.unzip();
+        if self.inboxes.are_stored {
+            let note = Note::Receipt(ReceiptNote {
+                key: key.clone(),
+                number,
+                receipt: Arc::clone(receipt),
+            });
+            notes.push(NoteChange::Kept(note));
+            notes.extend(forgotten_key.map(|key| NoteChange::Forgotten(NoteKey::Receipt(key))));
+        }
+        (notes, forgotten)
+    }
+
+    /// Restores what a journal has stored. Returns the keys of receipts that are too many.
+    pub(super) fn restore(
+        &mut self,
+        notes: StoredNotes,
+        last_token: u64,
+        calendar: &Calendar,
+    ) -> Vec<NoteKey> {
+        let StoredNotes {
+            receipts,
+            mut events,
+            watermarks,
+            ..
+        } = notes;
+        // The oldest first, as they were done.
+        events.sort_by_key(EventNote::done_at);
+        for event in events {
+            self.inboxes.restore(event, last_token, calendar);
+        }
+        for watermark in watermarks {
+            self.inboxes.restore_watermark(watermark, last_token);
+        }
+        self.receipts.restore(receipts)
     }
 }
 
@@ -105,9 +149,7 @@ impl DataStore {
         });
         let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
         let (log, mut published) = self.lock_for_commit(origin);
-        if let Some(refusal) = self.0.writer.as_ref().and_then(|writer| writer.refusal()) {
-            return Err(refusal);
-        }
+        self.check_writable()?;
         if let Some(bookkeeping) = &bookkeeping {
             bookkeeping.check(&published, receipt, conditions)?;
         }
@@ -122,9 +164,11 @@ impl DataStore {
         published.set_numbering(self.0.numbers.so_far(&self.0.ids));
         let version = published.version();
         drop(published);
-        _forgotten = bookkeeping
-            .as_mut()
-            .map(|bookkeeping| bookkeeping.accompany(receipt, conditions));
+        _forgotten = bookkeeping.as_mut().and_then(|bookkeeping| {
+            let (notes, forgotten) = bookkeeping.accompany(receipt, conditions);
+            self.store_notes_of(version, notes);
+            forgotten
+        });
         drop(bookkeeping);
         if let Some(log) = log {
             self.0
@@ -143,8 +187,10 @@ impl DataStore {
         let Some(mut bookkeeping) = self.bookkeeping_for(receipt, conditions) else {
             return Ok(());
         };
+        self.check_writable()?;
         bookkeeping.check(&self.0.published.lock(), receipt, conditions)?;
-        let forgotten = bookkeeping.accompany(receipt, conditions);
+        let (notes, forgotten) = bookkeeping.accompany(receipt, conditions);
+        self.store_notes(notes);
         drop(bookkeeping);
         drop(forgotten);
         Ok(())

@@ -3,16 +3,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::TransactionResult;
+use super::notes::{NoteKey, ReceiptNote};
 
 /// Identifies an operation batch by its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub(crate) struct BatchDigest(pub(crate) u128);
 
 /// The first result under a key.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Receipt {
     /// The digest of the executed batch.
     pub(crate) digest: BatchDigest,
@@ -27,6 +30,16 @@ pub(super) struct Receipts {
     /// The same keys, oldest first.
     order: VecDeque<SmolStr>,
     limit: usize,
+    /// How many there have been.
+    kept: u64,
+}
+
+/// A receipt that was kept.
+pub(super) struct KeptReceipt {
+    /// Its number, greater than those of earlier ones.
+    pub(super) number: u64,
+    /// The receipt that it displaced, to be dropped outside the mutex.
+    pub(super) forgotten: Option<(SmolStr, Arc<Receipt>)>,
 }
 
 impl Receipts {
@@ -35,6 +48,7 @@ impl Receipts {
             by_key: HashMap::new(),
             order: VecDeque::new(),
             limit,
+            kept: 0,
         }
     }
 
@@ -42,15 +56,14 @@ impl Receipts {
         self.by_key.get(key).cloned()
     }
 
-    /// Keeps a receipt under a new key. Returns the receipt that this displaces, for the caller to
-    /// drop outside the mutex.
-    pub(super) fn keep(&mut self, key: &SmolStr, receipt: &Arc<Receipt>) -> Option<Arc<Receipt>> {
+    /// Keeps a receipt under a new key, unless none is to be kept.
+    pub(super) fn keep(&mut self, key: &SmolStr, receipt: &Arc<Receipt>) -> Option<KeptReceipt> {
         if self.limit == 0 {
             return None;
         }
         let forgotten = if self.order.len() == self.limit {
             let oldest = self.order.pop_front();
-            oldest.and_then(|oldest| self.by_key.remove(&oldest))
+            oldest.and_then(|oldest| self.by_key.remove_entry(&oldest))
         } else {
             None
         };
@@ -60,6 +73,25 @@ impl Receipts {
         );
         self.order.push_back(key.clone());
         self.by_key.insert(key.clone(), Arc::clone(receipt));
+        self.kept += 1;
+        Some(KeptReceipt {
+            number: self.kept,
+            forgotten,
+        })
+    }
+
+    /// Keeps stored receipts with their numbers again, and returns the keys of those that are too
+    /// many.
+    pub(super) fn restore(&mut self, mut stored: Vec<ReceiptNote>) -> Vec<NoteKey> {
+        stored.sort_unstable_by_key(|note| note.number);
+        self.kept = stored.last().map_or(0, |note| note.number);
+        let too_many = stored.len().saturating_sub(self.limit);
+        let forgotten = stored.drain(..too_many);
+        let forgotten = forgotten.map(|note| NoteKey::Receipt(note.key)).collect();
+        for ReceiptNote { key, receipt, .. } in stored {
+            self.order.push_back(key.clone());
+            self.by_key.insert(key, receipt);
+        }
         forgotten
     }
 }

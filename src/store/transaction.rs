@@ -364,7 +364,7 @@ impl Transaction {
         let result = self.publish_and::<CommitError>([None, None], |_| ())?;
         let store = self.store().clone();
         drop(self);
-        store.acknowledge(result.version, None)?;
+        store.acknowledge(&result, None)?;
         Ok(result)
     }
 

@@ -323,7 +323,7 @@ impl TransactionManager {
         let Manager {
             store, durability, ..
         } = &**self.0;
-        match store.acknowledge(result.version, *durability) {
+        match store.acknowledge(result, *durability) {
             Ok(()) if result.repeated => {}
             Ok(()) => self.follow(result),
             Err(unknown) => *outcome = Err(unknown.into()),

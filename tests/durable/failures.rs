@@ -1,115 +1,14 @@
 //! Journals that fail: the failure is final, visible, and costs nothing that was acknowledged.
 
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use doclock::durable::{
-    DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite,
-    OpenError, StoredPart, check_journal,
+    DurabilityError, DurableOptions, JournalError, JournalErrorKind, OpenError, check_journal,
 };
 use doclock::{CommitError, DataStore, TransactionManager, View, dsl::*};
 
+use crate::memory::{Failure, Memory, Stored};
 use crate::{add, later};
-
-/// A journal in memory. A test reads what it stores, and makes a write fail.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Stored>>);
-
-#[derive(Default)]
-struct Stored {
-    head: Option<Vec<u8>>,
-    nodes: std::collections::BTreeMap<String, Vec<u8>>,
-    records: std::collections::BTreeMap<u64, Vec<u8>>,
-    writes: usize,
-    fails_at: Option<(usize, Failure)>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Failure {
-    /// Nothing is written.
-    Before,
-    /// All is written, and the sync fails.
-    After,
-    Panic,
-}
-
-impl Journal for Memory {
-    fn load(
-        &mut self,
-        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        let stored = self
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        stored
-            .head
-            .iter()
-            .try_for_each(|head| part(StoredPart::Head(head)))?;
-        stored
-            .nodes
-            .values()
-            .try_for_each(|node| part(StoredPart::Node(node)))?;
-        let mut records = stored.records.iter();
-        records.try_for_each(|(version, bytes)| {
-            part(StoredPart::Record {
-                version: *version,
-                bytes,
-            })
-        })
-    }
-
-    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
-        let mut stored = self
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        stored.writes += 1;
-        let failure = stored.fails_at.filter(|(at, _)| *at <= stored.writes);
-        let failure = failure.map(|(_, failure)| failure);
-        if failure == Some(Failure::Panic) {
-            panic!("the journal gives up");
-        }
-        let error = JournalError::new(JournalErrorKind::Io, "the disk is gone");
-        if failure == Some(Failure::Before) {
-            return Err(error);
-        }
-        if let Some(head) = &write.head {
-            stored.head = Some(head.clone());
-        }
-        for (id, node) in write.nodes.clone() {
-            match node {
-                Some(node) => drop(stored.nodes.insert(id, node)),
-                None => drop(stored.nodes.remove(&id)),
-            }
-        }
-        stored.records.extend(write.records.iter().cloned());
-        if let Some(removed) = write.removed_through {
-            stored.records.retain(|version, _| *version > removed);
-        }
-        match failure {
-            None => Ok(()),
-            Some(_) => Err(error),
-        }
-    }
-}
-
-impl Memory {
-    fn open(&self, options: DurableOptions) -> DataStore {
-        DataStore::open_journal(self.clone(), options).unwrap()
-    }
-
-    fn fail_at(&self, write: usize, failure: Failure) {
-        self.0.lock().unwrap().fails_at = Some((write, failure));
-    }
-
-    fn writes(&self) -> usize {
-        self.0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .writes
-    }
-}
 
 #[test]
 fn the_journal_of_these_tests_keeps_the_contract() {
@@ -154,14 +53,7 @@ fn durable_05_a_failed_write_is_final_and_its_commit_unknown() {
         assert_eq!(subscription.try_iter().count(), 2);
         drop((store, manager));
         // What the open finds is a version between the acknowledged and the published one.
-        memory
-            .0
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .fails_at = None;
-        if failure == Failure::Panic {
-            memory.0.clear_poison();
-        }
+        memory.mend();
         let store = memory.open(DurableOptions::new());
         assert_eq!(
             store.version(),
@@ -199,8 +91,7 @@ fn durable_05_no_failure_of_any_write_loses_an_acknowledged_commit() {
             });
             let published = store.version();
             drop(store);
-            memory.0.clear_poison();
-            memory.0.lock().unwrap().fails_at = None;
+            memory.mend();
             let store = memory.open(DurableOptions::new());
             let snapshot = store.snapshot();
             let lost = acknowledged
@@ -236,28 +127,54 @@ fn durable_06_a_damaged_part_is_found_at_the_open() {
     drop(store);
     let store = memory.open(DurableOptions::new());
     add(&store, "b");
+    add(&store, "c");
+    // As if the process had ended here.
+    let left = memory.copy();
     drop(store);
     type Part = fn(&mut Stored) -> &mut Vec<u8>;
     let parts: [Part; 3] = [
-        |stored| stored.head.as_mut().unwrap(),
-        |stored| stored.nodes.values_mut().next().unwrap(),
-        |stored| stored.records.values_mut().next().unwrap(),
+        |stored| stored.entries.get_mut("head").unwrap(),
+        |stored| stored.entries.get_mut("node/a").unwrap(),
+        |stored| stored.blocks.values_mut().next().unwrap(),
     ];
     for part in parts {
-        let len = part(&mut memory.0.lock().unwrap()).len();
+        let len = part(&mut left.stored()).len();
         for at in 0..len {
-            part(&mut memory.0.lock().unwrap())[at] ^= 4;
-            let error = DataStore::open_journal(memory.clone(), DurableOptions::new());
+            part(&mut left.stored())[at] ^= 4;
+            let error = DataStore::open_journal(left.clone(), DurableOptions::new());
             assert!(matches!(error, Err(OpenError::Corrupt(_))), "byte {at}");
-            part(&mut memory.0.lock().unwrap())[at] ^= 4;
+            part(&mut left.stored())[at] ^= 4;
         }
     }
-    let record = memory.0.lock().unwrap().records.remove(&2).unwrap();
-    memory.0.lock().unwrap().records.insert(3, record);
-    let error = DataStore::open_journal(memory.clone(), DurableOptions::new()).unwrap_err();
-    let expected = "the document is damaged: the stored bytes are damaged: \
-                    the record of version 3 has version 2";
-    assert_eq!(error.to_string(), expected);
+    let refusals: [(fn(&mut Stored), &str); 4] = [
+        (
+            |stored| drop(stored.blocks.remove(&2)),
+            "block 2 is missing: block 3 follows",
+        ),
+        (
+            |stored| {
+                let again = stored.blocks[&3].clone();
+                stored.blocks.insert(4, again);
+            },
+            "the commit of version 4 is missing: version 3 follows",
+        ),
+        (
+            |stored| drop(stored.entries.remove("head")),
+            "the head is missing",
+        ),
+        (
+            |stored| drop(stored.entries.insert("nod/a".into(), Vec::new())),
+            "there is an unknown entry \"nod/a\"",
+        ),
+    ];
+    for (damage, expected) in refusals {
+        let damaged = left.copy();
+        damage(&mut damaged.stored());
+        let error = DataStore::open_journal(damaged, DurableOptions::new()).unwrap_err();
+        let reason = "the document is damaged: the stored bytes are damaged:";
+        assert_eq!(error.to_string(), format!("{reason} {expected}"));
+    }
+    assert_eq!(left.open(DurableOptions::new()).version(), 3);
 }
 
 #[test]

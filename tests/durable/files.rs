@@ -87,7 +87,7 @@ fn durable_06_a_newer_format_is_refused() {
     let sum = crc32fast::hash(b"\x07{}").to_le_bytes();
     head[1..5].copy_from_slice(&sum);
     let mut write = JournalWrite::default();
-    write.head = Some(head);
+    write.entries = vec![("head".to_owned(), Some(head))];
     journal.write(&write).unwrap();
     drop(journal);
     let error = DataStore::open(folder.path()).unwrap_err();

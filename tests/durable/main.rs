@@ -3,8 +3,10 @@
 #![cfg(feature = "redb")]
 
 mod continued;
+mod exactly_once;
 mod failures;
 mod files;
+mod memory;
 mod waiting;
 
 use doclock::durable::{Durability, DurableOptions};

@@ -42,9 +42,17 @@ impl Journal for Gate {
 }
 
 impl GateKeeper {
+    /// Waits for the next write, and returns the versions of its commits.
     fn begun(&self) -> Vec<u64> {
-        let write = self.begun.recv().unwrap();
-        write.records.iter().map(|(version, _)| *version).collect()
+        let Some((_, block)) = self.begun.recv().unwrap().block else {
+            return Vec::new();
+        };
+        // A block is JSON after a byte for the format and four for a checksum.
+        let block: serde_json::Value = serde_json::from_slice(&block[5..]).unwrap();
+        let commits = block["commits"].as_array().unwrap().iter();
+        commits
+            .map(|commit| commit["version"].as_u64().unwrap())
+            .collect()
     }
 
     fn end(&self) {

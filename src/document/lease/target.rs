@@ -47,7 +47,7 @@ impl<I: Into<NodeId>> From<I> for LeaseTarget {
 /// assert_eq!(LeaseTargets::from(["bob", "ann", "bob"]).to_string(), "node ann, node bob");
 /// assert_eq!(LeaseTargets::from(LeaseTarget::Document).len(), 1);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LeaseTargets(Arc<[LeaseTarget]>);
 

@@ -77,18 +77,22 @@ impl Claims {
         for forgotten in 0..most {
             let sent_at = if let Some((sent_at, id)) = self.settled.pop_done(sent_before) {
                 self.done.remove(&id);
+                self.note_forgotten(&id);
                 sent_at
             } else if let Some((sent_at, id)) = self.settled.pop_dead(sent_before) {
                 self.open.remove(&id);
+                self.note_forgotten(&id);
                 sent_at
             } else {
                 let is_old = |sent_at: Option<_>, _| sent_at.is_some_and(|at| at < sent_before);
                 let nameless = self.nameless.forget(is_old);
                 self.fit();
+                self.note_watermark();
                 return (forgotten + nameless, true);
             };
             self.watermark = self.watermark.max(Some(sent_at));
         }
+        self.note_watermark();
         (most, false)
     }
 
@@ -125,7 +129,9 @@ impl Claims {
             return false;
         }
         self.done.remove(id);
-        self.settled.done_untimed.pop_front();
+        if let Some(id) = self.settled.done_untimed.pop_front() {
+            self.note_forgotten(&id);
+        }
         true
     }
 
@@ -138,7 +144,9 @@ impl Claims {
             return false;
         }
         self.open.remove(id);
-        self.settled.dead.pop_first();
+        if let Some((_, id)) = self.settled.dead.pop_first() {
+            self.note_forgotten(&id);
+        }
         true
     }
 
@@ -152,6 +160,7 @@ impl Claims {
         };
         self.settled.exhumed(open.sent_at, burial.number);
         self.open.remove(id);
+        self.note_forgotten(id);
         self.fit();
         true
     }

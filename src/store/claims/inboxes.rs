@@ -7,16 +7,19 @@ use std::time::Duration;
 use hashbrown::HashTable;
 use smol_str::SmolStr;
 
-use super::Claims;
+use super::stored::Changed;
+use super::{Claims, EventNote};
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::document::Snapshot;
 use crate::fit::excess;
 use crate::hashing::Secret;
 use crate::id::FencingToken;
+use crate::store::notes::{NoteChange, WatermarkNote};
 use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Transaction};
+use crate::sync::{MutexGuard, rank};
 use crate::time::millis;
-use crate::time::{Clock, MonotonicTime};
+use crate::time::{Calendar, Clock, MonotonicTime};
 
 /// The name of an inbox, with its hash.
 #[derive(Clone)]
@@ -62,9 +65,19 @@ codes! { InboxInUse {
 }}
 
 /// The inboxes of one store that have taken in a message. An inbox without an entry is empty.
-#[derive(Default)]
 pub(crate) struct Inboxes {
     table: HashTable<Kept>,
+    /// Whether a journal stores them.
+    pub(in crate::store) are_stored: bool,
+}
+
+impl Inboxes {
+    pub(in crate::store) fn new(are_stored: bool) -> Self {
+        Self {
+            table: HashTable::new(),
+            are_stored,
+        }
+    }
 }
 
 type Kept = (InboxKey, Box<Claims>);
@@ -84,9 +97,25 @@ impl Inboxes {
     /// claim on a removed event matches one on a later event.
     fn get_or_make(&mut self, key: &InboxKey, last_token: u64) -> &mut Claims {
         let is_it = |inbox: &Kept| key.is_of(inbox);
+        let are_stored = self.are_stored;
         let entry = self.table.entry(key.hash, is_it, |(key, _)| key.hash);
-        let made = || (key.clone(), Box::new(Claims::after(last_token)));
+        let made = || {
+            let changed = are_stored.then(|| Changed::new(key.name.clone()));
+            (key.clone(), Box::new(Claims::after(last_token, changed)))
+        };
         &mut entry.or_insert_with(made).into_mut().1
+    }
+
+    /// Restores a stored event of an inbox. The tokens continue after this one.
+    pub(in crate::store) fn restore(&mut self, note: EventNote, last_token: u64, now: &Calendar) {
+        let key = InboxKey::new(note.inbox.clone());
+        self.get_or_make(&key, last_token).restore(note, now);
+    }
+
+    pub(in crate::store) fn restore_watermark(&mut self, note: WatermarkNote, last_token: u64) {
+        let WatermarkNote { inbox, sent_at } = note;
+        let claims = self.get_or_make(&InboxKey::new(inbox), last_token);
+        claims.restore_watermark(sent_at);
     }
 
     /// Removes an inbox, unless one of its claims holds.
@@ -135,10 +164,12 @@ impl CommitCondition for DoneMark {
         }
     }
 
-    fn apply(&mut self, bookkeeping: &mut Bookkeeping) {
-        if let Some(claims) = bookkeeping.inboxes.get_mut(&self.inbox) {
-            claims.finish(&self.event, self.at);
-        }
+    fn apply(&mut self, bookkeeping: &mut Bookkeeping) -> Vec<NoteChange> {
+        let Some(claims) = bookkeeping.inboxes.get_mut(&self.inbox) else {
+            return Vec::new();
+        };
+        claims.finish(&self.event, self.at);
+        claims.take_changes()
     }
 }
 
@@ -176,9 +207,25 @@ impl DataStore {
     ) -> R {
         let now = self.monotonic();
         let mut bookkeeping = self.0.bookkeeping.lock();
-        match bookkeeping.inboxes.get_mut(inbox) {
-            Some(claims) => code(claims, now),
-            None => code(&mut Claims::default(), now),
+        let Some(claims) = bookkeeping.inboxes.get_mut(inbox) else {
+            return code(&mut Claims::default(), now);
+        };
+        let result = code(claims, now);
+        let changes = claims.take_changes();
+        self.leave_bookkeeping(bookkeeping, changes);
+        result
+    }
+
+    /// Unlocks the bookkeeping, and stores what has changed in it.
+    fn leave_bookkeeping(
+        &self,
+        bookkeeping: MutexGuard<'_, { rank::BOOKKEEPING }, Bookkeeping>,
+        changes: Vec<NoteChange>,
+    ) {
+        let has_changed = self.store_notes(changes);
+        drop(bookkeeping);
+        if has_changed {
+            self.call_writer();
         }
     }
 
@@ -196,13 +243,19 @@ impl DataStore {
         let claims = bookkeeping.inboxes.get_or_make(inbox, last_token);
         let result = code(claims, now);
         numbers.note_claim_token(claims.last_token);
+        let changes = claims.take_changes();
+        self.leave_bookkeeping(bookkeeping, changes);
         result
     }
 
     /// Removes all records of an inbox, unless one of its claims holds.
     pub(crate) fn remove_inbox(&self, inbox: &InboxKey) -> Result<(), InboxInUse> {
         let now = self.monotonic();
-        let removed = self.0.bookkeeping.lock().inboxes.remove(inbox, now);
+        let mut bookkeeping = self.0.bookkeeping.lock();
+        let removed = bookkeeping.inboxes.remove(inbox, now);
+        let claims = removed.as_ref().ok().and_then(Option::as_ref);
+        let changes = claims.map_or(Vec::new(), |claims| claims.forgets_all());
+        self.leave_bookkeeping(bookkeeping, changes);
         // Freed when others no longer wait.
         removed.map(drop)
     }

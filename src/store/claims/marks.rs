@@ -104,6 +104,11 @@ impl DoneMarks {
     pub(super) fn len(&self) -> usize {
         self.len
     }
+
+    /// The marked events.
+    pub(super) fn ids(&self) -> impl Iterator<Item = &SmolStr> {
+        self.parts.iter().flatten().map(|(id, _)| id)
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The contract of a journal, as a test.
 
+use std::collections::BTreeMap;
+
 use super::{Journal, JournalError, JournalWrite, StoredPart};
 
-/// The parts that a journal has loaded.
+/// The parts that a journal has stored.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Parts {
-    head: Option<Vec<u8>>,
-    nodes: Vec<Vec<u8>>,
-    records: Vec<(u64, Vec<u8>)>,
+    entries: BTreeMap<String, Vec<u8>>,
+    blocks: Vec<(u64, Vec<u8>)>,
 }
 
 /// Checks that a journal keeps the contract of [`Journal`], apart from power cuts: for the tests of
@@ -19,33 +20,48 @@ struct Parts {
 /// A sentence about the first call that did not do what the contract says.
 pub fn check_journal<J: Journal>(mut open: impl FnMut() -> J) -> Result<(), String> {
     let bytes = |text: &str| text.as_bytes().to_vec();
-    let node = |id: &str, text: Option<&str>| (id.to_owned(), text.map(bytes));
+    let entry = |key: &str, text: Option<&str>| (key.to_owned(), text.map(bytes));
+    let block = |number, text: &str| Some((number, bytes(text)));
     let empty = JournalWrite::default;
     let long = "long ".repeat(100_000);
     let steps = [
         ("an empty write", empty()),
         (
-            "a head",
+            "an entry",
             JournalWrite {
-                head: Some(bytes("head 1")),
+                entries: vec![entry("head", Some("head 1"))],
                 ..empty()
             },
         ),
         (
-            "records",
+            "a block",
             JournalWrite {
-                records: vec![(1, bytes("one")), (2, bytes("two")), (300, bytes(&long))],
+                block: block(1, "one"),
+                ..empty()
+            },
+        ),
+        (
+            "a long block",
+            JournalWrite {
+                block: block(2, &long),
+                ..empty()
+            },
+        ),
+        (
+            "a block of a number that does not follow",
+            JournalWrite {
+                block: block(300, ""),
                 ..empty()
             },
         ),
         (
             "a checkpoint",
             JournalWrite {
-                head: Some(bytes("head 2")),
-                nodes: vec![
-                    node("a", Some("A")),
-                    node("b", Some(&long)),
-                    node("c", Some("")),
+                entries: vec![
+                    entry("head", Some("head 2")),
+                    entry("node/a", Some("A")),
+                    entry("node/b", Some(&long)),
+                    entry("note/c", Some("")),
                 ],
                 removed_through: Some(2),
                 ..empty()
@@ -54,14 +70,17 @@ pub fn check_journal<J: Journal>(mut open: impl FnMut() -> J) -> Result<(), Stri
         (
             "everything at once",
             JournalWrite {
-                head: Some(bytes("head 3")),
-                records: vec![(301, bytes("later")), (302, bytes("last"))],
-                nodes: vec![node("a", None), node("b", Some("B")), node("missing", None)],
+                entries: vec![
+                    entry("node/a", None),
+                    entry("node/b", Some("B")),
+                    entry("missing", None),
+                ],
+                block: block(301, "later"),
                 removed_through: Some(300),
             },
         ),
         (
-            "a removal of all records",
+            "a removal of all blocks",
             JournalWrite {
                 removed_through: Some(u64::MAX),
                 ..empty()
@@ -69,32 +88,24 @@ pub fn check_journal<J: Journal>(mut open: impl FnMut() -> J) -> Result<(), Stri
         ),
     ];
     let mut expected = Parts::default();
-    let mut nodes = std::collections::BTreeMap::new();
     for (name, write) in steps {
-        let found = load(&mut open()).map_err(|error| format!("before {name}: {error}"))?;
-        compare(&found, &expected, name)?;
+        compare(&mut open(), &expected, name)?;
         let mut journal = open();
         load(&mut journal).map_err(|error| format!("before {name}: {error}"))?;
         let written = journal.write(&write);
         written.map_err(|error| format!("{name}: {error}"))?;
-        if write.head.is_some() {
-            expected.head.clone_from(&write.head);
-        }
-        expected.records.extend(write.records);
+        expected.blocks.extend(write.block);
         let removed = write.removed_through;
-        let remains = |version: u64| removed.is_none_or(|removed| version > removed);
-        expected.records.retain(|(version, _)| remains(*version));
-        for (id, node) in write.nodes {
-            match node {
-                Some(node) => nodes.insert(id, node),
-                None => nodes.remove(&id),
+        let remains = |number: u64| removed.is_none_or(|removed| number > removed);
+        expected.blocks.retain(|(number, _)| remains(*number));
+        for (key, entry) in write.entries {
+            match entry {
+                Some(entry) => expected.entries.insert(key, entry),
+                None => expected.entries.remove(&key),
             };
         }
-        expected.nodes = nodes.values().cloned().collect();
-        expected.nodes.sort();
     }
-    let found = load(&mut open()).map_err(|error| format!("at the end: {error}"))?;
-    compare(&found, &expected, "the end")?;
+    compare(&mut open(), &expected, "the end")?;
     let stop = JournalError::corrupt("stop");
     let stopped = open().load(&mut |_| Err(stop.clone()));
     match stopped == Err(stop) {
@@ -107,27 +118,25 @@ fn load(journal: &mut impl Journal) -> Result<Parts, JournalError> {
     let mut parts = Parts::default();
     journal.load(&mut |part| {
         match part {
-            StoredPart::Head(head) => parts.head = Some(head.to_vec()),
-            StoredPart::Node(node) => parts.nodes.push(node.to_vec()),
-            StoredPart::Record { version, bytes } => parts.records.push((version, bytes.to_vec())),
+            StoredPart::Entry { key, bytes } => {
+                parts.entries.insert(key.to_owned(), bytes.to_vec());
+            }
+            StoredPart::Block { number, bytes } => parts.blocks.push((number, bytes.to_vec())),
         }
         Ok(())
     })?;
-    parts.nodes.sort();
     Ok(parts)
 }
 
-fn compare(found: &Parts, expected: &Parts, before: &str) -> Result<(), String> {
-    let differs = [
-        (found.head != expected.head, "the head"),
-        (found.nodes != expected.nodes, "the nodes"),
-        (
-            found.records != expected.records,
-            "the records, or their order",
-        ),
-    ];
-    match differs.into_iter().find(|(differs, _)| *differs) {
-        Some((_, what)) => Err(format!("before {before}: {what} are not what was written")),
-        None => Ok(()),
-    }
+fn compare(journal: &mut impl Journal, expected: &Parts, before: &str) -> Result<(), String> {
+    let found = load(journal).map_err(|error| format!("before {before}: {error}"))?;
+    let what = match (
+        found.entries == expected.entries,
+        found.blocks == expected.blocks,
+    ) {
+        (true, true) => return Ok(()),
+        (false, _) => "the entries",
+        (true, false) => "the blocks, or their order,",
+    };
+    Err(format!("before {before}: {what} are not what was written"))
 }

@@ -1,10 +1,15 @@
-//! The stored form of heads, nodes and records: a byte for the format, a checksum, and JSON.
+//! The stored form of entries and blocks: a byte for the format, a checksum, and JSON.
+
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::JournalError;
 use crate::document::DocumentHead;
+use crate::id::NodeId;
+use crate::store::TransactionResult;
+use crate::store::notes::{NoteChange, NoteKey};
 
 /// The number of the form. Another form has another number.
 pub(super) const FORMAT: u8 = 1;
@@ -17,8 +22,50 @@ pub(super) struct StoredHead {
     pub(super) opens: u64,
     /// The session of the first open. Later opens count from it.
     pub(super) first_session: u32,
+    /// The number of the first block that the checkpoint does not have.
+    pub(super) next_block: u64,
     /// The document of the checkpoint, without its nodes.
     pub(super) document: DocumentHead,
+}
+
+/// What one write adds to the log: the commits of consecutive versions, and the notes that were
+/// made meanwhile.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Block {
+    pub(super) commits: Vec<Arc<TransactionResult>>,
+    pub(super) notes: Vec<NoteChange>,
+}
+
+/// The key of an entry of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    Head,
+    Node,
+    Note,
+}
+
+pub(super) const HEAD: &str = "head";
+
+pub(super) fn node_key(id: &NodeId) -> String {
+    format!("node/{id}")
+}
+
+pub(super) fn note_key(key: &NoteKey) -> Result<String, JournalError> {
+    let key = serde_json::to_string(key).map_err(JournalError::corrupt)?;
+    Ok(format!("note/{key}"))
+}
+
+impl EntryKind {
+    /// The kind of an entry with this key.
+    pub(super) fn of(key: &str) -> Option<Self> {
+        match key.split_once('/') {
+            None => (key == HEAD).then_some(Self::Head),
+            Some(("node", _)) => Some(Self::Node),
+            Some(("note", _)) => Some(Self::Note),
+            Some(_) => None,
+        }
+    }
 }
 
 impl StoredHead {
@@ -46,6 +93,12 @@ pub(super) enum Unreadable {
     Corrupt(JournalError),
 }
 
+impl Unreadable {
+    pub(super) fn corrupt(message: impl std::fmt::Display) -> Self {
+        Self::Corrupt(JournalError::corrupt(message))
+    }
+}
+
 fn checksum(format: u8, json: &[u8]) -> [u8; 4] {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[format]);
@@ -62,23 +115,44 @@ pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, JournalError> {
 }
 
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
-    let corrupt =
-        |message: &dyn std::fmt::Display| Err(Unreadable::Corrupt(JournalError::corrupt(message)));
     let Some((&[format, ref sum @ ..], json)) = bytes.split_first_chunk::<5>() else {
-        return corrupt(&format_args!("{} bytes are too few", bytes.len()));
+        let message = format_args!("{} bytes are too few", bytes.len());
+        return Err(Unreadable::corrupt(message));
     };
     if checksum(format, json) != *sum {
-        return corrupt(&"a checksum is wrong");
+        return Err(Unreadable::corrupt("a checksum is wrong"));
     }
     if format != FORMAT {
         return Err(Unreadable::Newer(format));
     }
-    serde_json::from_slice(json).or_else(|error| corrupt(&error))
+    serde_json::from_slice(json).map_err(Unreadable::corrupt)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_key_of_a_note_is_another() {
+        let event = |inbox: &str, id: &str| NoteKey::Event(inbox.into(), id.into());
+        let keys = [
+            NoteKey::Receipt("a".into()),
+            NoteKey::Receipt("a/b".into()),
+            event("a", "b"),
+            event("a/b", ""),
+            event("", "a/b"),
+            event("a\",\"b", ""),
+            NoteKey::Watermark("a".into()),
+        ];
+        let stored = keys.iter().map(|key| note_key(key).unwrap());
+        let different: std::collections::HashSet<_> = stored.collect();
+        assert_eq!(different.len(), keys.len());
+        assert!(
+            different
+                .iter()
+                .all(|key| EntryKind::of(key) == Some(EntryKind::Note))
+        );
+    }
 
     #[test]
     fn any_flipped_bit_of_stored_bytes_is_found() {

@@ -9,20 +9,22 @@ use crate::codes::codes;
 
 /// Stores the commits of a document durably.
 ///
-/// A journal stores three things, all of them as bytes: a head, the nodes of a checkpoint by their
-/// ids, and the records of later commits by their versions. It need not understand them.
+/// A journal stores two things, both as bytes: the entries of the last checkpoint by their keys, and
+/// the blocks of the log by their numbers. It need not understand them. A block has the commits of
+/// one write.
 ///
 /// The store calls a journal from one thread at a time: [`load`](Self::load) once, then
-/// [`write`](Self::write) from a thread of its own, as often as commits arrive. After an error or a
-/// panic it does not call the journal again.
+/// [`write`](Self::write) as often as commits arrive, in a thread of its own or in one that commits.
+/// After an error or a panic it does not call the journal again. A journal must not commit to its
+/// store, because that commit would wait for itself.
 ///
 /// [`RedbJournal`](super::RedbJournal) is the journal of [`DataStore::open`]. The function
 /// [`check_journal`](super::check_journal) is the contract as a test, for a journal of your own.
 ///
 /// [`DataStore::open`]: crate::DataStore::open
 pub trait Journal: Send + 'static {
-    /// Loads what is stored: calls `part` with the head, if there is one, then with each node of
-    /// the checkpoint, then with each record in ascending order of the versions.
+    /// Loads what is stored: calls `part` with each entry, in any order, then with each block in
+    /// ascending order of the numbers.
     ///
     /// # Errors
     ///
@@ -43,15 +45,18 @@ pub trait Journal: Send + 'static {
 /// A stored part of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredPart<'a> {
-    /// The head.
-    Head(&'a [u8]),
-    /// A node of the checkpoint.
-    Node(&'a [u8]),
-    /// The record of a commit.
-    Record {
-        /// The version that the commit made.
-        version: u64,
-        /// The commit.
+    /// An entry of the checkpoint.
+    Entry {
+        /// The key.
+        key: &'a str,
+        /// The entry.
+        bytes: &'a [u8],
+    },
+    /// A block of the log.
+    Block {
+        /// The number.
+        number: u64,
+        /// The block.
         bytes: &'a [u8],
     },
 }
@@ -60,13 +65,11 @@ pub enum StoredPart<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JournalWrite {
-    /// The new head, in place of the one before; `None` if it stays.
-    pub head: Option<Vec<u8>>,
-    /// The new records, each with its version, in ascending order.
-    pub records: Vec<(u64, Vec<u8>)>,
-    /// The changed nodes of the checkpoint by their ids; `None` for a deleted one.
-    pub nodes: Vec<(String, Option<Vec<u8>>)>,
-    /// The records up to this version are removed.
+    /// The changed entries of the checkpoint by their keys; `None` for a removed one.
+    pub entries: Vec<(String, Option<Vec<u8>>)>,
+    /// A new block of the log, with its number. Numbers ascend.
+    pub block: Option<(u64, Vec<u8>)>,
+    /// The blocks up to this number are removed.
     pub removed_through: Option<u64>,
 }
 

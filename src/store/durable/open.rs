@@ -1,19 +1,22 @@
 //! Opening a durable document: load the checkpoint, repeat the later commits, continue.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{FORMAT, StoredHead, Unreadable, decode, encode};
+use super::form::{Block, EntryKind, FORMAT, HEAD, StoredHead, Unreadable, decode, encode};
 #[cfg(feature = "redb")]
 use super::redb::Existing;
-use super::writer::Beginning;
+use super::writer::{Beginning, SinceCheckpoint};
 use super::{Durability, Journal, JournalError, JournalWrite, StoredPart, Writer};
+use crate::brief::Brief;
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
-use crate::document::{AssemblyError, Node, NodeTable, Snapshot, Tokens};
+use crate::document::{AssemblyError, NodeTable, Snapshot};
 use crate::id::random_session;
+use crate::store::notes::{Note, NoteKey};
 use crate::store::{DataStore, StoreOptions, TransactionResult};
 use crate::sync::{Mutex, rank};
 
@@ -37,8 +40,10 @@ pub struct DurableOptions {
     pub(super) durability: Durability,
     /// How many bytes of commits may wait for the journal before requests wait.
     pub(super) unwritten: usize,
-    /// The bytes of records after which a checkpoint is written.
+    /// The bytes of blocks after which a checkpoint is written.
     pub(super) checkpoint_after: usize,
+    /// The bytes of blocks that are kept beside the checkpoint.
+    pub(super) kept_log: usize,
     pub(super) progress: Arc<dyn Fn(OpenProgress) + Send + Sync>,
     #[cfg(feature = "redb")]
     pub(super) existing: Existing,
@@ -51,6 +56,7 @@ impl Default for DurableOptions {
             durability: Durability::Durable,
             unwritten: 16 << 20,
             checkpoint_after: 4 << 20,
+            kept_log: 0,
             progress: Arc::new(|_| {}),
             #[cfg(feature = "redb")]
             existing: Existing::May,
@@ -65,6 +71,7 @@ impl fmt::Debug for DurableOptions {
             .field("durability", &self.durability)
             .field("unwritten", &self.unwritten)
             .field("checkpoint_after", &self.checkpoint_after)
+            .field("kept_log", &self.kept_log)
             .finish_non_exhaustive()
     }
 }
@@ -241,8 +248,9 @@ const TOKENS_OF_AN_OPEN: u32 = 36;
 struct Loaded {
     head: Option<StoredHead>,
     nodes: NodeTable,
-    records: Vec<TransactionResult>,
-    record_bytes: usize,
+    notes: HashMap<NoteKey, Note>,
+    /// The blocks after the checkpoint, with their numbers and sizes.
+    blocks: Vec<(u64, usize, Block)>,
 }
 
 /// Opens a document. A journal that panics is taken for damaged. A panic of the callback is resumed
@@ -278,27 +286,51 @@ fn open_unguarded(
     options: DurableOptions,
 ) -> Result<DataStore, OpenError> {
     let progress = Arc::clone(&options.progress);
-    let Loaded {
-        head,
-        nodes,
-        records,
-        record_bytes,
-    } = load(&mut *journal, &*progress)?;
-    let is_new = head.is_none();
-    if is_new && !(nodes.len() == 0 && records.is_empty()) {
-        return Err(OpenError::Corrupt(JournalError::corrupt(
-            "the head is missing",
-        )));
+    let loaded = load(&mut *journal, &*progress)?;
+    let is_empty = loaded.nodes.len() == 0 && loaded.notes.is_empty() && loaded.blocks.is_empty();
+    let mut head = match loaded.head {
+        Some(head) => head,
+        None if is_empty => StoredHead {
+            opens: 0,
+            first_session: random_session(),
+            next_block: 1,
+            document: Snapshot::default().head(),
+        },
+        None => return Err(corrupt("the head is missing")),
+    };
+    let mut tokens = head.document.tokens;
+    let mut snapshot = Snapshot::assemble(head.document.clone(), loaded.nodes)?;
+    let mut notes = loaded.notes;
+    let mut since = SinceCheckpoint::new(head.next_block);
+    notes.values().for_each(|note| since.note_stored(note));
+    let mut repeated = 0;
+    for (number, bytes, block) in loaded.blocks {
+        if number < head.next_block {
+            since.note_kept(number, bytes);
+            continue;
+        }
+        if number != since.next_block() {
+            return Err(corrupt(format_args!(
+                "block {} is missing: block {number} follows",
+                since.next_block()
+            )));
+        }
+        for commit in &block.commits {
+            repeat(&mut snapshot, commit)?;
+            tokens.note(commit.fencing_token.get());
+            repeated += 1;
+            if repeated % 1024 == 0 {
+                progress(OpenProgress::Commits(repeated));
+            }
+        }
+        for change in block.notes.iter().cloned() {
+            match change.into_parts() {
+                (key, Some(note)) => drop(notes.insert(key, note)),
+                (key, None) => drop(notes.remove(&key)),
+            }
+        }
+        since.note(block, bytes);
     }
-    let mut head = head.unwrap_or_else(|| StoredHead {
-        opens: 0,
-        first_session: random_session(),
-        document: Snapshot::default().head(),
-    });
-    let stored = head.document.clone();
-    let mut snapshot = Snapshot::assemble(stored.clone(), nodes)?;
-    let mut tokens = stored.tokens;
-    repeat(&mut snapshot, &records, &mut tokens, &*progress)?;
     let session = head.count_open(|session| snapshot.last_id_of(session) > 0);
     tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
     snapshot.continue_with(&tokens, session);
@@ -308,25 +340,28 @@ fn open_unguarded(
     }
     // Before the first grant: so no number of this open returns, whatever happens.
     journal.write(&JournalWrite {
-        head: Some(encode(&head)?),
+        entries: vec![(HEAD.to_owned(), Some(encode(&head)?))],
         ..JournalWrite::default()
     })?;
-    let (writer, control) = Writer::new(options.durability, snapshot.version());
     let mut store_options = options.store.session(session);
     store_options.lock.last_number = tokens.lock;
+    let clock = store_options.lock.clock.clone();
+    let writer = Writer::new(options.durability, snapshot.clone(), clock);
     let store = DataStore::beginning_with(snapshot, store_options, Some(Box::new(writer)));
-    // What was repeated belongs to the next checkpoint.
-    let changes = records.into_iter().map(|commit| commit.changes);
+    since.forget(store.restore(notes.into_values().collect()));
     store.start_writer(Beginning {
         journal,
         head,
-        repeated: changes.collect(),
-        bytes: record_bytes,
+        since,
         unwritten: options.unwritten,
         checkpoint_after: options.checkpoint_after,
-        control,
+        kept_log: options.kept_log,
     });
     Ok(store)
+}
+
+fn corrupt(message: impl fmt::Display) -> OpenError {
+    OpenError::Corrupt(JournalError::corrupt(message))
 }
 
 fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Loaded, OpenError> {
@@ -334,37 +369,7 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
     let mut unreadable = None;
     let stop = JournalError::corrupt("");
     let result = journal.load(&mut |part| {
-        let is_node = matches!(part, StoredPart::Node(_));
-        let read = match part {
-            StoredPart::Head(bytes) => decode(bytes).map(|head| loaded.head = Some(head)),
-            StoredPart::Node(bytes) => decode::<Node>(bytes).and_then(|node| {
-                let inserted = loaded.nodes.insert(node);
-                inserted.map_err(|error| Unreadable::Corrupt(JournalError::corrupt(error)))
-            }),
-            StoredPart::Record { version, bytes } => {
-                loaded.record_bytes += bytes.len();
-                decode::<TransactionResult>(bytes).and_then(|commit| {
-                    let is_it = commit.version == version;
-                    let message = || {
-                        format!(
-                            "the record of version {version} has version {}",
-                            commit.version
-                        )
-                    };
-                    match is_it {
-                        true => {
-                            loaded.records.push(commit);
-                            Ok(())
-                        }
-                        false => Err(Unreadable::Corrupt(JournalError::corrupt(message()))),
-                    }
-                })
-            }
-        };
-        if is_node && loaded.nodes.len() % 1024 == 0 {
-            progress(OpenProgress::Nodes(loaded.nodes.len()));
-        }
-        read.map_err(|error| {
+        loaded.add(part, progress).map_err(|error| {
             unreadable = Some(error);
             stop.clone()
         })
@@ -376,30 +381,50 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
     }
 }
 
-/// Repeats commits, through the checks of each change, and takes note of their tokens.
-fn repeat(
-    snapshot: &mut Snapshot,
-    records: &[TransactionResult],
-    tokens: &mut Tokens,
-    progress: &dyn Fn(OpenProgress),
-) -> Result<(), OpenError> {
-    let corrupt = |message: &dyn fmt::Display| OpenError::Corrupt(JournalError::corrupt(message));
-    for (nth, commit) in records.iter().enumerate() {
-        let (version, next) = (commit.version, snapshot.version() + 1);
-        if version != next {
-            return Err(corrupt(&format_args!(
-                "the record of version {next} is missing: version {version} follows"
-            )));
+impl Loaded {
+    fn add(
+        &mut self,
+        part: StoredPart<'_>,
+        progress: &dyn Fn(OpenProgress),
+    ) -> Result<(), Unreadable> {
+        match part {
+            StoredPart::Entry { key, bytes } => match EntryKind::of(key) {
+                Some(EntryKind::Head) => self.head = Some(decode(bytes)?),
+                Some(EntryKind::Node) => {
+                    let inserted = self.nodes.insert(decode(bytes)?);
+                    inserted.map_err(Unreadable::corrupt)?;
+                    if self.nodes.len() % 1024 == 0 {
+                        progress(OpenProgress::Nodes(self.nodes.len()));
+                    }
+                }
+                Some(EntryKind::Note) => {
+                    let note: Note = decode(bytes)?;
+                    self.notes.insert(note.key(), note);
+                }
+                None => {
+                    let message = format_args!("there is an unknown entry {:?}", Brief(key));
+                    return Err(Unreadable::corrupt(message));
+                }
+            },
+            StoredPart::Block { number, bytes } => {
+                self.blocks.push((number, bytes.len(), decode(bytes)?));
+            }
         }
-        snapshot.repeat(&commit.changes).map_err(|error| {
-            corrupt(&format_args!(
-                "the commit of version {version} cannot be repeated: {error}"
-            ))
-        })?;
-        tokens.note(commit.fencing_token.get());
-        if (nth + 1) % 1024 == 0 {
-            progress(OpenProgress::Commits(nth + 1));
-        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Repeats a commit, through the checks of each change.
+fn repeat(snapshot: &mut Snapshot, commit: &TransactionResult) -> Result<(), OpenError> {
+    let (version, next) = (commit.version, snapshot.version() + 1);
+    if version != next {
+        return Err(corrupt(format_args!(
+            "the commit of version {next} is missing: version {version} follows"
+        )));
+    }
+    snapshot.repeat(&commit.changes).map_err(|error| {
+        corrupt(format_args!(
+            "the commit of version {version} cannot be repeated: {error}"
+        ))
+    })
 }

@@ -1,4 +1,4 @@
-//! The journal of a file: a redb database with three tables.
+//! The journal of a file: a redb database with two tables.
 //!
 //! One write is one redb transaction, which syncs the file once. redb never syncs the directory of
 //! a new file, so this module does.
@@ -16,12 +16,8 @@ use super::{Journal, JournalError, JournalErrorKind, JournalWrite, OpenError, St
 use crate::caught::catch;
 use crate::id::random_session;
 
-const HEAD: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("doclock-head");
-const NODES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("doclock-nodes");
-const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("doclock-log");
-
-/// The key of the only entry of [`HEAD`].
-const ONLY: &str = "head";
+const ENTRIES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("doclock-entries");
+const BLOCKS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("doclock-blocks");
 
 /// How much memory redb may use to cache the file. A store reads it only when it is opened.
 const CACHE: usize = 16 << 20;
@@ -106,14 +102,13 @@ impl RedbJournal {
         if !is_ours(&read).map_err(failed)? {
             return Err(OpenError::Foreign);
         }
-        if read.open_table(HEAD).is_ok() {
+        if read.open_table(ENTRIES).is_ok() {
             return Ok(());
         }
         drop(read);
         let transaction = self.database.begin_write().map_err(failed)?;
-        transaction.open_table(HEAD).map_err(failed)?;
-        transaction.open_table(NODES).map_err(failed)?;
-        transaction.open_table(LOG).map_err(failed)?;
+        transaction.open_table(ENTRIES).map_err(failed)?;
+        transaction.open_table(BLOCKS).map_err(failed)?;
         Ok(transaction.commit().map_err(failed)?)
     }
 }
@@ -124,21 +119,20 @@ impl Journal for RedbJournal {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         let transaction = self.database.begin_read().map_err(failed)?;
-        let head = transaction.open_table(HEAD).map_err(failed)?;
-        if let Some(head) = head.get(ONLY).map_err(failed)? {
-            part(StoredPart::Head(head.value()))?;
+        let entries = transaction.open_table(ENTRIES).map_err(failed)?;
+        for entry in entries.iter().map_err(failed)? {
+            let (key, entry) = entry.map_err(failed)?;
+            part(StoredPart::Entry {
+                key: key.value(),
+                bytes: entry.value(),
+            })?;
         }
-        let nodes = transaction.open_table(NODES).map_err(failed)?;
-        for entry in nodes.iter().map_err(failed)? {
-            let (_, node) = entry.map_err(failed)?;
-            part(StoredPart::Node(node.value()))?;
-        }
-        let log = transaction.open_table(LOG).map_err(failed)?;
-        for entry in log.iter().map_err(failed)? {
-            let (version, record) = entry.map_err(failed)?;
-            part(StoredPart::Record {
-                version: version.value(),
-                bytes: record.value(),
+        let blocks = transaction.open_table(BLOCKS).map_err(failed)?;
+        for block in blocks.iter().map_err(failed)? {
+            let (number, block) = block.map_err(failed)?;
+            part(StoredPart::Block {
+                number: number.value(),
+                bytes: block.value(),
             })?;
         }
         Ok(())
@@ -146,36 +140,31 @@ impl Journal for RedbJournal {
 
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
         let JournalWrite {
-            head,
-            records,
-            nodes,
+            entries,
+            block,
             removed_through,
         } = write;
         let mut transaction = self.database.begin_write().map_err(failed)?;
         transaction
             .set_durability(Durability::Immediate)
             .map_err(failed)?;
-        if let Some(head) = head {
-            let mut table = transaction.open_table(HEAD).map_err(failed)?;
-            table.insert(ONLY, &**head).map_err(failed)?;
-        }
-        if !nodes.is_empty() {
-            let mut table = transaction.open_table(NODES).map_err(failed)?;
-            for (id, node) in nodes {
-                match node {
-                    Some(node) => drop(table.insert(&**id, &**node).map_err(failed)?),
-                    None => drop(table.remove(&**id).map_err(failed)?),
+        if !entries.is_empty() {
+            let mut table = transaction.open_table(ENTRIES).map_err(failed)?;
+            for (key, entry) in entries {
+                match entry {
+                    Some(entry) => drop(table.insert(&**key, &**entry).map_err(failed)?),
+                    None => drop(table.remove(&**key).map_err(failed)?),
                 }
             }
         }
-        if !records.is_empty() || removed_through.is_some() {
-            let mut table = transaction.open_table(LOG).map_err(failed)?;
-            for (version, record) in records {
-                table.insert(version, &**record).map_err(failed)?;
+        if block.is_some() || removed_through.is_some() {
+            let mut table = transaction.open_table(BLOCKS).map_err(failed)?;
+            if let Some((number, block)) = block {
+                table.insert(number, &**block).map_err(failed)?;
             }
-            if let Some(version) = removed_through {
+            if let Some(number) = removed_through {
                 table
-                    .retain_in::<u64, _>(..=*version, |_, _| false)
+                    .retain_in::<u64, _>(..=*number, |_, _| false)
                     .map_err(failed)?;
             }
         }

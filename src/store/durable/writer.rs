@@ -1,30 +1,32 @@
-//! The thread that writes commits to the journal, and the calls that wait for it.
+//! The calls that wait for the journal, and the thread that writes to it.
 //!
-//! It reads the commit log as a lossless subscriber. All commits that it finds are one write, so a
-//! batch is what arrived during the last write. It writes a checkpoint when enough was written: it
-//! asks for a snapshot, which the next committing thread sends, and removes the records until then
-//! in the same write.
+//! One thread at a time has the [`JournalWriter`]. It writes all commits that there are, as one
+//! block, so a batch is what arrived during the last write. Mostly it is a thread of the store. A
+//! call that waits for its commit while nobody else does writes it itself, which saves the way to
+//! the thread and back.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+mod journal_writer;
+mod since_checkpoint;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, select};
 use serde::Serialize;
 
-use super::form::{StoredHead, encode};
-use super::{Durability, Journal, JournalError, JournalErrorKind, JournalWrite};
-use crate::caught::catch;
+use super::form::StoredHead;
+use super::{Durability, Journal, JournalError, JournalErrorKind};
+use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
-use crate::document::{Changes, Snapshot, View};
-use crate::hashing::Secret;
-use crate::id::NodeId;
-use crate::store::events::Subscription;
+use crate::document::Snapshot;
+use crate::lock::{Mailbox, Waiter};
+use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
 use crate::sync::{Condvar, Mutex, rank};
-use crate::time::millis;
+use crate::time::{Clock, millis};
+use journal_writer::JournalWriter;
+pub(super) use since_checkpoint::SinceCheckpoint;
 
 /// The journal's side of a store.
 pub(in crate::store) struct Writer {
@@ -33,49 +35,90 @@ pub(in crate::store) struct Writer {
     durability: Durability,
 }
 
-/// What the thread begins with.
+/// What writing begins with.
 pub(super) struct Beginning {
     pub(super) journal: Box<dyn Journal>,
     pub(super) head: StoredHead,
-    /// The commits after the checkpoint, and the size of their records.
-    pub(super) repeated: Vec<Changes>,
-    pub(super) bytes: usize,
+    pub(super) since: SinceCheckpoint,
     pub(super) unwritten: usize,
     pub(super) checkpoint_after: usize,
-    pub(super) control: Receiver<Control>,
+    pub(super) kept_log: usize,
 }
 
-/// What the thread shares with the calls that wait for it.
+/// What the threads share that write and wait.
 struct Shared {
     /// The last version that is durable.
     version: AtomicU64,
     /// Whether commits are refused. Set with the log locked if the store is closed, so that no
-    /// commit is accepted that the thread does not write.
+    /// commit is accepted that is not written.
     refuses: AtomicBool,
-    /// Whether the next thread that commits sends a snapshot.
-    wants_snapshot: AtomicBool,
+    /// Whether the thread has to be called to find new commits. It looks for commits once more
+    /// after it was set, so none is overlooked.
+    sleeps: AtomicBool,
+    clock: Clock,
     state: Mutex<{ rank::DURABLE }, State>,
-    /// Notified when the version or the state changes.
-    changed: Condvar,
-    control: Sender<Control>,
+    /// Notified when the thread is called.
+    called: Condvar,
 }
 
-#[derive(Default)]
 struct State {
+    /// `None` while a thread writes.
+    journal: Option<Box<JournalWriter>>,
+    /// Whether the thread is to write.
+    is_called: bool,
+    /// Whether no more commits come.
+    closes: bool,
+    /// The notes that are not written yet, each with the version that it belongs to.
+    notes: Vec<(u64, NoteChange)>,
+    /// How many notes there have been, and how many of them are durable.
+    noted: u64,
+    durable_notes: u64,
+    /// The document of the last durable version.
+    durable: Snapshot,
+    waiting: Vec<Waiting>,
     end: Option<End>,
     report: CloseReport,
 }
 
-/// Why the thread has ended.
+/// A call that waits for the journal.
+struct Waiting {
+    goal: Goal,
+    answer: Arc<Mailbox<Answer>>,
+}
+
+type Answer = Result<u64, DurabilityError>;
+
+/// What a call waits for: a version, and a number of notes.
+#[derive(Clone, Copy)]
+struct Goal {
+    version: u64,
+    notes: u64,
+}
+
+/// How a call waits.
+#[derive(Clone, Copy, PartialEq)]
+enum Patience {
+    /// For at most so long.
+    Until(Option<Duration>),
+    /// As long as it takes. It may write itself.
+    Writes,
+}
+
+/// What the thread is called for.
+#[derive(Clone, Copy, PartialEq)]
+enum Task {
+    Write,
+    /// No more commits come.
+    Close,
+    /// Nothing is written any more.
+    End,
+}
+
+/// Why nothing is written any more.
 #[derive(Clone)]
 enum End {
     Closed,
     Failed(JournalError),
-}
-
-pub(super) enum Control {
-    Checkpoint(Snapshot),
-    Close(Snapshot),
 }
 
 /// What a durable store has written until it was closed.
@@ -136,91 +179,82 @@ codes! { DurabilityError {
 }}
 
 impl Writer {
-    /// Also returns what the thread receives from the store.
-    pub(super) fn new(durability: Durability, version: u64) -> (Self, Receiver<Control>) {
-        let (sender, control) = crossbeam_channel::unbounded();
-        let writer = Self {
-            shared: Arc::new(Shared {
-                version: AtomicU64::new(version),
-                refuses: AtomicBool::new(false),
-                wants_snapshot: AtomicBool::new(false),
-                state: Mutex::default(),
-                changed: Condvar::default(),
-                control: sender,
+    pub(super) fn new(durability: Durability, document: Snapshot, clock: Clock) -> Self {
+        let shared = Shared {
+            version: AtomicU64::new(document.version()),
+            refuses: AtomicBool::new(false),
+            sleeps: AtomicBool::new(true),
+            clock,
+            state: Mutex::new(State {
+                journal: None,
+                is_called: false,
+                closes: false,
+                notes: Vec::new(),
+                noted: 0,
+                durable_notes: 0,
+                durable: document,
+                waiting: Vec::new(),
+                end: None,
+                report: CloseReport::default(),
             }),
+            called: Condvar::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
             thread: Mutex::default(),
             durability,
-        };
-        (writer, control)
+        }
     }
 
     pub(super) fn durable_version(&self) -> u64 {
-        self.shared.version.load(Ordering::Acquire)
+        self.shared.durable_version()
     }
 
-    /// Waits until the version is durable, or never will be.
-    pub(super) fn wait(
-        &self,
-        version: u64,
-        timeout: Option<Duration>,
-    ) -> Result<u64, DurabilityError> {
-        let began = Instant::now();
-        let reached = || Some(self.durable_version()).filter(|durable| *durable >= version);
-        if let Some(durable) = reached() {
-            return Ok(durable);
-        }
-        let mut state = self.shared.state.lock();
-        loop {
-            if let Some(durable) = reached() {
-                return Ok(durable);
-            }
-            if let Some(end) = &state.end {
-                return Err(self.ended(end.clone()));
-            }
-            state = match timeout {
-                None => self.shared.changed.wait(state),
-                Some(timeout) => match timeout.checked_sub(began.elapsed()) {
-                    Some(left) if !left.is_zero() => self.shared.changed.wait_for(state, left),
-                    _ => {
-                        return Err(DurabilityError::Timeout {
-                            version,
-                            durable_version: self.durable_version(),
-                            timeout,
-                        });
-                    }
-                },
-            };
-        }
+    pub(super) fn durable_document(&self) -> Snapshot {
+        self.shared.state.lock().durable.clone()
     }
 
-    /// Why no further version becomes durable.
-    fn ended(&self, end: End) -> DurabilityError {
-        let durable_version = self.durable_version();
-        match end {
-            End::Closed => DurabilityError::Closed { durable_version },
-            End::Failed(cause) => DurabilityError::Failed {
-                durable_version,
-                cause,
-            },
-        }
+    pub(super) fn wait(&self, version: u64, timeout: Option<Duration>) -> Answer {
+        let goal = Goal { version, notes: 0 };
+        self.shared.wait(goal, Patience::Until(timeout))
     }
 
-    /// Waits until a commit may be acknowledged.
+    /// Waits until a transaction may be acknowledged.
     pub(super) fn acknowledge(
         &self,
-        version: u64,
+        result: &TransactionResult,
         durability: Option<Durability>,
     ) -> Result<(), CommitError> {
-        match durability.unwrap_or(self.durability) {
-            Durability::Later => Ok(()),
-            Durability::Durable => match self.wait(version, None) {
-                Ok(_) => Ok(()),
-                Err(cause) => {
-                    let cause = Box::new(cause);
-                    Err(CommitError::Unknown { version, cause })
-                }
-            },
+        if durability.unwrap_or(self.durability) == Durability::Later {
+            self.shared.call_if_asleep();
+            return Ok(());
         }
+        let version = result.version;
+        let notes = match result.changed {
+            // They are in the same block.
+            true => 0,
+            false => self.shared.state.lock().noted,
+        };
+        match self.shared.wait(Goal { version, notes }, Patience::Writes) {
+            Ok(_) => Ok(()),
+            Err(cause) => {
+                let cause = Box::new(cause);
+                Err(CommitError::Unknown { version, cause })
+            }
+        }
+    }
+
+    /// Adds notes for the journal, which belong to a version.
+    pub(in crate::store) fn note(&self, version: u64, notes: Vec<NoteChange>) {
+        let mut state = self.shared.state.lock();
+        state.noted += notes.len() as u64;
+        let notes = notes.into_iter().map(|note| (version, note));
+        state.notes.extend(notes);
+    }
+
+    /// Lets the thread write what there is, if it does not do so already.
+    pub(in crate::store) fn call(&self) {
+        self.shared.call_if_asleep();
     }
 
     /// Why commits are refused, if they are. The log must be locked.
@@ -241,32 +275,19 @@ impl Writer {
         CommitError::ReadOnly { cause }
     }
 
-    /// Sends a snapshot for a checkpoint, if the thread wants one.
-    #[inline]
-    pub(in crate::store) fn offer(&self, snapshot: impl FnOnce() -> Snapshot) {
-        let wants = &self.shared.wants_snapshot;
-        if wants.load(Ordering::Relaxed) && wants.swap(false, Ordering::Relaxed) {
-            let _ = self.shared.control.send(Control::Checkpoint(snapshot()));
-        }
-    }
-
     pub(super) fn close(&self, store: &DataStore) -> Result<CloseReport, DurabilityError> {
         store.with_log_locked(|| self.shared.refuses.store(true, Ordering::Relaxed));
-        // Nothing receives it if the thread has ended.
-        let _ = self.shared.control.send(Control::Close(store.snapshot()));
-        let mut state = self.shared.state.lock();
-        let end = loop {
-            match &state.end {
-                Some(end) => break end.clone(),
-                None => state = self.shared.changed.wait(state),
-            }
+        self.shared.close();
+        // No version is so large, so it waits for the end.
+        let goal = Goal {
+            version: u64::MAX,
+            notes: 0,
         };
-        let report = state.report;
-        drop(state);
+        let ended = self.shared.wait(goal, Patience::Until(None));
         self.join();
-        match end {
-            End::Closed => Ok(report),
-            failed => Err(self.ended(failed)),
+        match ended {
+            Err(DurabilityError::Closed { .. }) | Ok(_) => Ok(self.shared.state.lock().report),
+            Err(failed) => Err(failed),
         }
     }
 
@@ -280,8 +301,9 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// The log has ended, so the thread ends when it has written all commits.
+    /// The last handle of the store is gone, so no more commits come.
     fn drop(&mut self) {
+        self.shared.close();
         self.join();
     }
 }
@@ -292,33 +314,17 @@ impl DataStore {
         let Some(writer) = &self.0.writer else {
             return;
         };
-        let Beginning {
-            journal,
-            head,
-            repeated,
-            bytes,
-            unwritten,
-            checkpoint_after,
-            control,
-        } = beginning;
-        let version = self.version();
-        let mut thread = WriterThread {
-            journal,
-            commits: self.subscribe_lossless(unwritten),
-            shared: Arc::clone(&writer.shared),
-            control,
-            head,
-            touched: Touched::default(),
-            records: VecDeque::from([(version, bytes)]),
-            checkpoint_after,
-            report: CloseReport::default(),
-        };
-        for changes in repeated {
-            thread.touched.note(&changes, version);
+        let commits = self.read_for_journal(beginning.unwritten);
+        let journal = JournalWriter::new(beginning, commits);
+        let shared = Arc::clone(&writer.shared);
+        shared.state.lock().journal = Some(Box::new(journal));
+        // A model runs it in a thread of its own.
+        if cfg!(loom) {
+            return;
         }
         let spawned = std::thread::Builder::new()
             .name("doclock-journal".into())
-            .spawn(move || thread.run());
+            .spawn(move || shared.run());
         match spawned {
             Ok(handle) => drop(writer.thread.lock().replace(handle)),
             Err(error) => writer.shared.fail(error.into()),
@@ -326,12 +332,144 @@ impl DataStore {
     }
 }
 
+impl Goal {
+    fn is_reached(self, version: u64, notes: u64) -> bool {
+        version >= self.version && notes >= self.notes
+    }
+}
+
 impl Shared {
-    fn advance(&self, version: u64) {
-        let state = self.state.lock();
+    fn durable_version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Waits until a goal is reached, or never will be. Returns the durable version.
+    fn wait(&self, goal: Goal, patience: Patience) -> Answer {
+        if goal.is_reached(self.durable_version(), 0) {
+            return Ok(self.durable_version());
+        }
+        loop {
+            let mut state = self.state.lock();
+            let version = self.durable_version();
+            if goal.is_reached(version, state.durable_notes) {
+                return Ok(version);
+            }
+            if let Some(end) = &state.end {
+                return Err(self.ended(end));
+            }
+            let is_alone = state.waiting.is_empty() && !state.is_called;
+            if patience == Patience::Writes
+                && is_alone
+                && let Some(mut journal) = state.journal.take()
+            {
+                drop(state);
+                let written = catch(|| journal.write_new(self).map(drop));
+                self.give_back(journal, flatten(written));
+                continue;
+            }
+            let timeout = match patience {
+                Patience::Until(timeout) => timeout,
+                Patience::Writes => None,
+            };
+            let answer = Arc::new(Mailbox::new());
+            state.waiting.push(Waiting {
+                goal,
+                answer: Arc::clone(&answer),
+            });
+            self.call(&mut state);
+            drop(state);
+            let deadline = timeout.and_then(|timeout| self.clock.deadline(timeout));
+            if deadline.is_some() {
+                self.clock.listen(&answer);
+            }
+            if let Some(answer) = answer.wait_until(0, &self.clock, deadline) {
+                return answer;
+            }
+            let mut state = self.state.lock();
+            state
+                .waiting
+                .retain(|waiting| !Arc::ptr_eq(&waiting.answer, &answer));
+            return Err(DurabilityError::Timeout {
+                version: goal.version,
+                durable_version: self.durable_version(),
+                timeout: timeout.unwrap_or_default(),
+            });
+        }
+    }
+
+    /// Why no further version becomes durable.
+    fn ended(&self, end: &End) -> DurabilityError {
+        let durable_version = self.durable_version();
+        match end {
+            End::Closed => DurabilityError::Closed { durable_version },
+            End::Failed(cause) => DurabilityError::Failed {
+                durable_version,
+                cause: cause.clone(),
+            },
+        }
+    }
+
+    fn call(&self, state: &mut State) {
+        state.is_called = true;
+        self.called.notify_one();
+    }
+
+    /// Notes whether the thread has to be called to find new commits.
+    fn set_sleeping(&self, sleeps: bool) {
+        self.sleeps.store(sleeps, Ordering::Relaxed);
+    }
+
+    fn call_if_asleep(&self) {
+        if self.sleeps.load(Ordering::Relaxed) {
+            self.call(&mut self.state.lock());
+        }
+    }
+
+    fn close(&self) {
+        let mut state = self.state.lock();
+        state.closes = true;
+        self.call(&mut state);
+    }
+
+    /// Takes the notes of versions up to this one, and returns how many notes there have been until
+    /// then. A note of a later version waits, with those after it.
+    fn take_notes(&self, version: u64) -> (Vec<NoteChange>, u64) {
+        let mut state = self.state.lock();
+        let until = state.notes.iter().position(|(of, _)| *of > version);
+        let until = until.unwrap_or(state.notes.len());
+        let notes = state.notes.drain(..until).map(|(_, note)| note).collect();
+        (notes, state.noted - state.notes.len() as u64)
+    }
+
+    /// Notes that a document is durable, with so many notes, and answers the calls that wait for it.
+    fn advance(&self, document: Snapshot, notes: u64) {
+        let version = document.version();
+        let mut state = self.state.lock();
+        let before = std::mem::replace(&mut state.durable, document);
+        state.durable_notes = notes;
         self.version.store(version, Ordering::Release);
+        let reached = state
+            .waiting
+            .extract_if(.., |waiting| waiting.goal.is_reached(version, notes));
+        let reached: Vec<Waiting> = reached.collect();
         drop(state);
-        self.changed.notify_all();
+        for waiting in reached {
+            waiting.answer.tell(Ok(version));
+        }
+        drop(before);
+    }
+
+    /// Gives the journal back after a write, for the next one.
+    fn give_back(&self, journal: Box<JournalWriter>, written: Result<(), JournalError>) {
+        if let Err(error) = written {
+            // The thread drops the journal, which may take long.
+            self.fail(error);
+        }
+        let mut state = self.state.lock();
+        state.journal = Some(journal);
+        if state.is_called || state.end.is_some() {
+            self.call(&mut state);
+        }
     }
 
     fn end(&self, end: End, report: CloseReport) {
@@ -342,180 +480,70 @@ impl Shared {
             state.end = Some(end);
             state.report = report;
         }
+        let waiting = std::mem::take(&mut state.waiting);
+        let ended = state.end.as_ref().map(|end| self.ended(end));
         drop(state);
-        self.changed.notify_all();
+        if let Some(ended) = ended {
+            for waiting in waiting {
+                waiting.answer.tell(Err(ended.clone()));
+            }
+        }
     }
 
     fn fail(&self, error: JournalError) {
         self.end(End::Failed(error), CloseReport::default());
     }
-}
 
-/// The nodes that a checkpoint has to write, each with the last version that changed it.
-#[derive(Default)]
-struct Touched {
-    nodes: HashMap<NodeId, u64, Secret>,
-    /// Nodes whose children may have got another parent.
-    parents: HashMap<NodeId, u64, Secret>,
-}
-
-impl Touched {
-    fn note(&mut self, changes: &Changes, version: u64) {
-        let Self { nodes, parents } = self;
-        for change in changes.iter() {
-            change.each_stored_node(
-                |id| _ = nodes.insert(id.clone(), version),
-                |id| _ = parents.insert(id.clone(), version),
-            );
-        }
-    }
-
-    /// The nodes to write with a version.
-    fn in_version(&self, snapshot: &Snapshot) -> HashSet<NodeId, Secret> {
-        let parents = self.parents.keys();
-        let children = parents.flat_map(|id| snapshot.children(id).map(|child| child.id().clone()));
-        children.chain(self.nodes.keys().cloned()).collect()
-    }
-
-    /// Forgets what a checkpoint of this version has written.
-    fn forget_through(&mut self, version: u64) {
-        self.nodes.retain(|_, last| *last > version);
-        self.parents.retain(|_, last| *last > version);
-    }
-}
-
-struct WriterThread {
-    journal: Box<dyn Journal>,
-    commits: Subscription,
-    shared: Arc<Shared>,
-    control: Receiver<Control>,
-    head: StoredHead,
-    touched: Touched,
-    /// The versions and sizes of the records after the checkpoint.
-    records: VecDeque<(u64, usize)>,
-    checkpoint_after: usize,
-    report: CloseReport,
-}
-
-impl WriterThread {
-    fn run(mut self) {
-        let worked = catch(|| self.work());
-        let worked = worked.unwrap_or_else(|panic| Err(panicked(panic.message())));
-        let Self {
-            journal,
-            commits,
-            shared,
-            mut report,
-            ..
-        } = self;
-        report.durable_version = shared.version.load(Ordering::Relaxed);
-        if let Err(error) = worked {
-            // At once: the journal may take long to close, or never close.
-            shared.end(End::Failed(error), report);
-        }
-        drop(commits);
-        let dropped = catch(|| drop(journal));
-        // A store is closed when its file is free.
-        shared.end(
-            match dropped {
-                Ok(()) => End::Closed,
-                Err(panic) => End::Failed(panicked(panic.message())),
-            },
-            report,
-        );
-    }
-
-    /// Writes commits until the store is closed or gone.
-    fn work(&mut self) -> Result<(), JournalError> {
-        let mut snapshot: Option<Snapshot> = None;
-        let mut closes = false;
+    /// Writes whenever the thread is called, until the store is closed or its journal fails.
+    fn run(&self) {
         loop {
-            let store_is_gone = self.write_commits()?;
-            // Another commit that it holds may be published, but not announced yet.
-            let written = self.shared.version.load(Ordering::Relaxed);
-            if let Some(snapshot) = snapshot.take_if(|it| it.version() <= written) {
-                self.checkpoint(&snapshot)?;
-                if closes {
-                    return Ok(());
+            let (mut journal, task) = self.next_call();
+            let written = match task {
+                Task::End => return self.finish(journal),
+                Task::Write => catch(|| journal.write_all(self)),
+                Task::Close => catch(|| journal.close(self)),
+            };
+            match flatten(written) {
+                Ok(()) if task == Task::Write => self.give_back(journal, Ok(())),
+                Ok(()) => return self.finish(journal),
+                Err(error) => {
+                    self.fail(error);
+                    return self.finish(journal);
                 }
             }
-            if store_is_gone {
-                return Ok(());
-            }
-            let bytes: usize = self.records.iter().map(|(_, bytes)| bytes).sum();
-            if bytes > self.checkpoint_after {
-                self.shared.wants_snapshot.store(true, Ordering::Relaxed);
-            }
-            select! {
-                recv(self.commits.ready()) -> _ => {}
-                recv(self.control) -> message => match message {
-                    // That of a close is the last version.
-                    Ok(Control::Checkpoint(_)) if closes => {}
-                    Ok(Control::Checkpoint(sent)) => snapshot = Some(sent),
-                    Ok(Control::Close(sent)) => {
-                        snapshot = Some(sent);
-                        closes = true;
-                    }
-                    Err(_) => return Ok(()),
-                },
-            }
         }
     }
 
-    /// Writes all commits that are there, in one step. Returns whether the store is gone.
-    fn write_commits(&mut self) -> Result<bool, JournalError> {
-        let mut commits: Vec<Arc<TransactionResult>> = Vec::new();
-        let store_is_gone = loop {
-            match self.commits.try_recv() {
-                Ok(event) => commits.push(event.commit),
-                Err(TryRecvError::Empty) => break false,
-                Err(TryRecvError::Disconnected) => break true,
+    /// Waits until the thread is called and no other has the journal.
+    fn next_call(&self) -> (Box<JournalWriter>, Task) {
+        let mut state = self.state.lock();
+        loop {
+            if state.is_called
+                && let Some(journal) = state.journal.take()
+            {
+                state.is_called = false;
+                let task = match (&state.end, state.closes) {
+                    (Some(_), _) => Task::End,
+                    (None, true) => Task::Close,
+                    (None, false) => Task::Write,
+                };
+                return (journal, task);
             }
-        };
-        let Some(last) = commits.last().map(|commit| commit.version) else {
-            return Ok(store_is_gone);
-        };
-        let mut write = JournalWrite::default();
-        for commit in &commits {
-            let record = encode(&**commit)?;
-            self.records.push_back((commit.version, record.len()));
-            write.records.push((commit.version, record));
+            state = self.called.wait(state);
         }
-        self.write(&write)?;
-        self.shared.advance(last);
-        self.report.commits += commits.len() as u64;
-        self.report.writes += 1;
-        for commit in &commits {
-            self.touched.note(&commit.changes, commit.version);
-        }
-        Ok(store_is_gone)
     }
 
-    /// Writes the nodes that were touched since the last checkpoint, and removes the records that
-    /// these make unnecessary.
-    fn checkpoint(&mut self, snapshot: &Snapshot) -> Result<(), JournalError> {
-        let version = snapshot.version();
-        self.head.document = snapshot.head();
-        let nodes = self.touched.in_version(snapshot).into_iter().map(|id| {
-            let node = snapshot.node(&id).map(encode).transpose()?;
-            Ok((id.to_string(), node))
-        });
-        let write = JournalWrite {
-            head: Some(encode(&self.head)?),
-            nodes: nodes.collect::<Result<_, JournalError>>()?,
-            removed_through: Some(version),
-            ..JournalWrite::default()
+    /// Drops the journal. A store is closed when its file is free.
+    fn finish(&self, journal: Box<JournalWriter>) {
+        let report = CloseReport {
+            durable_version: self.durable_version(),
+            ..journal.report
         };
-        self.write(&write)?;
-        self.touched.forget_through(version);
-        self.records.retain(|(record, _)| *record > version);
-        self.shared.wants_snapshot.store(false, Ordering::Relaxed);
-        self.report.checkpoints += 1;
-        Ok(())
-    }
-
-    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
-        catch(|| self.journal.write(write)).unwrap_or_else(|panic| Err(panicked(panic.message())))
+        let end = match catch(|| drop(journal)) {
+            Ok(()) => End::Closed,
+            Err(panic) => End::Failed(panicked(panic.message())),
+        };
+        self.end(end, report);
     }
 }
 
@@ -523,60 +551,7 @@ fn panicked(message: Option<&str>) -> JournalError {
     JournalError::new(JournalErrorKind::Panic, message.unwrap_or("no message"))
 }
 
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::document::NodeSpec;
-    use crate::store::durable::{DurableOptions, StoredPart};
-
-    /// Passes on what is written.
-    struct Seen(Sender<JournalWrite>);
-
-    impl Journal for Seen {
-        fn load(
-            &mut self,
-            _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-        ) -> Result<(), JournalError> {
-            Ok(())
-        }
-
-        fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
-            let _ = self.0.send(write.clone());
-            Ok(())
-        }
-    }
-
-    fn commit(store: &DataStore) {
-        let mut transaction = store.begin("ann").unwrap();
-        let node = NodeSpec::new("text");
-        transaction.create(node).unwrap();
-        transaction.commit().unwrap();
-    }
-
-    /// Once a checkpoint could hold a commit whose record was not written yet. The record came
-    /// after it, and the document could not be opened again.
-    #[test]
-    fn durable_08_no_record_follows_a_checkpoint_that_holds_its_commit() {
-        let (sender, written) = crossbeam_channel::unbounded();
-        let store = DataStore::open_journal(Seen(sender), DurableOptions::new()).unwrap();
-        commit(&store);
-        // As if another thread had published version 2 and not announced it yet.
-        let ahead = DataStore::new();
-        commit(&ahead);
-        commit(&ahead);
-        let control = &store.0.writer.as_ref().unwrap().shared.control;
-        control.send(Control::Checkpoint(ahead.snapshot())).unwrap();
-        while !control.is_empty() {
-            std::thread::yield_now();
-        }
-        commit(&store);
-        store.close().unwrap();
-        let mut removed = 0;
-        for write in written.try_iter() {
-            let first = write.records.first().map(|(version, _)| *version);
-            assert!(first.is_none_or(|first| first > removed), "after {removed}");
-            removed = write.removed_through.unwrap_or(removed);
-        }
-        assert_eq!(removed, 2);
-    }
+/// The result of code that may have panicked.
+fn flatten<T>(result: Result<Result<T, JournalError>, CaughtPanic>) -> Result<T, JournalError> {
+    result.unwrap_or_else(|panic| Err(panicked(panic.message())))
 }

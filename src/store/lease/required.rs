@@ -6,6 +6,7 @@ use super::{Lease, LeaseError, LeaseLost};
 use crate::document::Holding;
 use crate::document::Snapshot;
 use crate::id::FencingToken;
+use crate::store::notes::NoteChange;
 use crate::store::{Bookkeeping, CommitCondition, CommitError, DataStore, Transaction};
 
 /// The condition that a lease still lasts when the transaction is published.
@@ -31,7 +32,9 @@ impl CommitCondition for Required {
         lost.map_or(Ok(()), |lost| Err(CommitError::LeaseLost(Box::new(lost))))
     }
 
-    fn apply(&mut self, _bookkeeping: &mut Bookkeeping) {}
+    fn apply(&mut self, _bookkeeping: &mut Bookkeeping) -> Vec<NoteChange> {
+        Vec::new()
+    }
 }
 
 /// # Leases

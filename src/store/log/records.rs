@@ -302,6 +302,20 @@ impl Records {
         }
     }
 
+    /// All commits that a journal has not read. The last of them made the published version.
+    pub(super) fn read_all(
+        &mut self,
+        id: SubscriberId,
+        published: u64,
+    ) -> Vec<Arc<TransactionResult>> {
+        let cursor = self.subscribers.cursor(id).unwrap_or(published);
+        let unread = self.recent.range(self.recent_until(cursor)..);
+        let commits = unread.filter_map(|entry| entry.record.commit.clone());
+        let commits: Vec<_> = commits.collect();
+        self.subscribers.set_cursor(id, published);
+        commits
+    }
+
     /// The commits after a version.
     pub(super) fn commits_since(
         &self,

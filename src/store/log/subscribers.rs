@@ -134,6 +134,25 @@ impl Subscribers {
         (id, ready)
     }
 
+    /// Adds a lossless one that never waits, because it reads [all records](super::JournalReader).
+    pub(super) fn add_journal(&mut self, cursor: u64, limit: usize) -> SubscriberId {
+        let (id, _) = self.add(Filter::All, cursor, Some(limit));
+        if let Some(audience) = self.by_filter.get_mut(&Filter::All) {
+            audience.waiting.retain(|other| *other != id);
+        }
+        if let Some(journal) = self.all.get_mut(id) {
+            (journal.waits, journal.ready) = (false, None);
+        }
+        id
+    }
+
+    /// Moves the cursor of a journal.
+    pub(super) fn set_cursor(&mut self, id: SubscriberId, cursor: u64) {
+        if let Some(journal) = self.all.get_mut(id) {
+            journal.cursor = cursor;
+        }
+    }
+
     /// Removes a subscriber, to be dropped with no mutex locked. Returns its filter too.
     #[must_use = "dropped under a mutex, it would hold up others"]
     pub(super) fn remove(&mut self, id: SubscriberId) -> Option<(Filter, impl Sized + use<>)> {

@@ -1,0 +1,192 @@
+//! The events of an inbox, as a journal stores them.
+//!
+//! Done and dead events are stored, and the watermark. Claims, waits and counts are not: after an
+//! open each other event has all its attempts again.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use super::{Burial, Claims, DeadLetterCause, Done, EventProgress, Open};
+use crate::store::notes::{Note, NoteChange, NoteKey, WatermarkNote};
+use crate::time::{Calendar, Date, MonotonicTime};
+
+/// A stored event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EventNote {
+    pub(in crate::store) inbox: SmolStr,
+    pub(in crate::store) id: SmolStr,
+    sent_at: Option<Date>,
+    attempts: u32,
+    state: StoredState,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum StoredState {
+    Done {
+        at: Date,
+    },
+    Dead {
+        number: u64,
+        at: Date,
+        cause: DeadLetterCause,
+        error: String,
+    },
+    /// It was revived.
+    Due,
+}
+
+/// The changes of an inbox that a journal has to store.
+pub(super) struct Changed {
+    inbox: SmolStr,
+    notes: Vec<NoteChange>,
+}
+
+/// When the message of an event was sent, and how often the event was attempted.
+type Attempted = (Option<SystemTime>, u32);
+
+impl Changed {
+    pub(super) fn new(inbox: SmolStr) -> Self {
+        Self {
+            inbox,
+            notes: Vec::new(),
+        }
+    }
+
+    fn set(&mut self, id: &SmolStr, (sent_at, attempts): Attempted, state: StoredState) {
+        let note = Note::Event(EventNote {
+            inbox: self.inbox.clone(),
+            id: id.clone(),
+            sent_at: sent_at.map(Date),
+            attempts,
+            state,
+        });
+        self.notes.push(NoteChange::Kept(note));
+    }
+
+    fn forgotten(&self, id: &str) -> NoteChange {
+        NoteChange::Forgotten(NoteKey::Event(self.inbox.clone(), SmolStr::new(id)))
+    }
+
+    pub(super) fn done(&mut self, id: &SmolStr, attempted: Attempted, now: MonotonicTime) {
+        let at = Calendar::at(now).date_of(now);
+        self.set(id, attempted, StoredState::Done { at });
+    }
+
+    pub(super) fn buried(
+        &mut self,
+        id: &SmolStr,
+        attempted: Attempted,
+        burial: &Burial,
+        now: MonotonicTime,
+    ) {
+        let state = StoredState::Dead {
+            number: burial.number,
+            at: Calendar::at(now).date_of(burial.at),
+            cause: burial.cause,
+            error: burial.error.clone(),
+        };
+        self.set(id, attempted, state);
+    }
+
+    pub(super) fn revived(&mut self, id: &str, sent_at: Option<SystemTime>) {
+        self.set(&SmolStr::new(id), (sent_at, 0), StoredState::Due);
+    }
+}
+
+impl Claims {
+    pub(super) fn note_forgotten(&mut self, id: &str) {
+        if let Some(changed) = &mut self.changed {
+            let forgotten = changed.forgotten(id);
+            changed.notes.push(forgotten);
+        }
+    }
+
+    /// Notes the newest time of sending of all forgotten events.
+    pub(super) fn note_watermark(&mut self) {
+        if let (Some(changed), Some(sent_at)) = (&mut self.changed, self.watermark) {
+            let watermark = WatermarkNote {
+                inbox: changed.inbox.clone(),
+                sent_at: Date(sent_at),
+            };
+            let note = Note::Watermark(watermark);
+            changed.notes.push(NoteChange::Kept(note));
+        }
+    }
+
+    /// What has changed since the last call.
+    pub(super) fn take_changes(&mut self) -> Vec<NoteChange> {
+        let changed = self.changed.as_mut();
+        changed.map_or(Vec::new(), |changed| std::mem::take(&mut changed.notes))
+    }
+
+    /// The changes that forget all that is stored.
+    pub(super) fn forgets_all(&self) -> Vec<NoteChange> {
+        let Some(changed) = &self.changed else {
+            return Vec::new();
+        };
+        let events = self.done.ids().chain(self.open.keys());
+        let events = events.map(|id| changed.forgotten(id));
+        let watermark = NoteKey::Watermark(changed.inbox.clone());
+        events.chain([NoteChange::Forgotten(watermark)]).collect()
+    }
+
+    pub(super) fn restore_watermark(&mut self, sent_at: Date) {
+        self.watermark = Some(sent_at.0);
+    }
+
+    /// Restores a stored event. Those that are done are restored in the order in which they were.
+    pub(super) fn restore(&mut self, note: EventNote, calendar: &Calendar) {
+        let EventNote {
+            id,
+            sent_at,
+            attempts,
+            state,
+            ..
+        } = note;
+        let sent_at = sent_at.map(|sent_at| sent_at.0);
+        let state = match state {
+            StoredState::Done { at } => {
+                let at = calendar.moment_of(at);
+                self.settled.done(sent_at, id.clone());
+                self.done.insert(id, Done { attempts, at });
+                return;
+            }
+            StoredState::Dead {
+                number,
+                at,
+                cause,
+                error,
+            } => {
+                self.burials = self.burials.max(number);
+                self.settled.buried(sent_at, number, id.clone());
+                EventProgress::Dead(Box::new(Burial {
+                    number,
+                    at: calendar.moment_of(at),
+                    cause,
+                    error,
+                }))
+            }
+            StoredState::Due => EventProgress::due(calendar.now()),
+        };
+        let open = Open {
+            sent_at,
+            attempts,
+            state,
+        };
+        self.open.insert(id, open);
+    }
+}
+
+impl EventNote {
+    /// When it was done, if it is.
+    pub(in crate::store) fn done_at(&self) -> Option<Date> {
+        match self.state {
+            StoredState::Done { at } => Some(at),
+            StoredState::Dead { .. } | StoredState::Due => None,
+        }
+    }
+}

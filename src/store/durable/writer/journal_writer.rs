@@ -1,0 +1,133 @@
+//! Writes to the journal: blocks of commits, and checkpoints.
+
+use std::thread;
+
+use super::{Beginning, CloseReport, Shared, SinceCheckpoint, panicked};
+use crate::caught::catch;
+use crate::document::Snapshot;
+use crate::store::durable::form::{Block, HEAD, StoredHead, encode};
+use crate::store::durable::{Journal, JournalError, JournalWrite};
+use crate::store::log::JournalReader;
+
+/// The journal, with what its next write depends on. One thread at a time has it.
+pub(super) struct JournalWriter {
+    journal: Box<dyn Journal>,
+    commits: JournalReader,
+    head: StoredHead,
+    since: SinceCheckpoint,
+    /// The document of the last block.
+    document: Snapshot,
+    checkpoint_after: usize,
+    kept_log: usize,
+    pub(super) report: CloseReport,
+}
+
+/// From so many entries on a checkpoint is written, because commits wait for it.
+const MOST_ENTRIES: usize = 4096;
+
+impl JournalWriter {
+    pub(super) fn new(beginning: Beginning, commits: JournalReader) -> Self {
+        let Beginning {
+            journal,
+            head,
+            since,
+            checkpoint_after,
+            kept_log,
+            ..
+        } = beginning;
+        let (_, document) = commits.read();
+        Self {
+            journal,
+            commits,
+            head,
+            since,
+            document,
+            checkpoint_after,
+            kept_log,
+            report: CloseReport::default(),
+        }
+    }
+
+    /// Writes all commits and a last checkpoint. No more commits come.
+    pub(super) fn close(&mut self, shared: &Shared) -> Result<(), JournalError> {
+        self.write_all(shared)?;
+        self.checkpoint()
+    }
+
+    /// Writes until there is nothing to write.
+    pub(super) fn write_all(&mut self, shared: &Shared) -> Result<(), JournalError> {
+        loop {
+            shared.set_sleeping(false);
+            while self.write_new(shared)? {
+                if self.since.bytes > self.checkpoint_after || self.since.entries() > MOST_ENTRIES {
+                    self.checkpoint()?;
+                }
+                self.let_others_commit();
+            }
+            shared.set_sleeping(true);
+            // A commit since then calls the thread.
+            if !self.write_new(shared)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes all commits and notes that there are, in one step. Returns whether there were any.
+    pub(super) fn write_new(&mut self, shared: &Shared) -> Result<bool, JournalError> {
+        let (commits, document) = self.commits.read();
+        let (notes, noted) = shared.take_notes(document.version());
+        let count = commits.len() as u64;
+        let block = Block { commits, notes };
+        if block.commits.is_empty() && block.notes.is_empty() {
+            return Ok(false);
+        }
+        let bytes = encode(&block)?;
+        let size = bytes.len();
+        self.write(&JournalWrite {
+            block: Some((self.since.next_block(), bytes)),
+            ..JournalWrite::default()
+        })?;
+        self.report.commits += count;
+        self.report.writes += 1;
+        self.since.note(block, size);
+        shared.advance(document.clone(), noted);
+        self.document = document;
+        Ok(true)
+    }
+
+    /// Lets the threads run that the last write has answered, as long as they commit: so the next
+    /// write has their next commits too.
+    fn let_others_commit(&self) {
+        let mut newest = self.commits.newest();
+        for _ in 0..64 {
+            thread::yield_now();
+            let now = self.commits.newest();
+            if now == newest {
+                return;
+            }
+            newest = now;
+        }
+    }
+
+    /// Writes what was touched since the last checkpoint, and removes the blocks that this makes
+    /// unnecessary.
+    fn checkpoint(&mut self) -> Result<(), JournalError> {
+        self.head.document = self.document.head();
+        self.head.next_block = self.since.next_block();
+        let (mut entries, removed_through) =
+            self.since.checkpoint(&self.document, self.kept_log)?;
+        entries.push((HEAD.to_owned(), Some(encode(&self.head)?)));
+        self.write(&JournalWrite {
+            entries,
+            removed_through,
+            ..JournalWrite::default()
+        })?;
+        self.since.begin_anew(removed_through);
+        self.report.checkpoints += 1;
+        Ok(())
+    }
+
+    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
+        catch(|| self.journal.write(write)).unwrap_or_else(|panic| Err(panicked(panic.message())))
+    }
+}

@@ -1,0 +1,150 @@
+//! What the next checkpoint has to write, and which blocks it makes unnecessary.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::SystemTime;
+
+use crate::document::{Snapshot, View};
+use crate::hashing::Secret;
+use crate::id::NodeId;
+use crate::store::durable::JournalError;
+use crate::store::durable::form::{Block, encode, node_key, note_key};
+use crate::store::notes::{Note, NoteKey};
+use crate::time::Date;
+
+/// The entries of a checkpoint by their keys; `None` for a removed one.
+type Entries = Vec<(String, Option<Vec<u8>>)>;
+
+/// What was written to the log since the last checkpoint.
+pub(in crate::store::durable) struct SinceCheckpoint {
+    /// The nodes that were touched.
+    nodes: HashSet<NodeId, Secret>,
+    /// Nodes whose children may have got another parent.
+    parents: HashSet<NodeId, Secret>,
+    /// The notes that were changed.
+    notes: HashMap<NoteKey, Option<Note>, Secret>,
+    /// When the leases end whose notes are stored.
+    leases: HashMap<NoteKey, Date, Secret>,
+    next_block: u64,
+    /// The size of the blocks.
+    pub(super) bytes: usize,
+    /// The numbers and sizes of the blocks before, which are kept.
+    kept: VecDeque<(u64, usize)>,
+    /// The numbers and sizes of the blocks since.
+    blocks: VecDeque<(u64, usize)>,
+}
+
+impl SinceCheckpoint {
+    /// Nothing yet. The next block has this number.
+    pub(in crate::store::durable) fn new(next_block: u64) -> Self {
+        Self {
+            nodes: HashSet::default(),
+            parents: HashSet::default(),
+            notes: HashMap::default(),
+            leases: HashMap::default(),
+            next_block,
+            bytes: 0,
+            kept: VecDeque::new(),
+            blocks: VecDeque::new(),
+        }
+    }
+
+    /// The number of the next block.
+    pub(in crate::store::durable) fn next_block(&self) -> u64 {
+        self.next_block
+    }
+
+    /// Notes a block that the checkpoint has, and that is kept.
+    pub(in crate::store::durable) fn note_kept(&mut self, number: u64, bytes: usize) {
+        self.kept.push_back((number, bytes));
+    }
+
+    /// Notes a note of the checkpoint.
+    pub(in crate::store::durable) fn note_stored(&mut self, note: &Note) {
+        if let Note::Lease(lease) = note {
+            self.leases.insert(note.key(), lease.ends);
+        }
+    }
+
+    /// Notes the next block.
+    pub(in crate::store::durable) fn note(&mut self, block: Block, bytes: usize) {
+        let Self { nodes, parents, .. } = self;
+        let changes = block
+            .commits
+            .iter()
+            .flat_map(|commit| commit.changes.iter());
+        for change in changes {
+            change.each_stored_node(
+                |id| _ = nodes.insert(id.clone()),
+                |id| _ = parents.insert(id.clone()),
+            );
+        }
+        for change in block.notes {
+            let (key, note) = change.into_parts();
+            match &note {
+                Some(note) => self.note_stored(note),
+                None => drop(self.leases.remove(&key)),
+            }
+            self.notes.insert(key, note);
+        }
+        self.blocks.push_back((self.next_block, bytes));
+        self.next_block += 1;
+        self.bytes += bytes;
+    }
+
+    /// Notes that these notes are forgotten.
+    pub(in crate::store::durable) fn forget(&mut self, keys: Vec<NoteKey>) {
+        let forgotten = keys.into_iter().map(|key| (key, None));
+        self.notes.extend(forgotten);
+    }
+
+    /// How many entries a checkpoint would write, about.
+    pub(super) fn entries(&self) -> usize {
+        self.nodes.len() + self.notes.len()
+    }
+
+    /// The entries of the checkpoint of a document, and the blocks that it removes, so that so many
+    /// bytes of them are kept.
+    pub(super) fn checkpoint(
+        &mut self,
+        document: &Snapshot,
+        kept: usize,
+    ) -> Result<(Entries, Option<u64>), JournalError> {
+        let mut entries = Vec::with_capacity(self.entries());
+        let children = self.parents.iter().flat_map(|id| document.children(id));
+        let children = children.map(|child| child.id());
+        let touched: HashSet<&NodeId, Secret> = children.chain(&self.nodes).collect();
+        for id in touched {
+            let node = document.node(id).map(encode).transpose()?;
+            entries.push((node_key(id), node));
+        }
+        let today = Date(SystemTime::now());
+        for (key, _) in self.leases.extract_if(|_, ends| *ends < today) {
+            self.notes.insert(key, None);
+        }
+        for (key, note) in &self.notes {
+            let note = note.as_ref().map(encode).transpose()?;
+            entries.push((note_key(key)?, note));
+        }
+        let mut bytes = self.bytes + self.kept.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        let mut removed = None;
+        for (number, size) in self.kept.iter().chain(&self.blocks) {
+            if bytes <= kept {
+                break;
+            }
+            bytes -= size;
+            removed = Some(*number);
+        }
+        Ok((entries, removed))
+    }
+
+    /// Begins anew, after a checkpoint that removed these blocks.
+    pub(super) fn begin_anew(&mut self, removed: Option<u64>) {
+        self.nodes.clear();
+        self.parents.clear();
+        self.notes.clear();
+        self.kept.append(&mut self.blocks);
+        self.kept
+            .retain(|(number, _)| removed.is_none_or(|removed| *number > removed));
+        self.bytes = 0;
+    }
+}

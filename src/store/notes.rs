@@ -1,0 +1,225 @@
+//! What a store keeps beside the nodes, in the form in which a journal stores it.
+//!
+//! A note is a receipt, an event of an inbox, the watermark of an inbox, or a lease. It is stored
+//! together with the commit that it belongs to, or alone if it belongs to none.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use super::DataStore;
+use super::claims::EventNote;
+use super::receipts::Receipt;
+use crate::document::Holding;
+use crate::document::lease::LeaseTargets;
+use crate::id::{FencingToken, OwnerId};
+use crate::time::{Calendar, Date, MonotonicTime};
+
+/// A stored note.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Note {
+    Receipt(ReceiptNote),
+    Event(EventNote),
+    Watermark(WatermarkNote),
+    Lease(LeaseNote),
+}
+
+/// Identifies a note.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum NoteKey {
+    /// An idempotency key.
+    Receipt(SmolStr),
+    /// The name of an inbox, and the id of an event.
+    Event(SmolStr, SmolStr),
+    /// The name of an inbox.
+    Watermark(SmolStr),
+    Lease(FencingToken),
+}
+
+/// A note that is new or has changed, or one that is forgotten.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum NoteChange {
+    Kept(Note),
+    Forgotten(NoteKey),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ReceiptNote {
+    pub(super) key: SmolStr,
+    /// Later receipts have greater numbers.
+    pub(super) number: u64,
+    pub(super) receipt: Arc<Receipt>,
+}
+
+/// The newest time of sending of all events that an inbox has forgotten.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WatermarkNote {
+    pub(super) inbox: SmolStr,
+    pub(super) sent_at: Date,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LeaseNote {
+    targets: LeaseTargets,
+    owner: OwnerId,
+    token: FencingToken,
+    pub(super) ends: Date,
+    /// How long it lasts, in nanoseconds from when it was taken or renewed.
+    lasts: u64,
+}
+
+impl Note {
+    pub(super) fn key(&self) -> NoteKey {
+        match self {
+            Self::Receipt(receipt) => NoteKey::Receipt(receipt.key.clone()),
+            Self::Event(event) => NoteKey::Event(event.inbox.clone(), event.id.clone()),
+            Self::Watermark(watermark) => NoteKey::Watermark(watermark.inbox.clone()),
+            Self::Lease(lease) => NoteKey::Lease(lease.token),
+        }
+    }
+}
+
+impl NoteChange {
+    /// The key, and the note unless it is forgotten.
+    pub(super) fn into_parts(self) -> (NoteKey, Option<Note>) {
+        match self {
+            Self::Kept(note) => (note.key(), Some(note)),
+            Self::Forgotten(key) => (key, None),
+        }
+    }
+}
+
+impl LeaseNote {
+    /// The note of a lease that was taken or renewed now.
+    fn new(holding: &Holding, now: MonotonicTime) -> Self {
+        let Holding {
+            targets,
+            owner,
+            token,
+            expiry,
+        } = holding;
+        Self {
+            targets: targets.clone(),
+            owner: owner.clone(),
+            token: *token,
+            ends: Date(expiry.date),
+            lasts: expiry.left(now).as_nanos() as u64,
+        }
+    }
+
+    /// The lease, or its token if it has ended.
+    fn restored(self, calendar: &Calendar) -> Result<Holding, FencingToken> {
+        let Self {
+            targets,
+            owner,
+            token,
+            ends,
+            lasts,
+        } = self;
+        match calendar.expiry(ends, Duration::from_nanos(lasts)) {
+            Some(expiry) => Ok(Holding {
+                targets,
+                owner,
+                token,
+                expiry,
+            }),
+            None => Err(token),
+        }
+    }
+}
+
+/// The notes with which a store is opened.
+#[derive(Default)]
+pub(super) struct StoredNotes {
+    pub(super) receipts: Vec<ReceiptNote>,
+    pub(super) events: Vec<EventNote>,
+    pub(super) watermarks: Vec<WatermarkNote>,
+    pub(super) leases: Vec<LeaseNote>,
+}
+
+impl FromIterator<Note> for StoredNotes {
+    fn from_iter<I: IntoIterator<Item = Note>>(notes: I) -> Self {
+        let mut by_kind = Self::default();
+        for note in notes {
+            match note {
+                Note::Receipt(receipt) => by_kind.receipts.push(receipt),
+                Note::Event(event) => by_kind.events.push(event),
+                Note::Watermark(watermark) => by_kind.watermarks.push(watermark),
+                Note::Lease(lease) => by_kind.leases.push(lease),
+            }
+        }
+        by_kind
+    }
+}
+
+impl DataStore {
+    /// Stores notes of the present version. Called with the bookkeeping locked, so that the notes
+    /// of one key are stored in their order. Returns whether there were any: then the writer is to
+    /// be [called](Self::call_writer) afterwards.
+    pub(super) fn store_notes(&self, notes: Vec<NoteChange>) -> bool {
+        let has_notes = !notes.is_empty();
+        if has_notes {
+            self.store_notes_of(self.version(), notes);
+        }
+        has_notes
+    }
+
+    /// Stores notes with the commit that made this version, or after it.
+    pub(super) fn store_notes_of(&self, version: u64, notes: Vec<NoteChange>) {
+        if !notes.is_empty()
+            && let Some(writer) = &self.0.writer
+        {
+            writer.note(version, notes);
+        }
+    }
+
+    /// Stores a lease that was taken or renewed. Called with the published version locked.
+    pub(super) fn store_lease(&self, version: u64, holding: &Holding, now: MonotonicTime) {
+        if self.is_durable() {
+            let note = Note::Lease(LeaseNote::new(holding, now));
+            self.store_notes_of(version, vec![NoteChange::Kept(note)]);
+        }
+    }
+
+    /// Stores that a lease was released. Called with the published version locked.
+    pub(super) fn store_release(&self, version: u64, token: FencingToken) {
+        if self.is_durable() {
+            let key = NoteKey::Lease(token);
+            self.store_notes_of(version, vec![NoteChange::Forgotten(key)]);
+        }
+    }
+
+    /// Lets a durable store write the notes that were stored. Called with no mutex locked.
+    pub(super) fn call_writer(&self) {
+        if let Some(writer) = &self.0.writer {
+            writer.call();
+        }
+    }
+
+    /// Restores stored notes, before anyone else has the store. Returns the keys of those that need
+    /// not be stored any more.
+    pub(super) fn restore(&self, mut notes: StoredNotes) -> Vec<NoteKey> {
+        let calendar = Calendar::at(self.monotonic());
+        let mut forgotten = Vec::new();
+        let mut published = self.0.published.lock();
+        // A later lease shows that an earlier one on its targets has ended.
+        notes.leases.sort_unstable_by_key(|lease| lease.token);
+        for lease in std::mem::take(&mut notes.leases) {
+            match lease.restored(&calendar) {
+                Ok(holding) => published.held_mut().restore(holding),
+                Err(token) => forgotten.push(NoteKey::Lease(token)),
+            }
+        }
+        drop(published);
+        let last_token = self.0.numbers.claim_token();
+        let mut bookkeeping = self.0.bookkeeping.lock();
+        forgotten.append(&mut bookkeeping.restore(notes, last_token, &calendar));
+        forgotten
+    }
+}

@@ -1,0 +1,354 @@
+//! Receipts, the events of inboxes, and leases: they survive with the commits that they belong to.
+
+use std::time::{Duration, SystemTime};
+
+use doclock::durable::DurableOptions;
+use doclock::inbox::{EventState, HandlerError, Inbox, Outcome};
+use doclock::lease::LeaseTarget;
+use doclock::lock::AcquireOptions;
+use doclock::transaction::TransactionResult;
+use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*};
+
+use crate::memory::{Failure, Memory};
+use crate::{add, later};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What each test checks after a process that ended at once, and after one that closed the store.
+fn after_each_end(edit: impl Fn(&DataStore), check: impl Fn(&DataStore)) {
+    for options in [
+        DurableOptions::new(),
+        DurableOptions::new().checkpoint_after(0),
+    ] {
+        let memory = Memory::default();
+        let store = memory.open(options);
+        edit(&store);
+        store.wait_durable(store.version(), None).unwrap();
+        let ended = memory.copy();
+        store.close().unwrap();
+        check(&ended.open(DurableOptions::new()));
+        // Again, from the checkpoint of the open before.
+        check(&ended.open(DurableOptions::new()));
+        check(&memory.open(DurableOptions::new()));
+    }
+}
+
+fn once(store: &DataStore, key: &str) -> TransactionResult {
+    let manager = TransactionManager::new(store.clone());
+    let node = create(text_node("paragraph", "Hello"));
+    manager
+        .execute_once(key, node, AcquireOptions::new())
+        .unwrap()
+}
+
+#[test]
+fn durable_04_a_key_returns_its_first_result_after_a_restart() {
+    let first = std::cell::RefCell::new(Vec::new());
+    after_each_end(
+        |store| {
+            *first.borrow_mut() = ["a", "b", "a"].map(|key| once(store, key)).to_vec();
+        },
+        |store| {
+            let again = ["a", "b"].map(|key| once(store, key));
+            assert_eq!(store.version(), 2);
+            for (first, again) in first.borrow().iter().zip(&again) {
+                assert!(again.repeated);
+                assert_eq!(again.transaction_id, first.transaction_id);
+                assert_eq!(again.version, first.version);
+                assert_eq!(again.operations, first.operations);
+            }
+            // The key still stands for its batch.
+            let manager = TransactionManager::new(store.clone());
+            let other = create(text_node("paragraph", "other"));
+            let error = manager.execute_once("a", other, AcquireOptions::new());
+            assert_eq!(error.unwrap_err().code(), "idempotencyMismatch");
+        },
+    );
+}
+
+#[test]
+fn durable_04_an_undo_with_a_key_is_not_undone_again_after_a_restart() {
+    after_each_end(
+        |store| {
+            let editor = Editor::new(store.clone(), "ann");
+            editor
+                .execute(create(text_node("paragraph", "one").with_id("a")))
+                .unwrap();
+            editor.execute(set_text("two").on("a")).unwrap();
+            editor.undo_once("key", AcquireOptions::new()).unwrap();
+        },
+        |store| {
+            let editor = Editor::new(store.clone(), "ann");
+            let again = editor.undo_once("key", AcquireOptions::new()).unwrap();
+            assert!(again.repeated);
+            assert_eq!((store.version(), again.version), (3, 3));
+        },
+    );
+}
+
+/// A transaction that changes nothing makes no version, but its key is used up.
+#[test]
+fn durable_04_the_receipt_of_a_transaction_without_changes_survives() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    add(&store, "a");
+    let nothing = || set_text("a").on("a");
+    let manager = TransactionManager::new(store);
+    let first = manager
+        .execute_once("key", nothing(), AcquireOptions::new())
+        .unwrap();
+    assert!(!first.changed);
+    // It was durable when the call returned.
+    let ended = memory.copy();
+    let manager = TransactionManager::new(ended.open(DurableOptions::new()));
+    let again = manager
+        .execute_once("key", nothing(), AcquireOptions::new())
+        .unwrap();
+    assert!(again.repeated);
+    assert_eq!(again.transaction_id, first.transaction_id);
+}
+
+#[test]
+fn the_latest_receipts_are_remembered_across_restarts() {
+    let options = || DurableOptions::new().store(StoreOptions::new().remembered_keys(2));
+    let memory = Memory::default();
+    let store = memory.open(options());
+    for key in ["a", "b", "c"] {
+        assert!(!once(&store, key).repeated);
+    }
+    let store = memory.copy().open(options());
+    assert!(once(&store, "b").repeated && once(&store, "c").repeated);
+    assert!(!once(&store, "a").repeated, "forgotten");
+    assert!(!once(&store, "b").repeated, "forgotten by the one before");
+    drop(store);
+    // Fewer than are stored.
+    let fewer = DurableOptions::new().store(StoreOptions::new().remembered_keys(1));
+    drop(memory.open(fewer.clone()));
+    let store = memory.open(options());
+    assert!(once(&store, "c").repeated);
+    assert!(!once(&store, "b").repeated);
+}
+
+fn deliver(inbox: &Inbox, message: (&str, u64)) -> Outcome {
+    let (id, day) = message;
+    let sent_at = SystemTime::UNIX_EPOCH + Duration::from_secs(24 * 3600 * day);
+    let effect = |transaction: &mut doclock::Transaction, message: &(&str, SystemTime, ())| {
+        if message.0.starts_with("bad") {
+            return Err(HandlerError::poison("unknown currency"));
+        }
+        if message.0 != "nothing" {
+            transaction
+                .create(text_node("paragraph", message.0))
+                .unwrap();
+        }
+        Ok(())
+    };
+    inbox.process(&(id, sent_at, ()), effect).unwrap()
+}
+
+#[test]
+fn durable_04_a_redelivered_message_has_no_second_effect_after_a_restart() {
+    after_each_end(
+        |store| {
+            let inbox = Inbox::new(store, "payments");
+            for message in [("one", 1), ("nothing", 2), ("two", 3)] {
+                assert!(matches!(deliver(&inbox, message), Outcome::Done { .. }));
+            }
+        },
+        |store| {
+            let inbox = Inbox::new(store, "payments");
+            for message in [("one", 1), ("nothing", 2), ("two", 3)] {
+                assert!(
+                    matches!(deliver(&inbox, message), Outcome::Duplicate),
+                    "{message:?}"
+                );
+            }
+            assert_eq!((store.version(), store.snapshot().len()), (2, 2));
+            let state = inbox.event("one");
+            assert!(
+                matches!(state, Some(EventState::Done { attempts: 1, .. })),
+                "{state:?}"
+            );
+            // The same event of another inbox is another event.
+            let other = Inbox::new(store, "other");
+            assert_eq!(other.event("one"), None);
+        },
+    );
+}
+
+/// A claim is not stored: without its commit the message has had no effect.
+#[test]
+fn durable_04_a_message_that_was_only_claimed_is_handled_after_a_restart() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    let claim = Inbox::new(&store, "payments").claim(&("one", ())).unwrap();
+    add(&store, "a");
+    let store = memory.copy().open(DurableOptions::new());
+    let next = Inbox::new(&store, "payments").claim(&("one", ())).unwrap();
+    assert!(next.token() > claim.token());
+    assert_eq!(next.attempt(), 1);
+}
+
+#[test]
+fn dead_revived_pruned_and_removed_events_stay_so_after_a_restart() {
+    after_each_end(
+        |store| {
+            let inbox = Inbox::new(store, "payments");
+            for message in [
+                ("old", 1),
+                ("one", 2),
+                ("bad 1", 2),
+                ("bad 2", 3),
+                ("bad 3", 3),
+            ] {
+                deliver(&inbox, message);
+            }
+            assert!(inbox.revive("bad 2") && inbox.forget("bad 3"));
+            let day = Duration::from_secs(24 * 3600);
+            assert_eq!(inbox.prune(SystemTime::UNIX_EPOCH + 2 * day), 1);
+            let removed = Inbox::new(store, "removed");
+            deliver(&removed, ("one", 1));
+            removed.remove().unwrap();
+            add(store, "a");
+        },
+        |store| {
+            let inbox = Inbox::new(store, "payments");
+            let dead = inbox.dead_letters();
+            assert_eq!(dead.len(), 1, "{dead:?}");
+            assert_eq!(
+                (&*dead[0].event_id, &*dead[0].error),
+                ("bad 1", "unknown currency")
+            );
+            assert!(matches!(deliver(&inbox, ("bad 1", 2)), Outcome::Buried));
+            assert!(matches!(deliver(&inbox, ("old", 1)), Outcome::TooOld));
+            assert!(matches!(deliver(&inbox, ("one", 2)), Outcome::Duplicate));
+            let due = inbox.event("bad 2");
+            assert!(
+                matches!(due, Some(EventState::Waiting { attempts: 0, .. })),
+                "{due:?}"
+            );
+            assert_eq!(inbox.event("bad 3"), None);
+            assert_eq!(Inbox::new(store, "removed").event("one"), None);
+        },
+    );
+}
+
+#[test]
+fn durable_04_a_lease_lasts_until_its_end_across_a_restart() {
+    let tokens = std::cell::Cell::new([doclock::FencingToken::from(0); 4]);
+    after_each_end(
+        |store| {
+            let kept = store.lease("kept", "ann", MINUTE).unwrap();
+            let mut renewed = store
+                .lease(["x", "y"], "bob", Duration::from_nanos(1))
+                .unwrap();
+            // It may have ended already.
+            if renewed.renew(60 * MINUTE).is_err() {
+                renewed = store.lease(["x", "y"], "bob", 60 * MINUTE).unwrap();
+            }
+            let released = store
+                .lease(LeaseTarget::from("released"), "ann", MINUTE)
+                .unwrap();
+            let ended = store
+                .lease("ended", "ann", Duration::from_nanos(1))
+                .unwrap();
+            tokens.set([&kept, &renewed, &released, &ended].map(Into::into));
+            released.release().unwrap();
+            add(store, "a");
+        },
+        |store| {
+            let [kept, renewed, released, ended] = tokens.get();
+            let leases = store.leases();
+            let found: Vec<_> = leases.iter().map(|lease| lease.fencing_token).collect();
+            assert_eq!(found, [kept, renewed]);
+            let kept = store.lease_by_token(kept).unwrap();
+            assert!(kept.remaining() <= MINUTE && kept.owner().as_str() == "ann");
+            assert!(store.lease_by_token(released).is_none());
+            assert!(store.lease_by_token(ended).is_none());
+            assert_eq!(store.leased("y").unwrap().lease.owner_id.as_str(), "bob");
+            let refused = store.lease("x", "eve", MINUTE).unwrap_err();
+            assert_eq!(refused.code(), "leaseConflict");
+            let next = store.lease("released", "eve", MINUTE).unwrap();
+            assert!(next.fencing_token() > ended);
+            // A transaction under the lease of the process before.
+            let mut transaction = store.begin("ann").unwrap();
+            transaction.require(&kept).unwrap();
+            transaction.rollback();
+            next.release().unwrap();
+        },
+    );
+}
+
+/// The lease is recorded before each commit that requires it, so it is known whenever the commit is.
+#[test]
+fn durable_04_no_commit_is_stored_without_the_lease_that_it_required() {
+    for at in 2..8 {
+        let memory = Memory::default();
+        let store = memory.open(later());
+        memory.fail_at(at, Failure::Before);
+        for nth in 0..6 {
+            let id = format!("{nth}");
+            let Ok(lease) = store.lease(&*id, "ann", MINUTE) else {
+                break;
+            };
+            let mut transaction = store.begin("ann").unwrap();
+            transaction.require(&lease).unwrap();
+            transaction
+                .create(text_node("x", "").with_id(&*id))
+                .unwrap();
+            let committed = transaction.commit();
+            if committed.is_err() || store.wait_durable(nth + 1, None).is_err() {
+                break;
+            }
+        }
+        drop(store);
+        memory.mend();
+        let store = memory.open(DurableOptions::new());
+        for node in store.snapshot().nodes() {
+            assert!(
+                store.leased(node.id()).is_some(),
+                "write {at}: {}",
+                node.id()
+            );
+        }
+    }
+}
+
+/// Once each write in turn fails: an effect is stored if and only if its receipt or mark is.
+#[test]
+fn durable_04_an_effect_is_stored_with_its_receipt_or_mark_or_not_at_all() {
+    for failure in [Failure::Before, Failure::After, Failure::Panic] {
+        for at in 2..14 {
+            let memory = Memory::default();
+            let store = memory.open(DurableOptions::new().checkpoint_after(300));
+            memory.fail_at(at, failure);
+            let work = |store: &DataStore, nth: u64| -> bool {
+                let id = format!("{nth}");
+                let node = text_node("x", "").with_id(&*id);
+                if nth.is_multiple_of(2) {
+                    let manager = TransactionManager::new(store.clone());
+                    let result = manager.execute_once(&id, create(node), AcquireOptions::new());
+                    return result.is_ok_and(|result| result.repeated);
+                }
+                let effect = |transaction: &mut doclock::Transaction, _: &_| {
+                    transaction.create(node).map_err(HandlerError::poison)?;
+                    Ok(())
+                };
+                let outcome = Inbox::new(store, "inbox").process(&(id, ()), effect);
+                matches!(outcome, Ok(Outcome::Duplicate))
+            };
+            for nth in 0..12 {
+                work(&store, nth);
+            }
+            drop(store);
+            memory.mend();
+            let store = memory.open(DurableOptions::new());
+            let stored = store.snapshot();
+            for nth in 0..12 {
+                let has_effect = stored.contains(format!("{nth}"));
+                assert_eq!(work(&store, nth), has_effect, "write {at}, {nth}");
+            }
+            assert_eq!(store.snapshot().len(), 12, "write {at}");
+        }
+    }
+}
