@@ -135,9 +135,9 @@ impl DurableOptions {
 pub enum OpenProgress {
     /// The file was not closed and is repaired: the part from 0 to 1 that is done.
     Repairing(f64),
-    /// So many nodes of the checkpoint are loaded. Reported after each 1,024th.
+    /// So many nodes of the checkpoint are loaded. Reported after each 1,024th, and at the end.
     Nodes(usize),
-    /// So many later commits are repeated. Reported after each 1,024th.
+    /// So many later commits are repeated. Reported after each 1,024th, and at the end.
     Commits(usize),
 }
 
@@ -372,7 +372,10 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
     match (unreadable, result) {
         (Some(error), _) => Err(error.into()),
         (None, Err(error)) => Err(error.into()),
-        (None, Ok(())) => Ok(loaded),
+        (None, Ok(())) => {
+            progress(OpenProgress::Nodes(loaded.nodes.len()));
+            Ok(loaded)
+        }
     }
 }
 
@@ -401,5 +404,6 @@ fn repeat(
             progress(OpenProgress::Commits(nth + 1));
         }
     }
+    progress(OpenProgress::Commits(records.len()));
     Ok(())
 }
