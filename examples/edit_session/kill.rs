@@ -234,8 +234,11 @@ impl Log {
 
     /// Repeats the commits up to a version.
     fn advance(&mut self, version: u64) -> Result<(), String> {
-        while let Some((next, changes)) = self.later.pop_front_if(|(next, _)| *next <= version) {
-            self.replica.repeat(next, &changes)?;
+        while let Some((next, changes)) = self.later.front()
+            && *next <= version
+        {
+            self.replica.repeat(*next, changes)?;
+            self.later.pop_front();
         }
         Ok(())
     }

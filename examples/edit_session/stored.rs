@@ -167,7 +167,7 @@ impl Opened {
 fn show(bar: &ProgressBar, reached: OpenProgress) {
     let (template, position) = match reached {
         OpenProgress::Repairing(part) => (
-            "{bar:40} {pos} % of the file are repaired",
+            "{bar:40} {pos} % of the file is repaired",
             (100.0 * part) as usize,
         ),
         OpenProgress::Nodes(nodes) => ("{spinner} {pos} nodes are loaded", nodes),
