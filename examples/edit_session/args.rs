@@ -23,8 +23,8 @@ usage: edit_session [FILE.md] [--editors N] [--transactions N] [--seed N] [--jso
   --seed N           makes the same plans again; with one editor, the same run. Random unless given
   --store PATH       keeps the document in a file. If PATH exists, its document is edited further,
                      and neither FILE.md nor --trace may be given
-  --kill-after N     before these transactions, editors in a process of their own edit the document;
-                     it is killed after N acknowledged commits, and all of them have to be there
+  --kill-after N     before these transactions, the editors of another process edit the document. It
+                     is killed after N acknowledged commits, and all of them have to be in the file
   --json             prints one JSON object instead of tables
   -h, --help         prints this
 
