@@ -13,13 +13,18 @@ pub const HELP: &str = "\
 Lets several editors work on one document at once and checks that everything holds.
 
 usage: edit_session [FILE.md] [--editors N] [--transactions N] [--seed N] [--json]
-       edit_session --trace FILE.json[.gz] [--editors N] [--json]
+                    [--store PATH [--kill-after N]]
+       edit_session --trace FILE.json[.gz] [--editors N] [--json] [--store PATH]
 
   FILE.md            the Markdown file to edit; the repository's README.md unless given
   --trace FILE       replays a recorded, sequential editing history instead, once per editor
   --editors N        how many editors work side by side, each in a thread of its own; 4 unless given
   --transactions N   how many transactions they run in total; 20000 unless given
   --seed N           makes the same plans again; with one editor, the same run. Random unless given
+  --store PATH       keeps the document in a file. If PATH exists, its document is edited further,
+                     and neither FILE.md nor --trace may be given
+  --kill-after N     before these transactions, the editors of another process edit the document. It
+                     is killed after N acknowledged commits, and all of them have to be in the file
   --json             prints one JSON object instead of tables
   -h, --help         prints this
 
@@ -39,6 +44,8 @@ pub enum Command {
 pub struct Options {
     pub work: Work,
     pub editors: usize,
+    /// The file that keeps the document.
+    pub store: Option<PathBuf>,
     pub json: bool,
 }
 
@@ -46,9 +53,11 @@ pub struct Options {
 pub enum Work {
     /// Edits of all kinds on a Markdown file.
     Markdown {
-        file: PathBuf,
+        file: Option<PathBuf>,
         transactions: usize,
         seed: u64,
+        /// After how many acknowledged commits a process is killed first.
+        kill_after: Option<u64>,
     },
     /// A recorded editing history.
     Trace(PathBuf),
@@ -61,6 +70,8 @@ pub fn parse(mut words: lexopt::Parser) -> Result<Command, BadInput> {
     let mut editors = 4;
     let mut transactions = None;
     let mut seed = None;
+    let mut store: Option<PathBuf> = None;
+    let mut kill_after = None;
     let mut json = false;
     let mut given = Given::default();
     while let Some(word) = words.next().map_err(hint)? {
@@ -74,11 +85,20 @@ pub fn parse(mut words: lexopt::Parser) -> Result<Command, BadInput> {
                     Some(number("--transactions", &mut words, 0..=TRANSACTIONS)? as usize);
             }
             Long("seed") => seed = Some(number("--seed", &mut words, 0..=u64::MAX)?),
+            Long("store") => store = Some(words.value().map_err(hint)?.into()),
+            Long("kill-after") => {
+                kill_after = Some(number("--kill-after", &mut words, 1..=TRANSACTIONS)?);
+            }
             Long("trace") => trace = Some(words.value().map_err(hint)?.into()),
             Value(path) if file.is_none() => file = Some(path.into()),
             Value(path) => return bad(format!("more than one file: {}", path.display())),
             unknown => return Err(hint(unknown.unexpected())),
         }
+    }
+    if kill_after.is_some() && store.is_none() {
+        return bad(
+            "--kill-after needs --store, because a document in memory dies with its process",
+        );
     }
     let work = match trace {
         Some(_) if file.is_some() => {
@@ -87,16 +107,21 @@ pub fn parse(mut words: lexopt::Parser) -> Result<Command, BadInput> {
         Some(_) if transactions.is_some() || seed.is_some() => {
             return bad("--trace leaves nothing for --transactions and --seed to say");
         }
+        Some(_) if kill_after.is_some() => {
+            return bad("--kill-after kills editors of a Markdown file, not of --trace");
+        }
         Some(trace) => Work::Trace(trace),
         None => Work::Markdown {
-            file: file.unwrap_or_else(readme),
+            file,
             transactions: transactions.unwrap_or(20_000),
             seed: seed.unwrap_or_else(random_seed),
+            kill_after,
         },
     };
     Ok(Command::Run(Options {
         work,
         editors,
+        store,
         json,
     }))
 }
@@ -127,7 +152,8 @@ fn hint(error: lexopt::Error) -> BadInput {
     BadInput(format!("{error}; --help lists what there is"))
 }
 
-fn readme() -> PathBuf {
+/// The file that is edited unless another is given.
+pub fn readme() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")
 }
 

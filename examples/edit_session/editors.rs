@@ -8,12 +8,11 @@ use doclock::{
     history::UndoError,
     transaction::{OperationError, TransactionError, TransactionResult},
 };
-use indicatif::ProgressBar;
 
 use crate::doom::{self, Doom};
 use crate::plan::{Mood, Plan, Planner};
 use crate::random::Random;
-use crate::session::{Tally, Worker};
+use crate::session::{Ended, Tally, Worker};
 
 /// The editors, which share the transactions, on a document of so many nodes.
 pub fn workers(
@@ -28,46 +27,58 @@ pub fn workers(
         let name = format!("editor-{}", nth + 1);
         let alone = editors == 1;
         let share = transactions / editors + usize::from(nth < transactions % editors);
-        let mut planner = Planner::new(name.clone(), random.split(), nodes);
-        Box::new(move |store, progress| edit(store, &name, share, &mut planner, alone, progress))
+        let random = random.split();
+        Box::new(move |store, ended| {
+            // A session that created nodes has ended with a later version than it began with.
+            let unique = format!("{name}-{}", store.version());
+            let mut planner = Planner::new(unique, random, nodes);
+            edit(store, &name, share, &mut planner, alone, ended)
+        })
     };
     (0..editors).map(worker).collect()
 }
 
+/// Edits until an unexpected failure, at most so many transactions.
 fn edit(
     store: &DataStore,
     name: &str,
     transactions: usize,
     planner: &mut Planner,
     alone: bool,
-    progress: &ProgressBar,
+    ended: &Ended<'_>,
 ) -> Tally {
     let editor = Editor::new(store.clone(), name);
     let mut tally = Tally::default();
     for _ in 0..transactions {
-        if take_back(&editor, planner.mood(), &mut tally) {
-            progress.inc(1);
-            continue;
+        let version = match take_back(&editor, planner.mood(), &mut tally) {
+            Some(version) => version,
+            None => {
+                let Plan { operations, doom } = planner.next(&store.snapshot());
+                let result = transaction(&editor, operations).commit();
+                judge(result, doom.as_ref(), store, alone, &mut tally)
+            }
+        };
+        ended(version);
+        if tally.unexpected > 0 {
+            break;
         }
-        let Plan { operations, doom } = planner.next(&store.snapshot());
-        let result = transaction(&editor, operations).commit();
-        judge(result, doom.as_ref(), store, alone, &mut tally);
-        progress.inc(1);
     }
     tally
 }
 
-/// Undoes or redoes an entry, if the mood is right and there is an entry.
-fn take_back(editor: &Editor, mood: Mood, tally: &mut Tally) -> bool {
+/// Undoes or redoes an entry, if the mood is right and there is an entry. Returns the version of
+/// the commit, if it was committed.
+fn take_back(editor: &Editor, mood: Mood, tally: &mut Tally) -> Option<Option<u64>> {
     let (result, stuck): (_, fn(&Editor) -> bool) = match mood {
         Mood::Undo if editor.can_undo() => (editor.undo(), Editor::discard_undo),
         Mood::Redo if editor.can_redo() => (editor.redo(), Editor::discard_redo),
-        _ => return false,
+        _ => return None,
     };
     match result {
         Ok(result) if result.changed => {
             tally.committed += 1;
             tally.undone += 1;
+            return Some(Some(result.version));
         }
         Ok(_) => tally.surprise("an undo changed nothing"),
         Err(UndoError::Conflict { .. }) => {
@@ -77,18 +88,22 @@ fn take_back(editor: &Editor, mood: Mood, tally: &mut Tally) -> bool {
         }
         Err(error) => tally.surprise(error),
     }
-    true
+    Some(None)
 }
 
+/// Counts a transaction. Returns the version of the commit, if it was committed.
 fn judge(
     result: Result<TransactionResult, TransactionError>,
     doom: Option<&Doom>,
     store: &DataStore,
     alone: bool,
     tally: &mut Tally,
-) {
+) -> Option<u64> {
     match (result, doom) {
-        (Ok(_), None) => tally.committed += 1,
+        (Ok(result), None) => {
+            tally.committed += 1;
+            return Some(result.version);
+        }
         (Ok(_), Some(doom)) => tally.surprise(format_args!("{doom:?} was committed")),
         (Err(_), Some(doom)) if store.snapshot().contains(&doom.scratch) => {
             tally.surprise(format_args!("{doom:?} was not rolled back"));
@@ -104,6 +119,7 @@ fn judge(
         }
         (Err(error), _) => tally.surprise(error),
     }
+    None
 }
 
 /// Whether a plan can have failed in this way because another editor was faster.

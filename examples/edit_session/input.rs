@@ -1,7 +1,7 @@
 //! Reads files, with readable errors.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
@@ -30,14 +30,7 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, BadInput> {
         ErrorKind::NotFound => BadInput::of(path, "there is no such file"),
         _ => BadInput::of(path, error),
     };
-    let kind = fs::metadata(path).map_err(unreadable)?.file_type();
-    if kind.is_dir() {
-        return Err(BadInput::of(path, "is a folder, not a file"));
-    }
-    if !kind.is_file() {
-        // Opening a pipe would wait for a writer, and a device has no end.
-        return Err(BadInput::of(path, "is no regular file"));
-    }
+    check_kind(path, &fs::metadata(path).map_err(unreadable)?)?;
     let file = File::open(path).map_err(unreadable)?;
     let bytes = read(file, most).map_err(unreadable)?;
     match bytes {
@@ -47,6 +40,17 @@ pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, BadInput> {
             let most = most >> 20;
             Err(BadInput::of(path, format_args!("has more than {most} MiB")))
         }
+    }
+}
+
+/// Refuses what is no regular file: opening a pipe would wait for a writer, and a device has no
+/// end.
+pub fn check_kind(path: &Path, metadata: &Metadata) -> Result<(), BadInput> {
+    let kind = metadata.file_type();
+    match (kind.is_dir(), kind.is_file()) {
+        (true, _) => Err(BadInput::of(path, "is a folder, not a file")),
+        (_, true) => Ok(()),
+        _ => Err(BadInput::of(path, "is no regular file")),
     }
 }
 

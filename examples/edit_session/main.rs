@@ -1,14 +1,18 @@
 //! doclock's main job on a real document: many editors, one store, everything checked.
 //!
 //! ```text
-//! cargo run --release --example edit_session -- [FILE.md] [--editors N] [--transactions N] [--json]
-//! cargo run --release --example edit_session -- --trace FILE.json[.gz] [--editors N] [--json]
+//! cargo run --release --example edit_session -- [FILE.md] [--editors N] [--store PATH [--kill-after N]]
+//! cargo run --release --example edit_session -- --trace FILE.json[.gz] [--store PATH]
 //! ```
 //!
 //! Reads a Markdown file into a tree of nodes. Several threads edit it at once, and a part of their
 //! transactions is made to fail. Alternatively each thread replays a recorded editing history.
 //! Meanwhile a reader checks snapshots, and a replica follows the commit events. The program prints
 //! the results of the checks, and the metrics of the lock.
+//!
+//! With `--store` a file keeps the document, and is opened again at the end. With `--kill-after`
+//! another process edits it first and is killed, and all of its acknowledged commits have to be
+//! there.
 //!
 //! Exits with 0 if all checks passed, with 1 if one failed, and with 2 if the input was invalid.
 
@@ -23,6 +27,7 @@ mod common;
 mod doom;
 mod editors;
 mod input;
+mod kill;
 mod plan;
 mod random;
 mod reader;
@@ -31,16 +36,22 @@ mod report;
 mod rich;
 mod session;
 mod splice;
+mod stored;
 mod trace;
 mod walk;
 
+use std::env;
 use std::error::Error;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
+
+use doclock::{DataStore, document::NodeSpec};
 
 use args::{Command, Options, Work};
 use input::BadInput;
 use report::Report;
+use stored::Stored;
 
 fn main() -> ExitCode {
     match run() {
@@ -55,9 +66,15 @@ fn main() -> ExitCode {
 
 /// Whether all checks passed.
 fn run() -> Result<bool, Box<dyn Error>> {
-    let command = args::parse(lexopt::Parser::from_env())?;
+    let mut words = env::args_os().skip(1).peekable();
+    let is_child = words.next_if(|word| word == kill::CHILD).is_some();
+    let command = args::parse(lexopt::Parser::from_args(words))?;
     let (text, held) = match command {
         Command::Help => (args::HELP.to_owned(), true),
+        Command::Run(options) if is_child => {
+            kill::edit(&options)?;
+            return Ok(false);
+        }
         Command::Run(options) => {
             let report = session(&options)?;
             let text = match options.json {
@@ -81,12 +98,26 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
             file,
             transactions,
             seed,
+            kill_after,
         } => {
-            let markdown = input::text(file)?;
-            let document = doclock::markdown::from_markdown(&markdown);
-            let workers = editors::workers(editors, *transactions, *seed, document.len());
-            let outcome = session::run(document, workers, *transactions)?;
-            Ok(Report::of_edits(file, editors, *seed, outcome))
+            let given = file.as_deref().map(markdown).transpose()?;
+            let (mut store, mut stored) = open(options, given.is_some())?;
+            let (source, mut document) = match (file, &stored) {
+                (None, Some(stored)) if store.version() > 0 => (stored.path.clone(), None),
+                (None, _) => (args::readme(), Some(markdown(&args::readme())?)),
+                (Some(file), _) => (file.clone(), given),
+            };
+            if let (Some(stored), Some(kill_after)) = (&mut stored, kill_after) {
+                if let Some(document) = document.take() {
+                    session::import(&store, document)?;
+                }
+                store = kill::kill(stored, store, options, *seed, *kill_after)?;
+            }
+            let nodes = document.as_ref().map(NodeSpec::len);
+            let nodes = nodes.unwrap_or_else(|| store.snapshot().len());
+            let workers = editors::workers(editors, *transactions, *seed, nodes);
+            let outcome = session::run(store, stored, document, workers, *transactions)?;
+            Ok(Report::of_edits(&source, editors, *seed, outcome))
         }
         Work::Trace(file) => {
             let trace = trace::Trace::load(file)?;
@@ -106,8 +137,26 @@ fn session(options: &Options) -> Result<Report, Box<dyn Error>> {
                 );
                 return Err(BadInput::of(file, reason).into());
             }
-            let outcome = session::run(trace.document(editors), workers, transactions)?;
+            let (store, stored) = open(options, true)?;
+            let document = Some(trace.document(editors));
+            let outcome = session::run(store, stored, document, workers, transactions)?;
             Ok(Report::of_replay(file, editors, &trace, outcome))
         }
     }
+}
+
+fn markdown(file: &Path) -> Result<NodeSpec, BadInput> {
+    Ok(doclock::markdown::from_markdown(&input::text(file)?))
+}
+
+/// Opens the store: in a file, if the options name one.
+fn open(
+    options: &Options,
+    document_is_given: bool,
+) -> Result<(DataStore, Option<Stored>), BadInput> {
+    let Some(path) = &options.store else {
+        return Ok((DataStore::new(), None));
+    };
+    let (store, stored) = Stored::open(path, document_is_given)?;
+    Ok((store, Some(stored)))
 }

@@ -50,6 +50,8 @@ pub enum Mood {
 /// Makes the plans of one editor.
 pub struct Planner {
     random: Random,
+    /// The first part of the ids that it gives to nodes: no earlier planner has used it for this
+    /// document.
     editor: String,
     number: usize,
     /// The number of nodes towards which the document tends.

@@ -36,7 +36,7 @@ pub fn watch(store: &DataStore, done: &AtomicBool) -> Result<u64, String> {
 }
 
 /// A valid document with a single tree.
-fn check_tree(snapshot: &Snapshot) -> Result<(), String> {
+pub fn check_tree(snapshot: &Snapshot) -> Result<(), String> {
     check(snapshot).map_err(|fault| fault.to_string())?;
     let root = snapshot.root().ok_or("there is no root")?;
     let below = snapshot.descendants(root).count();

@@ -3,47 +3,49 @@
 use std::error::Error;
 
 use doclock::{
-    DataStore, Snapshot, document::Changes, events::Subscription, transaction::TransactionResult,
+    DataStore, Snapshot, StoreOptions, document::Changes, events::Subscription,
+    schema::SchemaViolation, transaction::TransactionResult,
 };
 
 pub struct Replica(DataStore);
 
 impl Replica {
-    /// A store whose first version is made by these changes.
-    pub fn new(imported: &Changes) -> Result<Self, Box<dyn Error>> {
-        let replica = Self(DataStore::new());
-        replica.repeat(imported)?;
-        Ok(replica)
+    /// A store that begins with a document.
+    pub fn of(document: Snapshot) -> Result<Self, SchemaViolation> {
+        StoreOptions::new().document(document).map(Self)
     }
 
     /// Repeats every commit, one by one, until the other store ends. Returns the resulting
     /// document, or the error.
     pub fn follow(self, events: Subscription) -> Result<Snapshot, String> {
-        let missed = |count| match count {
-            0 => Ok(()),
-            _ => Err(format!("{count} commit events were missed")),
-        };
         for event in &events {
-            missed(event.missed)?;
+            if event.missed > 0 {
+                return Err(format!("{} commit events were missed", event.missed));
+            }
             let TransactionResult {
                 version, changes, ..
             } = &*event.commit;
-            let repeated = self
-                .repeat(changes)
-                .map_err(|error| format!("the commit of version {version}: {error}"))?;
-            if repeated != *version {
-                return Err(format!("version {version} came where {repeated} was due"));
-            }
+            self.repeat(*version, changes)?;
         }
-        Ok(self.0.snapshot())
+        Ok(self.document())
     }
 
-    /// Makes the changes as one transaction and returns the version.
-    fn repeat(&self, changes: &Changes) -> Result<u64, Box<dyn Error>> {
-        let mut transaction = self.0.begin("replica")?;
+    /// Makes the changes of the commit of this version as one transaction.
+    pub fn repeat(&self, version: u64, changes: &Changes) -> Result<(), String> {
+        let failed = |error: &dyn Error| format!("the commit of version {version}: {error}");
+        let mut transaction = self.0.begin("replica").map_err(|error| failed(&error))?;
         for change in changes {
-            transaction.apply(change.clone())?;
+            let applied = transaction.apply(change.clone());
+            applied.map_err(|error| failed(&error))?;
         }
-        Ok(transaction.commit()?.version)
+        let repeated = transaction.commit().map_err(|error| failed(&error))?;
+        match repeated.version {
+            due if due == version => Ok(()),
+            due => Err(format!("version {version} came where {due} was due")),
+        }
+    }
+
+    pub fn document(&self) -> Snapshot {
+        self.0.snapshot()
     }
 }

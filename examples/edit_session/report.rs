@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::Path;
 
+use doclock::durable::CloseReport;
 use doclock::lock::LockStats;
 use serde::Serialize;
 
+use crate::kill::Killed;
 use crate::session::{Outcome, Size, Tally};
+use crate::stored::{Opened, Stored};
 use crate::trace::Trace;
 
 #[derive(Serialize)]
@@ -23,6 +26,8 @@ pub struct Report {
     seconds: f64,
     transactions_per_second: f64,
     checks: Vec<Check>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<Stored>,
     lock: LockStats,
 }
 
@@ -71,13 +76,17 @@ impl Report {
     }
 
     fn new(file: &Path, editors: usize, seed: Option<u64>, own: Check, outcome: Outcome) -> Self {
-        let checks = vec![
+        let mut checks = vec![
             ended(&outcome),
             own,
             read(&outcome),
             replayed(&outcome),
             freed(&outcome),
         ];
+        if let Some(stored) = &outcome.stored {
+            checks.extend(stored.killed.map(|killed| survived(&killed)));
+            checks.push(kept(stored));
+        }
         let total = outcome.tally.total();
         let seconds = outcome.elapsed.as_secs_f64();
         Self {
@@ -96,6 +105,7 @@ impl Report {
             seconds,
             transactions_per_second: total as f64 / seconds,
             checks,
+            store: outcome.stored,
             lock: outcome.lock,
         }
     }
@@ -158,6 +168,72 @@ fn freed(outcome: &Outcome) -> Check {
     }
 }
 
+fn survived(killed: &Killed) -> Check {
+    let Killed {
+        acknowledged,
+        acknowledged_version,
+        published_version,
+        version,
+    } = killed;
+    Check {
+        what: "after the kill the file had every acknowledged commit, and the document of its version",
+        // Otherwise the session did not go on.
+        held: true,
+        found: format!(
+            "{acknowledged} commits up to version {acknowledged_version}; the file had version \
+             {version}, and version {published_version} was published"
+        ),
+    }
+}
+
+fn kept(stored: &Stored) -> Check {
+    Check {
+        what: "the file, closed and opened again, has the final document",
+        held: stored.kept.is_ok(),
+        found: match &stored.kept {
+            Ok(version) => format!("version {version}"),
+            Err(error) => error.clone(),
+        },
+    }
+}
+
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<14}{}", "store", self.path.display())?;
+        if let Some(closed) = &self.closed {
+            let CloseReport {
+                durable_version,
+                commits,
+                writes,
+                checkpoints,
+                ..
+            } = closed;
+            writeln!(
+                f,
+                "{:<14}version {durable_version}; {commits} commits in {writes} writes, checkpoints: \
+                 {checkpoints}",
+                "  durable"
+            )?;
+        }
+        for opened in &self.opens {
+            let Opened {
+                seconds,
+                repaired,
+                nodes,
+                commits,
+            } = opened;
+            let repair = if *repaired { ", after a repair" } else { "" };
+            writeln!(
+                f,
+                "{:<14}in {:.1} ms{repair}: {nodes} nodes loaded, {commits} commits repeated",
+                "  opened",
+                1000.0 * seconds
+            )?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<14}{}", "source", self.source)?;
@@ -214,6 +290,10 @@ impl fmt::Display for Report {
         for Check { what, held, found } in &self.checks {
             let verdict = if *held { "held" } else { "NOT HELD" };
             writeln!(f, "{verdict:<14}{what}: {found}")?;
+        }
+
+        if let Some(stored) = &self.store {
+            write!(f, "\n{stored}")?;
         }
 
         writeln!(f, "\nlock\n{}", self.lock)

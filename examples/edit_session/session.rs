@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doclock::{
-    DataStore, Snapshot, View, document::NodeSpec, lock::LockStats, transaction::TransactionResult,
-};
+use doclock::{DataStore, Snapshot, View, document::NodeSpec, lock::LockStats};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::reader;
 use crate::replica::Replica;
+use crate::stored::Stored;
 use crate::walk::TEXT;
 
-/// The work of one writing thread; it reports every transaction to the progress bar.
-pub type Worker<'a> = Box<dyn FnOnce(&DataStore, &ProgressBar) -> Tally + Send + 'a>;
+/// The work of one writing thread; it reports every transaction that ended.
+pub type Worker<'a> = Box<dyn FnOnce(&DataStore, &Ended<'_>) -> Tally + Send + 'a>;
+
+/// Called with the version of a transaction that was committed, or `None` if one was not.
+pub type Ended<'a> = dyn Fn(Option<u64>) + Sync + 'a;
 
 /// The results of transactions.
 #[derive(Default, Serialize)]
@@ -99,33 +101,39 @@ pub struct Outcome {
     pub read: Result<u64, String>,
     /// The document of the replica, or its error.
     pub replica: Result<Snapshot, String>,
+    /// The file that keeps the document, which was closed and opened again.
+    pub stored: Option<Stored>,
 }
 
-/// Imports the document and runs the workers, which run at most so many transactions in all.
+/// Imports the document, if one is given, and runs the workers, which run at most so many
+/// transactions in all.
 pub fn run(
-    document: NodeSpec,
+    store: DataStore,
+    mut stored: Option<Stored>,
+    document: Option<NodeSpec>,
     workers: Vec<Worker<'_>>,
     transactions: usize,
 ) -> Result<Outcome, Box<dyn Error>> {
-    let store = DataStore::new();
-    let imported = import(&store, document)?;
-    let before = Size::of(&store.snapshot());
-    store.reset_lock_stats();
-
     // The replica misses no commit. If it is more than a megabyte behind, the editors wait for it.
     let events = store.subscribe_lossless(1 << 20);
-    let replica = Replica::new(&imported.changes)?;
+    let replica = Replica::of(store.snapshot())?;
     let follower = thread::spawn(move || replica.follow(events));
+    if let Some(document) = document {
+        import(&store, document)?;
+    }
+    let before = store.snapshot();
+    store.reset_lock_stats();
 
     let progress = progress_bar(transactions);
+    let ended: &Ended<'_> = &|_| progress.inc(1);
     let done = AtomicBool::new(false);
     let started = Instant::now();
     let (tally, elapsed, read) = thread::scope(|scope| {
         let reader = scope.spawn(|| reader::watch(&store, &done));
-        let (store, progress) = (&store, &progress);
+        let store = &store;
         let spawned = workers
             .into_iter()
-            .map(|worker| scope.spawn(move || worker(store, progress)));
+            .map(|worker| scope.spawn(move || worker(store, ended)));
         let writers: Vec<_> = spawned.collect();
         // All threads end before the first panic resumes; otherwise the reader would never stop.
         let tallies: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
@@ -139,26 +147,32 @@ pub fn run(
 
     let document = store.snapshot();
     let lock = store.lock_stats();
+    let closed = store.close();
     // The last handle: the end of the store ends the stream of events, and the replica is complete.
     drop(store);
+    if let Some(stored) = &mut stored {
+        stored.open_again(closed, &document);
+    }
     Ok(Outcome {
-        before,
+        before: Size::of(&before),
         after: Size::of(&document),
         tally,
         elapsed,
         lock,
-        versions: document.version() - imported.version,
+        versions: document.version() - before.version(),
         document,
         read,
         replica: unwound(follower.join()),
+        stored,
     })
 }
 
-fn import(store: &DataStore, document: NodeSpec) -> Result<TransactionResult, Box<dyn Error>> {
+pub fn import(store: &DataStore, document: NodeSpec) -> Result<(), Box<dyn Error>> {
     let mut transaction = store.begin("import")?;
     let root = transaction.create(document)?;
     transaction.set_root(&root)?;
-    Ok(transaction.commit()?)
+    transaction.commit()?;
+    Ok(())
 }
 
 /// Visible only if standard error is a terminal.

@@ -10,13 +10,12 @@ use std::path::Path;
 use doclock::dsl::{control, element, text_node, transaction};
 use doclock::{DataStore, Editor, NodeId, Snapshot, View, document::NodeSpec};
 use flate2::read::MultiGzDecoder;
-use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use smol_str::SmolStr;
 
 use crate::input::{self, BadInput};
-use crate::session::{Tally, Worker};
+use crate::session::{Ended, Tally, Worker};
 use crate::splice::Splice;
 use crate::walk::TEXT;
 
@@ -122,25 +121,28 @@ impl Trace {
 
     /// Editors that each replay the whole history.
     pub fn workers(&self, editors: usize) -> Vec<Worker<'_>> {
-        let worker = |nth| -> Worker<'_> {
-            Box::new(move |store, progress| self.replay(store, nth, progress))
-        };
+        let worker =
+            |nth| -> Worker<'_> { Box::new(move |store, ended| self.replay(store, nth, ended)) };
         (0..editors).map(worker).collect()
     }
 
-    fn replay(&self, store: &DataStore, nth: usize, progress: &ProgressBar) -> Tally {
+    fn replay(&self, store: &DataStore, nth: usize, ended: &Ended<'_>) -> Tally {
         let editor = Editor::new(store.clone(), format!("editor-{}", nth + 1));
         let text = text_id(nth);
         let mut tally = Tally::default();
         for patches in &self.transactions {
             let edits = control(&text, patches.iter().map(Splice::operation));
-            if let Err(error) = transaction(&editor, edits).commit() {
-                // The later patches were recorded for another text.
-                tally.surprise(error);
-                break;
+            match transaction(&editor, edits).commit() {
+                Ok(result) => {
+                    tally.committed += 1;
+                    ended(Some(result.version));
+                }
+                Err(error) => {
+                    // The later patches were recorded for another text.
+                    tally.surprise(error);
+                    break;
+                }
             }
-            tally.committed += 1;
-            progress.inc(1);
         }
         tally
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use doclock::document::{Change, NodeSpec, Selection, SplitPoint, check};
-use doclock::durable::DurableOptions;
+use doclock::durable::{DurableOptions, OpenProgress};
 use doclock::lock::node::Scope;
 use doclock::{CommitError, DataStore, Editor, Snapshot, TransactionManager, View, dsl::*};
 
@@ -242,4 +242,24 @@ fn durable_03_ids_of_clients_in_any_session_do_not_stop_an_open() {
     }
     let store = folder.open();
     assert!(store.generate_id().is_some());
+}
+
+#[test]
+fn the_progress_of_an_open_ends_with_the_number_of_nodes_and_of_commits() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for id in ["a", "b", "c"] {
+        add(&store, id);
+    }
+    store.close().unwrap();
+    drop(store);
+    let store = folder.open();
+    add(&store, "d");
+    add(&store, "e");
+    drop(store);
+    let (sender, reached) = std::sync::mpsc::channel();
+    let options = DurableOptions::new().progress(move |reached| sender.send(reached).unwrap());
+    drop(folder.open_with(options));
+    let expected = [OpenProgress::Nodes(3), OpenProgress::Commits(2)];
+    assert_eq!(reached.try_iter().collect::<Vec<_>>(), expected);
 }

@@ -2,6 +2,7 @@
 //! exit code.
 
 mod bad_input;
+mod stored;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -60,7 +61,12 @@ fn report_of(arguments: &[&str]) -> Value {
     let report: Value = serde_json::from_str(stdout(&output)).unwrap();
     assert_eq!(report["held"], true, "{report:#}");
     let checks = report["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), 5);
+    let of_store = ["/store", "/store/killed"].map(|path| report.pointer(path));
+    let of_store = of_store
+        .into_iter()
+        .flatten()
+        .filter(|value| !value.is_null());
+    assert_eq!(checks.len(), 5 + of_store.count());
     assert!(checks.iter().all(|check| check["held"] == true));
     assert_eq!(report["transactions"]["unexpected"], 0);
     assert_eq!(report["lock"]["isLocked"], false);
@@ -229,6 +235,8 @@ fn help_lists_the_options_and_the_defaults() {
         "--trace",
         "--editors N",
         "--transactions N",
+        "--store PATH",
+        "--kill-after N",
         "--json",
         "20000",
     ] {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::numbering::SessionNumbers;
-use super::save::Tokens;
-use super::{Document, Numbering, Snapshot};
+use super::{Document, Numbering, Snapshot, Tokens};
 use crate::brief::Brief;
 use crate::document::lease::Leases;
 use crate::document::nodes::Nodes;

@@ -71,6 +71,8 @@ pub struct JournalWrite {
     pub block: Option<(u64, Vec<u8>)>,
     /// The blocks up to this number are removed.
     pub removed_through: Option<u64>,
+    /// The version of the document with all commits that are written then. It need not be stored.
+    pub version: u64,
 }
 
 /// An error of a journal.

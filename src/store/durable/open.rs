@@ -142,9 +142,9 @@ impl DurableOptions {
 pub enum OpenProgress {
     /// The file was not closed and is repaired: the part from 0 to 1 that is done.
     Repairing(f64),
-    /// So many nodes of the checkpoint are loaded. Reported after each 1,024th.
+    /// So many nodes of the checkpoint are loaded. Reported after each 1,024th, and at the end.
     Nodes(usize),
-    /// So many later commits are repeated. Reported after each 1,024th.
+    /// So many later commits are repeated. Reported after each 1,024th, and at the end.
     Commits(usize),
 }
 
@@ -331,6 +331,7 @@ fn open_unguarded(
         }
         since.note(block, bytes);
     }
+    progress(OpenProgress::Commits(repeated));
     let session = head.count_open(|session| snapshot.last_id_of(session) > 0);
     tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
     snapshot.continue_with(&tokens, session);
@@ -341,6 +342,7 @@ fn open_unguarded(
     // Before the first grant: so no number of this open returns, whatever happens.
     journal.write(&JournalWrite {
         entries: vec![(HEAD.to_owned(), Some(encode(&head)?))],
+        version: snapshot.version(),
         ..JournalWrite::default()
     })?;
     let mut store_options = options.store.session(session);
@@ -377,7 +379,10 @@ fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Lo
     match (unreadable, result) {
         (Some(error), _) => Err(error.into()),
         (None, Err(error)) => Err(error.into()),
-        (None, Ok(())) => Ok(loaded),
+        (None, Ok(())) => {
+            progress(OpenProgress::Nodes(loaded.nodes.len()));
+            Ok(loaded)
+        }
     }
 }
 

@@ -143,6 +143,7 @@ impl Journal for RedbJournal {
             entries,
             block,
             removed_through,
+            version: _,
         } = write;
         let mut transaction = self.database.begin_write().map_err(failed)?;
         transaction

@@ -85,6 +85,7 @@ impl JournalWriter {
         let size = bytes.len();
         self.write(&JournalWrite {
             block: Some((self.since.next_block(), bytes)),
+            version: document.version(),
             ..JournalWrite::default()
         })?;
         self.report.commits += count;
@@ -120,6 +121,7 @@ impl JournalWriter {
         self.write(&JournalWrite {
             entries,
             removed_through,
+            version: self.document.version(),
             ..JournalWrite::default()
         })?;
         self.since.begin_anew(removed_through);
