@@ -1,5 +1,8 @@
 //! Files that cannot be opened: each is refused with its own error, and left as it is.
 
+mod damaged;
+mod disk;
+
 use std::fs;
 
 use doclock::DataStore;

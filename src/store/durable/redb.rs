@@ -51,22 +51,25 @@ pub(super) enum Existing {
 }
 
 impl RedbJournal {
-    /// Opens the file, or creates it. Calls `repair` with the progress from 0 to 1 while redb
-    /// checks the file, and repairs it if it was not closed.
+    /// Opens the file, or creates it. Calls `progress` with the part from 0 to 1 that is
+    /// done, while redb checks the file, and repairs it if it was not closed.
     ///
     /// An existing file stays as it is until the first [`write`](Journal::write).
     ///
     /// # Errors
     ///
     /// [`OpenError`].
-    pub fn open(path: impl AsRef<Path>, repair: impl Fn(f64) + 'static) -> Result<Self, OpenError> {
-        Self::open_existing(path.as_ref(), Existing::May, repair)
+    pub fn open(
+        path: impl AsRef<Path>,
+        progress: impl Fn(f64) + 'static,
+    ) -> Result<Self, OpenError> {
+        Self::open_existing(path.as_ref(), Existing::May, progress)
     }
 
     pub(super) fn open_existing(
         path: &Path,
         existing: Existing,
-        repair: impl Fn(f64) + 'static,
+        progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
         match (fs::metadata(path), existing) {
             (Ok(_), Existing::MustNot) => return Err(OpenError::Exists),
@@ -84,7 +87,7 @@ impl RedbJournal {
             },
         }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let journal = Self::open_storage(guarded(|| FileBackend::new(file))?, repair)?;
+        let journal = Self::open_storage(guarded(|| FileBackend::new(file))?, progress)?;
         // Also of a file whose creator was killed before it did so.
         sync_directory(path)?;
         Ok(journal)
@@ -102,10 +105,10 @@ impl RedbJournal {
 
     fn open_storage(
         backend: impl StorageBackend,
-        repair: impl Fn(f64) + 'static,
+        progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
         let storage = HeldStorage::new(backend);
-        let database = guarded(|| builder(repair).create_with_backend(storage.clone()))?;
+        let database = guarded(|| builder(progress).create_with_backend(storage.clone()))?;
         create_tables(&database)?;
         Ok(Self { database, storage })
     }
@@ -194,12 +197,12 @@ impl Journal for RedbJournal {
     }
 }
 
-fn builder(repair: impl Fn(f64) + 'static) -> Builder {
+fn builder(progress: impl Fn(f64) + 'static) -> Builder {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE);
     // Otherwise only a file that was not closed is checked.
     builder.set_check_integrity_on_open(true);
-    builder.set_repair_callback(move |session| repair(session.progress()));
+    builder.set_repair_callback(move |session| progress(session.progress()));
     builder
 }
 
