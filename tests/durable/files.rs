@@ -2,6 +2,7 @@
 
 mod damaged;
 mod disk;
+mod full;
 
 use std::fs;
 

@@ -94,7 +94,9 @@ impl RedbJournal {
     }
 
     /// Opens or creates a journal over another storage, for example a simulated disk. The storage
-    /// stays as it is until the first [`write`](Journal::write).
+    /// stays as it is until the first [`write`](Journal::write). If that fails or is interrupted, an
+    /// empty storage can become one that is [foreign](OpenError::Foreign): a new file is therefore
+    /// made elsewhere.
     ///
     /// # Errors
     ///
