@@ -3,6 +3,8 @@
 mod damaged;
 mod disk;
 mod full;
+#[cfg(unix)]
+mod processes;
 
 use std::fs;
 
