@@ -67,7 +67,7 @@ fn durable_06_a_flipped_bit_anywhere_is_refused_or_meets_nothing() {
         let mut bytes: Vec<usize> = (0..len).collect();
         if cfg!(debug_assertions) {
             // The header, and a sample.
-            bytes = (0..320).chain((0..1_000).map(|_| random(len))).collect();
+            bytes = (0..320).chain((0..400).map(|_| random(len))).collect();
         }
         let mut outcomes = Outcomes::default();
         for at in bytes {
