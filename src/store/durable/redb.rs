@@ -94,9 +94,8 @@ impl RedbJournal {
     }
 
     /// Opens or creates a journal over another storage, for example a simulated disk. The storage
-    /// stays as it is until the first [`write`](Journal::write). If that fails or is interrupted, an
-    /// empty storage can become one that is [foreign](OpenError::Foreign): a new file is therefore
-    /// made elsewhere.
+    /// stays as it is until the first [`write`](Journal::write). If this is interrupted while it
+    /// creates the database, the storage can be [`Foreign`](OpenError::Foreign) from then on.
     ///
     /// # Errors
     ///

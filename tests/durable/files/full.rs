@@ -42,7 +42,7 @@ fn use_until_full(disk: &Disk) -> (Vec<String>, bool) {
     (acknowledged, !is_closed)
 }
 
-/// The disk becomes full at each change in turn, also in the midst of a repair.
+/// The disk becomes full at each change in turn, also during a repair.
 #[test]
 fn durable_06_a_disk_that_gets_full_at_any_moment_loses_no_acknowledged_commit() {
     for Found {
