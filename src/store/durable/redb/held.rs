@@ -196,7 +196,7 @@ mod tests {
                     }
                     1 => storage.sync_data().unwrap(),
                     _ => {
-                        let (start, len) = (below(120), below(40));
+                        let (start, len) = (below(120), 1 + below(40));
                         let end = start + len;
                         expected.resize(expected.len().max(end), 0);
                         expected[start..end].fill(step);
