@@ -62,9 +62,15 @@ fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output();
-    found.is_ok_and(|found| found.status.success())
+/// Whether another program can start the tests.
+fn works(through: &[&str]) -> bool {
+    let mut command = Command::new(through[0]);
+    command.args(&through[1..]);
+    let listed = command
+        .arg(std::env::current_exe().unwrap())
+        .arg("--list")
+        .output();
+    listed.is_ok_and(|listed| listed.status.success())
 }
 
 #[test]
@@ -120,8 +126,8 @@ fn durable_06_a_file_without_permission_is_refused_and_stays_as_it_is() {
         ],
         false => &[],
     };
-    if is_root && !has("setpriv") {
-        return skipped("without setpriv, root cannot become another user");
+    if is_root && !works(through) {
+        return skipped("setpriv cannot start the tests as another user");
     }
     let open = |path: &Path| {
         let name = "durable_06_a_file_without_permission_is_refused_and_stays_as_it_is";
@@ -210,8 +216,8 @@ fn durable_06_the_directory_of_a_new_file_is_synced_before_its_first_commit_retu
         println!("acknowledged");
         return;
     }
-    if !has("strace") {
-        return skipped("there is no strace to show the order of syncs");
+    if !works(&["strace", "-o", "/dev/null"]) {
+        return skipped("strace, which shows the order of syncs, cannot start the tests");
     }
     let folder = Folder::new();
     let trace = folder.0.path().join("trace");
