@@ -218,14 +218,12 @@ impl fmt::Display for Stored {
         for opened in &self.opens {
             let Opened {
                 seconds,
-                repaired,
                 nodes,
                 commits,
             } = opened;
-            let repair = if *repaired { ", after a repair" } else { "" };
             writeln!(
                 f,
-                "{:<14}in {:.1} ms{repair}: {nodes} nodes loaded, {commits} commits repeated",
+                "{:<14}in {:.1} ms: {nodes} nodes loaded, {commits} commits repeated",
                 "  opened",
                 1000.0 * seconds
             )?;

@@ -36,8 +36,6 @@ pub struct Stored {
 #[derive(Clone, Copy, Default, Serialize)]
 pub struct Opened {
     pub seconds: f64,
-    /// Whether the file had not been closed.
-    pub repaired: bool,
     /// The nodes that were loaded.
     pub nodes: usize,
     /// The later commits that were repeated.
@@ -156,7 +154,6 @@ fn open(path: &Path, options: DurableOptions) -> Result<(DataStore, Opened), Ope
 impl Opened {
     fn note(&mut self, reached: OpenProgress) {
         match reached {
-            OpenProgress::Repairing(_) => self.repaired = true,
             OpenProgress::Nodes(nodes) => self.nodes = nodes,
             OpenProgress::Commits(commits) => self.commits = commits,
             _ => {}
@@ -166,8 +163,8 @@ impl Opened {
 
 fn show(bar: &ProgressBar, reached: OpenProgress) {
     let (template, position) = match reached {
-        OpenProgress::Repairing(part) => (
-            "{bar:40} {pos} % of the file is repaired",
+        OpenProgress::Checking(part) => (
+            "{bar:40} {pos} % of the file is checked",
             (100.0 * part) as usize,
         ),
         OpenProgress::Nodes(nodes) => ("{spinner} {pos} nodes are loaded", nodes),

@@ -117,8 +117,8 @@ impl DataStore {
     pub fn open_with(path: impl AsRef<Path>, options: DurableOptions) -> Result<Self, OpenError> {
         open::open(options, |options| {
             let progress = Arc::clone(&options.progress);
-            let repair = move |part| progress(OpenProgress::Repairing(part));
-            let journal = RedbJournal::open_existing(path.as_ref(), options.existing, repair)?;
+            let check = move |part| progress(OpenProgress::Checking(part));
+            let journal = RedbJournal::open_existing(path.as_ref(), options.existing, check)?;
             Ok(Box::new(journal))
         })
     }

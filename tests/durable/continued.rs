@@ -8,6 +8,7 @@ use doclock::durable::{DurableOptions, OpenProgress};
 use doclock::lock::node::Scope;
 use doclock::{CommitError, DataStore, Editor, Snapshot, TransactionManager, View, dsl::*};
 
+use crate::memory::Memory;
 use crate::{Folder, add, later};
 
 #[test]
@@ -246,20 +247,19 @@ fn durable_03_ids_of_clients_in_any_session_do_not_stop_an_open() {
 
 #[test]
 fn the_progress_of_an_open_ends_with_the_number_of_nodes_and_of_commits() {
-    let folder = Folder::new();
-    let store = folder.open();
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
     for id in ["a", "b", "c"] {
         add(&store, id);
     }
     store.close().unwrap();
-    drop(store);
-    let store = folder.open();
+    let store = memory.open(DurableOptions::new());
     add(&store, "d");
     add(&store, "e");
-    drop(store);
+    let ended = memory.copy();
     let (sender, reached) = std::sync::mpsc::channel();
     let options = DurableOptions::new().progress(move |reached| sender.send(reached).unwrap());
-    drop(folder.open_with(options));
+    drop(ended.open(options));
     let expected = [OpenProgress::Nodes(3), OpenProgress::Commits(2)];
     assert_eq!(reached.try_iter().collect::<Vec<_>>(), expected);
 }

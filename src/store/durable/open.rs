@@ -140,8 +140,8 @@ impl DurableOptions {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OpenProgress {
-    /// The file was not closed and is repaired: the part from 0 to 1 that is done.
-    Repairing(f64),
+    /// The file is checked, and repaired if it was not closed: the part from 0 to 1 that is done.
+    Checking(f64),
     /// So many nodes of the checkpoint are loaded. Reported after each 1,024th, and at the end.
     Nodes(usize),
     /// So many later commits are repeated. Reported after each 1,024th, and at the end.

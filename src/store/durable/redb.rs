@@ -1,14 +1,20 @@
 //! The journal of a file: a redb database with two tables.
 //!
 //! One write is one redb transaction, which syncs the file once. redb never syncs the directory of
-//! a new file, so this module does.
+//! a new file, so this module does. redb also writes when it opens a file, and when it closes one
+//! that was refused: all that is [held back](HeldStorage) until the first write of the store, which
+//! comes after the whole document was checked.
+
+mod held;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use held::HeldStorage;
+use redb::backends::FileBackend;
 use redb::{
-    Builder, Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
+    Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
     StorageBackend, TableDefinition, TableHandle,
 };
 
@@ -29,6 +35,7 @@ const CACHE: usize = 16 << 20;
 #[derive(Debug)]
 pub struct RedbJournal {
     database: Database,
+    storage: HeldStorage,
 }
 
 /// Whether a file may, must or must not exist.
@@ -40,77 +47,84 @@ pub(super) enum Existing {
 }
 
 impl RedbJournal {
-    /// Opens the file, or creates it. Calls `repair` with the progress from 0 to 1 while redb
-    /// repairs a file that was not closed.
+    /// Opens the file, or creates it. Calls `progress` with the part from 0 to 1 that is
+    /// done, while redb checks the file, and repairs it if it was not closed.
+    ///
+    /// An existing file stays as it is until the first [`write`](Journal::write).
     ///
     /// # Errors
     ///
-    /// [`OpenError`]. An existing file that is not one of doclock is left as it is.
-    pub fn open(path: impl AsRef<Path>, repair: impl Fn(f64) + 'static) -> Result<Self, OpenError> {
-        Self::open_existing(path.as_ref(), Existing::May, repair)
+    /// [`OpenError`].
+    pub fn open(
+        path: impl AsRef<Path>,
+        progress: impl Fn(f64) + 'static,
+    ) -> Result<Self, OpenError> {
+        Self::open_existing(path.as_ref(), Existing::May, progress)
     }
 
     pub(super) fn open_existing(
         path: &Path,
         existing: Existing,
-        repair: impl Fn(f64) + 'static,
+        progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
-        let found = match fs::metadata(path) {
-            Ok(metadata) => Some(metadata.len()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
-        };
-        match (found, existing) {
-            (Some(_), Existing::MustNot) => return Err(OpenError::Exists),
-            (None, Existing::Must) => return Err(OpenError::Missing),
-            (None, _) => match create_file(path) {
+        match (fs::metadata(path), existing) {
+            (Ok(_), Existing::MustNot) => return Err(OpenError::Exists),
+            // A new document is never empty: an empty file may be one that was truncated.
+            (Ok(found), _) if !found.is_file() || found.len() == 0 => {
+                return Err(OpenError::Foreign);
+            }
+            (Ok(_), _) => {}
+            (Err(error), _) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            (Err(_), Existing::Must) => return Err(OpenError::Missing),
+            (Err(_), _) => match create_file(path) {
                 // Another process was faster.
                 Err(OpenError::Exists) if existing == Existing::May => {}
                 created => created?,
             },
-            _ => {}
         }
-        let builder = builder(repair);
-        let database = if found == Some(0) {
-            guarded(|| builder.create(path))?
-        } else {
-            check_kind(path)?;
-            guarded(|| builder.open(path))?
-        };
-        let journal = Self { database };
-        journal.create_tables()?;
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let journal = Self::open_storage(guarded(|| FileBackend::new(file))?, progress)?;
         // Also of a file whose creator was killed before it did so.
         sync_directory(path)?;
         Ok(journal)
     }
 
-    /// Opens or creates a journal over another storage, for example a simulated disk.
+    /// Opens or creates a journal over another storage, for example a simulated disk. The storage
+    /// stays as it is until the first [`write`](Journal::write). If this is interrupted while it
+    /// creates the database, the storage can be [`Foreign`](OpenError::Foreign) from then on.
     ///
     /// # Errors
     ///
     /// [`OpenError`].
     pub fn over(backend: impl StorageBackend) -> Result<Self, OpenError> {
-        let database = guarded(|| builder(|_| {}).create_with_backend(backend))?;
-        let journal = Self { database };
-        journal.create_tables()?;
-        Ok(journal)
+        Self::open_storage(backend, |_| {})
     }
 
-    /// Creates the tables of a new database.
-    fn create_tables(&self) -> Result<(), OpenError> {
-        let read = self.database.begin_read().map_err(failed)?;
-        if !is_ours(&read).map_err(failed)? {
-            return Err(OpenError::Foreign);
-        }
-        if read.open_table(ENTRIES).is_ok() {
-            return Ok(());
-        }
-        drop(read);
-        let transaction = self.database.begin_write().map_err(failed)?;
-        transaction.open_table(ENTRIES).map_err(failed)?;
-        transaction.open_table(BLOCKS).map_err(failed)?;
-        Ok(transaction.commit().map_err(failed)?)
+    fn open_storage(
+        backend: impl StorageBackend,
+        progress: impl Fn(f64) + 'static,
+    ) -> Result<Self, OpenError> {
+        let storage = HeldStorage::new(backend);
+        let database = guarded(|| builder(progress).create_with_backend(storage.clone()))?;
+        create_tables(&database)?;
+        Ok(Self { database, storage })
     }
+}
+
+/// Creates the tables of a new database.
+fn create_tables(database: &Database) -> Result<(), OpenError> {
+    let read = database.begin_read().map_err(failed)?;
+    if !is_ours(&read).map_err(failed)? {
+        return Err(OpenError::Foreign);
+    }
+    if read.open_table(ENTRIES).is_ok() {
+        return Ok(());
+    }
+    drop(read);
+    let transaction = database.begin_write().map_err(failed)?;
+    transaction.open_table(ENTRIES).map_err(failed)?;
+    transaction.open_table(BLOCKS).map_err(failed)?;
+    Ok(transaction.commit().map_err(failed)?)
 }
 
 impl Journal for RedbJournal {
@@ -145,6 +159,7 @@ impl Journal for RedbJournal {
             removed_through,
             version: _,
         } = write;
+        self.storage.release()?;
         let mut transaction = self.database.begin_write().map_err(failed)?;
         transaction
             .set_durability(Durability::Immediate)
@@ -173,10 +188,12 @@ impl Journal for RedbJournal {
     }
 }
 
-fn builder(repair: impl Fn(f64) + 'static) -> Builder {
+fn builder(progress: impl Fn(f64) + 'static) -> Builder {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE);
-    builder.set_repair_callback(move |session| repair(session.progress()));
+    // Otherwise only a file that was not closed is checked.
+    builder.set_check_integrity_on_open(true);
+    builder.set_repair_callback(move |session| progress(session.progress()));
     builder
 }
 
@@ -188,7 +205,10 @@ fn create_file(path: &Path) -> Result<(), OpenError> {
     let new = path.with_file_name(new);
     OpenOptions::new().write(true).create_new(true).open(&new)?;
     let made = guarded(|| builder(|_| {}).create(&new));
-    let made = made.and_then(|database| RedbJournal { database }.create_tables());
+    let made = made.and_then(|database| {
+        create_tables(&database)?;
+        Ok(database.close().map_err(failed)?)
+    });
     // Unlike a rename it replaces no file.
     let linked = made.and_then(|()| match fs::hard_link(&new, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(OpenError::Exists),
@@ -196,23 +216,6 @@ fn create_file(path: &Path) -> Result<(), OpenError> {
     });
     let _ = fs::remove_file(&new);
     linked
-}
-
-/// Checks, without changing the file, that it is a database of doclock. A file that needs a repair
-/// is checked after it.
-fn check_kind(path: &Path) -> Result<(), OpenError> {
-    let opened = guarded(|| match builder(|_| {}).open_read_only(path) {
-        Err(DatabaseError::RepairAborted) => Ok(None),
-        opened => opened.map(Some),
-    });
-    let Some(database) = opened? else {
-        return Ok(());
-    };
-    let is_ours = guarded(|| is_ours(&database.begin_read()?));
-    match is_ours? {
-        true => Ok(()),
-        false => Err(OpenError::Foreign),
-    }
 }
 
 /// Whether a database is one of doclock, or one without tables, which was just created.
@@ -253,14 +256,16 @@ fn refused(error: redb::Error) -> OpenError {
         redb::Error::DatabaseAlreadyOpen | redb::Error::LockProtocolMismatch => OpenError::Locked,
         redb::Error::UpgradeRequired(_) => OpenError::Foreign,
         redb::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => OpenError::Foreign,
-        redb::Error::Io(error) => error.into(),
-        redb::Error::Corrupted(message) => OpenError::Corrupt(JournalError::corrupt(message)),
-        error => OpenError::Journal(failed(error)),
+        redb::Error::Io(error) if error.kind() != io::ErrorKind::UnexpectedEof => error.into(),
+        error => failed(error).into(),
     }
 }
 
 fn failed(error: impl Into<redb::Error>) -> JournalError {
     match error.into() {
+        redb::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            JournalError::corrupt("the file is truncated")
+        }
         redb::Error::Io(error) => error.into(),
         redb::Error::Corrupted(message) => JournalError::corrupt(message),
         error => JournalError::new(JournalErrorKind::Io, error),

@@ -1,0 +1,222 @@
+//! A storage whose changes are held back until they are released.
+
+use std::io;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use redb::{BackendError, StorageBackend};
+
+use crate::sync::{Mutex, rank};
+
+/// A storage that keeps all changes in memory until [`release`](Self::release), and all other calls
+/// see them. Without a release the storage below stays as it is.
+#[derive(Clone, Debug)]
+pub(super) struct HeldStorage(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    below: Box<dyn StorageBackend>,
+    /// The changes in their order. `None` after the release.
+    held: Mutex<{ rank::DURABLE }, Option<Vec<Change>>>,
+}
+
+#[derive(Debug)]
+enum Change {
+    Length(u64),
+    Write(u64, Vec<u8>),
+    Sync,
+}
+
+impl HeldStorage {
+    pub(super) fn new(below: impl StorageBackend) -> Self {
+        let held = Mutex::new(Some(Vec::new()));
+        let below = Box::new(below);
+        Self(Arc::new(Shared { below, held }))
+    }
+
+    /// Makes the held changes in their order, with their syncs: a crash in between leaves what a
+    /// crash would have left without the hold. Later changes are not held.
+    ///
+    /// # Errors
+    ///
+    /// The first error. The later changes, also those that follow, stay held.
+    pub(super) fn release(&self) -> io::Result<()> {
+        let mut held = self.0.held.lock();
+        for change in held.iter().flatten() {
+            match change {
+                Change::Length(len) => self.0.below.set_len(*len),
+                Change::Write(offset, bytes) => self.0.below.write(*offset, bytes),
+                Change::Sync => self.0.below.sync_data(),
+            }?;
+        }
+        *held = None;
+        Ok(())
+    }
+
+    /// Holds a change back. Returns whether changes are held.
+    fn hold(&self, change: impl FnOnce() -> Change) -> bool {
+        let mut held = self.0.held.lock();
+        let changes = held.as_mut();
+        changes.map(|changes| changes.push(change())).is_some()
+    }
+}
+
+/// The length of a storage after changes.
+fn len_after(stored: u64, changes: &[Change]) -> u64 {
+    changes.iter().fold(stored, |len, change| match change {
+        Change::Length(new) => *new,
+        Change::Write(offset, bytes) => len.max(offset + bytes.len() as u64),
+        Change::Sync => len,
+    })
+}
+
+impl StorageBackend for HeldStorage {
+    fn len(&self) -> io::Result<u64> {
+        let stored = self.0.below.len()?;
+        let held = self.0.held.lock();
+        Ok(len_after(stored, held.as_deref().unwrap_or_default()))
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let held = self.0.held.lock();
+        let Some(changes) = held.as_deref().filter(|changes| !changes.is_empty()) else {
+            drop(held);
+            return self.0.below.read(offset, out);
+        };
+        let stored = self.0.below.len()?;
+        let end = offset.checked_add(out.len() as u64);
+        if end.is_none_or(|end| end > len_after(stored, changes)) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // Where a position of the storage is in `out`.
+        let len = out.len();
+        let within = |position: u64| position.saturating_sub(offset).min(len as u64) as usize;
+        let (old, new) = out.split_at_mut(within(stored));
+        self.0.below.read(offset, old)?;
+        new.fill(0);
+        for change in changes {
+            match change {
+                Change::Length(len) => out[within(*len)..].fill(0),
+                Change::Write(start, bytes) => {
+                    let part = within(*start)..within(start + bytes.len() as u64);
+                    if !part.is_empty() {
+                        let from = (offset + part.start as u64 - start) as usize;
+                        out[part.clone()].copy_from_slice(&bytes[from..from + part.len()]);
+                    }
+                }
+                Change::Sync => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        match self.hold(|| Change::Length(len)) {
+            true => Ok(()),
+            false => self.0.below.set_len(len),
+        }
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        match self.hold(|| Change::Sync) {
+            true => Ok(()),
+            false => self.0.below.sync_data(),
+        }
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        match self.hold(|| Change::Write(offset, data.to_vec())) {
+            true => Ok(()),
+            false => self.0.below.write(offset, data),
+        }
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.0.below.close()
+    }
+
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.below.try_lock_range(start, end)
+    }
+
+    fn try_lock_shared_range(
+        &self,
+        start: Bound<u64>,
+        end: Bound<u64>,
+    ) -> Result<bool, BackendError> {
+        self.0.below.try_lock_shared_range(start, end)
+    }
+
+    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.below.lock_range(start, end)
+    }
+
+    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.below.lock_shared_range(start, end)
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        self.0.below.unlock_range(start, end)
+    }
+
+    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        self.0.below.query_lock_range(start, end)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use redb::backends::FileBackend;
+
+    #[test]
+    fn durable_06_held_changes_are_read_and_reach_the_storage_only_with_the_release() {
+        let seed = std::env::var("SEED").ok().and_then(|it| it.parse().ok());
+        let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
+        println!("SEED={seed}");
+        let mut state = seed | 1;
+        let mut below = |bound: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 16) as usize % bound
+        };
+        for _ in 0..100 {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let stored = vec![7_u8; below(100)];
+            std::fs::write(file.path(), &stored).unwrap();
+            let storage = HeldStorage::new(FileBackend::new(file.reopen().unwrap()).unwrap());
+            let mut expected = stored.clone();
+            for step in 0..50 {
+                match below(3) {
+                    0 => {
+                        let len = below(120);
+                        storage.set_len(len as u64).unwrap();
+                        expected.resize(len, 0);
+                    }
+                    1 => storage.sync_data().unwrap(),
+                    _ => {
+                        let (start, len) = (below(120), 1 + below(40));
+                        let end = start + len;
+                        expected.resize(expected.len().max(end), 0);
+                        expected[start..end].fill(step);
+                        storage.write(start as u64, &vec![step; len]).unwrap();
+                    }
+                }
+                assert_eq!(storage.len().unwrap(), expected.len() as u64);
+                let start = below(expected.len() + 1);
+                let mut out = vec![9; below(expected.len() - start + 1)];
+                storage.read(start as u64, &mut out).unwrap();
+                assert_eq!(out, expected[start..start + out.len()]);
+                let mut beyond = vec![9; expected.len() - start + 1];
+                let error = storage.read(start as u64, &mut beyond).unwrap_err();
+                assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+            }
+            assert_eq!(std::fs::read(file.path()).unwrap(), stored);
+            storage.release().unwrap();
+            assert_eq!(std::fs::read(file.path()).unwrap(), expected);
+            storage.write(0, b"later").unwrap();
+            assert_eq!(std::fs::read(file.path()).unwrap()[..5], *b"later");
+        }
+    }
+}

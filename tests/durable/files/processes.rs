@@ -1,0 +1,256 @@
+//! Files that another process has open, may not use, or cannot write. Each test starts itself again
+//! as that process.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use doclock::durable::OpenError;
+use doclock::{DataStore, TransactionManager, dsl::*};
+
+use crate::{Folder, add};
+
+const PATH: &str = "DOCLOCK_TEST_PATH";
+
+/// The path of the document, in the process that a test has started.
+fn path_of_child() -> Option<PathBuf> {
+    std::env::var_os(PATH).map(PathBuf::from)
+}
+
+/// Starts a test of this module again, through another program.
+fn again(test: &str, path: &Path, through: &[&str]) -> Command {
+    let itself = std::env::current_exe().unwrap();
+    let mut words = through.iter().map(|word| word.to_string());
+    let mut command = match words.next() {
+        Some(program) => Command::new(program),
+        None => Command::new(&itself),
+    };
+    if !through.is_empty() {
+        command.args(words).arg(itself);
+    }
+    let test = format!("files::processes::{test}");
+    command.args(["--exact", &test, "--nocapture"]);
+    command.env(PATH, path);
+    command
+}
+
+/// The lines that a child reports.
+fn lines(mut child: Command) -> Vec<String> {
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Opens a document, and reports the code of the error.
+fn report_open(path: &Path) -> Option<DataStore> {
+    let opened = DataStore::open(path);
+    let code = opened.as_ref().err().map_or("opened", OpenError::code);
+    // The harness has begun a line.
+    println!("\n{code}");
+    opened.ok()
+}
+
+/// What the tests of this crate print is hidden if they pass.
+fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// Whether another program can start the tests.
+fn works(through: &[&str]) -> bool {
+    let mut command = Command::new(through[0]);
+    command.args(&through[1..]);
+    let listed = command
+        .arg(std::env::current_exe().unwrap())
+        .arg("--list")
+        .output();
+    listed.is_ok_and(|listed| listed.status.success())
+}
+
+#[test]
+fn durable_06_a_file_that_another_process_has_open_is_locked() {
+    if let Some(path) = path_of_child() {
+        let _store = report_open(&path);
+        // Until the parent has seen that.
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        return;
+    }
+    let folder = Folder::new();
+    let store = folder.open();
+    add(&store, "a");
+    store.close().unwrap();
+    let name = "durable_06_a_file_that_another_process_has_open_is_locked";
+    let mut child = again(name, &folder.path(), &[]);
+    let mut child = child
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(|line| line.unwrap());
+    assert!(lines.any(|line| line == "opened"));
+    let bytes = fs::read(folder.path()).unwrap();
+    assert_eq!(
+        DataStore::open(folder.path()).unwrap_err(),
+        OpenError::Locked
+    );
+    assert_eq!(fs::read(folder.path()).unwrap(), bytes);
+    drop(child.stdin.take());
+    lines.for_each(drop);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(folder.open().version(), 1);
+}
+
+#[test]
+fn durable_06_a_file_without_permission_is_refused_and_stays_as_it_is() {
+    if let Some(path) = path_of_child() {
+        report_open(&path);
+        return;
+    }
+    let folder = Folder::new();
+    let directory = folder.0.path();
+    // To root nothing is refused.
+    let is_root = fs::metadata(directory).unwrap().uid() == 0;
+    let through: &[&str] = match is_root {
+        true => &[
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ],
+        false => &[],
+    };
+    if is_root && !works(through) {
+        return skipped("setpriv cannot start the tests as another user");
+    }
+    let open = |path: &Path| {
+        let name = "durable_06_a_file_without_permission_is_refused_and_stays_as_it_is";
+        lines(again(name, path, through))
+    };
+    let allow = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+    let store = folder.open();
+    add(&store, "a");
+    store.close().unwrap();
+    let bytes = fs::read(folder.path()).unwrap();
+    allow(directory, 0o755).unwrap();
+    for mode in [0o444, 0o222, 0o000] {
+        allow(&folder.path(), mode).unwrap();
+        let lines = open(&folder.path());
+        assert!(
+            lines.iter().any(|line| line == "openNoPermission"),
+            "{mode:o}: {lines:?}"
+        );
+        allow(&folder.path(), 0o644).unwrap();
+        assert_eq!(fs::read(folder.path()).unwrap(), bytes, "{mode:o}");
+    }
+    // No new file, and no part of it.
+    allow(directory, 0o555).unwrap();
+    let lines = open(&directory.join("new"));
+    assert!(
+        lines.iter().any(|line| line == "openNoPermission"),
+        "{lines:?}"
+    );
+    allow(directory, 0o755).unwrap();
+    assert_eq!(fs::read_dir(directory).unwrap().count(), 1);
+    assert_eq!(folder.open().version(), 1);
+}
+
+/// The shell limits the size of files, so a write fails as on a full disk.
+#[test]
+fn durable_06_a_file_that_cannot_grow_loses_no_acknowledged_commit() {
+    if let Some(path) = path_of_child() {
+        let Some(store) = report_open(&path) else {
+            return;
+        };
+        let manager = TransactionManager::new(store.clone());
+        let text = "some text ".repeat(2_000);
+        for _ in 0..50 {
+            match manager.execute(create(text_node("paragraph", &*text))) {
+                Ok(result) => println!("version {}", result.version),
+                Err(error) => return println!("{}", error.code()),
+            }
+        }
+        return;
+    }
+    let open = |folder: &Folder, limit: usize| {
+        let limit = format!("trap '' XFSZ; ulimit -f {limit}; exec \"$0\" \"$@\"");
+        let name = "durable_06_a_file_that_cannot_grow_loses_no_acknowledged_commit";
+        lines(again(name, &folder.path(), &["sh", "-c", &limit]))
+    };
+    let folder = Folder::new();
+    // A new document does not fit.
+    for limit in [0, 8, 32] {
+        let lines = open(&folder, limit);
+        assert!(
+            lines.iter().any(|line| line == "journal"),
+            "{limit}: {lines:?}"
+        );
+        assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 0);
+    }
+    for limit in [300, 1_000, 0, 8, 100] {
+        let lines = open(&folder, limit);
+        let version = |line: &String| line.strip_prefix("version ")?.parse().ok();
+        let acknowledged: u64 = lines.iter().filter_map(version).max().unwrap_or(0);
+        let is_expected = |line: &String| ["journal", "commitUnknown"].contains(&line.as_str());
+        assert!(lines.iter().any(is_expected), "{limit}: {lines:?}");
+        assert!(limit < 300 || acknowledged > 0, "{limit}: {lines:?}");
+        let version = folder.open().version();
+        assert!(
+            version >= acknowledged,
+            "{limit}: version {version} of {acknowledged}"
+        );
+    }
+}
+
+#[test]
+fn durable_06_the_directory_of_a_new_file_is_synced_before_its_first_commit_returns() {
+    if let Some(path) = path_of_child() {
+        let store = report_open(&path).unwrap();
+        add(&store, "a");
+        println!("acknowledged");
+        return;
+    }
+    if !works(&["strace", "-o", "/dev/null"]) {
+        return skipped("strace, which shows the order of syncs, cannot start the tests");
+    }
+    let folder = Folder::new();
+    let trace = folder.0.path().join("trace");
+    let traced = [
+        "strace",
+        "-f",
+        "-y",
+        "-s",
+        "200",
+        "-e",
+        "trace=link,linkat,fsync,write",
+        "-o",
+    ];
+    let traced = [&traced[..], &[trace.to_str().unwrap()]].concat();
+    let name = "durable_06_the_directory_of_a_new_file_is_synced_before_its_first_commit_returns";
+    lines(again(name, &folder.path(), &traced));
+    let calls = fs::read_to_string(&trace).unwrap();
+    let directory = fs::canonicalize(folder.0.path()).unwrap();
+    let sync = format!("<{}>)", directory.display());
+    let mut calls = calls.lines();
+    let mut next = |what: &str, is: &dyn Fn(&str) -> bool| {
+        assert!(
+            calls.any(is),
+            "after the calls before, there is none that {what}"
+        );
+    };
+    next("links the file", &|call| {
+        call.contains("link") && call.contains("notes.doclock\"")
+    });
+    next("syncs the directory", &|call| {
+        call.contains("fsync(") && call.contains(&sync)
+    });
+    next("acknowledges", &|call| {
+        call.contains("write(1<") && call.contains("acknowledged")
+    });
+}
