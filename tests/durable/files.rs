@@ -167,14 +167,13 @@ fn durable_06_a_damaged_file_stays_as_it_is_killed_or_not() {
         drop(store);
         let bytes = fs::read(folder.path()).unwrap();
         assert_eq!(folder.open().snapshot(), snapshot);
-        // The text of a node of the checkpoint.
-        let at = bytes
-            .windows(7)
-            .position(|part| part == b"node 25")
-            .unwrap();
+        // The text of a node of the checkpoint, and what is left of the blocks before it.
+        let parts = bytes.windows(7).enumerate();
+        let texts = parts.filter(|(_, part)| *part == b"node 25");
+        let texts: Vec<usize> = texts.map(|(at, _)| at).collect();
         let mut damaged = bytes.clone();
-        damaged[at] ^= 1;
-        let truncated = bytes[..at].to_vec();
+        texts.iter().for_each(|at| damaged[*at] ^= 1);
+        let truncated = bytes[..texts[0]].to_vec();
         for bytes in [damaged, truncated] {
             fs::write(folder.path(), bytes).unwrap();
             let error = refusal(&folder);
