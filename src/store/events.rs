@@ -106,6 +106,34 @@ impl Drop for Subscription {
 }
 
 impl Subscription {
+    /// Makes the subscription receive only commits that are durable, each when it is.
+    ///
+    /// **Use it** for data that leaves the process: a message to another program, or the answer to
+    /// a client. What a power cut takes back was then never seen outside. A subscription without it
+    /// receives commits at once, for views in the same process.
+    ///
+    /// It ends when the store is closed or its [journal](crate::durable) fails: then no further
+    /// commit becomes durable. In a store in memory it changes nothing.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, durable::Durability};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let for_clients = store.subscribe().durable();
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit_with(Durability::Later)?;
+    /// let event = for_clients.recv()?;
+    /// assert_eq!(store.durable_version(), Some(event.commit.version));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn durable(self) -> Self {
+        self.log.read_durable(self.id);
+        self
+    }
+
     /// Returns a channel that has a message while there may be an event to receive, for `select!`.
     ///
     /// The message says nothing about the event, and there may be none: after the message, receive

@@ -306,6 +306,13 @@ impl CommitLog {
         }
     }
 
+    /// Makes a subscriber read durable commits only, if there is a journal.
+    pub(super) fn read_durable(&self, id: SubscriberId) {
+        if let Some(records) = &mut *self.records.lock() {
+            records.subscribers.read_durable(id);
+        }
+    }
+
     /// The next commit for a subscriber.
     pub(super) fn next(&self, id: SubscriberId) -> Result<CommitEvent, TryRecvError> {
         loop {
@@ -351,6 +358,13 @@ impl JournalReader {
         (commits, snapshot)
     }
 
+    /// Lets subscribers read the commits that are durable now.
+    pub(super) fn note_durable(&self, version: u64) {
+        if let Some(records) = &mut *self.log.records.lock() {
+            records.subscribers.note_durable(version);
+        }
+    }
+
     /// The last version that was appended. Orders no other memory.
     pub(super) fn newest(&self) -> u64 {
         self.log.head.load(Ordering::Relaxed)
@@ -359,6 +373,12 @@ impl JournalReader {
 
 impl Drop for JournalReader {
     fn drop(&mut self) {
+        let mut log = self.log.records.lock();
+        let ended = log
+            .as_mut()
+            .map(|records| records.subscribers.end_journal());
+        drop(log);
+        drop(ended);
         self.log.unsubscribe(self.id);
     }
 }

@@ -15,6 +15,7 @@ pub use savepoint::{Savepoint, SavepointError};
 
 use smol_str::SmolStr;
 
+use super::durable::Durability;
 use super::nodes::OnNodes;
 use super::publish::CommitConditions;
 use super::{
@@ -357,14 +358,43 @@ impl Transaction {
     ///
     /// In a [durable](crate::durable) store it waits for the journal after the release, as the
     /// options of the store say.
-    pub fn commit(mut self) -> Result<TransactionResult, CommitError> {
+    pub fn commit(self) -> Result<TransactionResult, CommitError> {
+        self.commit_acknowledged(None)
+    }
+
+    /// Commits as [`commit`](Self::commit) does, and sets when it returns in a
+    /// [durable](crate::durable) store.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, durable::Durability};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let store = DataStore::open(folder.path().join("notes.doclock"))?;
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let result = transaction.commit_with(Durability::Later)?;
+    /// assert_eq!(store.wait_durable(result.version, None)?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn commit_with(self, durability: Durability) -> Result<TransactionResult, CommitError> {
+        self.commit_acknowledged(Some(durability))
+    }
+
+    fn commit_acknowledged(
+        mut self,
+        durability: Option<Durability>,
+    ) -> Result<TransactionResult, CommitError> {
         if !self.store().is_durable() {
             return self.publish_and([None, None], |_| ());
         }
         let result = self.publish_and::<CommitError>([None, None], |_| ())?;
         let store = self.store().clone();
         drop(self);
-        store.acknowledge(&result, None)?;
+        store.acknowledge(&result, durability)?;
         Ok(result)
     }
 

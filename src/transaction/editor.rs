@@ -338,7 +338,7 @@ impl Editor {
         options: AcquireOptions,
     ) -> Result<TransactionResult, UndoError> {
         let mut outcome = self.publish(direction, key, options);
-        self.manager.complete(&mut outcome);
+        self.manager.complete(&mut outcome, None);
         outcome
     }
 

@@ -286,7 +286,7 @@ impl TransactionManager {
         let prepared = Prepared::new(&mut transaction, None, false);
         let mut outcome = self.carry_out_in(prepared, &mut submission);
         drop(transaction);
-        self.complete(&mut outcome);
+        self.complete(&mut outcome, None);
         outcome
     }
 
@@ -316,14 +316,14 @@ impl TransactionManager {
     pub(super) fn complete<E: From<CommitError>>(
         &self,
         outcome: &mut Result<TransactionResult, E>,
+        durability: Option<Durability>,
     ) {
         let Ok(result) = outcome else {
             return;
         };
-        let Manager {
-            store, durability, ..
-        } = &**self.0;
-        match store.acknowledge(result, *durability) {
+        let manager = &**self.0;
+        let durability = durability.or(manager.durability);
+        match manager.store.acknowledge(result, durability) {
             Ok(()) if result.repeated => {}
             Ok(()) => self.follow(result),
             Err(unknown) => *outcome = Err(unknown.into()),

@@ -7,6 +7,7 @@ mod exactly_once;
 mod failures;
 mod files;
 mod memory;
+mod subscriptions;
 mod waiting;
 
 use doclock::durable::{Durability, DurableOptions};

@@ -9,7 +9,7 @@ use doclock::durable::{
 };
 use doclock::lock::AcquireOptions;
 use doclock::transaction::Hooks;
-use doclock::{DataStore, Editor, TransactionManager, dsl::*};
+use doclock::{DataStore, Editor, TransactionManager, View, dsl::*};
 
 use crate::{Folder, add, later};
 
@@ -19,7 +19,7 @@ struct Gate {
     end: mpsc::Receiver<()>,
 }
 
-struct GateKeeper {
+pub(crate) struct GateKeeper {
     begun: mpsc::Receiver<JournalWrite>,
     end: mpsc::Sender<()>,
 }
@@ -43,7 +43,7 @@ impl Journal for Gate {
 
 impl GateKeeper {
     /// Waits for the next write, and returns the versions of its commits.
-    fn begun(&self) -> Vec<u64> {
+    pub(crate) fn begun(&self) -> Vec<u64> {
         let Some((_, block)) = self.begun.recv().unwrap().block else {
             return Vec::new();
         };
@@ -55,12 +55,12 @@ impl GateKeeper {
             .collect()
     }
 
-    fn end(&self) {
+    pub(crate) fn end(&self) {
         self.end.send(()).unwrap();
     }
 }
 
-fn gate(options: DurableOptions) -> (DataStore, GateKeeper) {
+pub(crate) fn gate(options: DurableOptions) -> (DataStore, GateKeeper) {
     let (begun_sender, begun) = mpsc::channel();
     let (end, end_receiver) = mpsc::channel();
     let gate = Gate {
@@ -210,6 +210,37 @@ fn a_later_commit_returns_before_its_write_and_can_be_waited_for() {
     assert_eq!(
         in_memory.wait_durable(0, None),
         Err(DurabilityError::NotDurable)
+    );
+}
+
+/// Each call can say that it does not wait, and the snapshot of what is durable stays behind.
+#[test]
+fn a_single_call_returns_before_its_write_if_it_says_so() {
+    let (store, keeper) = gate(DurableOptions::new());
+    let editor = Editor::new(store.clone(), "ann");
+    let note = create(text_node("paragraph", "a").with_id("a"));
+    let batch = transaction(&editor, note).durability(Durability::Later);
+    assert_eq!(batch.commit().unwrap().version, 1);
+    assert_eq!(keeper.begun(), [1]);
+    let mut by_hand = store.begin("bob").unwrap();
+    by_hand.set_text("a", "b").unwrap();
+    assert_eq!(by_hand.commit_with(Durability::Later).unwrap().version, 2);
+    assert_eq!(store.durable_snapshot().unwrap().version(), 0);
+    keeper.end();
+    assert_eq!(keeper.begun(), [2]);
+    let durable = store.durable_snapshot().unwrap();
+    assert_eq!(
+        (durable.version(), durable.text_of("a").unwrap()),
+        (1, "a".into())
+    );
+    assert_eq!(store.snapshot().text_of("a").unwrap(), "b");
+    keeper.end();
+    drop(keeper);
+    assert_eq!(store.wait_durable(2, None), Ok(2));
+    assert_eq!(store.durable_snapshot().unwrap(), store.snapshot());
+    assert_eq!(
+        DataStore::new().durable_snapshot().map(|it| it.version()),
+        None
     );
 }
 

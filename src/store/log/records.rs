@@ -297,7 +297,7 @@ impl Records {
             None => Next::Nothing,
         };
         match next {
-            Next::Nothing if self.has_ended => Next::End,
+            Next::Nothing if self.has_ended || self.subscribers.has_ended(id) => Next::End,
             next => next,
         }
     }

@@ -27,6 +27,10 @@ pub(super) struct Subscribers {
     lossless: Vec<(SubscriberId, usize)>,
     /// The last version that subscribers may read.
     announced: u64,
+    /// The last version that is durable. `None` if there is no journal.
+    durable: Option<u64>,
+    /// Whether no further version becomes durable.
+    journal_has_ended: bool,
 }
 
 /// The commits that pass one filter.
@@ -55,6 +59,9 @@ struct Subscriber {
     /// The version up to which it has read. While it waits, no later commit passes its filter.
     cursor: u64,
     waits: bool,
+    /// Whether it reads durable commits only. Then it never waits: each write of the journal makes
+    /// its channel ready.
+    reads_durable: bool,
     /// Missed since the last event that it read.
     missed: u64,
     /// The newest of those, from which it learns of them if no other commit follows.
@@ -125,6 +132,7 @@ impl Subscribers {
             topic: audience.topic,
             cursor,
             waits: true,
+            reads_durable: false,
             missed: 0,
             newest_missed: None,
             ready: Some(sender),
@@ -137,13 +145,57 @@ impl Subscribers {
     /// Adds a lossless one that never waits, because it reads [all records](super::JournalReader).
     pub(super) fn add_journal(&mut self, cursor: u64, limit: usize) -> SubscriberId {
         let (id, _) = self.add(Filter::All, cursor, Some(limit));
-        if let Some(audience) = self.by_filter.get_mut(&Filter::All) {
+        if let Some(journal) = self.never_waits(id) {
+            journal.ready = None;
+        }
+        self.durable = Some(cursor);
+        id
+    }
+
+    /// Makes a subscriber read durable commits only, if there is a journal.
+    pub(super) fn read_durable(&mut self, id: SubscriberId) {
+        let has_ended = self.journal_has_ended;
+        if self.durable.is_some()
+            && let Some(subscriber) = self.never_waits(id)
+        {
+            subscriber.reads_durable = true;
+            subscriber.notify();
+            if has_ended {
+                subscriber.ready = None;
+            }
+        }
+    }
+
+    fn never_waits(&mut self, id: SubscriberId) -> Option<&mut Subscriber> {
+        let subscriber = self.all.get_mut(id)?;
+        if std::mem::take(&mut subscriber.waits)
+            && let Some(audience) = self.by_filter.get_mut(&subscriber.filter)
+        {
             audience.waiting.retain(|other| *other != id);
         }
-        if let Some(journal) = self.all.get_mut(id) {
-            (journal.waits, journal.ready) = (false, None);
-        }
-        id
+        Some(subscriber)
+    }
+
+    /// Lets subscribers read the commits that are durable now.
+    pub(super) fn note_durable(&mut self, version: u64) {
+        self.durable = Some(version);
+        let all = self.all.values();
+        all.filter(|it| it.reads_durable)
+            .for_each(Subscriber::notify);
+    }
+
+    /// Ends the channels of those that read durable commits, to be dropped with no mutex locked.
+    #[must_use = "dropped under a mutex, it would hold up others"]
+    pub(super) fn end_journal(&mut self) -> impl Sized + use<> {
+        self.journal_has_ended = true;
+        let all = self.all.values_mut().filter(|it| it.reads_durable);
+        all.map(|it| it.ready.take()).collect::<Vec<_>>()
+    }
+
+    /// Whether a subscriber gets no further commit of the journal.
+    pub(super) fn has_ended(&self, id: SubscriberId) -> bool {
+        let subscriber = self.all.get(id);
+        self.journal_has_ended && subscriber.is_none_or(|it| it.reads_durable)
     }
 
     /// Moves the cursor of a journal.
@@ -211,8 +263,11 @@ impl Subscribers {
         let Some(subscriber) = self.all.get_mut(id) else {
             return Next::End;
         };
-        let announced = self.announced;
-        let unread = unread.take_while(|entry| entry.version() <= announced);
+        let last = match (subscriber.reads_durable, self.durable) {
+            (true, Some(durable)) => durable.min(self.announced),
+            _ => self.announced,
+        };
+        let unread = unread.take_while(|entry| entry.version() <= last);
         for (looked, entry) in unread.enumerate() {
             if looked == LOOKS {
                 return Next::Further;
@@ -221,13 +276,19 @@ impl Subscribers {
             if let Some(commit) = entry.commit_for(subscriber.topic) {
                 let commit = Arc::clone(commit);
                 let missed = subscriber.take_missed().0;
-                if entry.version() < announced {
+                if entry.version() < last {
                     subscriber.notify();
                 } else {
                     self.wait(id);
                 }
                 return Next::Event(CommitEvent { missed, commit });
             }
+        }
+        if let Some(newest) = &subscriber.newest_missed
+            && newest.version > last
+        {
+            // Not durable yet.
+            return Next::Nothing;
         }
         let (missed, newest) = subscriber.take_missed();
         self.wait(id);
@@ -241,7 +302,7 @@ impl Subscribers {
     }
 
     fn wait(&mut self, id: SubscriberId) {
-        let Some(subscriber) = self.all.get_mut(id) else {
+        let Some(subscriber) = self.all.get_mut(id).filter(|it| !it.reads_durable) else {
             return;
         };
         subscriber.waits = true;

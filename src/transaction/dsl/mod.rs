@@ -39,6 +39,7 @@ use crate::document::{NodeSpec, Selection, TextUnit};
 use crate::id::FencingToken;
 use crate::lock::AcquireOptions;
 use crate::store::Transaction;
+use crate::store::durable::Durability;
 
 pub use blocks::*;
 pub use clipboard::*;
@@ -97,6 +98,24 @@ impl PendingTransaction<'_> {
     /// ```
     pub fn idempotent(mut self, key: impl Into<IdempotencyKey>) -> Self {
         self.submission = self.submission.once(key.into());
+        self
+    }
+
+    /// Sets when [`commit`](Self::commit) returns, in a [durable](crate::durable) store. The default
+    /// is that of the editor.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*, durable::Durability};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// let editor = Editor::new(DataStore::open(folder.path().join("notes.doclock"))?, "ann");
+    /// let note = create(text_node("paragraph", "Hello"));
+    /// let result = transaction(&editor, note).durability(Durability::Later).commit()?;
+    /// editor.store().wait_durable(result.version, None)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.submission = self.submission.durability(durability);
         self
     }
 

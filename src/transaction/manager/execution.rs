@@ -94,7 +94,7 @@ impl TransactionManager {
             let Some(mut outcome) = repeated else {
                 return Ok(self.nothing_done());
             };
-            self.complete(&mut outcome);
+            self.complete(&mut outcome, submission.durability);
             return outcome;
         };
         let label = SmolStr::new_static(first.name());
@@ -118,9 +118,10 @@ impl TransactionManager {
         if let Ok(Some(grant)) = granted {
             return self.run_here(combining(grant), session, &mut submission);
         }
+        let durability = submission.durability;
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            self.complete(&mut outcome);
+            self.complete(&mut outcome, durability);
             return outcome;
         }
         granted?;
@@ -146,7 +147,7 @@ impl TransactionManager {
         drop(admitted);
         match answer {
             Answer::Done(mut outcome, _spent) => {
-                self.complete(&mut outcome);
+                self.complete(&mut outcome, durability);
                 outcome
             }
             Answer::Granted(grant, batch) => {
@@ -169,7 +170,7 @@ impl TransactionManager {
         }
         let mut outcome = self.carry_out(held.grant, session, submission, Room::default());
         drop(held);
-        self.complete(&mut outcome);
+        self.complete(&mut outcome, submission.durability);
         outcome
     }
 
@@ -181,15 +182,16 @@ impl TransactionManager {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> BatchOutcome {
+        let durability = submission.durability;
         // A completed batch need not wait.
         if let Some(mut outcome) = self.repeated(submission.once.as_deref()) {
-            self.complete(&mut outcome);
+            self.complete(&mut outcome, durability);
             return outcome;
         }
         let mut outcome = retry(attempts, || {
             self.try_on_nodes(&submission, &options, call_site)
         });
-        self.complete(&mut outcome);
+        self.complete(&mut outcome, durability);
         outcome
     }
 

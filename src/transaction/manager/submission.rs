@@ -1,5 +1,6 @@
 //! Submitted batches.
 
+use crate::store::durable::Durability;
 use crate::transaction::hooks::BeforeHooks;
 use crate::transaction::once::Once;
 use crate::transaction::run::OperationBatch;
@@ -15,6 +16,8 @@ pub(in crate::transaction) struct Submission {
     pub(super) before: BeforeHooks,
     pub(super) once: Option<Box<Once>>,
     pub(super) in_history: HistoryMode,
+    /// In place of that of the manager.
+    pub(super) durability: Option<Durability>,
 }
 
 impl Submission {
@@ -26,6 +29,7 @@ impl Submission {
             before: BeforeHooks::default(),
             once: None,
             in_history: HistoryMode::Recorded,
+            durability: None,
         }
     }
 
@@ -58,6 +62,11 @@ impl Submission {
 
     pub(in crate::transaction) fn in_history(mut self, how: HistoryMode) -> Self {
         self.in_history = how;
+        self
+    }
+
+    pub(in crate::transaction) fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
         self
     }
 }

@@ -92,6 +92,7 @@ impl JournalWriter {
         self.report.writes += 1;
         self.since.note(block, size);
         shared.advance(document.clone(), noted);
+        self.commits.note_durable(document.version());
         self.document = document;
         Ok(true)
     }
