@@ -358,6 +358,12 @@ impl JournalReader {
         (commits, snapshot)
     }
 
+    /// Removes the commits from the log that no follower needs, so that the threads that commit
+    /// need not.
+    pub(super) fn trim(&self) {
+        self.log.trim(usize::MAX);
+    }
+
     /// Lets subscribers read the commits that are durable now.
     pub(super) fn note_durable(&self, version: u64) {
         if let Some(records) = &mut *self.log.records.lock() {

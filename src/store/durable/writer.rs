@@ -442,7 +442,8 @@ impl Shared {
     }
 
     /// Notes that a document is durable, with so many notes, and answers the calls that wait for it.
-    fn advance(&self, document: Snapshot, notes: u64) {
+    /// Returns how many there were.
+    fn advance(&self, document: Snapshot, notes: u64) -> u64 {
         let version = document.version();
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut state.durable, document);
@@ -453,10 +454,12 @@ impl Shared {
             .extract_if(.., |waiting| waiting.goal.is_reached(version, notes));
         let reached: Vec<Waiting> = reached.collect();
         drop(state);
+        let answered = reached.len() as u64;
         for waiting in reached {
             waiting.answer.tell(Ok(version));
         }
         drop(before);
+        answered
     }
 
     /// Gives the journal back after a write, for the next one.

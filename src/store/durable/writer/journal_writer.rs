@@ -1,13 +1,12 @@
 //! Writes to the journal: blocks of commits, and checkpoints.
 
-use std::thread;
-
 use super::{Beginning, CloseReport, Shared, SinceCheckpoint, panicked};
 use crate::caught::catch;
 use crate::document::Snapshot;
 use crate::store::durable::form::{Block, HEAD, StoredHead, encode};
 use crate::store::durable::{Journal, JournalError, JournalWrite};
 use crate::store::log::JournalReader;
+use crate::sync::yield_now;
 
 /// The journal, with what its next write depends on. One thread at a time has it.
 pub(super) struct JournalWriter {
@@ -19,6 +18,8 @@ pub(super) struct JournalWriter {
     document: Snapshot,
     checkpoint_after: usize,
     kept_log: usize,
+    /// How many calls were answered since the thread last let them commit.
+    answered: u64,
     pub(super) report: CloseReport,
 }
 
@@ -44,6 +45,7 @@ impl JournalWriter {
             document,
             checkpoint_after,
             kept_log,
+            answered: 0,
             report: CloseReport::default(),
         }
     }
@@ -90,8 +92,10 @@ impl JournalWriter {
         })?;
         self.report.commits += count;
         self.report.writes += 1;
+        // Before their last owner, which frees them.
+        self.commits.trim();
         self.since.note(block, size);
-        shared.advance(document.clone(), noted);
+        self.answered += shared.advance(document.clone(), noted);
         self.commits.note_durable(document.version());
         self.document = document;
         Ok(true)
@@ -99,15 +103,16 @@ impl JournalWriter {
 
     /// Lets the threads run that the last write has answered, as long as they commit: so the next
     /// write has their next commits too.
-    fn let_others_commit(&self) {
-        let mut newest = self.commits.newest();
-        for _ in 0..64 {
-            thread::yield_now();
-            let now = self.commits.newest();
-            if now == newest {
-                return;
-            }
-            newest = now;
+    fn let_others_commit(&mut self) {
+        /// So many looks find no further commit before the next write begins.
+        const LOOKS: u32 = 32;
+        let answered = std::mem::take(&mut self.answered);
+        let (first, mut newest) = (self.document.version(), self.document.version());
+        let mut looks = 0;
+        while looks < LOOKS && newest < first + answered {
+            yield_now();
+            let before = std::mem::replace(&mut newest, self.commits.newest());
+            looks = if newest > before { 0 } else { looks + 1 };
         }
     }
 
