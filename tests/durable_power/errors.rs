@@ -1,0 +1,1 @@
+//! I/O errors at every call.

@@ -1,0 +1,157 @@
+//! Power cuts and I/O errors on a simulated disk.
+//!
+//! A program edits a document in several sessions. The disk records what it does. Then the power is
+//! cut at a moment of the record, with a random part of what was not synced, and the document is
+//! opened and edited further. That is recorded too, and cut again, so cuts meet recoveries.
+//!
+//! `DOCLOCK_CUTS` sets the number of cuts, `SEED` the edits and the cuts.
+
+#![cfg(feature = "redb")]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod disk;
+mod editing;
+mod errors;
+
+use common::Dice;
+use disk::{Disk, Event};
+use editing::{Known, Plan, Run};
+
+fn number(name: &str, default: u64) -> u64 {
+    let set = std::env::var(name).ok();
+    set.and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// A cut after which the document was not what it must be.
+#[derive(Debug)]
+struct Failure {
+    seed: u64,
+    cut: usize,
+    /// The moment of the cut in the recording, and the number of cuts before it in a row.
+    at: (usize, usize),
+    error: String,
+    left: Vec<u8>,
+}
+
+impl Failure {
+    /// Stores the disk that was left, which `DataStore::open` opens as it is.
+    fn report(self) -> ! {
+        let Self {
+            seed,
+            cut,
+            at: (event, earlier),
+            error,
+            left,
+        } = self;
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let path = folder.join(format!("cut-{seed}-{cut}.doclock"));
+        std::fs::write(&path, left).unwrap();
+        panic!(
+            "SEED={seed}, cut {cut} (after event {event}, {earlier} cuts before it in a row): \
+             {error}. The disk that was left: {}",
+            path.display()
+        );
+    }
+}
+
+/// Cuts the power so often, of recordings on such disks. Returns how many sync points were met.
+fn cut_power(seed: u64, cuts: usize, disk: impl Fn() -> Disk) -> Result<usize, Failure> {
+    let mut dice = Dice(seed);
+    let (mut cut, mut met) = (0, 0);
+    while cut < cuts {
+        let run = Run::new(disk(), Known::of_an_empty_disk());
+        for _ in 0..4 {
+            let commits = 8 + dice.below(24);
+            let plan = Plan::draw(&mut dice, commits);
+            run.session(&plan, &mut dice).map_err(|error| Failure {
+                seed,
+                cut,
+                at: (0, 0),
+                error: format!("without a cut: {error}"),
+                left: Vec::new(),
+            })?;
+        }
+        let points = moments(&run, &mut dice);
+        for at in points {
+            if cut >= cuts {
+                break;
+            }
+            met += 1;
+            cut_in_a_row(seed, &mut cut, &run, at, &mut dice)?;
+        }
+    }
+    Ok(met)
+}
+
+/// The moments right before and after each sync, and one in between, in a random order.
+fn moments(run: &Run, dice: &mut Dice) -> Vec<usize> {
+    let state = run.disk.state();
+    let mut moments = Vec::new();
+    for (at, event) in state.events.iter().enumerate() {
+        if matches!(event, Event::Sync) {
+            moments.extend([at, at + 1, dice.below(state.events.len())]);
+        }
+    }
+    for last in (1..moments.len()).rev() {
+        moments.swap(last, dice.below(last + 1));
+    }
+    moments
+}
+
+/// Cuts the power at a moment, up to three times in what follows, and at the end of that.
+fn cut_in_a_row(
+    seed: u64,
+    cut: &mut usize,
+    recorded: &Run,
+    at: usize,
+    dice: &mut Dice,
+) -> Result<(), Failure> {
+    let again = dice.below(4);
+    let mut at = at;
+    let mut later: Option<Run> = None;
+    for earlier in 0..=again + 1 {
+        let (left, known) = later.as_ref().unwrap_or(recorded).cut(at, dice);
+        let run = Run::new(Disk::with(left.clone()), known);
+        let plan = Plan {
+            threads: 1,
+            ..Plan::draw(dice, 2)
+        };
+        run.session(&plan, dice).map_err(|error| Failure {
+            seed,
+            cut: *cut,
+            at: (at, earlier),
+            error,
+            left,
+        })?;
+        *cut += 1;
+        let events = run.disk.state().events.len();
+        at = if earlier < again {
+            dice.below(events + 1)
+        } else {
+            events
+        };
+        later = Some(run);
+    }
+    Ok(())
+}
+
+#[test]
+fn durable_02_a_power_cut_at_any_moment_leaves_an_acknowledged_or_later_version() {
+    let cuts = number("DOCLOCK_CUTS", 300) as usize;
+    let seed = number("SEED", u64::from(std::process::id()));
+    println!("running {cuts} cuts, SEED={seed}");
+    let began = std::time::Instant::now();
+    match cut_power(seed, cuts, || Disk::with(Vec::new())) {
+        Ok(met) => println!("{met} moments were cut in {:?}", began.elapsed()),
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Shows that the test above can fail.
+#[test]
+fn a_disk_that_ignores_syncs_loses_acknowledged_commits() {
+    let lost = cut_power(1, 300, || Disk::with(Vec::new()).ignoring_syncs());
+    assert!(lost.is_err());
+}
