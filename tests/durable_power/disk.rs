@@ -130,6 +130,12 @@ impl Disk {
     }
 }
 
+impl State {
+    pub(crate) fn live(&self) -> &[u8] {
+        &self.live
+    }
+}
+
 impl StorageBackend for Disk {
     fn len(&self) -> io::Result<u64> {
         let mut len = 0;

@@ -81,12 +81,12 @@ impl Run {
         let store = self.open(plan).map_err(|error| error.to_string())?;
         self.check_document(&store)?;
         self.take_numbers(&store)?;
-        let store_ref = &store;
-        let threads: Vec<u64> = (0..plan.threads).map(|_| dice.next()).collect();
+        let seeds: Vec<u64> = (0..plan.threads).map(|_| dice.next()).collect();
         thread::scope(|scope| {
-            let threads: Vec<_> = threads
+            let store = &store;
+            let threads: Vec<_> = seeds
                 .into_iter()
-                .map(|seed| scope.spawn(move || self.edit(store_ref, plan.commits, Dice(seed))))
+                .map(|seed| scope.spawn(move || self.edit(store, plan.commits, Dice(seed))))
                 .collect();
             let mut joined = threads.into_iter().map(|thread| thread.join().unwrap());
             joined.try_for_each(|edited| edited)
@@ -100,7 +100,7 @@ impl Run {
         Ok(())
     }
 
-    fn check_document(&self, store: &DataStore) -> Result<(), String> {
+    pub(crate) fn check_document(&self, store: &DataStore) -> Result<(), String> {
         let (known, snapshot) = (self.known_at_the_end(), store.snapshot());
         let version = snapshot.version();
         let (acknowledged, begun) = (known.acknowledged, known.begun);
@@ -118,8 +118,15 @@ impl Run {
         Ok(())
     }
 
+    /// Takes note of the present document.
+    pub(crate) fn note_document(&self, store: &DataStore) {
+        let snapshot = store.snapshot();
+        let documents = &mut self.documents.lock().unwrap();
+        documents.insert(snapshot.version(), snapshot);
+    }
+
     /// Takes numbers that no commit records.
-    fn take_numbers(&self, store: &DataStore) -> Result<(), String> {
+    pub(crate) fn take_numbers(&self, store: &DataStore) -> Result<(), String> {
         let node = store.generate_id().unwrap().to_string();
         let (session, _) = node.split_once(':').unwrap();
         self.give("session", session)?;

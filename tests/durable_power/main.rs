@@ -17,6 +17,7 @@ mod errors;
 
 use common::Dice;
 use disk::{Disk, Event};
+use doclock::durable::RedbJournal;
 use editing::{Known, Plan, Run};
 
 fn number(name: &str, default: u64) -> u64 {
@@ -54,6 +55,13 @@ impl Failure {
             path.display()
         );
     }
+}
+
+/// A disk as `DataStore::open` begins with: a new file is linked to its path when it is whole.
+fn created() -> Vec<u8> {
+    let disk = Disk::default();
+    drop(RedbJournal::over(disk.clone()).unwrap());
+    disk.state().live().to_vec()
 }
 
 /// Cuts the power so often, of recordings on such disks. Returns how many sync points were met.
@@ -143,7 +151,7 @@ fn durable_02_a_power_cut_at_any_moment_leaves_an_acknowledged_or_later_version(
     let seed = number("SEED", u64::from(std::process::id()));
     println!("running {cuts} cuts, SEED={seed}");
     let began = std::time::Instant::now();
-    match cut_power(seed, cuts, || Disk::with(Vec::new())) {
+    match cut_power(seed, cuts, || Disk::with(created())) {
         Ok(met) => println!("{met} moments were cut in {:?}", began.elapsed()),
         Err(failure) => failure.report(),
     }
@@ -152,6 +160,27 @@ fn durable_02_a_power_cut_at_any_moment_leaves_an_acknowledged_or_later_version(
 /// Shows that the test above can fail.
 #[test]
 fn a_disk_that_ignores_syncs_loses_acknowledged_commits() {
-    let lost = cut_power(1, 300, || Disk::with(Vec::new()).ignoring_syncs());
+    let lost = cut_power(1, 300, || Disk::with(created()).ignoring_syncs());
     assert!(lost.is_err());
+}
+
+/// A storage that a program passes to `RedbJournal::over` is created in place.
+#[test]
+fn a_power_cut_during_the_creation_of_a_storage_leaves_it_new_or_refused() {
+    let mut dice = Dice(1);
+    let disk = Disk::with(Vec::new());
+    drop(RedbJournal::over(disk.clone()).unwrap());
+    let created = Run::new(disk, Known::of_an_empty_disk());
+    let events = created.disk.state().events.len();
+    let (mut opened, mut refused) = (0, 0);
+    for at in (0..=events).cycle().take(20 * events) {
+        let (left, known) = created.cut(at, &mut dice);
+        let plan = Plan::draw(&mut dice, 1);
+        match Run::new(Disk::with(left), known).session(&plan, &mut dice) {
+            Ok(()) => opened += 1,
+            failed if errors::is_interrupted_creation(&created, &failed) => refused += 1,
+            Err(error) => panic!("after event {at}: {error}"),
+        }
+    }
+    assert!(opened > 0 && refused > 0);
 }
