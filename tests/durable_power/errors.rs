@@ -55,11 +55,13 @@ fn durable_05_an_error_of_any_call_of_the_disk_is_typed_and_final() {
             }
         }
     });
-    while reached.recv_timeout(PATIENCE).is_ok() {}
-    assert!(
-        checks.is_finished() || checks.join().is_ok(),
-        "a call hangs"
-    );
+    let ended = loop {
+        if let Err(ended) = reached.recv_timeout(PATIENCE) {
+            break ended;
+        }
+    };
+    assert_eq!(ended, RecvTimeoutError::Disconnected, "a call hangs");
+    checks.join().unwrap();
     assert_eq!(panics.load(Ordering::Relaxed), 0, "panics");
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use redb::{
     Builder, Database, DatabaseError, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
-    StorageBackend, TableDefinition, TableHandle,
+    StorageBackend, TableDefinition, TableError, TableHandle,
 };
 
 use super::{Journal, JournalError, JournalErrorKind, JournalWrite, OpenError, StoredPart};
@@ -106,8 +106,10 @@ impl RedbJournal {
         if !is_ours(&read).map_err(failed)? {
             return Err(OpenError::Foreign);
         }
-        if read.open_table(HEAD).is_ok() {
-            return Ok(());
+        match read.open_table(HEAD) {
+            Ok(_) => return Ok(()),
+            Err(TableError::TableDoesNotExist(_)) => {}
+            Err(error) => return Err(failed(error).into()),
         }
         drop(read);
         let transaction = self.database.begin_write().map_err(failed)?;
