@@ -56,6 +56,11 @@ pub(crate) enum Call {
     Sync,
 }
 
+impl Call {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Len, Self::Read, Self::Write, Self::SetLen, Self::Sync];
+}
+
 /// Makes one call fail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {

@@ -76,9 +76,11 @@ impl Run {
         DataStore::open_journal(journal, options)
     }
 
-    /// Opens the document, checks it, edits it, and closes or drops the store.
-    pub(crate) fn session(&self, plan: &Plan, dice: &mut Dice) -> Result<(), String> {
+    /// Opens the document, checks it, edits it, and closes or drops the store. Returns the version
+    /// that was found.
+    pub(crate) fn session(&self, plan: &Plan, dice: &mut Dice) -> Result<u64, String> {
         let store = self.open(plan).map_err(|error| error.to_string())?;
+        let found = store.version();
         self.check_document(&store)?;
         self.take_numbers(&store)?;
         let seeds: Vec<u64> = (0..plan.threads).map(|_| dice.next()).collect();
@@ -97,7 +99,7 @@ impl Run {
         }
         drop(store);
         self.disk.mark(Event::Acknowledged(last));
-        Ok(())
+        Ok(found)
     }
 
     pub(crate) fn check_document(&self, store: &DataStore) -> Result<(), String> {
@@ -183,6 +185,12 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Whether a store was opened before so many events.
+    pub(crate) fn was_opened(&self, at: usize) -> bool {
+        let events = &self.disk.state().events[..at];
+        events.iter().any(|event| matches!(event, Event::Opened(_)))
     }
 
     pub(crate) fn known_at_the_end(&self) -> Known {

@@ -64,18 +64,30 @@ fn created() -> Vec<u8> {
     disk.state().live().to_vec()
 }
 
-/// Cuts the power so often, of recordings on such disks. Returns how many sync points were met.
-fn cut_power(seed: u64, cuts: usize, disk: impl Fn() -> Disk) -> Result<usize, Failure> {
+/// Counts of the cuts.
+#[derive(Debug, Default)]
+struct Met {
+    cuts: usize,
+    recordings: usize,
+    /// Cuts at which a store was not opened yet.
+    opens: usize,
+    /// Cuts that lost a commit which was not acknowledged.
+    losses: usize,
+}
+
+/// Cuts the power so often, of recordings on such disks.
+fn cut_power(seed: u64, cuts: usize, disk: impl Fn() -> Disk) -> Result<Met, Failure> {
     let mut dice = Dice(seed);
-    let (mut cut, mut met) = (0, 0);
-    while cut < cuts {
+    let mut met = Met::default();
+    while met.cuts < cuts {
+        met.recordings += 1;
         let run = Run::new(disk(), Known::of_an_empty_disk());
         for _ in 0..4 {
             let commits = 8 + dice.below(24);
             let plan = Plan::draw(&mut dice, commits);
             run.session(&plan, &mut dice).map_err(|error| Failure {
                 seed,
-                cut,
+                cut: met.cuts,
                 at: (0, 0),
                 error: format!("without a cut: {error}"),
                 left: Vec::new(),
@@ -83,11 +95,10 @@ fn cut_power(seed: u64, cuts: usize, disk: impl Fn() -> Disk) -> Result<usize, F
         }
         let points = moments(&run, &mut dice);
         for at in points {
-            if cut >= cuts {
+            if met.cuts >= cuts {
                 break;
             }
-            met += 1;
-            cut_in_a_row(seed, &mut cut, &run, at, &mut dice)?;
+            cut_in_a_row(seed, &mut met, &run, at, &mut dice)?;
         }
     }
     Ok(met)
@@ -111,7 +122,7 @@ fn moments(run: &Run, dice: &mut Dice) -> Vec<usize> {
 /// Cuts the power at a moment, up to three times in what follows, and at the end of that.
 fn cut_in_a_row(
     seed: u64,
-    cut: &mut usize,
+    met: &mut Met,
     recorded: &Run,
     at: usize,
     dice: &mut Dice,
@@ -120,20 +131,24 @@ fn cut_in_a_row(
     let mut at = at;
     let mut later: Option<Run> = None;
     for earlier in 0..=again + 1 {
-        let (left, known) = later.as_ref().unwrap_or(recorded).cut(at, dice);
+        let cut = later.as_ref().unwrap_or(recorded);
+        let (left, known) = cut.cut(at, dice);
+        met.opens += usize::from(!cut.was_opened(at));
+        let begun = known.begun;
         let run = Run::new(Disk::with(left.clone()), known);
         let plan = Plan {
             threads: 1,
             ..Plan::draw(dice, 2)
         };
-        run.session(&plan, dice).map_err(|error| Failure {
+        let found = run.session(&plan, dice).map_err(|error| Failure {
             seed,
-            cut: *cut,
+            cut: met.cuts,
             at: (at, earlier),
             error,
             left,
         })?;
-        *cut += 1;
+        met.losses += usize::from(found < begun);
+        met.cuts += 1;
         let events = run.disk.state().events.len();
         at = if earlier < again {
             dice.below(events + 1)
@@ -152,7 +167,10 @@ fn durable_02_a_power_cut_at_any_moment_leaves_an_acknowledged_or_later_version(
     println!("running {cuts} cuts, SEED={seed}");
     let began = std::time::Instant::now();
     match cut_power(seed, cuts, || Disk::with(created())) {
-        Ok(met) => println!("{met} moments were cut in {:?}", began.elapsed()),
+        Ok(met) => {
+            println!("{met:?} in {:?}", began.elapsed());
+            assert!(met.opens > 0 && met.losses > 0);
+        }
         Err(failure) => failure.report(),
     }
 }
@@ -177,7 +195,7 @@ fn a_power_cut_during_the_creation_of_a_storage_leaves_it_new_or_refused() {
         let (left, known) = created.cut(at, &mut dice);
         let plan = Plan::draw(&mut dice, 1);
         match Run::new(Disk::with(left), known).session(&plan, &mut dice) {
-            Ok(()) => opened += 1,
+            Ok(_) => opened += 1,
             failed if errors::is_interrupted_creation(&created, &failed) => refused += 1,
             Err(error) => panic!("after event {at}: {error}"),
         }
