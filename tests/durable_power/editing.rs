@@ -12,6 +12,9 @@ use doclock::{DataStore, Editor, NodeId, Snapshot, View, dsl::*};
 use crate::common::Dice;
 use crate::disk::{Disk, Event};
 
+/// Numbers that were given out, each with the number of events before that.
+type Given = Arc<Mutex<HashMap<String, usize>>>;
+
 /// What an open must find.
 #[derive(Clone, Default)]
 pub(crate) struct Known {
@@ -19,8 +22,8 @@ pub(crate) struct Known {
     pub(crate) begun: u64,
     /// The documents of these versions and of those between them.
     documents: BTreeMap<u64, Snapshot>,
-    /// The numbers that were given out until a moment, each with its moment.
-    given: Vec<(Arc<Mutex<HashMap<String, usize>>>, usize)>,
+    /// The numbers that were given out, each time until a moment.
+    given: Vec<(Given, usize)>,
 }
 
 impl Known {
@@ -57,7 +60,7 @@ pub(crate) struct Run {
     pub(crate) disk: Disk,
     before: Known,
     documents: Mutex<BTreeMap<u64, Snapshot>>,
-    given: Arc<Mutex<HashMap<String, usize>>>,
+    given: Given,
 }
 
 impl Run {

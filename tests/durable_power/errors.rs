@@ -42,7 +42,7 @@ fn durable_05_an_error_of_any_call_of_the_disk_is_typed_and_final() {
                     let call = check_failure(&start, &known, fault);
                     let call = call.unwrap_or_else(|error| panic!("{name}, {fault:?}: {error}"));
                     progress.send(()).unwrap();
-                    // Runs differ by some calls: a checkpoint is written with one commit or the next.
+                    // Runs differ by some calls: a checkpoint follows one commit or the next.
                     missed = if call.is_none() { missed + 1 } else { 0 };
                     met.extend(call);
                     if missed == 5 {

@@ -177,9 +177,10 @@ fn durable_02_a_power_cut_at_any_moment_leaves_an_acknowledged_or_later_version(
 
 /// Shows that the test above can fail.
 #[test]
-fn a_disk_that_ignores_syncs_loses_acknowledged_commits() {
-    let lost = cut_power(1, 300, || Disk::with(created()).ignoring_syncs());
-    assert!(lost.is_err());
+fn power_cuts_damage_a_document_on_a_disk_that_ignores_syncs() {
+    let cut = cut_power(1, 300, || Disk::with(created()).ignoring_syncs());
+    let error = cut.unwrap_err().error;
+    assert!(error.starts_with("the document is damaged"), "{error}");
 }
 
 /// A storage that a program passes to `RedbJournal::over` is created in place.
