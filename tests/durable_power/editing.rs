@@ -249,7 +249,7 @@ fn edit_at_random(editor: &Editor, dice: &mut Dice) -> Result<Option<Transaction
     }
     let [a, b] = [0, 0].map(|_| ids[dice.below(ids.len())]);
     let len = snapshot.node(a).unwrap().text().chars().count();
-    let operation = match dice.below(if ids.len() < 40 { 10 } else { 4 }) {
+    let operation = match dice.below(if ids.len() < 40 { 11 } else { 4 }) {
         0 | 1 => delete_node().on(a),
         2 => move_node(b, None).on(a),
         3 => {
@@ -261,6 +261,7 @@ fn edit_at_random(editor: &Editor, dice: &mut Dice) -> Result<Option<Transaction
         6 => insert_text(dice.below(len + 1), "more text ".repeat(dice.below(50))).on(a),
         7 => delete_text_range(0, dice.below(len + 1)).on(a),
         8 => clone_node_with_children().on(a),
+        9 => split_block_node(dice.below(3)).on(a),
         _ => set_attrs([("level", dice.below(9).into())]).on(a),
     };
     let done = editor.execute([operation]);

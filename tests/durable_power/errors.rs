@@ -177,17 +177,18 @@ fn edit(run: &Run, store: &DataStore, kind: ErrorKind) -> Result<(), String> {
             break;
         }
     }
-    let closed = store.close();
-    match (failed, closed) {
+    if let Some(cause) = failed.clone() {
+        let read_only = CommitError::ReadOnly { cause: Some(cause) };
+        match commit() {
+            Err(TransactionError::Commit(error)) if error == read_only => {}
+            other => return Err(format!("a later commit gives {other:?}")),
+        }
+    }
+    match (failed, store.close()) {
         (None, Ok(report)) if report.durable_version == store.version() => Ok(()),
         (None, Err(DurabilityError::Failed { cause, .. })) => check_kind(&cause, kind),
         (Some(cause), Err(DurabilityError::Failed { cause: again, .. })) if cause == again => {
-            check_kind(&cause, kind)?;
-            let read_only = CommitError::ReadOnly { cause: Some(cause) };
-            match commit() {
-                Err(TransactionError::Commit(error)) if error == read_only => Ok(()),
-                other => Err(format!("a later commit gives {other:?}")),
-            }
+            check_kind(&cause, kind)
         }
         other => Err(format!("the close does not fit: {other:?}")),
     }

@@ -90,7 +90,7 @@ fn cut_power(seed: u64, cuts: usize, disk: impl Fn() -> Disk) -> Result<Met, Fai
                 cut: met.cuts,
                 at: (0, 0),
                 error: format!("without a cut: {error}"),
-                left: Vec::new(),
+                left: run.disk.state().live().to_vec(),
             })?;
         }
         let points = moments(&run, &mut dice);
