@@ -15,7 +15,7 @@ use held::HeldStorage;
 use redb::backends::FileBackend;
 use redb::{
     Builder, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
-    StorageBackend, TableDefinition, TableHandle,
+    StorageBackend, TableDefinition, TableError, TableHandle,
 };
 
 use super::{Journal, JournalError, JournalErrorKind, JournalWrite, OpenError, StoredPart};
@@ -117,8 +117,10 @@ fn create_tables(database: &Database) -> Result<(), OpenError> {
     if !is_ours(&read).map_err(failed)? {
         return Err(OpenError::Foreign);
     }
-    if read.open_table(ENTRIES).is_ok() {
-        return Ok(());
+    match read.open_table(ENTRIES) {
+        Ok(_) => return Ok(()),
+        Err(TableError::TableDoesNotExist(_)) => {}
+        Err(error) => return Err(failed(error).into()),
     }
     drop(read);
     let transaction = database.begin_write().map_err(failed)?;
