@@ -67,6 +67,8 @@ impl StoreOptions {
     /// inboxes and idempotency keys are not a part of a snapshot. A lease of the earlier store has
     /// ended: a transaction that requires its token is refused.
     ///
+    /// For a document in a file see [`DurableOptions::document`](crate::durable::DurableOptions).
+    ///
     /// Takes the time to check the schema; without a schema, much less than a visit of each node.
     ///
     /// # Errors

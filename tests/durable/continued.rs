@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use doclock::document::{Change, NodeSpec, Selection, SplitPoint, check};
-use doclock::durable::{DurableOptions, OpenProgress};
+use doclock::durable::{DurableOptions, OpenError, OpenProgress};
 use doclock::lock::node::Scope;
 use doclock::{CommitError, DataStore, Editor, Snapshot, TransactionManager, View, dsl::*};
 
@@ -262,4 +262,40 @@ fn the_progress_of_an_open_ends_with_the_number_of_nodes_and_of_commits() {
     drop(ended.open(options));
     let expected = [OpenProgress::Nodes(3), OpenProgress::Commits(2)];
     assert_eq!(reached.try_iter().collect::<Vec<_>>(), expected);
+}
+
+/// An imported document is whole in the first write, with its version and its detached nodes.
+#[test]
+fn a_new_file_begins_with_an_imported_document_and_an_existing_one_is_refused() {
+    let other = DataStore::new();
+    let editor = Editor::new(other.clone(), "ann");
+    let list = element("list", [text_node("item", "one").with_id("one")]).with_id("list");
+    editor
+        .execute([create(list), set_root().on("list")])
+        .unwrap();
+    editor
+        .execute(create(text_node("paragraph", "detached")))
+        .unwrap();
+    let document = other.snapshot();
+    let import = || DurableOptions::new().document(document.clone());
+
+    let memory = Memory::default();
+    let store = memory.open(import());
+    assert_eq!((store.version(), store.durable_version()), (2, Some(2)));
+    let ended = memory.copy().open(DurableOptions::new());
+    assert_eq!((ended.version(), ended.snapshot()), (2, document.clone()));
+    assert_eq!(ended.snapshot().root(), document.root());
+    assert_eq!(add(&ended, "next"), 3);
+    // Its leases, numbers and sessions are those of a store of its own.
+    let ids = [&other, &store, &ended].map(|store| store.generate_id().unwrap().to_string());
+    let sessions: HashSet<_> = ids.iter().map(|id| id.split_once(':').unwrap().0).collect();
+    assert_eq!(sessions.len(), 3, "{ids:?}");
+    let exists = DataStore::open_journal(memory.copy(), import());
+    assert_eq!(exists.unwrap_err(), OpenError::Exists);
+
+    let folder = Folder::new();
+    drop(folder.open_with(import()));
+    let exists = DataStore::open_with(folder.path(), import());
+    assert_eq!(exists.unwrap_err(), OpenError::Exists);
+    assert_eq!(folder.open().snapshot(), document);
 }

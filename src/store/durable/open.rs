@@ -5,7 +5,9 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{Block, EntryKind, FORMAT, HEAD, StoredHead, Unreadable, decode, encode};
+use super::form::{
+    Block, EntryKind, FORMAT, HEAD, StoredHead, Unreadable, decode, encode, node_key,
+};
 #[cfg(feature = "redb")]
 use super::redb::Existing;
 use super::writer::{Beginning, SinceCheckpoint};
@@ -14,7 +16,7 @@ use crate::brief::Brief;
 use crate::caught::catch;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
-use crate::document::{AssemblyError, NodeTable, Snapshot};
+use crate::document::{AssemblyError, NodeTable, Snapshot, View};
 use crate::id::random_session;
 use crate::store::notes::{Note, NoteKey};
 use crate::store::{DataStore, StoreOptions, TransactionResult};
@@ -45,6 +47,8 @@ pub struct DurableOptions {
     /// The bytes of blocks that are kept beside the checkpoint.
     pub(super) kept_log: usize,
     pub(super) progress: Arc<dyn Fn(OpenProgress) + Send + Sync>,
+    /// With which a new document begins.
+    pub(super) document: Option<Snapshot>,
     #[cfg(feature = "redb")]
     pub(super) existing: Existing,
 }
@@ -58,6 +62,7 @@ impl Default for DurableOptions {
             checkpoint_after: 4 << 20,
             kept_log: 0,
             progress: Arc::new(|_| {}),
+            document: None,
             #[cfg(feature = "redb")]
             existing: Existing::May,
         }
@@ -116,6 +121,38 @@ impl DurableOptions {
     /// lock.
     pub fn progress(mut self, progress: impl Fn(OpenProgress) + Send + Sync + 'static) -> Self {
         self.progress = Arc::new(progress);
+        self
+    }
+
+    /// Begins with an existing document: one that was loaded, or the
+    /// [snapshot](DataStore::snapshot) of another store. Its version and its numberings continue,
+    /// as for [`StoreOptions::document`].
+    ///
+    /// The open fails with [`OpenError::Exists`] if there is a file or journal with a document
+    /// already.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Snapshot, document::NodeSpec, durable::DurableOptions};
+    ///
+    /// let store = DataStore::new();
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// transaction.commit()?;
+    /// let exported = serde_json::to_string(&store.snapshot())?;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("notes.doclock");
+    /// let imported: Snapshot = serde_json::from_str(&exported)?;
+    /// let store = DataStore::open_with(&path, DurableOptions::new().document(imported))?;
+    /// assert_eq!((store.version(), store.durable_version()), (1, Some(1)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn document(mut self, document: Snapshot) -> Self {
+        self.document = Some(document);
+        #[cfg(feature = "redb")]
+        {
+            self.existing = Existing::MustNot;
+        }
         self
     }
 
@@ -288,18 +325,26 @@ fn open_unguarded(
     let progress = Arc::clone(&options.progress);
     let loaded = load(&mut *journal, &*progress)?;
     let is_empty = loaded.nodes.len() == 0 && loaded.notes.is_empty() && loaded.blocks.is_empty();
-    let mut head = match loaded.head {
-        Some(head) => head,
-        None if is_empty => StoredHead {
-            opens: 0,
-            first_session: random_session(),
-            next_block: 1,
-            document: Snapshot::default().head(),
-        },
+    let is_new = loaded.head.is_none();
+    let (mut head, mut snapshot) = match loaded.head {
+        Some(_) if options.document.is_some() => return Err(OpenError::Exists),
+        Some(head) => {
+            let snapshot = Snapshot::assemble(head.document.clone(), loaded.nodes)?;
+            (head, snapshot)
+        }
+        None if is_empty => {
+            let snapshot = options.document.unwrap_or_default();
+            let head = StoredHead {
+                opens: 0,
+                first_session: random_session(),
+                next_block: 1,
+                document: snapshot.head(),
+            };
+            (head, snapshot)
+        }
         None => return Err(corrupt("the head is missing")),
     };
     let mut tokens = head.document.tokens;
-    let mut snapshot = Snapshot::assemble(head.document.clone(), loaded.nodes)?;
     let mut notes = loaded.notes;
     let mut since = SinceCheckpoint::new(head.next_block);
     notes.values().for_each(|note| since.note_stored(note));
@@ -339,9 +384,15 @@ fn open_unguarded(
         let checked = schema.check_all(&snapshot);
         checked.map_err(|violation| OpenError::Schema(Box::new(violation)))?;
     }
+    let mut entries = vec![(HEAD.to_owned(), Some(encode(&head)?))];
+    if is_new {
+        for node in snapshot.nodes() {
+            entries.push((node_key(node.id()), Some(encode(node)?)));
+        }
+    }
     // Before the first grant: so no number of this open returns, whatever happens.
     journal.write(&JournalWrite {
-        entries: vec![(HEAD.to_owned(), Some(encode(&head)?))],
+        entries,
         version: snapshot.version(),
         ..JournalWrite::default()
     })?;
