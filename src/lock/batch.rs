@@ -32,7 +32,7 @@ impl Default for BatchLimit {
 /// waiters that slept meanwhile.
 pub(super) struct Batch<'a> {
     limit: BatchLimit,
-    wake_chain: &'a WakeChain,
+    wake_chain: &'a WakeChain<dyn Waiting>,
     served: usize,
     began: Option<Timestamp>,
     /// Answered waiters that sleep, with the time from which the first of them could be awake.
@@ -44,7 +44,7 @@ impl<'a> Batch<'a> {
     /// An answered waiter may sleep on for this long, if the batch lasts longer.
     const PATIENCE: Duration = Duration::from_micros(500);
 
-    pub(super) fn new(limit: BatchLimit, wake_chain: &'a WakeChain) -> Self {
+    pub(super) fn new(limit: BatchLimit, wake_chain: &'a WakeChain<dyn Waiting>) -> Self {
         Self {
             limit,
             wake_chain,
@@ -109,7 +109,7 @@ mod tests {
     }
 
     impl<'a> Served<'a> {
-        fn new(wake_chain: &'a WakeChain) -> Self {
+        fn new(wake_chain: &'a WakeChain<dyn Waiting>) -> Self {
             let limit = BatchLimit {
                 count: usize::MAX,
                 time: Duration::MAX,

@@ -75,6 +75,7 @@ pub(crate) use parker::{Mailbox, Waiter};
 pub(crate) use receive::{Received, receive};
 pub(crate) use request::{Asker, QueuedWork};
 pub(crate) use samples::Samples;
+pub(crate) use wake_chain::WakeChain;
 
 use crate::id::{FencingToken, LockId};
 

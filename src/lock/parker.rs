@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::wake_chain::Sleeper;
 use crate::sync::{Condvar, Hint, Mutex, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
@@ -96,13 +97,17 @@ impl<O> Mailbox<O> {
 
     /// Answers the waiter. Called once, and without the mutex of the queue.
     pub(crate) fn tell(&self, outcome: O) {
-        let sleeps = self.parker().leave(|slot| {
-            debug_assert!(slot.is_none(), "told twice");
-            *slot = Some(outcome);
-        });
-        if sleeps {
+        if self.leave(outcome) {
             self.changed.notify_one();
         }
+    }
+
+    /// Leaves the answer. Returns whether the waiter sleeps and must be woken.
+    pub(crate) fn leave(&self, outcome: O) -> bool {
+        self.parker().leave(|slot| {
+            debug_assert!(slot.is_none(), "told twice");
+            *slot = Some(outcome);
+        })
     }
 
     fn parker(&self) -> Parker<'_, Option<O>> {
@@ -112,6 +117,18 @@ impl<O> Mailbox<O> {
             asleep: &self.asleep,
             told: &self.told,
         }
+    }
+}
+
+impl<O> Sleeper for Mailbox<O> {
+    fn wake(&self) -> bool {
+        let slot = self.slot.lock();
+        let sleeps = self.asleep.load(Ordering::Relaxed);
+        drop(slot);
+        if sleeps {
+            self.changed.notify_one();
+        }
+        sleeps
     }
 }
 

@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 
 use super::options::RequestLimit;
 use super::parker::{Parker, Waiter};
+use super::wake_chain::Sleeper;
 use super::{Grant, LockError};
 use crate::caught::{CaughtPanic, catch};
 use crate::id::OwnerId;
@@ -195,7 +196,7 @@ impl LockOutcome {
 }
 
 /// A request as the queue stores it.
-pub(super) trait Waiting: Send + Sync {
+pub(super) trait Waiting: Sleeper + Send + Sync {
     fn asker(&self) -> Asker<'_>;
 
     /// Whether the holder of the lock can run its work.
@@ -215,11 +216,6 @@ pub(super) trait Waiting: Send + Sync {
 
     /// Makes the waiter a watcher of the hold limit from now on. It may already have an outcome.
     fn call_to_watch(&self);
-
-    /// Wakes an answered waiter, which must continue the wake-up chain. `false` if it awoke by
-    /// itself.
-    #[must_use]
-    fn wake(&self) -> bool;
 }
 
 /// A request with a thread that waits for it.
@@ -384,7 +380,9 @@ impl<W: QueuedWork> Waiting for Request<W> {
             self.notify();
         }
     }
+}
 
+impl<W: QueuedWork> Sleeper for Request<W> {
     fn wake(&self) -> bool {
         let slot = self.slot.lock();
         let asleep = self.asleep.load(Ordering::Relaxed);

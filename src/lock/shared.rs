@@ -11,6 +11,7 @@ use super::Grant;
 use super::batch::BatchLimit;
 use super::node::Scope;
 use super::options::RequestLimit;
+use super::request::Waiting;
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Moment, Overdue, RequestPosition};
 use super::wait::{Reason, Wait, WaitDeadline, WaitQueue};
@@ -35,7 +36,7 @@ pub(super) struct LockShared {
     pub(super) lock: u32,
     pub(super) clock: Clock,
     pub(super) batch: BatchLimit,
-    pub(super) wake_chain: WakeChain,
+    pub(super) wake_chain: WakeChain<dyn Waiting>,
 }
 
 impl LockShared {

@@ -11,23 +11,35 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::request::Waiting;
 use crate::sync::{Mutex, rank};
 
+/// A waiter that may sleep.
+pub(crate) trait Sleeper {
+    /// Wakes an answered waiter, which must continue the wake-up chain. `false` if it awoke by
+    /// itself.
+    #[must_use]
+    fn wake(&self) -> bool;
+}
+
 /// Answered waiters that have yet to be woken, in the order of the answers.
-#[derive(Default)]
-pub(super) struct WakeChain(Mutex<{ rank::WAKE_CHAIN }, Sleepers>);
+pub(crate) struct WakeChain<S: ?Sized>(Mutex<{ rank::WAKE_CHAIN }, Sleepers<S>>);
 
 /// `None` until the first.
-type Sleepers = Option<Box<VecDeque<Arc<dyn Waiting>>>>;
+type Sleepers<S> = Option<Box<VecDeque<Arc<S>>>>;
 
-impl WakeChain {
+impl<S: ?Sized> Default for WakeChain<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S: Sleeper + ?Sized> WakeChain<S> {
     /// This many are woken at first, in case one of them is scheduled on a busy processor. One in a
     /// model, so that two sleeping waiters make a chain.
     const RUNNERS: usize = if cfg!(loom) { 1 } else { 2 };
 
     /// Wakes these waiters, one by the other. Returns whether any slept.
-    pub(super) fn begin(&self, sleepers: impl IntoIterator<Item = Arc<dyn Waiting>>) -> bool {
+    pub(crate) fn begin(&self, sleepers: impl IntoIterator<Item = Arc<S>>) -> bool {
         self.0.lock().get_or_insert_default().extend(sleepers);
         let runners = (0..Self::RUNNERS).take_while(|_| self.go_on());
         runners.count() > 0
@@ -35,12 +47,12 @@ impl WakeChain {
 
     /// Wakes the next waiter, and returns whether there was one. Called by each thread that was
     /// woken from the chain.
-    pub(super) fn go_on(&self) -> bool {
+    pub(crate) fn go_on(&self) -> bool {
         // A waiter that awoke by itself may have passed already, and wakes no other.
         std::iter::from_fn(|| self.next()).any(|sleeper| sleeper.wake())
     }
 
-    fn next(&self) -> Option<Arc<dyn Waiting>> {
+    fn next(&self) -> Option<Arc<S>> {
         self.0.lock().as_mut()?.pop_front()
     }
 }
@@ -51,7 +63,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::lock::Grant;
-    use crate::lock::request::{Asker, LockOutcome};
+    use crate::lock::request::{Asker, LockOutcome, Waiting};
 
     /// A waiter with an outcome, asleep or not.
     pub(in crate::lock) struct Waiter {
@@ -95,7 +107,9 @@ pub(super) mod tests {
         }
 
         fn call_to_watch(&self) {}
+    }
 
+    impl Sleeper for Waiter {
         fn wake(&self) -> bool {
             assert!(!self.woken.swap(true, Ordering::Relaxed), "woken twice");
             self.sleeps
@@ -108,9 +122,9 @@ pub(super) mod tests {
     }
 
     /// Creates a chain that has begun with these waiters.
-    fn begun<const N: usize>(sleeping: [bool; N]) -> (WakeChain, [Arc<Waiter>; N]) {
+    fn begun<const N: usize>(sleeping: [bool; N]) -> (WakeChain<dyn Waiting>, [Arc<Waiter>; N]) {
         let waiters = waiters(sleeping);
-        let wake_chain = WakeChain::default();
+        let wake_chain = WakeChain::<dyn Waiting>::default();
         wake_chain.begin(waiters.clone().map(|waiter| waiter as Arc<dyn Waiting>));
         (wake_chain, waiters)
     }

@@ -358,17 +358,22 @@ impl JournalReader {
         (commits, snapshot)
     }
 
-    /// Removes the commits from the log that no follower needs, so that the threads that commit
-    /// need not.
-    pub(super) fn trim(&self) {
-        self.log.trim(usize::MAX);
+    /// Lets subscribers read the commits that are durable now, and the threads that commit free
+    /// them.
+    pub(super) fn note_durable(&self, version: u64, written: Vec<Arc<TransactionResult>>) {
+        let mut log = self.log.records.lock();
+        if let Some(records) = &mut *log {
+            records.subscribers.note_durable(version);
+            records.written.extend(written);
+        }
     }
 
-    /// Lets subscribers read the commits that are durable now.
-    pub(super) fn note_durable(&self, version: u64) {
-        if let Some(records) = &mut *self.log.records.lock() {
-            records.subscribers.note_durable(version);
-        }
+    /// Frees the commits that were written, when none may come for long.
+    pub(super) fn free_written(&self) {
+        let mut log = self.log.records.lock();
+        let written = log.as_mut().map(|it| std::mem::take(&mut it.written));
+        drop(log);
+        drop(written);
     }
 
     /// The last version that was appended. Orders no other memory.

@@ -58,7 +58,7 @@ impl Default for DurableOptions {
         Self {
             store: StoreOptions::new(),
             durability: Durability::Durable,
-            unwritten: 16 << 20,
+            unwritten: 4 << 20,
             checkpoint_after: 4 << 20,
             kept_log: 0,
             progress: Arc::new(|_| {}),
@@ -103,7 +103,8 @@ impl DurableOptions {
 
     /// Sets how many bytes of commits may wait for the journal. Beyond that, requests for the lock
     /// wait before they request it, as for a [lossless subscriber](DataStore::subscribe_lossless).
-    /// The default is 16 MiB. The sizes are estimates.
+    /// The default is 4 MiB. The sizes are estimates. What waits is written at once, so a commit
+    /// waits the longer for its write, the greater this is.
     pub fn unwritten_limit(mut self, bytes: usize) -> Self {
         self.unwritten = bytes;
         self
@@ -374,7 +375,7 @@ fn open_unguarded(
                 (key, None) => drop(notes.remove(&key)),
             }
         }
-        since.note(block, bytes);
+        since.note(&block.commits, block.notes, bytes);
     }
     progress(OpenProgress::Commits(repeated));
     let session = head.count_open(|session| snapshot.last_id_of(session) > 0);

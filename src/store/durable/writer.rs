@@ -20,7 +20,7 @@ use super::{Durability, Journal, JournalError, JournalErrorKind};
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::document::Snapshot;
-use crate::lock::{Mailbox, Waiter};
+use crate::lock::{Mailbox, Waiter, WakeChain};
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
 use crate::sync::{Condvar, Mutex, rank};
@@ -59,6 +59,8 @@ struct Shared {
     state: Mutex<{ rank::DURABLE }, State>,
     /// Notified when the thread is called.
     called: Condvar,
+    /// Calls that are answered, of which one wakes the next.
+    answered: WakeChain<Mailbox<Answer>>,
 }
 
 struct State {
@@ -198,6 +200,7 @@ impl Writer {
                 report: CloseReport::default(),
             }),
             called: Condvar::default(),
+            answered: WakeChain::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -382,7 +385,9 @@ impl Shared {
             if deadline.is_some() {
                 self.clock.listen(&answer);
             }
-            if let Some(answer) = answer.wait_until(0, &self.clock, deadline) {
+            let answered = answer.wait_until(0, &self.clock, deadline);
+            self.answered.go_on();
+            if let Some(answer) = answered {
                 return answer;
             }
             let mut state = self.state.lock();
@@ -455,11 +460,15 @@ impl Shared {
         let reached: Vec<Waiting> = reached.collect();
         drop(state);
         let answered = reached.len() as u64;
-        for waiting in reached {
-            waiting.answer.tell(Ok(version));
-        }
+        self.answer(reached, &Ok(version));
         drop(before);
         answered
+    }
+
+    fn answer(&self, waiting: Vec<Waiting>, answer: &Answer) {
+        let answered = waiting.into_iter().map(|it| it.answer);
+        let sleepers = answered.filter(|it| it.leave(answer.clone()));
+        self.answered.begin(sleepers.collect::<Vec<_>>());
     }
 
     /// Gives the journal back after a write, for the next one.
@@ -487,9 +496,7 @@ impl Shared {
         let ended = state.end.as_ref().map(|end| self.ended(end));
         drop(state);
         if let Some(ended) = ended {
-            for waiting in waiting {
-                waiting.answer.tell(Err(ended.clone()));
-            }
+            self.answer(waiting, &Err(ended));
         }
     }
 

@@ -55,6 +55,9 @@ pub(in crate::store) struct Records {
     removed: u64,
     /// From how many bytes on it may help to remove some.
     pub(super) overfull_from: usize,
+    /// Commits that the journal has written. Threads that commit free them, a few at a time:
+    /// allocators are slow if one thread frees all that another allocates.
+    pub(super) written: Vec<Arc<TransactionResult>>,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
     pub(super) door: Door,
@@ -136,13 +139,14 @@ impl Records {
         if let Some(cursor) = cursor {
             *cursor = record.edits.version;
         }
+        let written = [self.written.pop(), self.written.pop()];
         self.appended += record.bytes() as u64;
         self.recent.push_back(Entry {
             appended: self.appended,
             record,
             topics: Box::default(),
         });
-        unneeded
+        (unneeded, written)
     }
 
     /// Lets subscribers read a commit. Returns what wakes those that wait for it.

@@ -69,6 +69,7 @@ impl JournalWriter {
             shared.set_sleeping(true);
             // A commit since then calls the thread.
             if !self.write_new(shared)? {
+                self.commits.free_written();
                 return Ok(());
             }
         }
@@ -92,11 +93,10 @@ impl JournalWriter {
         })?;
         self.report.commits += count;
         self.report.writes += 1;
-        // Before their last owner, which frees them.
-        self.commits.trim();
-        self.since.note(block, size);
         self.answered += shared.advance(document.clone(), noted);
-        self.commits.note_durable(document.version());
+        let Block { commits, notes } = block;
+        self.since.note(&commits, notes, size);
+        self.commits.note_durable(document.version(), commits);
         self.document = document;
         Ok(true)
     }
@@ -105,7 +105,7 @@ impl JournalWriter {
     /// write has their next commits too.
     fn let_others_commit(&mut self) {
         /// So many looks find no further commit before the next write begins.
-        const LOOKS: u32 = 32;
+        const LOOKS: u32 = 128;
         let answered = std::mem::take(&mut self.answered);
         let (first, mut newest) = (self.document.version(), self.document.version());
         let mut looks = 0;

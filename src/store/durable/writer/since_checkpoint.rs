@@ -1,25 +1,29 @@
 //! What the next checkpoint has to write, and which blocks it makes unnecessary.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::document::{Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
+use crate::store::TransactionResult;
 use crate::store::durable::JournalError;
-use crate::store::durable::form::{Block, encode, node_key, note_key};
-use crate::store::notes::{Note, NoteKey};
+use crate::store::durable::form::{encode, node_key, note_key};
+use crate::store::notes::{Note, NoteChange, NoteKey};
 use crate::time::Date;
 
 /// The entries of a checkpoint by their keys; `None` for a removed one.
 type Entries = Vec<(String, Option<Vec<u8>>)>;
 
+type Nodes = HashSet<NodeId, Secret>;
+
 /// What was written to the log since the last checkpoint.
 pub(in crate::store::durable) struct SinceCheckpoint {
     /// The nodes that were touched.
-    nodes: HashSet<NodeId, Secret>,
+    nodes: Nodes,
     /// Nodes whose children may have got another parent.
-    parents: HashSet<NodeId, Secret>,
+    parents: Nodes,
     /// The notes that were changed.
     notes: HashMap<NoteKey, Option<Note>, Secret>,
     /// When the leases end whose notes are stored.
@@ -66,19 +70,22 @@ impl SinceCheckpoint {
     }
 
     /// Notes the next block.
-    pub(in crate::store::durable) fn note(&mut self, block: Block, bytes: usize) {
+    pub(in crate::store::durable) fn note(
+        &mut self,
+        commits: &[Arc<TransactionResult>],
+        notes: Vec<NoteChange>,
+        bytes: usize,
+    ) {
         let Self { nodes, parents, .. } = self;
-        let changes = block
-            .commits
-            .iter()
-            .flat_map(|commit| commit.changes.iter());
-        for change in changes {
-            change.each_stored_node(
-                |id| _ = nodes.insert(id.clone()),
-                |id| _ = parents.insert(id.clone()),
-            );
+        let add = |set: &mut Nodes, id: &NodeId| {
+            if !set.contains(id) {
+                set.insert(id.clone());
+            }
+        };
+        for change in commits.iter().flat_map(|commit| commit.changes.iter()) {
+            change.each_stored_node(|id| add(nodes, id), |id| add(parents, id));
         }
-        for change in block.notes {
+        for change in notes {
             let (key, note) = change.into_parts();
             match &note {
                 Some(note) => self.note_stored(note),
