@@ -1,5 +1,7 @@
 //! Durable commits: one row or one letter each, by several threads, on a real disk.
 
+mod figures;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -81,6 +83,7 @@ pub fn run(rounds: usize, report: &Report) -> Result {
         let names = SUBJECTS.map(|(name, _)| name).into_iter();
         report.case(SUITE, case, Unit::TransactionsPerSecond, names.zip(spreads))?;
     }
+    figures::run(report, &folder)?;
     std::fs::remove_dir_all(&folder)?;
     Ok(())
 }
