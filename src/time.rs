@@ -71,8 +71,8 @@ impl Sub for MonotonicTime {
     }
 }
 
-/// Now, by a clock and by the machine's calendar. Moments of a clock mean nothing to another process,
-/// so stored times are dates.
+/// Now, by a clock and by the machine's calendar. Moments of a clock mean nothing to another
+/// process, so stored times are dates.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Calendar {
     now: MonotonicTime,

@@ -20,11 +20,16 @@
 //!
 //! # Which commits are acknowledged
 //!
-//! A call that commits returns when its commit is durable, or at once with [`Durability::Later`].
-//! It waits after it has released the lock, so other transactions run meanwhile, and the commits
-//! that arrive during a sync are written by the next one. A thread of the store writes them; there
-//! is no timer. Readers and subscribers see a commit before it is durable:
-//! [`durable_version`](DataStore::durable_version) tells how far the disk has come.
+//! A call that commits returns when its commit is durable, or at once with [`Durability::Later`],
+//! which the store, a manager or a single call can ask for. It waits after it has released the
+//! lock, so other transactions run meanwhile, and the commits that arrive during a sync are written
+//! by the next one. A thread of the store writes them, or the only call that waits; there is no
+//! timer.
+//!
+//! Readers and subscribers see a commit before it is durable. What leaves the process should wait:
+//! [`Subscription::durable`](crate::events::Subscription::durable) receives only commits that are
+//! durable, and [`durable_snapshot`](DataStore::durable_snapshot) is the document of the last of
+//! them.
 //!
 //! A transaction under a lock that is held by id waits with the lock held.
 //!
@@ -37,11 +42,13 @@
 //!
 //! # What an open continues
 //!
-//! The document and its version continue. Sessions, lock ids and fencing tokens of an earlier open
-//! never return, used or not: each open counts itself on the disk before the first grant. Receipts
-//! of idempotency keys, inboxes and leases are not stored.
+//! The document and its version continue, and so do receipts of idempotency keys, the done and dead
+//! events of inboxes, and leases until they end. Receipts and marks are in the same write as their
+//! commit, so a redelivered message has no second effect. Sessions, lock ids and fencing tokens of
+//! an earlier open never return, used or not: each open counts itself on the disk before the first
+//! grant.
 //!
-//! A record contains the text that a commit deleted, until the next checkpoint removes the record.
+//! The log contains the text that a commit deleted, until a checkpoint removes that part of it.
 
 mod contract;
 mod form;

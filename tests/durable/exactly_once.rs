@@ -279,7 +279,7 @@ fn durable_04_a_lease_lasts_until_its_end_across_a_restart() {
     );
 }
 
-/// The lease is recorded before each commit that requires it, so it is known whenever the commit is.
+/// A lease is stored before each commit that requires it, so it is known whenever the commit is.
 #[test]
 fn durable_04_no_commit_is_stored_without_the_lease_that_it_required() {
     for at in 2..8 {

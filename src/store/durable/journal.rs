@@ -9,14 +9,14 @@ use crate::codes::codes;
 
 /// Stores the commits of a document durably.
 ///
-/// A journal stores two things, both as bytes: the entries of the last checkpoint by their keys, and
-/// the blocks of the log by their numbers. It need not understand them. A block has the commits of
-/// one write.
+/// A journal stores two things, both as bytes: the entries of the last checkpoint by their keys,
+/// and the blocks of the log by their numbers. It need not understand them. A block has the commits
+/// of one write.
 ///
 /// The store calls a journal from one thread at a time: [`load`](Self::load) once, then
-/// [`write`](Self::write) as often as commits arrive, in a thread of its own or in one that commits.
-/// After an error or a panic it does not call the journal again. A journal must not commit to its
-/// store, because that commit would wait for itself.
+/// [`write`](Self::write) as often as commits arrive, in a thread of its own or in one that
+/// commits. After an error or a panic it does not call the journal again. A journal must not commit
+/// to its store, because that commit would wait for itself.
 ///
 /// [`RedbJournal`](super::RedbJournal) is the journal of [`DataStore::open`]. The function
 /// [`check_journal`](super::check_journal) is the contract as a test, for a journal of your own.

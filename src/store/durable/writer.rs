@@ -2,7 +2,7 @@
 //!
 //! One thread at a time has the [`JournalWriter`]. It writes all commits that there are, as one
 //! block, so a batch is what arrived during the last write. Mostly it is a thread of the store. A
-//! call that waits for its commit while nobody else does writes it itself, which saves the way to
+//! call that waits for its commit while no other does writes it itself, which saves the way to
 //! the thread and back.
 
 mod journal_writer;
@@ -446,7 +446,7 @@ impl Shared {
         (notes, state.noted - state.notes.len() as u64)
     }
 
-    /// Notes that a document is durable, with so many notes, and answers the calls that wait for it.
+    /// Takes a document for durable, with so many notes, and answers the calls that wait for it.
     /// Returns how many there were.
     fn advance(&self, document: Snapshot, notes: u64) -> u64 {
         let version = document.version();

@@ -101,8 +101,8 @@ impl PendingTransaction<'_> {
         self
     }
 
-    /// Sets when [`commit`](Self::commit) returns, in a [durable](crate::durable) store. The default
-    /// is that of the editor.
+    /// Sets when [`commit`](Self::commit) returns, in a [durable](crate::durable) store. The
+    /// default is that of the editor.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*, durable::Durability};

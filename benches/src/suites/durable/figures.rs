@@ -1,5 +1,5 @@
-//! Figures of durable documents without a peer: how long a commit waits, how long an open takes, and
-//! how large the file becomes.
+//! Figures of durable documents without a peer: how long a commit waits, how long an open takes,
+//! and how large the file becomes.
 
 use std::path::Path;
 use std::thread;
