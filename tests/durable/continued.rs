@@ -164,6 +164,20 @@ fn durable_08_any_operations_are_the_same_after_checkpoints_in_between() {
     }
 }
 
+/// Such a thread writes its blocks itself. Once the thread that writes checkpoints was not called.
+#[test]
+fn durable_08_a_checkpoint_follows_also_if_one_thread_commits() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new().checkpoint_after(1000));
+    for nth in 0..100 {
+        add(&store, &format!("{nth}"));
+        let stored = memory.stored();
+        let bytes: usize = stored.blocks.values().map(Vec::len).sum();
+        assert!(bytes < 2000, "{bytes} after {nth}");
+    }
+    assert!(store.close().unwrap().checkpoints > 10);
+}
+
 #[test]
 fn a_closed_store_is_read_only_and_reports_the_same_again() {
     let folder = Folder::new();

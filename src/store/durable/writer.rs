@@ -471,15 +471,17 @@ impl Shared {
         self.answered.begin(sleepers.collect::<Vec<_>>());
     }
 
-    /// Gives the journal back after a write, for the next one.
+    /// Gives the journal back after a write, for the next one. If a checkpoint is due, the thread
+    /// writes it.
     fn give_back(&self, journal: Box<JournalWriter>, written: Result<(), JournalError>) {
         if let Err(error) = written {
             // The thread drops the journal, which may take long.
             self.fail(error);
         }
+        let is_due = journal.is_due();
         let mut state = self.state.lock();
         state.journal = Some(journal);
-        if state.is_called || state.end.is_some() {
+        if is_due || state.is_called || state.end.is_some() {
             self.call(&mut state);
         }
     }

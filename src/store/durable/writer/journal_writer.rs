@@ -60,10 +60,9 @@ impl JournalWriter {
     pub(super) fn write_all(&mut self, shared: &Shared) -> Result<(), JournalError> {
         loop {
             shared.set_sleeping(false);
+            self.checkpoint_if_due()?;
             while self.write_new(shared)? {
-                if self.since.bytes > self.checkpoint_after || self.since.entries() > MOST_ENTRIES {
-                    self.checkpoint()?;
-                }
+                self.checkpoint_if_due()?;
                 self.let_others_commit();
             }
             shared.set_sleeping(true);
@@ -114,6 +113,18 @@ impl JournalWriter {
             let before = std::mem::replace(&mut newest, self.commits.newest());
             looks = if newest > before { 0 } else { looks + 1 };
         }
+    }
+
+    /// Whether a checkpoint is to be written.
+    pub(super) fn is_due(&self) -> bool {
+        self.since.bytes > self.checkpoint_after || self.since.entries() > MOST_ENTRIES
+    }
+
+    fn checkpoint_if_due(&mut self) -> Result<(), JournalError> {
+        if self.is_due() {
+            self.checkpoint()?;
+        }
+        Ok(())
     }
 
     /// Writes what was touched since the last checkpoint, and removes the blocks that this makes
