@@ -22,10 +22,11 @@ use crossbeam_channel::{Receiver, TryRecvError};
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
 use super::{DataStore, PublishedVersion, TransactionResult};
-use crate::document::{SequenceEdit, SequenceEdits, Snapshot};
+use crate::document::{Change, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
-use records::{Limit, Records};
+use records::Limit;
+pub(super) use records::Records;
 pub(crate) use stretches::{RecentCommits, Stretch};
 use subscribers::Next;
 pub(super) use subscribers::SubscriberId;
@@ -45,17 +46,49 @@ pub(crate) struct CommitEdits {
 }
 
 /// A commit, as the log keeps it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CommitRecord {
     pub(crate) edits: CommitEdits,
     pub(crate) owner: OwnerId,
+    /// Whether the history of its editor has it.
+    pub(crate) in_history: bool,
     /// The session that made the commit.
     pub(crate) origin: Option<FollowerId>,
     /// What the committing call returns, if there are subscribers or commits are kept.
-    pub(super) commit: Option<Arc<TransactionResult>>,
+    pub(crate) commit: Option<Arc<TransactionResult>>,
 }
 
+/// What a commit was in the history of its editor: its version, and the versions that it undid.
+pub(super) type HistoryStep = (u64, Box<[u64]>);
+
 impl CommitRecord {
+    /// The record of a stored commit.
+    pub(super) fn stored(commit: Arc<TransactionResult>, step: Option<HistoryStep>) -> Self {
+        Self {
+            owner: commit.owner.clone(),
+            in_history: step.is_some(),
+            origin: None,
+            edits: CommitEdits {
+                version: commit.version,
+                edits: Change::sequence_edits(&commit.changes),
+                undone: step.map_or(Box::default(), |(_, undone)| undone),
+            },
+            commit: Some(commit),
+        }
+    }
+
+    /// Its changes, if they are kept.
+    pub(crate) fn changes(&self) -> &[Change] {
+        self.commit.as_ref().map_or(&[], |commit| &commit.changes)
+    }
+
+    fn step(&self) -> Option<HistoryStep> {
+        let CommitEdits {
+            version, undone, ..
+        } = &self.edits;
+        self.in_history.then(|| (*version, undone.clone()))
+    }
+
     /// About how many bytes it takes.
     fn bytes(&self) -> usize {
         let CommitEdits { edits, undone, .. } = &self.edits;
@@ -344,18 +377,19 @@ pub(super) struct JournalReader {
 }
 
 impl JournalReader {
-    /// All commits since the last call, and the document after them.
-    pub(super) fn read(&self) -> (Vec<Arc<TransactionResult>>, Snapshot) {
+    /// All commits since the last call, which of them are in histories, and the document after
+    /// them.
+    pub(super) fn read(&self) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>, Snapshot) {
         let mut log = self.log.records.lock();
         let snapshot = self.published.lock().clone();
         let Some(records) = &mut *log else {
-            return (Vec::new(), snapshot);
+            return (Vec::new(), Vec::new(), snapshot);
         };
-        let commits = records.read_all(self.id, snapshot.version());
+        let (commits, steps) = records.read_all(self.id, snapshot.version());
         let door = self.log.reopen(records);
         drop(log);
         self.log.admission.release(door);
-        (commits, snapshot)
+        (commits, steps, snapshot)
     }
 
     /// Lets subscribers read the commits that are durable now, and the threads that commit free
@@ -539,6 +573,26 @@ impl DataStore {
         let (records, cursor) = log.begin_following(&mut records, &self.0.published, Some(&filter));
         let (id, ready) = records.subscribers.add(filter, cursor, lossless);
         (Arc::clone(&log.0), id, ready)
+    }
+
+    /// Begins with the commits of an earlier open, which end with the present version.
+    pub(super) fn begin_log(&self, records: Records) {
+        let log = &self.0.log;
+        log.head.store(self.version(), Ordering::Relaxed);
+        *log.records.lock() = Some(Box::new(records));
+    }
+
+    /// The kept commits up to a version, in order. Those of an owner become the session's own, if
+    /// the session that made them does not exist any more.
+    pub(crate) fn take_over(
+        &self,
+        id: FollowerId,
+        owner: &OwnerId,
+        version: u64,
+    ) -> Vec<CommitRecord> {
+        let mut log = self.0.log.records.lock();
+        let records = log.as_mut();
+        records.map_or(Vec::new(), |records| records.take_over(id, owner, version))
     }
 
     /// See [`commits_since`](Self::commits_since).

@@ -77,6 +77,8 @@ pub struct Transaction {
     receipt: Option<Box<Remembered>>,
     /// Whether code of a user has it by reference; its owner commits it after that code.
     lent: bool,
+    /// Whether the history of its editor has it.
+    in_history: bool,
     /// Fields that most transactions do not need.
     aside: Option<Box<Aside>>,
     /// Set on a transaction that does not hold the whole document.
@@ -160,6 +162,7 @@ impl Transaction {
             origin: None,
             receipt: None,
             lent: false,
+            in_history: false,
             aside: None,
             nodes: None,
             held,
@@ -251,8 +254,21 @@ impl Transaction {
         self.store().monotonic()
     }
 
-    /// Records that it undoes the commits that made these versions.
+    /// Records that the history of its editor has it.
+    pub(crate) fn enter_history(&mut self) {
+        self.in_history = true;
+    }
+
+    /// Records that it undoes the commits that made these versions. With none, its undo or what it
+    /// undoes is more than changes, and is not known after the end of its editor.
     pub(crate) fn undoes(&mut self, versions: Vec<u64>) {
+        self.in_history = true;
+        // No commit has this version.
+        let versions = if versions.is_empty() {
+            vec![0]
+        } else {
+            versions
+        };
         self.aside_mut().undone = versions;
     }
 

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use smol_str::SmolStr;
 
-use super::history::{Attempt, Direction, Rewound, UndoFailure};
+use super::history::{Attempt, Direction, History, Rewound, UndoFailure};
 use super::manager::Submission;
 use super::once::Once;
 use super::session::{OwnedSession, Session};
@@ -53,6 +53,69 @@ impl Editor {
     #[must_use]
     pub fn with_history(self, options: HistoryOptions) -> Self {
         let before = self.session.state().history.replace(options);
+        drop(before);
+        self
+    }
+
+    /// Replaces the history with that of earlier editors of this owner, as far as the store has
+    /// kept their commits. In a [durable](crate::durable) store these can be commits of earlier
+    /// processes.
+    ///
+    /// A store keeps commits with [`StoreOptions::kept_commits`](crate::StoreOptions::kept_commits),
+    /// and a file with [`DurableOptions::keep_log`](crate::durable::DurableOptions::keep_log). Set
+    /// the [options of the history](Self::with_history) before.
+    ///
+    /// An undo is the same as in the editor that made the commit, and keeps later edits by others.
+    /// The limits:
+    ///
+    /// - Each commit is an entry. Commits that were undone together before stay together. Groups,
+    ///   names and pauses in typing are not stored.
+    /// - The edits of several earlier editors of the owner form one history. An edit is in one
+    ///   history only: edits of an editor that still exists count as edits by others.
+    /// - Commits that were [skipped](crate::history::HistoryMode::Skipped) or had an inverse as
+    ///   [code](crate::dsl::op_with_inverse), and those of other ways to commit, are no entries.
+    ///   They count as edits by others.
+    /// - Entries that were discarded or cleared return, and a stuck entry reports its conflict once
+    ///   more.
+    /// - The history begins after an undo that cannot be repeated exactly: of an entry whose first
+    ///   commits are no longer kept, of more than 256 commits, or one to which a commit was
+    ///   [merged](crate::history::HistoryMode::MergedInto) late.
+    /// - The selection of the editor is not restored. That of an entry is.
+    ///
+    /// Takes time in proportion to the kept commits. It does not wait for the lock, and holds none
+    /// meanwhile.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, StoreOptions, View, dsl::*, durable::DurableOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("notes.doclock");
+    /// let options = DurableOptions::new()
+    ///     .keep_log(4 << 20)
+    ///     .store(StoreOptions::new().kept_commits(16 << 20));
+    /// let store = DataStore::open_with(&path, options.clone())?;
+    /// let ann = Editor::new(store.clone(), "ann");
+    /// ann.execute(create(text_node("paragraph", "one").with_id("p")))?;
+    /// ann.execute(set_text("two").on("p"))?;
+    /// store.close()?;
+    /// drop((ann, store));
+    ///
+    /// let store = DataStore::open_with(&path, options)?;
+    /// let ann = Editor::new(store.clone(), "ann").with_restored_history();
+    /// assert_eq!(ann.undo_depth(), 2);
+    /// ann.undo()?;
+    /// assert_eq!(store.snapshot().node("p").unwrap().text(), &"one");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_restored_history(self) -> Self {
+        let (state, document) = self.session.latest();
+        let options = state.history.options().clone();
+        drop(state);
+        let (store, id) = (self.store(), self.session.id());
+        let records = store.take_over(id, self.owner(), document.version());
+        let rebuilt = History::rebuilt(options, id, &records, document, store);
+        let before = self.session.state().history.restore(rebuilt);
         drop(before);
         self
     }

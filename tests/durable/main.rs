@@ -2,10 +2,15 @@
 
 #![cfg(feature = "redb")]
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod continued;
 mod exactly_once;
 mod failures;
 mod files;
+mod histories;
+mod kept;
 mod memory;
 mod subscriptions;
 mod waiting;

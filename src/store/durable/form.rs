@@ -9,6 +9,7 @@ use super::JournalError;
 use crate::document::DocumentHead;
 use crate::id::NodeId;
 use crate::store::TransactionResult;
+use crate::store::log::{CommitRecord, HistoryStep};
 use crate::store::notes::{NoteChange, NoteKey};
 
 /// The number of the form. Another form has another number.
@@ -34,7 +35,21 @@ pub(super) struct StoredHead {
 #[serde(deny_unknown_fields)]
 pub(super) struct Block {
     pub(super) commits: Vec<Arc<TransactionResult>>,
+    /// Which of the commits are in the histories of their editors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) steps: Vec<HistoryStep>,
     pub(super) notes: Vec<NoteChange>,
+}
+
+impl Block {
+    /// The commits, as the log of a store has them.
+    pub(super) fn records(&self) -> impl Iterator<Item = CommitRecord> {
+        let mut steps = self.steps.iter().peekable();
+        self.commits.iter().map(move |commit| {
+            let step = steps.next_if(|(version, _)| *version == commit.version);
+            CommitRecord::stored(Arc::clone(commit), step.cloned())
+        })
+    }
 }
 
 /// The key of an entry of a checkpoint.

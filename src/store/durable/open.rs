@@ -18,6 +18,7 @@ use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
 use crate::document::{AssemblyError, NodeTable, Snapshot, View};
 use crate::id::random_session;
+use crate::store::log::Records;
 use crate::store::notes::{Note, NoteKey};
 use crate::store::{DataStore, StoreOptions, TransactionResult};
 use crate::sync::{Mutex, rank};
@@ -115,6 +116,44 @@ impl DurableOptions {
     /// leaves nothing to repeat.
     pub fn checkpoint_after(mut self, bytes: usize) -> Self {
         self.checkpoint_after = bytes;
+        self
+    }
+
+    /// Keeps the latest records in the journal, up to `bytes`, also after a checkpoint that makes
+    /// them unnecessary. The default is zero.
+    ///
+    /// After an open the store has their commits, as far as
+    /// [`StoreOptions::kept_commits`] has room for them. So
+    /// [`commits_since`](DataStore::commits_since) returns commits of earlier processes, and
+    /// [`Editor::with_restored_history`](crate::Editor::with_restored_history) finds what can be
+    /// undone. Without `kept_commits`, records are kept on the disk and not loaded.
+    ///
+    /// They take their size in the file, and each open reads and checks them. They contain the text
+    /// that was deleted. A later open with a smaller number removes them with its next checkpoint.
+    ///
+    /// ```
+    /// use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*, durable::DurableOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("notes.doclock");
+    /// let options = DurableOptions::new()
+    ///     .keep_log(4 << 20)
+    ///     .store(StoreOptions::new().kept_commits(16 << 20));
+    /// let store = DataStore::open_with(&path, options.clone())?;
+    /// let manager = TransactionManager::new(store.clone());
+    /// for text in ["one", "two", "three"] {
+    ///     manager.execute(create(text_node("paragraph", text)))?;
+    /// }
+    /// store.close()?;
+    ///
+    /// // A follower that has version 1 goes on after the restart.
+    /// let store = DataStore::open_with(&path, options)?;
+    /// let versions: Vec<u64> = store.commits_since(1)?.iter().map(|commit| commit.version).collect();
+    /// assert_eq!(versions, [2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn keep_log(mut self, bytes: usize) -> Self {
+        self.kept_log = bytes;
         self
     }
 
@@ -287,8 +326,42 @@ struct Loaded {
     head: Option<StoredHead>,
     nodes: NodeTable,
     notes: HashMap<NoteKey, Note>,
+    /// The numbers and sizes of the blocks that the checkpoint has.
+    kept: Vec<(u64, usize)>,
     /// The blocks after the checkpoint, with their numbers and sizes.
     blocks: Vec<(u64, usize, Block)>,
+    log: StoredLog,
+}
+
+/// The commits of the stored blocks.
+#[derive(Default)]
+struct StoredLog {
+    last: Option<u64>,
+    /// The latest ones, as many as the store keeps.
+    records: Records,
+    /// How many bytes the store keeps.
+    limit: usize,
+}
+
+impl StoredLog {
+    /// Adds the commits of a block, which follow those before.
+    fn add(&mut self, block: &Block) -> Result<(), JournalError> {
+        for commit in &block.commits {
+            let (version, last) = (commit.version, self.last.replace(commit.version));
+            if last.is_some_and(|last| last.checked_add(1) != Some(version)) {
+                let message = format_args!(
+                    "version {version} follows version {}",
+                    last.unwrap_or_default()
+                );
+                return Err(JournalError::corrupt(message));
+            }
+        }
+        if self.limit > 0 {
+            let records = block.records();
+            records.for_each(|record| self.records.keep(record, self.limit));
+        }
+        Ok(())
+    }
 }
 
 /// Opens a document. A journal that panics is taken for damaged. A panic of the callback is resumed
@@ -324,7 +397,7 @@ fn open_unguarded(
     options: DurableOptions,
 ) -> Result<DataStore, OpenError> {
     let progress = Arc::clone(&options.progress);
-    let loaded = load(&mut *journal, &*progress)?;
+    let loaded = load(&mut *journal, options.store.kept_commits, &*progress)?;
     let is_empty = loaded.nodes.len() == 0 && loaded.notes.is_empty() && loaded.blocks.is_empty();
     let is_new = loaded.head.is_none();
     let (mut head, mut snapshot) = match loaded.head {
@@ -349,12 +422,20 @@ fn open_unguarded(
     let mut notes = loaded.notes;
     let mut since = SinceCheckpoint::new(head.next_block);
     notes.values().for_each(|note| since.note_stored(note));
+    let mut log = loaded.log;
+    if let Some(last) = log.last
+        && last != snapshot.version()
+    {
+        return Err(corrupt(format_args!(
+            "the kept blocks end with version {last}, and the checkpoint has version {}",
+            snapshot.version()
+        )));
+    }
+    for (number, bytes) in loaded.kept {
+        since.note_kept(number, bytes);
+    }
     let mut repeated = 0;
     for (number, bytes, block) in loaded.blocks {
-        if number < head.next_block {
-            since.note_kept(number, bytes);
-            continue;
-        }
         if number != since.next_block() {
             return Err(corrupt(format_args!(
                 "block {} is missing: block {number} follows",
@@ -375,6 +456,7 @@ fn open_unguarded(
                 (key, None) => drop(notes.remove(&key)),
             }
         }
+        log.add(&block)?;
         since.note(&block.commits, block.notes, bytes);
     }
     progress(OpenProgress::Commits(repeated));
@@ -400,8 +482,12 @@ fn open_unguarded(
     let mut store_options = options.store.session(session);
     store_options.lock.last_number = tokens.lock;
     let clock = store_options.lock.clock.clone();
+    let keeps_commits = store_options.kept_commits > 0;
     let writer = Writer::new(options.durability, snapshot.clone(), clock);
     let store = DataStore::beginning_with(snapshot, store_options, Some(Box::new(writer)));
+    if keeps_commits {
+        store.begin_log(log.records);
+    }
     since.forget(store.restore(notes.into_values().collect()));
     store.start_writer(Beginning {
         journal,
@@ -418,8 +504,13 @@ fn corrupt(message: impl fmt::Display) -> OpenError {
     OpenError::Corrupt(JournalError::corrupt(message))
 }
 
-fn load(journal: &mut dyn Journal, progress: &dyn Fn(OpenProgress)) -> Result<Loaded, OpenError> {
+fn load(
+    journal: &mut dyn Journal,
+    kept_commits: usize,
+    progress: &dyn Fn(OpenProgress),
+) -> Result<Loaded, OpenError> {
     let mut loaded = Loaded::default();
+    loaded.log.limit = kept_commits;
     let mut unreadable = None;
     let stop = JournalError::corrupt("");
     let result = journal.load(&mut |part| {
@@ -464,7 +555,14 @@ impl Loaded {
                 }
             },
             StoredPart::Block { number, bytes } => {
-                self.blocks.push((number, bytes.len(), decode(bytes)?));
+                let block: Block = decode(bytes)?;
+                let first = self.head.as_ref().map_or(0, |head| head.next_block);
+                if number >= first {
+                    self.blocks.push((number, bytes.len(), block));
+                    return Ok(());
+                }
+                self.log.add(&block).map_err(Unreadable::Corrupt)?;
+                self.kept.push((number, bytes.len()));
             }
         }
         Ok(())

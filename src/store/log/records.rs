@@ -9,7 +9,8 @@ use slotmap::SlotMap;
 
 use super::stretches::Stretch;
 use super::subscribers::{Next, SubscriberId, Subscribers, Topic};
-use super::{CommitRecord, FollowerId, LaterCommits};
+use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
+use crate::id::OwnerId;
 use crate::store::TransactionResult;
 use crate::store::admission::Door;
 use crate::store::events::{MissingCommits, Reach};
@@ -147,6 +148,12 @@ impl Records {
             topics: Box::default(),
         });
         (unneeded, written)
+    }
+
+    /// Appends a stored commit, and removes the oldest ones beyond so many bytes.
+    pub(in crate::store) fn keep(&mut self, record: CommitRecord, bytes: usize) {
+        drop(self.push(record));
+        drop(self.remove(bytes, 0));
     }
 
     /// Lets subscribers read a commit. Returns what wakes those that wait for it.
@@ -306,18 +313,50 @@ impl Records {
         }
     }
 
-    /// All commits that a journal has not read. The last of them made the published version.
+    /// All commits that a journal has not read, and which of them are in histories. The last of
+    /// them made the published version.
     pub(super) fn read_all(
         &mut self,
         id: SubscriberId,
         published: u64,
-    ) -> Vec<Arc<TransactionResult>> {
+    ) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>) {
         let cursor = self.subscribers.cursor(id).unwrap_or(published);
         let unread = self.recent.range(self.recent_until(cursor)..);
-        let commits = unread.filter_map(|entry| entry.record.commit.clone());
-        let commits: Vec<_> = commits.collect();
+        let unread = unread.map(|entry| &entry.record);
+        let commits = unread.clone().filter_map(|record| record.commit.clone());
+        let read = (
+            commits.collect(),
+            unread.filter_map(CommitRecord::step).collect(),
+        );
         self.subscribers.set_cursor(id, published);
-        commits
+        read
+    }
+
+    /// The commits up to a version, in order, as far as they are kept. Those of an owner become the
+    /// session's own, if the session that made them does not exist any more.
+    pub(super) fn take_over(
+        &mut self,
+        id: FollowerId,
+        owner: &OwnerId,
+        version: u64,
+    ) -> Vec<CommitRecord> {
+        let until = self.recent_until(version);
+        let records = self.recent.range_mut(..until).rev();
+        let records = records.map(|entry| &mut entry.record);
+        let kept = records.take_while(|record| record.commit.is_some());
+        let mut kept: Vec<_> = kept
+            .map(|record| {
+                let origin = record.origin.filter(|it| self.sessions.contains_key(*it));
+                if record.in_history && record.owner == *owner {
+                    record.origin = origin.or(Some(id));
+                }
+                record.clone()
+            })
+            .collect();
+        kept.reverse();
+        // The last ones may not have been recorded.
+        let is_whole = kept.last().is_some_and(|it| it.edits.version == version);
+        if is_whole { kept } else { Vec::new() }
     }
 
     /// The commits after a version.

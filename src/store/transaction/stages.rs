@@ -90,6 +90,7 @@ impl<'t> Validated<'t> {
         }
         result.changes = transaction.overlay.take_changes();
         let (overlay, origin) = (&mut transaction.overlay, transaction.origin);
+        let in_history = transaction.in_history && origin.is_some();
         let record = |version, for_subscribers: bool| {
             result.version = version;
             CommitRecord {
@@ -99,6 +100,7 @@ impl<'t> Validated<'t> {
                     undone: std::mem::take(undone).into(),
                 },
                 owner: transaction.owner.clone(),
+                in_history,
                 origin,
                 commit: for_subscribers.then(|| Arc::new(result.clone())),
             }

@@ -37,6 +37,7 @@ mod entry;
 mod error;
 mod options;
 mod part;
+mod rebuild;
 mod stack;
 
 use std::sync::Arc;
@@ -135,6 +136,10 @@ pub(super) struct Rewound {
 }
 
 impl History {
+    pub(super) fn options(&self) -> &HistoryOptions {
+        &self.options
+    }
+
     /// Becomes empty, with these options and the same open groups. Returns the old history.
     pub(super) fn replace(&mut self, options: HistoryOptions) -> Self {
         let empty = Self {

@@ -28,6 +28,12 @@ impl Stack {
         entries.rposition(|it| it.number == entry.number)
     }
 
+    /// The version of the last commit of the topmost entry.
+    pub(super) fn last_version(&self) -> Option<u64> {
+        let last = self.entries.back()?.parts.last()?;
+        last.versions.last().copied()
+    }
+
     /// The entries below the topmost one whose maps may lead to that or to the present.
     fn those_before(&mut self, top: usize) -> impl Iterator<Item = &mut Arc<HistoryEntry>> {
         let first = match self.has_branches {

@@ -12,7 +12,9 @@ use crate::store::{CommitError, DataStore, EndedBy, ExecutedOperation, Transacti
 use crate::transaction::history::Edit;
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{Prepared, Session};
-use crate::transaction::{Callback, Hooks, Operation, TransactionError, TransactionResult, retry};
+use crate::transaction::{
+    Callback, HistoryMode, Hooks, Operation, TransactionError, TransactionResult, retry,
+};
 
 /// What the submitter gets.
 pub(super) type BatchOutcome = Result<TransactionResult, TransactionError>;
@@ -293,6 +295,12 @@ impl TransactionManager {
         }
         code.extend(operations.iter().filter_map(Operation::code).cloned());
         run_batch(transaction, operations)?;
+        if *in_history != HistoryMode::Skipped {
+            match code.iter().any(|code| code.inverse().is_some()) {
+                true => transaction.undoes(Vec::new()),
+                false => transaction.enter_history(),
+            }
+        }
         let clipboard = transaction.clipboard().cloned();
         let store = &self.0.store;
         prepared.commit(|session, result| {

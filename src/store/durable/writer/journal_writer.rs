@@ -36,7 +36,7 @@ impl JournalWriter {
             kept_log,
             ..
         } = beginning;
-        let (_, document) = commits.read();
+        let (_, _, document) = commits.read();
         Self {
             journal,
             commits,
@@ -76,10 +76,14 @@ impl JournalWriter {
 
     /// Writes all commits and notes that there are, in one step. Returns whether there were any.
     pub(super) fn write_new(&mut self, shared: &Shared) -> Result<bool, JournalError> {
-        let (commits, document) = self.commits.read();
+        let (commits, steps, document) = self.commits.read();
         let (notes, noted) = shared.take_notes(document.version());
         let count = commits.len() as u64;
-        let block = Block { commits, notes };
+        let block = Block {
+            commits,
+            steps,
+            notes,
+        };
         if block.commits.is_empty() && block.notes.is_empty() {
             return Ok(false);
         }
@@ -93,7 +97,7 @@ impl JournalWriter {
         self.report.commits += count;
         self.report.writes += 1;
         self.answered += shared.advance(document.clone(), noted);
-        let Block { commits, notes } = block;
+        let Block { commits, notes, .. } = block;
         self.since.note(&commits, notes, size);
         self.commits.note_durable(document.version(), commits);
         self.document = document;

@@ -1,0 +1,433 @@
+//! Histories of editors that are restored from kept commits.
+
+use std::collections::HashSet;
+
+use doclock::document::{EditError, Mark, Selection, SplitPoint, check};
+use doclock::durable::DurableOptions;
+use doclock::history::{HistoryMode, HistoryOptions, UndoError};
+use doclock::transaction::TransactionResult;
+use doclock::{DataStore, Editor, NodeId, StoreOptions, Transaction, View, dsl::*};
+
+use crate::common::{Dice, image};
+use crate::later;
+use crate::memory::Memory;
+
+fn kept(bytes: usize) -> DurableOptions {
+    let store = StoreOptions::new().kept_commits(bytes);
+    later().keep_log(usize::MAX).store(store)
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("SEED").ok().and_then(|it| it.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SEED={seed}");
+    seed
+}
+
+/// A store with what the journal has now, as after the end of the process.
+fn reopened(memory: &Memory, store: &DataStore, options: DurableOptions) -> DataStore {
+    store.wait_durable(store.version(), None).unwrap();
+    memory.copy().open(options)
+}
+
+/// A page of four texts, which is in no history.
+fn page(store: &DataStore) {
+    let blocks = (0..4).map(|_| text_node("item", "The quick brown fox"));
+    let mut transaction = store.begin("setup").unwrap();
+    let page = element("page", blocks).with_id("page");
+    transaction.create(page).unwrap();
+    transaction.commit().unwrap();
+}
+
+/// A random edit of the page. Returns whether it changed anything.
+fn edit(dice: &mut Dice, store: &DataStore, run: impl FnOnce(doclock::transaction::Operation)) {
+    let document = store.snapshot();
+    let blocks = document.children("page").map(|node| node.id().clone());
+    let blocks: Vec<NodeId> = blocks.collect();
+    let nth = dice.below(blocks.len());
+    let (id, what) = (blocks[nth].clone(), dice.below(100));
+    let (length, place) = (dice.below(6), dice.below(blocks.len()));
+    let len = document.node(&id).unwrap().text().len();
+    let start = dice.below(len + 1);
+    let range = start..(start + length).min(len);
+    let next = blocks.get(nth + 1).cloned();
+    let edit = move |on: &mut Transaction| match what {
+        0..40 => on.insert_text(&id, start, "abcdef"[..=length.min(5)].to_owned()),
+        40..55 => on.delete_text(&id, range.clone()),
+        55..66 => {
+            let at = SplitPoint {
+                text: start,
+                children: 0,
+            };
+            on.split_node(&id, at, None).map(drop)
+        }
+        66..76 => match &next {
+            Some(next) => on.join_nodes(&id, next),
+            None => Ok(()),
+        },
+        76..86 => on.set_marks(&id, [Mark::new("bold", range.clone())]),
+        86..90 => on.move_node(&id, "page", place),
+        90..93 => on.set_attrs(&id, [("level", length.into())]),
+        93..96 if place > 0 => on.delete(&id),
+        _ => on
+            .insert(text_node("item", "new block"), "page", place)
+            .map(drop),
+    };
+    run(op(edit));
+}
+
+/// Undoes or redoes what can be undone or redone. An editor that has met a stuck entry before
+/// passes it by at once; another one first reports it.
+fn step(editor: &Editor, undo: bool) -> Option<TransactionResult> {
+    let (depth, go): (_, fn(&Editor) -> _) = match undo {
+        true => (editor.undo_depth(), Editor::undo),
+        false => (editor.redo_depth(), Editor::redo),
+    };
+    (0..=depth).find_map(|_| match go(editor) {
+        Ok(result) => Some(result),
+        Err(UndoError::Conflict { .. } | UndoError::NothingToUndo | UndoError::NothingToRedo) => {
+            None
+        }
+        Err(error) => panic!("{error}"),
+    })
+}
+
+const OWNERS: [&str; 3] = ["ann", "ben", "carl"];
+
+fn editors(store: &DataStore, options: &HistoryOptions) -> [Editor; 3] {
+    OWNERS.map(|owner| Editor::new(store.clone(), owner).with_history(options.clone()))
+}
+
+/// Without groups, because these are not stored.
+#[test]
+fn undo_04_a_restored_history_undoes_and_redoes_as_the_editor_would_have_done() {
+    let seed = seed();
+    let (mut undone, mut entries) = (0, 0);
+    for round in 0..150 {
+        let dice = &mut Dice(seed.wrapping_add(round));
+        let memory = Memory::default();
+        let options = kept(1 << 24).checkpoint_after([0, 3000, usize::MAX][dice.below(3)]);
+        let live = memory.open(options.clone());
+        page(&live);
+        let history = HistoryOptions::new().group_interval(std::time::Duration::ZERO);
+        let before = editors(&live, &history);
+        for _ in 0..dice.below(80) {
+            let editor = &before[dice.below(3)];
+            match dice.below(12) {
+                0..3 => drop(editor.undo()),
+                3..5 => drop(editor.redo()),
+                5 => edit(dice, &live, |edit| {
+                    let skipped = transaction(editor, edit).in_history(HistoryMode::Skipped);
+                    skipped.commit().unwrap();
+                }),
+                6 => edit(dice, &live, |edit| {
+                    let manager = doclock::TransactionManager::for_owner(live.clone(), "ann");
+                    manager.execute(edit).unwrap();
+                }),
+                7 => {
+                    // The selections of entries are stored.
+                    let at = live
+                        .snapshot()
+                        .children("page")
+                        .next()
+                        .unwrap()
+                        .id()
+                        .clone();
+                    editor.select(Selection::caret(at, 0)).unwrap();
+                }
+                _ => edit(dice, &live, |edit| drop(editor.execute(edit).unwrap())),
+            }
+        }
+        let store = reopened(&memory, &live, options);
+        let after = editors(&store, &history).map(Editor::with_restored_history);
+        for (before, after) in before.iter().zip(&after) {
+            let depths = |editor: &Editor| (editor.undo_depth(), editor.redo_depth());
+            assert_eq!(depths(after), depths(before), "round {round}: {after:?}");
+            entries += before.undo_depth();
+        }
+        let mut left = [true; 3];
+        while left.contains(&true) {
+            let (nth, undo) = (dice.below(3), !dice.one_in(4));
+            let [expected, found] = [&before, &after].map(|all| step(&all[nth], undo));
+            assert_eq!(
+                image(&store.snapshot()),
+                image(&live.snapshot()),
+                "round {round}: {expected:?}, {found:?}"
+            );
+            assert_eq!(found.is_some(), expected.is_some(), "round {round}");
+            undone += usize::from(undo && found.is_some());
+            if undo {
+                left[nth] = found.is_some();
+            }
+        }
+        assert_eq!(check(&store.snapshot()), Ok(()));
+    }
+    println!("{undone} undos of {entries} entries");
+    assert!(
+        undone * 3 > entries * 2,
+        "{undone} undos of {entries} entries"
+    );
+}
+
+/// A single editor returns to documents that it has seen. Groups that were not undone are restored
+/// as single commits, and a log that is not whole begins in the midst of them.
+#[test]
+fn undo_04_a_restored_history_leads_through_earlier_documents_also_from_a_part_of_the_log() {
+    let seed = seed();
+    let mut parts = 0;
+    for round in 0..150 {
+        let dice = &mut Dice(seed.wrapping_add(round));
+        let memory = Memory::default();
+        let live = memory.open(kept(1 << 24));
+        page(&live);
+        let before = Editor::new(live.clone(), "ann");
+        let mut seen = HashSet::from([image(&live.snapshot())]);
+        let mut group = None;
+        for _ in 0..10 + dice.below(60) {
+            match dice.below(12) {
+                0..3 => drop(before.undo()),
+                3..5 => drop(before.redo()),
+                5 => group = group.is_none().then(|| before.group()),
+                _ => edit(dice, &live, |edit| drop(before.execute(edit).unwrap())),
+            }
+            seen.insert(image(&live.snapshot()));
+        }
+        drop(group);
+        let whole = dice.one_in(2);
+        let room = if whole { 1 << 24 } else { 500 << dice.below(5) };
+        let store = reopened(&memory, &live, kept(room));
+        parts += u64::from(store.commits_since(0).is_err());
+        let after = Editor::new(store.clone(), "ann").with_restored_history();
+        let mut reached = HashSet::new();
+        // Forward, back, and forward again.
+        for undo in [false, true, false] {
+            while step(&after, undo).is_some() {
+                let document = image(&store.snapshot());
+                assert!(seen.contains(&document), "round {round}");
+                reached.insert(document);
+            }
+        }
+        if whole {
+            for undo in [false, true] {
+                while step(&before, undo).is_some() {
+                    assert!(reached.contains(&image(&live.snapshot())), "round {round}");
+                }
+            }
+            assert_eq!(before.undo_depth(), 0);
+        }
+    }
+    assert!(parts > 20, "{parts} parts");
+}
+
+fn text(store: &DataStore) -> String {
+    store.snapshot().node("t").unwrap().text().to_string()
+}
+
+/// A store with a text that is in no history, and an editor.
+fn begin(memory: &Memory) -> (DataStore, Editor) {
+    let store = memory.open(kept(1 << 24));
+    let mut transaction = store.begin("setup").unwrap();
+    let node = text_node("inline-text", "").with_id("t");
+    transaction.create(node).unwrap();
+    transaction.commit().unwrap();
+    let editor = Editor::new(store.clone(), "ann");
+    (store, editor)
+}
+
+fn type_in(editor: &Editor, text: &str) {
+    for letter in text.chars() {
+        let len = editor.store().snapshot().node("t").unwrap().text().len();
+        let typed = insert_text(len, letter.to_string()).on("t");
+        editor.execute(typed).unwrap();
+    }
+}
+
+fn restored(store: &DataStore, owner: &str) -> Editor {
+    Editor::new(store.clone(), owner).with_restored_history()
+}
+
+#[test]
+fn undo_04_commits_that_were_undone_together_are_restored_together() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    let group = ann.group();
+    type_in(&ann, "abc");
+    drop(group);
+    type_in(&ann, "de");
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let ann = restored(&store, "ann");
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 2));
+    ann.redo().unwrap();
+    assert_eq!(text(&store), "abc");
+    ann.redo().unwrap();
+    assert_eq!(text(&store), "abcde");
+}
+
+#[test]
+fn undo_04_typing_after_a_restart_is_an_entry_of_its_own() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "a");
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let ann = restored(&store, "ann");
+    type_in(&ann, "b");
+    assert_eq!(ann.undo_depth(), 2);
+}
+
+/// Once restored by two, a deletion would be undone twice, and its text be there twice.
+#[test]
+fn undo_04_an_edit_is_restored_in_one_history_only() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "abc");
+    ann.execute(delete_text_range(0, 3).on("t")).unwrap();
+    // The editor that made them still exists.
+    assert_eq!(restored(&store, "ann").undo_depth(), 0);
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let [one, two] = [restored(&store, "ann"), restored(&store, "ann")];
+    assert_eq!((one.undo_depth(), two.undo_depth()), (4, 0));
+    assert_eq!(restored(&store, "bob").undo_depth(), 0);
+    one.undo().unwrap();
+    assert_eq!(text(&store), "abc");
+    // Its successor goes on, without a restart.
+    drop(one);
+    let three = two.with_restored_history();
+    assert_eq!((three.undo_depth(), three.redo_depth()), (3, 1));
+    three.undo().unwrap();
+    assert_eq!(text(&store), "ab");
+}
+
+#[test]
+fn undo_04_code_skipped_edits_and_other_ways_to_commit_are_not_restored() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "a");
+    ann.undo().unwrap();
+    let code = |on: &mut Transaction| on.insert_text("t", 0, "b");
+    ann.execute(op_with_inverse(code, |_| Ok::<_, EditError>(())))
+        .unwrap();
+    let skipped = transaction(&ann, insert_text(1, "c").on("t"));
+    skipped.in_history(HistoryMode::Skipped).commit().unwrap();
+    let mut by_hand = store.begin("ann").unwrap();
+    by_hand.insert_text("t", 2, "d").unwrap();
+    by_hand.commit().unwrap();
+    let reopen = || restored(&reopened(&memory, &store, kept(1 << 24)), "ann");
+    // The edit with code ended what could be redone.
+    assert_eq!((reopen().undo_depth(), reopen().redo_depth()), (0, 0));
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "cd");
+    assert_eq!((reopen().undo_depth(), reopen().redo_depth()), (0, 0));
+    ann.redo().unwrap();
+    type_in(&ann, "e");
+    let after = reopen();
+    assert_eq!((after.undo_depth(), after.redo_depth()), (1, 0));
+    after.undo().unwrap();
+    assert_eq!(text(after.store()), "bcd");
+}
+
+#[test]
+fn undo_04_the_limit_of_the_options_applies() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "abcdef");
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let options = HistoryOptions::new().limit(2);
+    let ann = Editor::new(store.clone(), "ann").with_history(options);
+    let ann = ann.with_restored_history();
+    assert_eq!(ann.undo_depth(), 2);
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "abcd");
+    assert!(matches!(ann.undo(), Err(UndoError::NothingToUndo)));
+}
+
+#[test]
+fn undo_04_without_kept_commits_the_history_is_empty() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "a");
+    let options = later().keep_log(usize::MAX);
+    let ann = restored(&reopened(&memory, &store, options), "ann");
+    assert!(!ann.can_undo());
+    let ann = Editor::new(DataStore::new(), "ann").with_restored_history();
+    assert!(!ann.can_undo());
+}
+
+/// The commit of the undone late edit is that of an entry which a rebuilt history does not know.
+#[test]
+fn undo_04_the_history_begins_after_an_undo_that_cannot_be_repeated() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "x");
+    let run = |operation, how| {
+        let edit = transaction(&ann, operation).in_history(how);
+        edit.commit().unwrap();
+    };
+    run(
+        create(text_node("image", "").with_id("image")),
+        HistoryMode::Named("upload".into()),
+    );
+    type_in(&ann, "y");
+    let source = set_attrs([("source", "cat.png".into())]).on("image");
+    run(source, HistoryMode::MergedInto("upload".into()));
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert!(!store.snapshot().contains("image"));
+    type_in(&ann, "z");
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let ann = restored(&store, "ann");
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 0));
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "x");
+}
+
+/// The edit in between had code, so its undo is not known. A redo would insert only "a".
+#[test]
+fn undo_04_an_undo_that_would_be_another_when_repeated_is_not_restored() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "x");
+    ann.execute(insert_text(0, "ab").on("t")).unwrap();
+    let code = |on: &mut Transaction| on.delete_text("t", 1..2);
+    let code = op_with_inverse(code, |_| Ok::<_, EditError>(()));
+    ann.execute(code).unwrap();
+    ann.undo().unwrap();
+    ann.undo().unwrap();
+    assert_eq!(text(&store), "x");
+    let after = restored(&reopened(&memory, &store, kept(1 << 24)), "ann");
+    assert_eq!((after.undo_depth(), after.redo_depth()), (0, 0));
+}
+
+#[test]
+fn undo_04_a_restored_undo_selects_what_its_entry_had_selected() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "abc");
+    ann.select(Selection::caret("t", 1)).unwrap();
+    ann.execute(insert_text(3, "d").on("t")).unwrap();
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let ann = restored(&store, "ann");
+    assert_eq!(ann.selection(), None);
+    ann.undo().unwrap();
+    assert_eq!(ann.selection(), Some(Selection::caret("t", 1)));
+}
+
+#[test]
+fn undo_04_a_conflict_of_a_restored_undo_names_the_other_editor() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    let bob = Editor::new(store.clone(), "bob");
+    let level = |level: usize| set_attrs([("level", level.into())]).on("t");
+    ann.execute(level(1)).unwrap();
+    bob.execute(level(2)).unwrap();
+    type_in(&ann, "a");
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let ann = restored(&store, "ann");
+    ann.undo().unwrap();
+    let Err(UndoError::Conflict { by, .. }) = ann.undo() else {
+        panic!("no conflict");
+    };
+    assert_eq!(by, Some(("bob".into(), 3)));
+}
