@@ -49,6 +49,8 @@
 //! grant.
 //!
 //! The log contains the text that a commit deleted, until a checkpoint removes that part of it.
+//! [`DurableOptions::keep_log`] keeps more of it, for followers and for the
+//! [histories of editors](crate::Editor::with_restored_history).
 
 mod contract;
 mod form;

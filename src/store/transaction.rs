@@ -259,8 +259,8 @@ impl Transaction {
         self.in_history = true;
     }
 
-    /// Records that it undoes the commits that made these versions. With none, its undo or what it
-    /// undoes is more than changes, and is not known after the end of its editor.
+    /// Records that it undoes the commits that made these versions. With none, it undoes something
+    /// that its changes do not tell, or has an inverse that is code.
     pub(crate) fn undoes(&mut self, versions: Vec<u64>) {
         self.in_history = true;
         // No commit has this version.

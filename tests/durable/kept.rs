@@ -119,7 +119,7 @@ fn durable_09_the_kept_log_is_bounded() {
 fn durable_09_a_file_with_a_kept_log_does_not_grow_without_end() {
     let folder = Folder::new();
     let size_after = |rounds: usize| {
-        let store = folder.open_with(kept(50_000, 0).checkpoint_after(5000));
+        let store = folder.open_with(kept(20_000, 0).checkpoint_after(5000));
         // One node, so the document does not grow.
         let manager = TransactionManager::new(store.clone());
         if !store.snapshot().contains("a") {
@@ -133,8 +133,8 @@ fn durable_09_a_file_with_a_kept_log_does_not_grow_without_end() {
         std::fs::metadata(folder.path()).unwrap().len()
     };
     // Enough for the log to be full.
-    let full = size_after(400);
-    let later = size_after(2000);
+    let full = size_after(200);
+    let later = size_after(800);
     assert!(later <= 2 * full, "{full}, then {later}");
 }
 
