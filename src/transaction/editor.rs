@@ -61,9 +61,9 @@ impl Editor {
     /// kept their commits. In a [durable](crate::durable) store these can be commits of earlier
     /// processes.
     ///
-    /// A store keeps commits with [`StoreOptions::kept_commits`](crate::StoreOptions::kept_commits),
-    /// and a file with [`DurableOptions::keep_log`](crate::durable::DurableOptions::keep_log). Set
-    /// the [options of the history](Self::with_history) before.
+    /// [`StoreOptions::kept_commits`](crate::StoreOptions::kept_commits) sets how many a store
+    /// keeps, and [`DurableOptions::keep_log`](crate::durable::DurableOptions::keep_log) does so
+    /// for a file. Set the [options of the history](Self::with_history) before.
     ///
     /// An undo is the same as in the editor that made the commit, and keeps later edits by others.
     /// The limits:

@@ -170,7 +170,7 @@ fn undo_04_a_restored_history_undoes_and_redoes_as_the_editor_would_have_done() 
 }
 
 /// A single editor returns to documents that it has seen. Groups that were not undone are restored
-/// as single commits, and a log that is not whole begins in the midst of them.
+/// as single commits. A part of a log begins in the middle of a group.
 #[test]
 fn undo_04_a_restored_history_leads_through_earlier_documents_also_from_a_part_of_the_log() {
     let seed = seed();
