@@ -1,5 +1,6 @@
 //! The log that is kept beside the checkpoint.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use crate::memory::Memory;
 use crate::{Folder, add};
 
 const ALL: usize = usize::MAX;
+
+type Blocks = BTreeMap<u64, Vec<u8>>;
 
 /// Options that keep so many bytes of the log in the journal and in memory.
 fn kept(journal: usize, memory: usize) -> DurableOptions {
@@ -158,7 +161,7 @@ fn durable_09_a_damaged_or_missing_kept_block_is_found_at_the_open() {
     let store = memory.open(kept(ALL, 0).checkpoint_after(1000));
     commits(&store, 20);
     store.close().unwrap();
-    let refused = |damage: &dyn Fn(&mut std::collections::BTreeMap<u64, Vec<u8>>)| {
+    let refused = |damage: &dyn Fn(&mut Blocks)| {
         let damaged = memory.copy();
         damage(&mut damaged.stored().blocks);
         for options in [DurableOptions::new(), kept(ALL, 1 << 20)] {
