@@ -81,9 +81,9 @@ use numbers::Numbers;
 #[derive(Clone)]
 pub struct DataStore(Arc<StoreShared>);
 
-/// Each transaction writes `published` and `ids`, and the reference count. They are padded apart
-/// from the read-only fields: otherwise a requesting thread takes their cache line from the holder
-/// again and again.
+/// Each transaction writes `published` and `ids`, and the reference count. They are apart from the
+/// read-only fields, by an allocation of their own or by padding: otherwise a requesting thread
+/// takes their cache line from the holder again and again.
 struct StoreShared {
     lock: FifoLock,
     /// The last version. Replaced by the holder of `lock`, or of a share of it and `publishing`;
@@ -101,7 +101,7 @@ struct StoreShared {
 }
 
 /// The last version. A journal has it too, for its checkpoints.
-type PublishedVersion = CachePadded<Mutex<{ rank::PUBLISHED }, Snapshot>>;
+type PublishedVersion = Mutex<{ rank::PUBLISHED }, Snapshot>;
 
 impl DataStore {
     /// Creates an empty store with a timeout of five seconds, an unbounded queue and the system's
@@ -132,7 +132,7 @@ impl DataStore {
         let bookkeeping = Bookkeeping::new(options.remembered_keys, writer.is_some());
         Self(Arc::new(StoreShared {
             lock: FifoLock::with_options(options.lock),
-            published: Arc::new(CachePadded::new(Mutex::new(snapshot))),
+            published: Arc::new(Mutex::new(snapshot)),
             bookkeeping: Mutex::new(bookkeeping),
             numbers: Numbers::after(numbering),
             publishing: Mutex::default(),
