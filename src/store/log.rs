@@ -236,7 +236,14 @@ impl CommitLog {
             count.fetch_sub(1, Ordering::Relaxed);
         }
         let unneeded = records.take_if(|records| {
-            records.sessions.is_empty() && records.subscribers.is_empty() && self.limit.kept == 0
+            let Records {
+                sessions,
+                subscribers,
+                ..
+            } = &**records;
+            let is_followed = !sessions.is_empty() || !subscribers.is_empty();
+            // Later subscribers to durable commits have to know of the end.
+            !is_followed && self.limit.kept == 0 && !subscribers.journal_has_ended
         });
         // What only this follower had not read goes with the next commit.
         self.overfull.store(records.is_some(), Ordering::Relaxed);
