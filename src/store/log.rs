@@ -571,6 +571,10 @@ impl DataStore {
         self.0.log.overfull.load(Ordering::Relaxed)
     }
 
+    pub(crate) fn log_is_locked(&self) -> bool {
+        self.0.log.records.is_locked()
+    }
+
     /// The bytes of the records of the log, their number, and the number of stretches.
     pub(crate) fn log_sizes(&self) -> (usize, usize, usize) {
         let log = self.0.log.records.lock();
