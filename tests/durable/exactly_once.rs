@@ -352,3 +352,24 @@ fn durable_04_an_effect_is_stored_with_its_receipt_or_mark_or_not_at_all() {
         }
     }
 }
+
+/// A revived event is stored. If its next attempt is withdrawn, it is no event of the inbox.
+#[test]
+fn a_removed_inbox_stays_empty_after_a_revived_event_was_withdrawn() {
+    after_each_end(
+        |store| {
+            let inbox = Inbox::new(store, "payments");
+            let poison = |_: &mut doclock::Transaction, _: &_| Err(HandlerError::poison("bad"));
+            let outcome = inbox.process(&("one", ()), poison);
+            assert!(matches!(outcome, Ok(Outcome::Dead(_))));
+            assert!(inbox.revive("one"));
+            let held = store.lock("ann").unwrap();
+            assert!(inbox.process(&("one", ()), poison).is_err());
+            drop(held);
+            assert_eq!(inbox.event("one"), None);
+            inbox.remove().unwrap();
+            add(store, "a");
+        },
+        |store| assert_eq!(Inbox::new(store, "payments").event("one"), None),
+    );
+}
