@@ -299,3 +299,31 @@ fn a_new_file_begins_with_an_imported_document_and_an_existing_one_is_refused() 
     assert_eq!(exists.unwrap_err(), OpenError::Exists);
     assert_eq!(folder.open().snapshot(), document);
 }
+
+/// An imported document has the tokens of its store, which may have been opened often.
+#[test]
+fn durable_03_no_token_returns_after_an_import() {
+    let exporter = Memory::default();
+    let exported = (0..5).map(|nth| {
+        let store = exporter.open(DurableOptions::new());
+        add(&store, &format!("{nth}"));
+        store.snapshot()
+    });
+    let exported = exported.last().unwrap();
+    let mut memory = Memory::default();
+    let mut last = 0;
+    for nth in 0..3 {
+        let options = DurableOptions::new();
+        let store = memory.open(match nth {
+            0 => options.document(exported.clone()),
+            _ => options,
+        });
+        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let token = lease.fencing_token().get();
+        assert!(token > last, "{token} after {last}");
+        last = token;
+        lease.release().unwrap();
+        // No commit has recorded it.
+        memory = memory.copy();
+    }
+}

@@ -96,6 +96,11 @@ impl Tokens {
         }
     }
 
+    /// The largest of the last tokens.
+    pub(crate) fn largest(&self) -> u64 {
+        self.lock.max(self.lease).max(self.claim)
+    }
+
     /// Takes note of the token of a commit.
     pub(crate) fn note(&mut self, lock: u64) {
         self.lock = lock.max(self.lock);
