@@ -327,3 +327,16 @@ fn durable_03_no_token_returns_after_an_import() {
         memory = memory.copy();
     }
 }
+
+/// The only thread that commits writes by itself. It leaves checkpoints to the thread of the store.
+#[test]
+fn durable_08_a_program_with_one_thread_has_checkpoints() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new().checkpoint_after(10_000));
+    for nth in 0..200 {
+        add(&store, &format!("{nth}"));
+    }
+    let bytes: usize = memory.stored().blocks.values().map(Vec::len).sum();
+    assert!(bytes < 20_000, "{bytes} bytes");
+    assert!(store.close().unwrap().checkpoints > 1);
+}

@@ -477,9 +477,10 @@ impl Shared {
             // The thread drops the journal, which may take long.
             self.fail(error);
         }
+        let is_due = journal.is_checkpoint_due();
         let mut state = self.state.lock();
         state.journal = Some(journal);
-        if state.is_called || state.end.is_some() {
+        if state.is_called || is_due || state.end.is_some() {
             self.call(&mut state);
         }
     }

@@ -60,8 +60,10 @@ impl JournalWriter {
     pub(super) fn write_all(&mut self, shared: &Shared) -> Result<(), JournalError> {
         loop {
             shared.set_sleeping(false);
-            while self.write_new(shared)? {
-                if self.since.bytes > self.checkpoint_after || self.since.entries() > MOST_ENTRIES {
+            let mut has_written = true;
+            while has_written {
+                has_written = self.write_new(shared)?;
+                if self.is_checkpoint_due() {
                     self.checkpoint()?;
                 }
                 self.let_others_commit();
@@ -73,6 +75,11 @@ impl JournalWriter {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether so much was written that the thread writes a checkpoint.
+    pub(super) fn is_checkpoint_due(&self) -> bool {
+        self.since.bytes > self.checkpoint_after || self.since.entries() > MOST_ENTRIES
     }
 
     /// Writes all commits and notes that there are, in one step. Returns whether there were any.
