@@ -302,3 +302,26 @@ fn durable_07_a_close_refuses_commits_before_it_writes_the_last_ones() {
     });
     assert_eq!(store.version(), 1);
 }
+
+/// A close ends although notes come all the time: what comes after it began is not stored.
+#[test]
+fn a_close_ends_beside_calls_that_take_leases_all_the_time() {
+    let (store, keeper) = gate(later().checkpoint_after(usize::MAX));
+    add(&store, "a");
+    keeper.begun();
+    let minute = Duration::from_secs(60);
+    let mut lease = store.lease("a", "ann", minute).unwrap();
+    thread::scope(|scope| {
+        let close = scope.spawn(|| store.close().unwrap());
+        let ends = (0..100_000).any(|_| {
+            // Before each write ends there is a further note.
+            lease.renew(minute).unwrap();
+            keeper.end();
+            keeper.begun.recv().unwrap().block.is_none()
+        });
+        keeper.end();
+        drop(keeper);
+        assert!(ends, "the last checkpoint is not written");
+        assert_eq!(close.join().unwrap().durable_version, 1);
+    });
+}

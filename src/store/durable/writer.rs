@@ -247,9 +247,13 @@ impl Writer {
         }
     }
 
-    /// Adds notes for the journal, which belong to a version.
+    /// Adds notes for the journal, which belong to a version. A store that closes takes no more:
+    /// otherwise the close could wait for ever later ones.
     pub(in crate::store) fn note(&self, version: u64, notes: Vec<NoteChange>) {
         let mut state = self.shared.state.lock();
+        if state.closes || state.end.is_some() {
+            return;
+        }
         state.noted += notes.len() as u64;
         let notes = notes.into_iter().map(|note| (version, note));
         state.notes.extend(notes);
@@ -565,4 +569,37 @@ fn panicked(message: Option<&str>) -> JournalError {
 /// The result of code that may have panicked.
 fn flatten<T>(result: Result<Result<T, JournalError>, CaughtPanic>) -> Result<T, JournalError> {
     result.unwrap_or_else(|panic| Err(panicked(panic.message())))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::store::durable::{DurableOptions, JournalWrite, StoredPart};
+
+    struct Forgetful;
+
+    impl Journal for Forgetful {
+        fn load(
+            &mut self,
+            _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+        ) -> Result<(), JournalError> {
+            Ok(())
+        }
+
+        fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_store_keeps_no_notes() {
+        let store = DataStore::open_journal(Forgetful, DurableOptions::new()).unwrap();
+        store.close().unwrap();
+        let mut lease = store.lease("a", "ann", Duration::from_secs(60)).unwrap();
+        lease.renew(Duration::from_secs(60)).unwrap();
+        let writer = store.0.writer.as_ref().unwrap();
+        assert_eq!(writer.shared.state.lock().notes.len(), 0);
+    }
 }
