@@ -298,10 +298,13 @@ impl Writer {
         }
     }
 
-    /// Waits for the end of the thread, with which the journal is dropped.
+    /// Waits for the end of the thread, with which the journal is dropped. If the journal drops the
+    /// last handle itself, the thread goes on alone.
     fn join(&self) {
         let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
             let _ = thread.join();
         }
     }
