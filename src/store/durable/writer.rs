@@ -228,15 +228,34 @@ impl Writer {
         result: &TransactionResult,
         durability: Option<Durability>,
     ) -> Result<(), CommitError> {
-        if durability.unwrap_or(self.durability) == Durability::Later {
+        let durability = durability.unwrap_or(self.durability);
+        // The notes of a commit are in its block.
+        self.wait_for(result.version, !result.changed, durability)
+    }
+
+    /// Waits until all may be acknowledged that was noted so far. The published version is this one
+    /// or a later one.
+    pub(super) fn acknowledge_notes(&self, version: u64) -> Result<(), CommitError> {
+        if let Some(refusal) = self.refusal() {
+            // The last notes may not have been taken.
+            return Err(refusal);
+        }
+        self.wait_for(version, true, self.durability)
+    }
+
+    fn wait_for(
+        &self,
+        version: u64,
+        and_notes: bool,
+        durability: Durability,
+    ) -> Result<(), CommitError> {
+        if durability == Durability::Later {
             self.shared.call_if_asleep();
             return Ok(());
         }
-        let version = result.version;
-        let notes = match result.changed {
-            // They are in the same block.
-            true => 0,
-            false => self.shared.state.lock().noted,
+        let notes = match and_notes {
+            true => self.shared.state.lock().noted,
+            false => 0,
         };
         match self.shared.wait(Goal { version, notes }, Patience::Writes) {
             Ok(_) => Ok(()),
@@ -264,7 +283,8 @@ impl Writer {
         self.shared.call_if_asleep();
     }
 
-    /// Why commits are refused, if they are. The log must be locked.
+    /// Why commits are refused, if they are. With the log locked, they are not refused until it is
+    /// unlocked, unless the journal fails.
     #[inline]
     pub(in crate::store) fn refusal(&self) -> Option<CommitError> {
         match self.shared.refuses.load(Ordering::Relaxed) {
