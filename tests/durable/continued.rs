@@ -304,12 +304,12 @@ fn a_new_file_begins_with_an_imported_document_and_an_existing_one_is_refused() 
 #[test]
 fn durable_03_no_token_returns_after_an_import() {
     let exporter = Memory::default();
-    let exported = (0..5).map(|nth| {
+    let mut exported = Snapshot::default();
+    for nth in 0..5 {
         let store = exporter.open(DurableOptions::new());
         add(&store, &format!("{nth}"));
-        store.snapshot()
-    });
-    let exported = exported.last().unwrap();
+        exported = store.snapshot();
+    }
     let mut memory = Memory::default();
     let mut last = 0;
     for nth in 0..3 {

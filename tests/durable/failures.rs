@@ -146,7 +146,8 @@ fn durable_06_a_damaged_part_is_found_at_the_open() {
             part(&mut left.stored())[at] ^= 4;
         }
     }
-    let refusals: [(fn(&mut Stored), &str); 4] = [
+    type Damage = fn(&mut Stored);
+    let refusals: [(Damage, &str); 4] = [
         (
             |stored| drop(stored.blocks.remove(&2)),
             "block 2 is missing: block 3 follows",

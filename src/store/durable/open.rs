@@ -452,7 +452,7 @@ impl Loaded {
                 Some(EntryKind::Node) => {
                     let inserted = self.nodes.insert(decode(bytes)?);
                     inserted.map_err(Unreadable::corrupt)?;
-                    if self.nodes.len() % 1024 == 0 {
+                    if self.nodes.len().is_multiple_of(1024) {
                         progress(OpenProgress::Nodes(self.nodes.len()));
                     }
                 }
