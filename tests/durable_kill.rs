@@ -106,7 +106,7 @@ mod kill {
     ) -> Option<TransactionResult> {
         let id = |half: &str| format!("{thread}-{nth}-{half}");
         let node = |half: &str| text_node("paragraph", "some text").with_id(id(half));
-        if nth % 2 == 0 {
+        if nth.is_multiple_of(2) {
             let batch = [
                 create(node("a")),
                 create(node("b")),

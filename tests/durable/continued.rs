@@ -340,3 +340,29 @@ fn durable_08_a_program_with_one_thread_has_checkpoints() {
     assert!(bytes < 20_000, "{bytes} bytes");
     assert!(store.close().unwrap().checkpoints > 1);
 }
+
+/// The largest numbers of an imported document leave room for those of its file.
+#[test]
+fn a_document_with_the_largest_numbers_can_be_opened_again_after_an_import() {
+    let mut form = serde_json::to_value(Snapshot::default()).unwrap();
+    for path in ["/version", "/tokens/lock", "/tokens/lease", "/tokens/claim"] {
+        *form.pointer_mut(path).unwrap() = (u64::MAX / 2).into();
+    }
+    let imported: Snapshot = serde_json::from_value(form).unwrap();
+    let memory = Memory::default();
+    let mut options = DurableOptions::new().document(imported);
+    let mut version = u64::MAX / 2;
+    let mut last_token = 0;
+    for id in ["a", "b", "c"] {
+        let store = DataStore::open_journal(memory.clone(), options).unwrap();
+        assert_eq!(store.version(), version);
+        version = add(&store, id);
+        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let token = lease.fencing_token().get();
+        assert!(token > last_token, "{token} after {last_token}");
+        last_token = token;
+        lease.release().unwrap();
+        store.close().unwrap();
+        options = DurableOptions::new();
+    }
+}
