@@ -140,8 +140,9 @@ impl Inbox {
     ///
     /// # Errors
     ///
-    /// [`Interrupted`], with the messages that are not settled: the feed's token was cancelled, or
-    /// the thread already holds the store's lock.
+    /// [`Interrupted`], with the messages that are not settled: the feed's token was cancelled, the
+    /// thread already holds the store's lock, or the store is [durable](crate::durable) and became
+    /// read-only.
     #[track_caller]
     pub fn run<'a, M: Message + Send + 'static>(
         &'a self,
@@ -151,7 +152,8 @@ impl Inbox {
         Run::new(self, feed.into()).work(handler)
     }
 
-    /// Takes in one delivery of a message and returns its outcome.
+    /// Takes in one delivery of a message and returns its outcome. In a
+    /// [durable](crate::durable) store it waits until a settled outcome is durable.
     ///
     /// If the outcome is not [settled](Outcome::is_settled), the message must be delivered again.
     ///
@@ -208,7 +210,7 @@ impl Inbox {
             let letter = self.store.with_new_claims(&self.key, |claims, now| {
                 claims.nameless(sent_at, first, now)
             });
-            return Err(Outcome::Dead(letter));
+            return Err(self.acknowledged(id, Outcome::Dead(letter)));
         }
         let delivery = Delivery {
             id,
@@ -223,7 +225,7 @@ impl Inbox {
         let verdict = self.store.with_new_claims(&self.key, |claims, now| {
             claims.claim(&delivery, &claimant, now)
         });
-        Err(match verdict {
+        let outcome = match verdict {
             ClaimOutcome::Claimed { token, attempt } => {
                 return Ok(Claim::new(self.clone(), SmolStr::new(id), token, attempt));
             }
@@ -232,7 +234,26 @@ impl Inbox {
             ClaimOutcome::TooOld => Outcome::TooOld,
             ClaimOutcome::Taken { remaining } => Outcome::Taken { remaining },
             ClaimOutcome::Dead(letter) => Outcome::Dead(letter),
-        })
+        };
+        Err(self.acknowledged(id, outcome))
+    }
+
+    /// The outcome of a delivery when it may be acknowledged. If it never may, the message must be
+    /// delivered again: its mark or its letter may be lost.
+    fn acknowledged(&self, event: &str, outcome: Outcome) -> Outcome {
+        if !outcome.is_settled() {
+            return outcome;
+        }
+        let acknowledged = self.store.acknowledge_notes();
+        acknowledged.map_or_else(|error| self.again(event, &error), |()| outcome)
+    }
+
+    /// The outcome of a delivery whose attempt does not count.
+    fn again(&self, event: &str, error: &CommitError) -> Outcome {
+        Outcome::Retry {
+            after: self.options.delay(event, 1),
+            error: error.to_string(),
+        }
     }
 
     // --- The records ---
@@ -470,6 +491,9 @@ fn carry_out<M>(
                 };
             }
             Err(CommitError::Superseded { .. }) => return Outcome::Superseded,
+            Err(error @ (CommitError::Unknown { .. } | CommitError::ReadOnly { .. })) => {
+                return claim.end_again(&error);
+            }
             Err(error) => error.into(),
         },
         Ok((Err(failure), Ok(()))) => {

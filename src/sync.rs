@@ -87,6 +87,11 @@ mod imp {
             let value = self.0.try_lock()?;
             Some(MutexGuard { value, entry })
         }
+
+        #[cfg(test)]
+        pub(crate) fn is_locked(&self) -> bool {
+            self.0.is_locked()
+        }
     }
 
     /// A locked mutex; dropping it unlocks.

@@ -358,7 +358,9 @@ impl SystemClock {
     }
 
     fn monotonic(&self) -> MonotonicTime {
-        MonotonicTime(nanos(self.origin.epoch.elapsed()))
+        /// About 146 years, so that stored dates before the process have moments too.
+        const BEGINNING: MonotonicTime = MonotonicTime(1 << 62);
+        BEGINNING.saturating_add(self.origin.epoch.elapsed())
     }
 }
 
@@ -516,6 +518,14 @@ mod tests {
             Some(9 * SECOND)
         );
         assert_eq!(calendar.expiry(Date(calendar.today), SECOND), None);
+    }
+
+    #[test]
+    fn a_date_before_the_process_began_has_a_moment() {
+        let calendar = Calendar::at(Clock::system().monotonic());
+        let hour = 3600 * SECOND;
+        let moment = calendar.moment_of(Date(calendar.today - hour));
+        assert_eq!(calendar.now - moment, hour);
     }
 
     #[test]

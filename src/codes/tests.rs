@@ -445,6 +445,7 @@ fn samples_of_commits() -> Vec<Sample> {
     all.extend(samples_of([
         ("workerCancelled", Interruption::Cancelled),
         ("lockRevoked", Interruption::Lock(LockError::Revoked { id: lock_id() })),
+        ("commitReadOnly", Interruption::ReadOnly(Box::new(CommitError::ReadOnly { cause: None }))),
     ]));
     all.extend(samples_of([("workerInterrupted", Interrupted { messages: vec![("evt-1", "5 €")], cause: Interruption::Lock(LockError::Deadlock(Box::new(deadlock()))) })]));
     all.extend(samples_of([

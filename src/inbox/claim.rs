@@ -83,7 +83,8 @@ impl Claim {
         self.try_commit(transaction)
     }
 
-    /// Ends the attempt without an effect.
+    /// Ends the attempt without an effect. In a [durable](crate::durable) store it waits until a
+    /// dead letter is durable.
     pub fn fail(mut self, failure: HandlerError) -> Outcome {
         self.end_failed(failure.into())
     }
@@ -122,14 +123,22 @@ impl Claim {
                 now,
             )
         });
-        match aftermath {
+        let outcome = match aftermath {
             Aftermath::Again => Outcome::Retry {
                 after: delay,
                 error,
             },
             Aftermath::Dead(letter) => Outcome::Dead(letter),
             Aftermath::Superseded => Outcome::Superseded,
-        }
+        };
+        self.inbox.acknowledged(&self.event, outcome)
+    }
+
+    /// Ends the attempt with an error that does not concern the event.
+    pub(super) fn end_again(self, error: &CommitError) -> Outcome {
+        let outcome = self.inbox.again(&self.event, error);
+        self.withdraw();
+        outcome
     }
 
     /// Ends the attempt without counting it.

@@ -10,7 +10,7 @@ use super::{HandlerResult, Inbox, Message, Outcome};
 use crate::codes::codes;
 use crate::id::OwnerId;
 use crate::lock::{CancelToken, LockError, Received, receive};
-use crate::store::{DeadLetter, Transaction};
+use crate::store::{CommitError, DeadLetter, Transaction};
 use crate::sync::assert_unlocked;
 use crate::time::Deadline;
 
@@ -145,11 +145,15 @@ pub enum Interruption {
     /// The worker's thread held the store's lock and would have waited for itself.
     #[error(transparent)]
     Lock(LockError),
+    /// The store was closed or its journal failed, so no further attempt can succeed.
+    #[error(transparent)]
+    ReadOnly(Box<CommitError>),
 }
 
 codes! { Interruption {
     Self::Cancelled => "workerCancelled";
     Self::Lock(error) => as error;
+    Self::ReadOnly(error) => as error;
 }}
 
 /// A running worker.
@@ -202,7 +206,13 @@ impl<'a, M: Message + Send + 'static> Run<'a, M> {
                 cancel: self.feed.cancel,
             };
             match delivery.make(&taken.message, &mut handler) {
-                Ok(outcome) => self.settle(taken, outcome),
+                Ok(outcome) => match self.inbox.store.check_writable() {
+                    Err(refusal) if !outcome.is_settled() => {
+                        let cause = Interruption::ReadOnly(Box::new(refusal));
+                        return Err(self.stopped(Some(taken), cause));
+                    }
+                    _ => self.settle(taken, outcome),
+                },
                 Err(error) => return Err(self.interrupted(Some(taken), error)),
             }
         }

@@ -172,7 +172,8 @@ pub enum Outcome {
         /// When to check again: then the claim is stale, or the attempt due.
         remaining: Duration,
     },
-    /// The attempt failed with a transient error. The next attempt is due after this time.
+    /// The attempt failed with a transient error, or a [durable](crate::durable) store became
+    /// read-only before the outcome was durable. The next attempt is due after this time.
     Retry {
         /// The time to wait.
         after: Duration,

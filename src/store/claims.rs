@@ -328,6 +328,8 @@ impl Claims {
         let is_old = open.sent_at.is_some() && open.sent_at <= self.watermark;
         if open.attempts == 0 && !is_old {
             self.open.remove(id);
+            // It is stored if it was revived.
+            self.note_forgotten(id);
         } else {
             // Without a record, the event could count as an old one that is done.
             open.state = EventProgress::due(now);

@@ -228,9 +228,18 @@ impl DataStore {
         }
     }
 
-    /// Refuses a commit if the store is read-only. The log must be locked.
+    /// Waits until all may be acknowledged that was stored beside commits so far.
     #[inline]
-    pub(super) fn check_writable(&self) -> Result<(), CommitError> {
+    pub(crate) fn acknowledge_notes(&self) -> Result<(), CommitError> {
+        match &self.0.writer {
+            Some(writer) => writer.acknowledge_notes(self.version()),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a commit if the store is read-only. The log must be locked for a commit.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<(), CommitError> {
         match self.0.writer.as_ref().and_then(|writer| writer.refusal()) {
             None => Ok(()),
             Some(refusal) => Err(refusal),

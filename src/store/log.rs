@@ -269,7 +269,14 @@ impl CommitLog {
             count.fetch_sub(1, Ordering::Relaxed);
         }
         let unneeded = records.take_if(|records| {
-            records.sessions.is_empty() && records.subscribers.is_empty() && self.limit.kept == 0
+            let Records {
+                sessions,
+                subscribers,
+                ..
+            } = &**records;
+            let is_followed = !sessions.is_empty() || !subscribers.is_empty();
+            // Later subscribers to durable commits have to know of the end.
+            !is_followed && self.limit.kept == 0 && !subscribers.journal_has_ended
         });
         // What only this follower had not read goes with the next commit.
         self.overfull.store(records.is_some(), Ordering::Relaxed);
@@ -616,6 +623,10 @@ impl DataStore {
     /// Whether the end of the next transaction locks the log.
     pub(crate) fn log_is_overfull(&self) -> bool {
         self.0.log.overfull.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn log_is_locked(&self) -> bool {
+        self.0.log.records.is_locked()
     }
 
     /// The bytes of the records of the log, their number, and the number of stretches.

@@ -187,11 +187,15 @@ impl DataStore {
         let Some(mut bookkeeping) = self.bookkeeping_for(receipt, conditions) else {
             return Ok(());
         };
+        // With the log locked, no close comes in between.
+        let (log, published) = self.lock_for_commit(None);
         self.check_writable()?;
-        bookkeeping.check(&self.0.published.lock(), receipt, conditions)?;
+        bookkeeping.check(&published, receipt, conditions)?;
+        let version = published.version();
+        drop(published);
         let (notes, forgotten) = bookkeeping.accompany(receipt, conditions);
-        self.store_notes(notes);
-        drop(bookkeeping);
+        self.store_notes_of(version, notes);
+        drop((log, bookkeeping));
         drop(forgotten);
         Ok(())
     }
@@ -209,5 +213,55 @@ impl DataStore {
     /// The result of the first transaction with this key, as long as the store remembers the key.
     pub(crate) fn receipt(&self, key: &str) -> Option<Arc<Receipt>> {
         self.0.bookkeeping.lock().receipts.get(key)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::store::durable::{DurableOptions, Journal, JournalError, JournalWrite, StoredPart};
+
+    struct Forgetful;
+
+    impl Journal for Forgetful {
+        fn load(
+            &mut self,
+            _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+        ) -> Result<(), JournalError> {
+            Ok(())
+        }
+
+        fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+            Ok(())
+        }
+    }
+
+    /// Checks that no close comes between the check and the effect.
+    struct Guarded(DataStore);
+
+    impl CommitCondition for Guarded {
+        fn check(&self, _: &Snapshot, _: &Bookkeeping) -> Result<(), CommitError> {
+            Ok(())
+        }
+
+        fn apply(&mut self, _: &mut Bookkeeping) -> Vec<NoteChange> {
+            assert!(self.0.log_is_locked(), "a close could come in between");
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn no_close_comes_between_the_check_and_the_effect_of_a_transaction() {
+        let store = DataStore::open_journal(Forgetful, DurableOptions::new()).unwrap();
+        for changes in [false, true] {
+            let mut transaction = store.begin("ann").unwrap();
+            if changes {
+                transaction
+                    .create(crate::document::NodeSpec::new("x"))
+                    .unwrap();
+            }
+            transaction.on_condition(Box::new(Guarded(store.clone())));
+            transaction.commit().unwrap();
+        }
     }
 }

@@ -313,3 +313,70 @@ fn a_new_file_begins_with_an_imported_document_and_an_existing_one_is_refused() 
     assert_eq!(exists.unwrap_err(), OpenError::Exists);
     assert_eq!(folder.open().snapshot(), document);
 }
+
+/// An imported document has the tokens of its store, which may have been opened often.
+#[test]
+fn durable_03_no_token_returns_after_an_import() {
+    let exporter = Memory::default();
+    let mut exported = Snapshot::default();
+    for nth in 0..5 {
+        let store = exporter.open(DurableOptions::new());
+        add(&store, &format!("{nth}"));
+        exported = store.snapshot();
+    }
+    let mut memory = Memory::default();
+    let mut last = 0;
+    for nth in 0..3 {
+        let options = DurableOptions::new();
+        let store = memory.open(match nth {
+            0 => options.document(exported.clone()),
+            _ => options,
+        });
+        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let token = lease.fencing_token().get();
+        assert!(token > last, "{token} after {last}");
+        last = token;
+        lease.release().unwrap();
+        // No commit has recorded it.
+        memory = memory.copy();
+    }
+}
+
+/// The only thread that commits writes by itself. It leaves checkpoints to the thread of the store.
+#[test]
+fn durable_08_a_program_with_one_thread_has_checkpoints() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new().checkpoint_after(10_000));
+    for nth in 0..200 {
+        add(&store, &format!("{nth}"));
+    }
+    let bytes: usize = memory.stored().blocks.values().map(Vec::len).sum();
+    assert!(bytes < 20_000, "{bytes} bytes");
+    assert!(store.close().unwrap().checkpoints > 1);
+}
+
+/// The largest numbers of an imported document leave room for those of its file.
+#[test]
+fn a_document_with_the_largest_numbers_can_be_opened_again_after_an_import() {
+    let mut form = serde_json::to_value(Snapshot::default()).unwrap();
+    for path in ["/version", "/tokens/lock", "/tokens/lease", "/tokens/claim"] {
+        *form.pointer_mut(path).unwrap() = (u64::MAX / 2).into();
+    }
+    let imported: Snapshot = serde_json::from_value(form).unwrap();
+    let memory = Memory::default();
+    let mut options = DurableOptions::new().document(imported);
+    let mut version = u64::MAX / 2;
+    let mut last_token = 0;
+    for id in ["a", "b", "c"] {
+        let store = DataStore::open_journal(memory.clone(), options).unwrap();
+        assert_eq!(store.version(), version);
+        version = add(&store, id);
+        let lease = store.lease("x", "ann", Duration::from_secs(9)).unwrap();
+        let token = lease.fencing_token().get();
+        assert!(token > last_token, "{token} after {last_token}");
+        last_token = token;
+        lease.release().unwrap();
+        store.close().unwrap();
+        options = DurableOptions::new();
+    }
+}

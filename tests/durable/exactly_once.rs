@@ -352,3 +352,81 @@ fn durable_04_an_effect_is_stored_with_its_receipt_or_mark_or_not_at_all() {
         }
     }
 }
+
+/// A revived event is stored. If its next attempt is withdrawn, it is no event of the inbox.
+#[test]
+fn a_removed_inbox_stays_empty_after_a_revived_event_was_withdrawn() {
+    after_each_end(
+        |store| {
+            let inbox = Inbox::new(store, "payments");
+            let poison = |_: &mut doclock::Transaction, _: &_| Err(HandlerError::poison("bad"));
+            let outcome = inbox.process(&("one", ()), poison);
+            assert!(matches!(outcome, Ok(Outcome::Dead(_))));
+            assert!(inbox.revive("one"));
+            let held = store.lock("ann").unwrap();
+            assert!(inbox.process(&("one", ()), poison).is_err());
+            drop(held);
+            assert_eq!(inbox.event("one"), None);
+            inbox.remove().unwrap();
+            add(store, "a");
+        },
+        |store| assert_eq!(Inbox::new(store, "payments").event("one"), None),
+    );
+}
+
+/// A sender does not deliver a message again whose outcome is settled.
+#[test]
+fn durable_04_no_outcome_is_settled_before_it_is_durable() {
+    let effect = |transaction: &mut doclock::Transaction, _: &_| {
+        transaction.create(text_node("x", ""))?;
+        Ok(())
+    };
+    let poison = |_: &mut doclock::Transaction, _: &_| Err(HandlerError::poison("bad"));
+    // The first write after the open fails, with the effect or with the dead letter.
+    for first_is_done in [true, false] {
+        let memory = Memory::default();
+        let store = memory.open(DurableOptions::new());
+        memory.fail_at(2, Failure::Before);
+        let inbox = Inbox::new(&store, "inbox");
+        let first = match first_is_done {
+            true => inbox.process(&("one", ()), effect),
+            false => inbox.process(&("one", ()), poison),
+        };
+        let again = inbox.process(&("one", ()), effect);
+        // The store is read-only now.
+        let others = [
+            inbox.process(&("two", ()), effect),
+            inbox.process(&("three", ()), poison),
+        ];
+        for outcome in [first, again].into_iter().chain(others) {
+            let outcome = outcome.unwrap();
+            assert!(!outcome.is_settled(), "{outcome:?}");
+        }
+        assert!(!inbox.claim(&("one", ())).unwrap_err().is_settled());
+        drop((store, inbox));
+        memory.mend();
+        let store = memory.open(DurableOptions::new());
+        for event in ["one", "two", "three"] {
+            let outcome = Inbox::new(&store, "inbox").process(&(event, ()), effect);
+            assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_worker_of_a_store_that_became_read_only_returns_its_messages() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    store.close().unwrap();
+    let (deliver, messages) = crossbeam_channel::unbounded();
+    deliver.send(("one", ())).unwrap();
+    drop(deliver);
+    let inbox = Inbox::new(&store, "inbox");
+    let interrupted = inbox.run(&messages, |transaction, _| {
+        transaction.create(text_node("x", ""))?;
+        Ok(())
+    });
+    let interrupted = interrupted.unwrap_err();
+    assert_eq!(interrupted.messages, [("one", ())]);
+    assert_eq!(interrupted.cause.code(), "commitReadOnly");
+}

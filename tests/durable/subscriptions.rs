@@ -118,3 +118,15 @@ fn in_memory_a_durable_subscription_is_as_any_other() {
     drop(store);
     assert!(durable.recv().is_err());
 }
+
+#[test]
+fn a_durable_subscription_to_a_closed_store_has_ended() {
+    let store = Memory::default().open(DurableOptions::new());
+    add(&store, "a");
+    store.close().unwrap();
+    let late = store.subscribe().durable();
+    assert_eq!(late.try_recv(), Err(TryRecvError::Disconnected));
+    drop(late);
+    let again = store.subscribe().durable();
+    assert_eq!(again.try_recv(), Err(TryRecvError::Disconnected));
+}

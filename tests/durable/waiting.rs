@@ -1,6 +1,6 @@
 //! When calls return.
 
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -301,4 +301,68 @@ fn durable_07_a_close_refuses_commits_before_it_writes_the_last_ones() {
         assert_eq!(close.join().unwrap().durable_version, 1);
     });
     assert_eq!(store.version(), 1);
+}
+
+/// A close ends although notes come all the time: what comes after it began is not stored.
+#[test]
+fn a_close_ends_beside_calls_that_take_leases_all_the_time() {
+    let (store, keeper) = gate(later().checkpoint_after(usize::MAX));
+    add(&store, "a");
+    keeper.begun();
+    let minute = Duration::from_secs(60);
+    let mut lease = store.lease("a", "ann", minute).unwrap();
+    thread::scope(|scope| {
+        let close = scope.spawn(|| store.close().unwrap());
+        let ends = (0..100_000).any(|_| {
+            // Before each write ends there is a further note.
+            lease.renew(minute).unwrap();
+            keeper.end();
+            keeper.begun.recv().unwrap().block.is_none()
+        });
+        keeper.end();
+        drop(keeper);
+        assert!(ends, "the last checkpoint is not written");
+        assert_eq!(close.join().unwrap().durable_version, 1);
+    });
+}
+
+/// A journal that drops a handle of a store within a write.
+struct Dropping {
+    handle: Arc<Mutex<Option<DataStore>>>,
+    written: mpsc::Sender<u64>,
+}
+
+impl Journal for Dropping {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
+        drop(self.handle.lock().unwrap().take());
+        let _ = self.written.send(write.version);
+        Ok(())
+    }
+}
+
+#[test]
+fn durable_07_the_last_handle_may_be_dropped_within_a_write() {
+    let handle = Arc::new(Mutex::new(None));
+    let (written, versions) = mpsc::channel();
+    let journal = Dropping {
+        handle: Arc::clone(&handle),
+        written,
+    };
+    let store = DataStore::open_journal(journal, later()).unwrap();
+    let mut transaction = store.begin("ann").unwrap();
+    transaction.create(text_node("paragraph", "")).unwrap();
+    // The write waits for the handle.
+    let mut last = handle.lock().unwrap();
+    transaction.commit().unwrap();
+    *last = Some(store);
+    drop(last);
+    // The open, the commit, and the checkpoint of the end.
+    assert_eq!(versions.iter().collect::<Vec<_>>(), [0, 1, 1]);
 }

@@ -27,6 +27,28 @@ pub(crate) struct DocumentHead {
 /// The largest version and token. As many again can follow in a 64-bit number.
 const LARGEST: u64 = u64::MAX / 2;
 
+impl DocumentHead {
+    /// Checks that as many numbers can follow. A store may have gone on after those of its import.
+    pub(crate) fn check(&self) -> Result<(), AssemblyError> {
+        let Self {
+            version,
+            tokens,
+            session,
+            ..
+        } = self;
+        let numbers = [
+            ("version", *version),
+            ("token", tokens.largest()),
+            ("number of transactions", session.transactions),
+        ];
+        let mut numbers = numbers.into_iter();
+        match numbers.find(|(_, number)| *number > LARGEST) {
+            Some((what, number)) => Err(AssemblyError::TooLarge { what, number }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Why parts are no document.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AssemblyError {
@@ -96,6 +118,11 @@ impl Tokens {
         }
     }
 
+    /// The largest of the last tokens.
+    pub(crate) fn largest(&self) -> u64 {
+        self.lock.max(self.lease).max(self.claim)
+    }
+
     /// Takes note of the token of a commit.
     pub(crate) fn note(&mut self, lock: u64) {
         self.lock = lock.max(self.lock);
@@ -126,17 +153,6 @@ impl Snapshot {
             tokens,
             session,
         } = head;
-        let numbers = [
-            ("version", version),
-            ("token", tokens.lease),
-            ("token", tokens.lock),
-            ("token", tokens.claim),
-            ("number of transactions", session.transactions),
-        ];
-        let mut numbers = numbers.into_iter();
-        if let Some((what, number)) = numbers.find(|(_, number)| *number > LARGEST) {
-            return Err(AssemblyError::TooLarge { what, number });
-        }
         let snapshot = Self(Arc::new(Document {
             version,
             root,

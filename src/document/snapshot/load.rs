@@ -121,6 +121,7 @@ impl<'de, P: FnMut(SnapshotProgress) -> ControlFlow<()>> Visitor<'de> for Loader
             tokens: given(tokens, "tokens")?,
             session: given(session, "session")?,
         };
+        head.check().map_err(A::Error::custom)?;
         let len = given(len, "len")?;
         let nodes: NodeTable = given(nodes, "nodes")?;
         if nodes.len() != len {

@@ -408,11 +408,13 @@ fn open_unguarded(
         }
         None if is_empty => {
             let snapshot = options.document.unwrap_or_default();
+            let document = snapshot.head();
             let head = StoredHead {
-                opens: 0,
+                // Those of an imported document reach as far as its tokens.
+                opens: document.tokens.largest() >> TOKENS_OF_AN_OPEN,
                 first_session: random_session(),
                 next_block: 1,
-                document: snapshot.head(),
+                document,
             };
             (head, snapshot)
         }

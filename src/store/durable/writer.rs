@@ -228,15 +228,34 @@ impl Writer {
         result: &TransactionResult,
         durability: Option<Durability>,
     ) -> Result<(), CommitError> {
-        if durability.unwrap_or(self.durability) == Durability::Later {
+        let durability = durability.unwrap_or(self.durability);
+        // The notes of a commit are in its block.
+        self.wait_for(result.version, !result.changed, durability)
+    }
+
+    /// Waits until all may be acknowledged that was noted so far. The published version is this one
+    /// or a later one.
+    pub(super) fn acknowledge_notes(&self, version: u64) -> Result<(), CommitError> {
+        if let Some(refusal) = self.refusal() {
+            // The last notes may not have been taken.
+            return Err(refusal);
+        }
+        self.wait_for(version, true, self.durability)
+    }
+
+    fn wait_for(
+        &self,
+        version: u64,
+        and_notes: bool,
+        durability: Durability,
+    ) -> Result<(), CommitError> {
+        if durability == Durability::Later {
             self.shared.call_if_asleep();
             return Ok(());
         }
-        let version = result.version;
-        let notes = match result.changed {
-            // They are in the same block.
-            true => 0,
-            false => self.shared.state.lock().noted,
+        let notes = match and_notes {
+            true => self.shared.state.lock().noted,
+            false => 0,
         };
         match self.shared.wait(Goal { version, notes }, Patience::Writes) {
             Ok(_) => Ok(()),
@@ -247,9 +266,13 @@ impl Writer {
         }
     }
 
-    /// Adds notes for the journal, which belong to a version.
+    /// Adds notes for the journal, which belong to a version. A store that closes takes no more:
+    /// otherwise the close could wait for ever later ones.
     pub(in crate::store) fn note(&self, version: u64, notes: Vec<NoteChange>) {
         let mut state = self.shared.state.lock();
+        if state.closes || state.end.is_some() {
+            return;
+        }
         state.noted += notes.len() as u64;
         let notes = notes.into_iter().map(|note| (version, note));
         state.notes.extend(notes);
@@ -260,7 +283,8 @@ impl Writer {
         self.shared.call_if_asleep();
     }
 
-    /// Why commits are refused, if they are. The log must be locked.
+    /// Why commits are refused, if they are. With the log locked, they are not refused until it is
+    /// unlocked, unless the journal fails.
     #[inline]
     pub(in crate::store) fn refusal(&self) -> Option<CommitError> {
         match self.shared.refuses.load(Ordering::Relaxed) {
@@ -294,10 +318,13 @@ impl Writer {
         }
     }
 
-    /// Waits for the end of the thread, with which the journal is dropped.
+    /// Waits for the end of the thread, with which the journal is dropped. If the journal drops the
+    /// last handle itself, the thread goes on alone.
     fn join(&self) {
         let thread = self.thread.lock().take();
-        if let Some(thread) = thread {
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
             let _ = thread.join();
         }
     }
@@ -566,4 +593,37 @@ fn panicked(message: Option<&str>) -> JournalError {
 /// The result of code that may have panicked.
 fn flatten<T>(result: Result<Result<T, JournalError>, CaughtPanic>) -> Result<T, JournalError> {
     result.unwrap_or_else(|panic| Err(panicked(panic.message())))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::store::durable::{DurableOptions, JournalWrite, StoredPart};
+
+    struct Forgetful;
+
+    impl Journal for Forgetful {
+        fn load(
+            &mut self,
+            _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+        ) -> Result<(), JournalError> {
+            Ok(())
+        }
+
+        fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_store_keeps_no_notes() {
+        let store = DataStore::open_journal(Forgetful, DurableOptions::new()).unwrap();
+        store.close().unwrap();
+        let mut lease = store.lease("a", "ann", Duration::from_secs(60)).unwrap();
+        lease.renew(Duration::from_secs(60)).unwrap();
+        let writer = store.0.writer.as_ref().unwrap();
+        assert_eq!(writer.shared.state.lock().notes.len(), 0);
+    }
 }

@@ -30,7 +30,7 @@ pub(super) struct Subscribers {
     /// The last version that is durable. `None` if there is no journal.
     durable: Option<u64>,
     /// Whether no further version becomes durable.
-    journal_has_ended: bool,
+    pub(super) journal_has_ended: bool,
 }
 
 /// The commits that pass one filter.
@@ -179,6 +179,10 @@ impl Subscribers {
     /// Lets subscribers read the commits that are durable now.
     pub(super) fn note_durable(&mut self, version: u64) {
         self.durable = Some(version);
+        self.notify_durable();
+    }
+
+    fn notify_durable(&self) {
         let all = self.all.values();
         all.filter(|it| it.reads_durable)
             .for_each(Subscriber::notify);
@@ -335,6 +339,10 @@ impl Subscribers {
         reach: Option<&Reach>,
     ) -> (Vec<Topic>, SmallVec<[Sender<()>; 4]>) {
         self.announced = version;
+        // The write was faster than this announcement.
+        if self.durable >= Some(version) {
+            self.notify_durable();
+        }
         let Self { all, by_filter, .. } = self;
         let (mut topics, mut woken) = (Vec::new(), SmallVec::new());
         let mut tell = |audience: &mut Audience| {
@@ -378,5 +386,27 @@ impl Subscribers {
     pub(super) fn end(&mut self) -> impl Sized + use<> {
         let channels = self.all.values_mut().map(|it| it.ready.take());
         channels.collect::<Vec<_>>()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// A write can end between the publication of a commit and its announcement.
+    #[test]
+    fn a_durable_subscriber_is_notified_of_a_commit_that_was_durable_before_its_announcement() {
+        let mut subscribers = Subscribers::default();
+        subscribers.add_journal(0, 0);
+        let (id, ready) = subscribers.add(Filter::All, 0, None);
+        subscribers.read_durable(id);
+        let notified = || ready.try_iter().count();
+        assert_eq!(notified(), 1);
+        subscribers.note_durable(1);
+        assert_eq!(notified(), 1);
+        drop(subscribers.announce(1, None));
+        assert_eq!(notified(), 1);
+        drop(subscribers.announce(2, None));
+        assert_eq!(notified(), 0);
     }
 }
