@@ -9,7 +9,7 @@ mod journal_writer;
 mod since_checkpoint;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::document::Snapshot;
 use crate::lock::{Mailbox, Waiter, WakeChain};
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
-use crate::sync::{Condvar, Mutex, rank};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, rank};
 use crate::time::{Clock, millis};
 use journal_writer::JournalWriter;
 pub(super) use since_checkpoint::SinceCheckpoint;
@@ -332,6 +332,15 @@ impl DataStore {
             Ok(handle) => drop(writer.thread.lock().replace(handle)),
             Err(error) => writer.shared.fail(error.into()),
         }
+    }
+
+    /// The code of the thread that writes. Without it, the end of the store waits for nothing.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn journal_thread(&self) -> impl FnOnce() + use<> {
+        let shared = self.0.writer.as_ref();
+        let shared = shared.map(|writer| Arc::clone(&writer.shared));
+        move || shared.into_iter().for_each(|shared| shared.run())
     }
 }
 
