@@ -187,10 +187,15 @@ impl DataStore {
         let Some(mut bookkeeping) = self.bookkeeping_for(receipt, conditions) else {
             return Ok(());
         };
+        // Until the notes are stored, so that no close comes in between.
+        let (log, published) = self.lock_for_commit(None);
         self.check_writable()?;
-        bookkeeping.check(&self.0.published.lock(), receipt, conditions)?;
+        bookkeeping.check(&published, receipt, conditions)?;
+        let version = published.version();
+        drop(published);
         let (notes, forgotten) = bookkeeping.accompany(receipt, conditions);
-        self.store_notes(notes);
+        self.store_notes_of(version, notes);
+        drop(log);
         drop(bookkeeping);
         drop(forgotten);
         Ok(())
