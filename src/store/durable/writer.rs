@@ -496,13 +496,14 @@ impl Shared {
     }
 
     fn end(&self, end: End, report: CloseReport) {
-        self.refuses.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
         // The first end stays.
         if state.end.is_none() {
             state.end = Some(end);
             state.report = report;
         }
+        // With the state locked, so that a commit that is refused finds the reason.
+        self.refuses.store(true, Ordering::Relaxed);
         let waiting = std::mem::take(&mut state.waiting);
         let ended = state.end.as_ref().map(|end| self.ended(end));
         drop(state);
