@@ -13,6 +13,7 @@
 #![cfg(loom)]
 
 mod combining;
+mod durable;
 mod editor;
 mod inbox;
 mod keyed;

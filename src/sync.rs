@@ -58,9 +58,9 @@ mod imp {
     use super::{Duration, key_code, rank};
     use std::cell::Cell;
     use std::ops::{Deref, DerefMut};
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::Ordering;
 
-    pub(crate) use std::sync::atomic::AtomicU64;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64};
 
     /// A mutual exclusion lock of a [rank](super::rank), without poisoning.
     #[derive(Debug, Default)]
@@ -304,7 +304,7 @@ mod imp {
     #[inline(always)]
     pub(crate) fn assert_unlocked(_: &str) {}
 
-    pub(crate) use loom::sync::atomic::AtomicU64;
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64};
 
     #[derive(Debug, Default)]
     pub(crate) struct Hint;
@@ -391,8 +391,8 @@ mod imp {
 #[cfg(all(test, debug_assertions, not(loom)))]
 pub(crate) use imp::locked;
 pub(crate) use imp::{
-    AtomicU64, Condvar, Hint, Mutex, MutexGuard, assert_unlocked, thread_number, unlock_fair,
-    yield_now,
+    AtomicBool, AtomicU64, Condvar, Hint, Mutex, MutexGuard, assert_unlocked, thread_number,
+    unlock_fair, yield_now,
 };
 
 #[cfg(all(test, debug_assertions, not(loom)))]

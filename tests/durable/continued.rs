@@ -342,19 +342,6 @@ fn durable_03_no_token_returns_after_an_import() {
     }
 }
 
-/// The only thread that commits writes by itself. It leaves checkpoints to the thread of the store.
-#[test]
-fn durable_08_a_program_with_one_thread_has_checkpoints() {
-    let memory = Memory::default();
-    let store = memory.open(DurableOptions::new().checkpoint_after(10_000));
-    for nth in 0..200 {
-        add(&store, &format!("{nth}"));
-    }
-    let bytes: usize = memory.stored().blocks.values().map(Vec::len).sum();
-    assert!(bytes < 20_000, "{bytes} bytes");
-    assert!(store.close().unwrap().checkpoints > 1);
-}
-
 /// The largest numbers of an imported document leave room for those of its file.
 #[test]
 fn a_document_with_the_largest_numbers_can_be_opened_again_after_an_import() {

@@ -9,7 +9,7 @@ mod journal_writer;
 mod since_checkpoint;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::document::Snapshot;
 use crate::lock::{Mailbox, Waiter, WakeChain};
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
-use crate::sync::{Condvar, Mutex, rank};
+use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, rank};
 use crate::time::{Clock, millis};
 use journal_writer::JournalWriter;
 pub(super) use since_checkpoint::SinceCheckpoint;
@@ -360,6 +360,15 @@ impl DataStore {
             Err(error) => writer.shared.fail(error.into()),
         }
     }
+
+    /// The code of the thread that writes. Without it, the end of the store waits for nothing.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    pub fn journal_thread(&self) -> impl FnOnce() + use<> {
+        let shared = self.0.writer.as_ref();
+        let shared = shared.map(|writer| Arc::clone(&writer.shared));
+        move || shared.into_iter().for_each(|shared| shared.run())
+    }
 }
 
 impl Goal {
@@ -514,13 +523,14 @@ impl Shared {
     }
 
     fn end(&self, end: End, report: CloseReport) {
-        self.refuses.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
         // The first end stays.
         if state.end.is_none() {
             state.end = Some(end);
             state.report = report;
         }
+        // With the state locked, so that a commit that is refused finds the reason.
+        self.refuses.store(true, Ordering::Relaxed);
         let waiting = std::mem::take(&mut state.waiting);
         let ended = state.end.as_ref().map(|end| self.ended(end));
         drop(state);
