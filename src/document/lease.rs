@@ -49,8 +49,19 @@ pub(crate) struct Leases {
 }
 
 /// Entries to be dropped outside the lock.
-#[derive(Debug)]
-pub(crate) struct Swept(#[expect(dead_code, reason = "kept to be dropped")] Option<Arc<Table>>);
+#[derive(Debug, Default)]
+pub(crate) struct Swept {
+    all: Option<Arc<Table>>,
+    some: Vec<FencingToken>,
+}
+
+impl Swept {
+    /// The tokens of the leases, which have ended.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = FencingToken> {
+        let all = self.all.iter().flat_map(|table| table.holdings.keys());
+        all.chain(&self.some).copied()
+    }
+}
 
 /// `whole` and `nodes` map each target of each holding to that holding, so no two holdings share a
 /// target.
@@ -130,7 +141,7 @@ impl Leases {
         now: MonotonicTime,
     ) -> (Arc<Holding>, Swept) {
         debug_assert!(self.in_the_way(&targets, now).is_none());
-        let swept = self.sweep(now);
+        let mut swept = self.sweep(now);
         self.last_token += 1;
         let token = FencingToken(self.last_token);
         let holding = Arc::new(Holding {
@@ -140,14 +151,15 @@ impl Leases {
             expiry,
         });
         let table = Arc::make_mut(self.table.get_or_insert_default());
-        table.replace(Arc::clone(&holding));
+        table.replace(Arc::clone(&holding), &mut swept.some);
         (holding, swept)
     }
 
     /// Adds a stored lease with its token, the greatest so far.
     pub(crate) fn restore(&mut self, holding: Holding) {
         self.last_token = self.last_token.max(holding.token.get());
-        Arc::make_mut(self.table.get_or_insert_default()).replace(Arc::new(holding));
+        Arc::make_mut(self.table.get_or_insert_default())
+            .replace(Arc::new(holding), &mut Vec::new());
     }
 
     /// Changes the end of a valid lease.
@@ -183,7 +195,7 @@ impl Leases {
     /// Removes expired leases: all if all have expired, otherwise a bounded number.
     fn sweep(&mut self, now: MonotonicTime) -> Swept {
         let Some(table) = &mut self.table else {
-            return Swept(None);
+            return Swept::default();
         };
         let over = |end: Option<&(MonotonicTime, FencingToken)>| {
             end.copied()
@@ -191,15 +203,20 @@ impl Leases {
                 .map(|(_, token)| token)
         };
         if over(table.ends.get_max()).is_some() {
-            return Swept(self.table.take());
+            return Swept {
+                all: self.table.take(),
+                ..Swept::default()
+            };
         }
+        let mut swept = Swept::default();
         for _ in 0..Self::SWEPT_AT_ONCE {
             let Some(token) = over(table.ends.get_min()) else {
                 break;
             };
             Arc::make_mut(table).remove(token);
+            swept.some.push(token);
         }
-        Swept(None)
+        swept
     }
 }
 
@@ -214,10 +231,11 @@ impl Table {
     }
 
     /// Adds a lease in place of those that it conflicts with, which have ended.
-    fn replace(&mut self, holding: Arc<Holding>) {
+    fn replace(&mut self, holding: Arc<Holding>, swept: &mut Vec<FencingToken>) {
         for target in holding.targets.iter() {
             while let Some(ended) = self.excluding(target).map(|ended| ended.token) {
                 self.remove(ended);
+                swept.push(ended);
             }
         }
         self.add(holding);

@@ -101,17 +101,19 @@ impl DataStore {
         }
         // Declared before the guard, hence dropped after it: readers do not wait while old values
         // are freed.
-        let _swept;
+        let swept;
         let mut published = self.0.published.lock();
         let (now, expiry) = self.until(duration)?;
         if let Some(found) = published.held().in_the_way(&targets, now) {
             return Err(LeaseHolder::new(found, now).into());
         }
         let leases = published.held_mut();
-        let (holding, swept) = leases.grant(targets, owner, expiry, now);
-        _swept = swept;
-        self.store_lease(published.version(), &holding, now);
+        let holding;
+        (holding, swept) = leases.grant(targets, owner, expiry, now);
+        let version = published.version();
+        self.store_lease(version, &holding, now);
         drop(published);
+        self.store_ends(version, swept.tokens());
         self.call_writer();
         Ok(Lease {
             store: self.clone(),
@@ -304,7 +306,8 @@ impl Lease {
         }
         published.held_mut().release(self.holding.token);
         let version = published.version();
-        self.store.store_release(version, self.holding.token);
+        self.store
+            .store_ends(version, [self.holding.token].into_iter());
         drop(published);
         self.store.call_writer();
         Ok(())

@@ -187,11 +187,11 @@ impl DataStore {
         }
     }
 
-    /// Stores that a lease was released. Called with the published version locked.
-    pub(super) fn store_release(&self, version: u64, token: FencingToken) {
+    /// Stores that leases have ended, whose tokens never return.
+    pub(super) fn store_ends(&self, version: u64, tokens: impl Iterator<Item = FencingToken>) {
         if self.is_durable() {
-            let key = NoteKey::Lease(token);
-            self.store_notes_of(version, vec![NoteChange::Forgotten(key)]);
+            let ended = tokens.map(|token| NoteChange::Forgotten(NoteKey::Lease(token)));
+            self.store_notes_of(version, ended.collect());
         }
     }
 

@@ -6,6 +6,7 @@ use doclock::durable::DurableOptions;
 use doclock::inbox::{EventState, HandlerError, Inbox, Outcome};
 use doclock::lease::LeaseTarget;
 use doclock::lock::AcquireOptions;
+use doclock::time::ManualClock;
 use doclock::transaction::TransactionResult;
 use doclock::{DataStore, Editor, StoreOptions, TransactionManager, View, dsl::*};
 
@@ -429,4 +430,26 @@ fn a_worker_of_a_store_that_became_read_only_returns_its_messages() {
     let interrupted = interrupted.unwrap_err();
     assert_eq!(interrupted.messages, [("one", ())]);
     assert_eq!(interrupted.cause.code(), "commitReadOnly");
+}
+
+/// Once its note stayed when another lease took its place, so it returned after a restart.
+#[test]
+fn durable_04_a_lease_that_ended_does_not_return_by_another_clock() {
+    for others in [0, 40] {
+        let clock = ManualClock::new();
+        let options = StoreOptions::new().clock(clock.clock());
+        let memory = Memory::default();
+        let store = memory.open(DurableOptions::new().store(options));
+        let hour = 60 * MINUTE;
+        let _ended = store.lease("x", "ann", hour).unwrap();
+        for nth in 0..others {
+            let _ = store
+                .lease(format!("other {nth}"), "ann", 2 * hour)
+                .unwrap();
+        }
+        clock.advance(hour);
+        store.lease("x", "bob", hour).unwrap().release().unwrap();
+        store.close().unwrap();
+        assert!(memory.open(DurableOptions::new()).leased("x").is_none());
+    }
 }

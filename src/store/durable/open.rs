@@ -498,7 +498,7 @@ fn open_unguarded(
         unwritten: options.unwritten,
         checkpoint_after: options.checkpoint_after,
         kept_log: options.kept_log,
-    });
+    })?;
     Ok(store)
 }
 

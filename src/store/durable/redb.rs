@@ -214,6 +214,8 @@ fn create_file(path: &Path) -> Result<(), OpenError> {
     // Unlike a rename it replaces no file.
     let linked = made.and_then(|()| match fs::hard_link(&new, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(OpenError::Exists),
+        // Some file systems have no links. There another process may create the file meanwhile.
+        Err(_) if !path.exists() => Ok(fs::rename(&new, path)?),
         linked => Ok(linked?),
     });
     let _ = fs::remove_file(&new);

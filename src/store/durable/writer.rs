@@ -340,9 +340,9 @@ impl Drop for Writer {
 
 impl DataStore {
     /// Starts the thread.
-    pub(super) fn start_writer(&self, beginning: Beginning) {
+    pub(super) fn start_writer(&self, beginning: Beginning) -> Result<(), JournalError> {
         let Some(writer) = &self.0.writer else {
-            return;
+            return Ok(());
         };
         let commits = self.read_for_journal(beginning.unwritten);
         let journal = JournalWriter::new(beginning, commits);
@@ -350,15 +350,13 @@ impl DataStore {
         shared.state.lock().journal = Some(Box::new(journal));
         // A model runs it in a thread of its own.
         if cfg!(loom) {
-            return;
+            return Ok(());
         }
         let spawned = std::thread::Builder::new()
             .name("doclock-journal".into())
             .spawn(move || shared.run());
-        match spawned {
-            Ok(handle) => drop(writer.thread.lock().replace(handle)),
-            Err(error) => writer.shared.fail(error.into()),
-        }
+        drop(writer.thread.lock().replace(spawned?));
+        Ok(())
     }
 
     /// The code of the thread that writes. Without it, the end of the store waits for nothing.
@@ -430,9 +428,14 @@ impl Shared {
             state
                 .waiting
                 .retain(|waiting| !Arc::ptr_eq(&waiting.answer, &answer));
+            let durable_version = self.durable_version();
+            // The answer may have come with the timeout.
+            if goal.is_reached(durable_version, state.durable_notes) {
+                return Ok(durable_version);
+            }
             return Err(DurabilityError::Timeout {
                 version: goal.version,
-                durable_version: self.durable_version(),
+                durable_version,
                 timeout: timeout.unwrap_or_default(),
             });
         }

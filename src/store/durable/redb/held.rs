@@ -16,11 +16,12 @@ pub(super) struct HeldStorage(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     below: Box<dyn StorageBackend>,
-    /// The changes in their order. `None` after the release.
-    held: Mutex<{ rank::DURABLE }, Option<Vec<Change>>>,
+    /// The changes in their order. `None` after the release. The storage below may be code of a
+    /// user, so it is not called with this locked.
+    held: Mutex<{ rank::DURABLE }, Option<Arc<Vec<Change>>>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Change {
     Length(u64),
     Write(u64, Vec<u8>),
@@ -29,7 +30,7 @@ enum Change {
 
 impl HeldStorage {
     pub(super) fn new(below: impl StorageBackend) -> Self {
-        let held = Mutex::new(Some(Vec::new()));
+        let held = Mutex::new(Some(Arc::default()));
         let below = Box::new(below);
         Self(Arc::new(Shared { below, held }))
     }
@@ -41,23 +42,32 @@ impl HeldStorage {
     ///
     /// The first error. The later changes, also those that follow, stay held.
     pub(super) fn release(&self) -> io::Result<()> {
-        let mut held = self.0.held.lock();
-        for change in held.iter().flatten() {
+        let Some(changes) = self.held() else {
+            return Ok(());
+        };
+        for change in changes.iter() {
             match change {
                 Change::Length(len) => self.0.below.set_len(*len),
                 Change::Write(offset, bytes) => self.0.below.write(*offset, bytes),
                 Change::Sync => self.0.below.sync_data(),
             }?;
         }
-        *held = None;
+        let released = self.0.held.lock().take();
+        drop(released);
         Ok(())
+    }
+
+    /// The held changes.
+    fn held(&self) -> Option<Arc<Vec<Change>>> {
+        self.0.held.lock().clone()
     }
 
     /// Holds a change back. Returns whether changes are held.
     fn hold(&self, change: impl FnOnce() -> Change) -> bool {
         let mut held = self.0.held.lock();
         let changes = held.as_mut();
-        changes.map(|changes| changes.push(change())).is_some()
+        let push = |changes: &mut Arc<Vec<_>>| Arc::make_mut(changes).push(change());
+        changes.map(push).is_some()
     }
 }
 
@@ -73,19 +83,17 @@ fn len_after(stored: u64, changes: &[Change]) -> u64 {
 impl StorageBackend for HeldStorage {
     fn len(&self) -> io::Result<u64> {
         let stored = self.0.below.len()?;
-        let held = self.0.held.lock();
-        Ok(len_after(stored, held.as_deref().unwrap_or_default()))
+        let held = self.held();
+        Ok(held.map_or(stored, |changes| len_after(stored, &changes)))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let held = self.0.held.lock();
-        let Some(changes) = held.as_deref().filter(|changes| !changes.is_empty()) else {
-            drop(held);
+        let Some(changes) = self.held().filter(|changes| !changes.is_empty()) else {
             return self.0.below.read(offset, out);
         };
         let stored = self.0.below.len()?;
         let end = offset.checked_add(out.len() as u64);
-        if end.is_none_or(|end| end > len_after(stored, changes)) {
+        if end.is_none_or(|end| end > len_after(stored, &changes)) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         // Where a position of the storage is in `out`.
@@ -94,7 +102,7 @@ impl StorageBackend for HeldStorage {
         let (old, new) = out.split_at_mut(within(stored));
         self.0.below.read(offset, old)?;
         new.fill(0);
-        for change in changes {
+        for change in changes.iter() {
             match change {
                 Change::Length(len) => out[within(*len)..].fill(0),
                 Change::Write(start, bytes) => {
