@@ -372,7 +372,9 @@ fn durable_a_reader_finds_the_durable_document_at_most_as_new_as_the_newest() {
                 (durable, newest) if durable < newest => "durable behind newest",
                 _ => "durable and newest",
             });
-            writers.into_iter().for_each(|writer| drop(writer.join()));
+            for writer in writers {
+                writer.join();
+            }
             store.close().unwrap();
             journal.join().unwrap();
         });
