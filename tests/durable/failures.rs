@@ -178,6 +178,29 @@ fn durable_06_a_damaged_part_is_found_at_the_open() {
     assert_eq!(left.open(DurableOptions::new()).version(), 3);
 }
 
+/// Once a repetition of the key waited without end for a version that no commit makes.
+#[test]
+fn durable_06_a_receipt_of_a_later_version_than_the_document_is_damage() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    let manager = TransactionManager::new(store.clone());
+    let node = create(text_node("paragraph", "a"));
+    let options = doclock::lock::AcquireOptions::new();
+    manager.execute_once("key", node, options).unwrap();
+    store.close().unwrap();
+    let other = Memory::default();
+    drop(other.open(DurableOptions::new()));
+    let entries = memory.stored().entries.clone();
+    let notes = entries
+        .into_iter()
+        .filter(|(key, _)| key.starts_with("note/"));
+    other.stored().entries.extend(notes);
+    let error = DataStore::open_journal(other, DurableOptions::new()).unwrap_err();
+    let expected = "the document is damaged: the stored bytes are damaged: \
+                    the receipt of key \"key\" is of a later version than the document";
+    assert_eq!(error.to_string(), expected);
+}
+
 #[test]
 fn a_panic_of_the_progress_callback_reaches_the_caller_and_leaves_the_journal_free() {
     let memory = Memory::default();

@@ -462,6 +462,17 @@ fn open_unguarded(
         since.note(&block.commits, block.notes, bytes);
     }
     progress(OpenProgress::Commits(repeated));
+    for note in notes.values() {
+        if let Note::Receipt(note) = note
+            && note.receipt.result.version > snapshot.version()
+        {
+            // A repetition would wait for that version.
+            let key = Brief(&note.key);
+            return Err(corrupt(format_args!(
+                "the receipt of key {key:?} is of a later version than the document"
+            )));
+        }
+    }
     let session = head.count_open(|session| snapshot.last_id_of(session) > 0);
     tokens.raise(head.opens << TOKENS_OF_AN_OPEN);
     snapshot.continue_with(&tokens, session);
