@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use doclock::dsl::{create, element, set_text, text_node};
 use doclock::durable::{Durability, DurableOptions};
-use doclock::{DataStore, Snapshot, TransactionManager};
+use doclock::{DataStore, NodeId, Snapshot, TransactionManager, View};
 use redb::{Database, TableDefinition};
 use serde::Serialize;
 
@@ -16,6 +16,9 @@ use crate::Result;
 use crate::measure::timed;
 use crate::random::SplitMix;
 use crate::report::Report;
+
+/// How long the texts are.
+const LETTERS: usize = 200;
 
 /// One measured figure.
 #[derive(Serialize)]
@@ -51,15 +54,22 @@ pub fn run(report: &Report, folder: &Path) -> Result {
         ("waiting, 8 threads", 8, 1_000),
         ("waiting, 64 threads", 64, 250),
     ] {
-        let (waits, checkpoints) = waits(&folder.join("waiting"), threads, commits)?;
-        let at = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize];
-        let in_commits = |part| at(part).as_secs_f64() / commit.as_secs_f64();
+        let (waits, _) = waits(
+            &folder.join("waiting"),
+            threads,
+            commits,
+            DurableOptions::new(),
+        )?;
+        let in_commits = |part| at(&waits, part).as_secs_f64() / commit.as_secs_f64();
         print(case, "p50", in_commits(0.5), "t")?;
         print(case, "p99", in_commits(0.99), "t")?;
-        print(case, "p99.9", 1e3 * at(0.999).as_secs_f64(), "ms")?;
-        print(case, "longest", 1e3 * at(1.0).as_secs_f64(), "ms")?;
-        print(case, "checkpoints", checkpoints as f64, "")?;
     }
+    let frequent = DurableOptions::new().checkpoint_after(256 << 10);
+    let (waits, checkpoints) = waits(&folder.join("checkpoints"), 8, 4_000, frequent)?;
+    let case = "beside checkpoints, 8 threads";
+    print(case, "p99.9", 1e3 * at(&waits, 0.999).as_secs_f64(), "ms")?;
+    print(case, "longest", 1e3 * at(&waits, 1.0).as_secs_f64(), "ms")?;
+    print(case, "checkpoints", checkpoints as f64, "")?;
     let (killed, closed) = opens(folder, 1_000_000, 100_000)?;
     let case = "opening 1,000,000 nodes";
     print(
@@ -83,6 +93,11 @@ pub fn run(report: &Report, folder: &Path) -> Result {
     report.text("")
 }
 
+/// The wait that so large a part does not exceed.
+fn at(sorted: &[Duration], part: f64) -> Duration {
+    sorted[((sorted.len() - 1) as f64 * part) as usize]
+}
+
 /// The median time of one commit of redb alone.
 fn one_commit(path: &Path) -> Result<Duration> {
     const ROWS: TableDefinition<'_, u64, &str> = TableDefinition::new("rows");
@@ -99,41 +114,46 @@ fn one_commit(path: &Path) -> Result<Duration> {
     Ok(times[times.len() / 2])
 }
 
-/// A document of sections with paragraphs of two hundred letters, and the ids of those.
-fn document(nodes: usize) -> Result<Snapshot> {
+/// A document of sections with paragraphs of so many letters, and the ids of those.
+fn document(nodes: usize, letters: usize) -> Result<(Snapshot, Vec<NodeId>)> {
     const SECTION: usize = 1_000;
     let manager = TransactionManager::new(DataStore::new());
-    for first in (0..nodes).step_by(SECTION) {
-        let paragraphs = (first + 1..first + SECTION).map(|nth| paragraph(nth, 0));
+    for _ in 0..nodes / SECTION {
+        let paragraphs = (1..SECTION).map(|nth| text_node("paragraph", text(nth, letters)));
         manager.execute(create(element("section", paragraphs)))?;
     }
-    Ok(manager.store().snapshot())
+    let document = manager.store().snapshot();
+    let paragraphs = document.nodes().filter(|node| node.kind() == "paragraph");
+    let mut ids: Vec<NodeId> = paragraphs.map(|node| node.id().clone()).collect();
+    ids.sort();
+    Ok((document, ids))
 }
 
-fn paragraph(nth: usize, round: u64) -> doclock::document::NodeSpec {
-    text_node("paragraph", text(round)).with_id(format!("p{nth}"))
-}
-
-fn text(round: u64) -> String {
-    format!("{round:<200}")
+fn text(number: usize, letters: usize) -> String {
+    format!("{number:<letters$}")
 }
 
 /// How long each commit waited until it was durable, and how many checkpoints there were meanwhile.
-fn waits(path: &Path, threads: usize, commits: usize) -> Result<(Vec<Duration>, u64)> {
-    const NODES: usize = 20_000;
+fn waits(
+    path: &Path,
+    threads: usize,
+    commits: usize,
+    options: DurableOptions,
+) -> Result<(Vec<Duration>, u64)> {
     let _ = std::fs::remove_file(path);
-    let options = DurableOptions::new().checkpoint_after(256 << 10);
-    let store = DataStore::open_with(path, options.document(document(NODES)?))?;
+    let (document, ids) = document(20_000, LETTERS)?;
+    let store = DataStore::open_with(path, options.document(document))?;
     let mut waits = thread::scope(|scope| {
         let threads: Vec<_> = (0..threads)
             .map(|thread| {
                 let manager = TransactionManager::new(store.clone());
+                let ids = &ids;
                 scope.spawn(move || {
                     let mut random = SplitMix(1 + thread as u64);
                     let mut waits = Vec::with_capacity(commits);
                     for round in 0..commits {
-                        let nth = 1 + random.below(999) + 1_000 * random.below(NODES / 1_000);
-                        let batch = set_text(text(round as u64)).on(format!("p{nth}"));
+                        let id = ids[random.below(ids.len())].clone();
+                        let batch = set_text(text(round, LETTERS)).on(id);
                         let began = Instant::now();
                         manager.execute(batch).map_err(|error| error.to_string())?;
                         waits.push(began.elapsed());
@@ -152,51 +172,53 @@ fn waits(path: &Path, threads: usize, commits: usize) -> Result<(Vec<Duration>, 
     Ok((waits, store.close()?.checkpoints))
 }
 
-/// How long opens take: of a file that was not closed, with later commits, and of one that was.
-fn opens(folder: &Path, nodes: usize, commits: usize) -> Result<(Duration, Duration)> {
-    let (path, killed) = (folder.join("opening"), folder.join("killed"));
-    let options = DurableOptions::new()
-        .durability(Durability::Later)
-        .checkpoint_after(usize::MAX)
-        .document(document(nodes)?);
-    let store = DataStore::open_with(&path, options)?;
+/// Makes so many commits, each of which replaces a paragraph.
+fn replace(store: &DataStore, ids: &[NodeId], letters: usize, commits: usize) -> Result {
     let manager = TransactionManager::new(store.clone());
     let mut random = SplitMix(1);
     for round in 0..commits {
-        let nth = 1 + random.below(999) + 1_000 * random.below(nodes / 1_000);
-        manager.execute(set_text(text(round as u64)).on(format!("p{nth}")))?;
+        let id = ids[random.below(ids.len())].clone();
+        manager.execute(set_text(text(round, letters)).on(id))?;
     }
+    Ok(())
+}
+
+/// How long opens take: of a file that was not closed, with later commits, and of one that was.
+fn opens(folder: &Path, nodes: usize, commits: usize) -> Result<(Duration, Duration)> {
+    const SHORT: usize = 40;
+    let (path, killed) = (folder.join("opening"), folder.join("killed"));
+    let (document, ids) = document(nodes, SHORT)?;
+    let options = DurableOptions::new()
+        .durability(Durability::Later)
+        .checkpoint_after(usize::MAX)
+        .document(document);
+    let store = DataStore::open_with(&path, options)?;
+    replace(&store, &ids, SHORT, commits)?;
     store.wait_durable(store.version(), None)?;
     // Nothing is written now: so it is the file of a process that was killed here.
     std::fs::copy(&path, &killed)?;
     store.close()?;
-    let expected = (store.version(), store.snapshot().len());
-    drop((manager, store));
+    let version = store.version();
+    drop(store);
     let open = |path: &Path| {
-        timed(|| {
-            let store = DataStore::open(path)?;
-            match (store.version(), store.snapshot().len()) == expected {
-                true => Ok(store),
-                false => Err("another document was opened".into()),
-            }
-            .map(drop)
-        })
+        let began = Instant::now();
+        let store = DataStore::open(path)?;
+        let took = began.elapsed();
+        match (store.version(), store.snapshot().len()) == (version, nodes) {
+            true => Ok::<_, Box<dyn std::error::Error>>(took),
+            false => Err("another document was opened".into()),
+        }
     };
     Ok((open(&killed)?, open(&path)?))
 }
 
 /// The size of the file after many commits, and that of a new file of the same document.
 fn sizes(folder: &Path, commits: usize) -> Result<(f64, f64)> {
-    const NODES: usize = 100_000;
     let (path, fresh) = (folder.join("size"), folder.join("fresh"));
+    let (document, ids) = document(100_000, LETTERS)?;
     let options = DurableOptions::new().durability(Durability::Later);
-    let store = DataStore::open_with(&path, options.document(document(NODES)?))?;
-    let manager = TransactionManager::new(store.clone());
-    let mut random = SplitMix(1);
-    for round in 0..commits {
-        let nth = 1 + random.below(999) + 1_000 * random.below(NODES / 1_000);
-        manager.execute(set_text(text(round as u64)).on(format!("p{nth}")))?;
-    }
+    let store = DataStore::open_with(&path, options.document(document))?;
+    replace(&store, &ids, LETTERS, commits)?;
     store.close()?;
     let options = DurableOptions::new().document(store.snapshot());
     DataStore::open_with(&fresh, options)?.close()?;
