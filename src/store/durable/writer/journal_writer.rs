@@ -24,7 +24,7 @@ pub(super) struct JournalWriter {
 }
 
 /// From so many entries on a checkpoint is written, because commits wait for it.
-const MOST_ENTRIES: usize = 4096;
+const MOST_ENTRIES: usize = 1024;
 
 impl JournalWriter {
     pub(super) fn new(beginning: Beginning, commits: JournalReader) -> Self {
