@@ -67,6 +67,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use contract::check_journal;
+#[cfg(all(test, not(loom)))]
+pub(in crate::store) use journal::Forgetful;
 pub use journal::{Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart};
 pub use open::{DurableOptions, OpenError, OpenProgress};
 #[cfg(feature = "redb")]

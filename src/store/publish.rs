@@ -219,22 +219,7 @@ impl DataStore {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::store::durable::{DurableOptions, Journal, JournalError, JournalWrite, StoredPart};
-
-    struct Forgetful;
-
-    impl Journal for Forgetful {
-        fn load(
-            &mut self,
-            _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-        ) -> Result<(), JournalError> {
-            Ok(())
-        }
-
-        fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
-            Ok(())
-        }
-    }
+    use crate::store::durable::{DurableOptions, Forgetful};
 
     /// Checks that no close comes between the check and the effect.
     struct Guarded(DataStore);

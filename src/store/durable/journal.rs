@@ -139,3 +139,21 @@ impl From<io::Error> for JournalError {
         Self::new(kind, error)
     }
 }
+
+/// A journal that stores nothing.
+#[cfg(all(test, not(loom)))]
+pub(in crate::store) struct Forgetful;
+
+#[cfg(all(test, not(loom)))]
+impl Journal for Forgetful {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+        Ok(())
+    }
+}

@@ -613,22 +613,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::store::durable::{DurableOptions, JournalWrite, StoredPart};
-
-    struct Forgetful;
-
-    impl Journal for Forgetful {
-        fn load(
-            &mut self,
-            _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-        ) -> Result<(), JournalError> {
-            Ok(())
-        }
-
-        fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
-            Ok(())
-        }
-    }
+    use crate::store::durable::{DurableOptions, Forgetful};
 
     #[test]
     fn a_closed_store_keeps_no_notes() {
