@@ -87,7 +87,9 @@ impl Claims {
                 let is_old = |sent_at: Option<_>, _| sent_at.is_some_and(|at| at < sent_before);
                 let nameless = self.nameless.forget(is_old);
                 self.fit();
-                self.note_watermark();
+                if forgotten > 0 {
+                    self.note_watermark();
+                }
                 return (forgotten + nameless, true);
             };
             self.watermark = self.watermark.max(Some(sent_at));

@@ -190,3 +190,17 @@ impl EventNote {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prune_that_forgets_nothing_stores_nothing() {
+        let mut claims = Claims::after(0, Some(Changed::new("payments".into())));
+        let epoch = SystemTime::UNIX_EPOCH;
+        claims.watermark = Some(epoch);
+        assert_eq!(claims.prune(epoch, 9), (0, true));
+        assert!(claims.take_changes().is_empty());
+    }
+}
