@@ -9,6 +9,7 @@
 //! cursor of a session, so each session finds where to go on. A subscriber misses the records, and
 //! they are counted.
 
+mod journal;
 mod records;
 mod stretches;
 mod subscribers;
@@ -21,10 +22,11 @@ use crossbeam_channel::{Receiver, TryRecvError};
 
 use super::admission::{Admission, Door};
 use super::events::{CommitEvent, Filter, MissingCommits, Reach};
-use super::{DataStore, PublishedVersion, TransactionResult};
+use super::{DataStore, TransactionResult};
 use crate::document::{Change, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{LockId, NodeId, OwnerId};
 use crate::sync::{Mutex, MutexGuard, rank};
+pub(super) use journal::JournalReader;
 use records::Limit;
 pub(super) use records::Records;
 pub(crate) use stretches::{RecentCommits, Stretch};
@@ -375,81 +377,7 @@ impl CommitLog {
     }
 }
 
-/// Reads the log for a journal, as a lossless subscriber: all commits until a moment, with the
-/// version that they made, announced or not.
-pub(super) struct JournalReader {
-    log: Arc<CommitLog>,
-    published: Arc<PublishedVersion>,
-    id: SubscriberId,
-}
-
-impl JournalReader {
-    /// All commits since the last call, which of them are in histories, and the document after
-    /// them.
-    pub(super) fn read(&self) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>, Snapshot) {
-        let mut log = self.log.records.lock();
-        let snapshot = self.published.lock().clone();
-        let Some(records) = &mut *log else {
-            return (Vec::new(), Vec::new(), snapshot);
-        };
-        let (commits, steps) = records.read_all(self.id, snapshot.version());
-        let door = self.log.reopen(records);
-        drop(log);
-        self.log.admission.release(door);
-        (commits, steps, snapshot)
-    }
-
-    /// Lets subscribers read the commits that are durable now, and the threads that commit free
-    /// them.
-    pub(super) fn note_durable(&self, version: u64, written: Vec<Arc<TransactionResult>>) {
-        let mut log = self.log.records.lock();
-        if let Some(records) = &mut *log {
-            records.subscribers.note_durable(version);
-            records.written.extend(written);
-        }
-    }
-
-    /// Frees the commits that were written, when none may come for long.
-    pub(super) fn free_written(&self) {
-        let mut log = self.log.records.lock();
-        let written = log.as_mut().map(|it| std::mem::take(&mut it.written));
-        drop(log);
-        drop(written);
-    }
-
-    /// The last version that was appended. Orders no other memory.
-    pub(super) fn newest(&self) -> u64 {
-        self.log.head.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for JournalReader {
-    fn drop(&mut self) {
-        let mut log = self.log.records.lock();
-        let ended = log
-            .as_mut()
-            .map(|records| records.subscribers.end_journal());
-        drop(log);
-        drop(ended);
-        self.log.unsubscribe(self.id);
-    }
-}
-
 impl DataStore {
-    /// Begins to read commits for a journal, which may have so many bytes to write before requests
-    /// wait.
-    pub(super) fn read_for_journal(&self, limit: usize) -> JournalReader {
-        let log = &self.0.log;
-        let published = &self.0.published;
-        let mut records = log.records.lock();
-        let (records, cursor) = log.begin_following(&mut records, published, Some(&Filter::All));
-        JournalReader {
-            log: Arc::clone(&log.0),
-            published: Arc::clone(published),
-            id: records.subscribers.add_journal(cursor, limit),
-        }
-    }
-
     /// Begins to follow the document. Returns the id and the cursor.
     pub(crate) fn follow(&self) -> (FollowerId, u64) {
         let log = &self.0.log;
@@ -580,13 +508,6 @@ impl DataStore {
         let (records, cursor) = log.begin_following(&mut records, &self.0.published, Some(&filter));
         let (id, ready) = records.subscribers.add(filter, cursor, lossless);
         (Arc::clone(&log.0), id, ready)
-    }
-
-    /// Begins with the commits of an earlier open, which end with the present version.
-    pub(super) fn begin_log(&self, records: Records) {
-        let log = &self.0.log;
-        log.head.store(self.version(), Ordering::Relaxed);
-        *log.records.lock() = Some(Box::new(records));
     }
 
     /// The kept commits up to a version, in order. Those of an owner become the session's own, if

@@ -1,0 +1,99 @@
+//! The log, as the journal of a durable store begins and reads it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::records::Records;
+use super::{CommitLog, HistoryStep, SubscriberId};
+use crate::document::Snapshot;
+use crate::store::events::Filter;
+use crate::store::{DataStore, PublishedVersion, TransactionResult};
+
+/// Reads the log for a journal, as a lossless subscriber: all commits until a moment, with the
+/// version that they made, announced or not.
+pub(in crate::store) struct JournalReader {
+    log: Arc<CommitLog>,
+    published: Arc<PublishedVersion>,
+    id: SubscriberId,
+}
+
+impl JournalReader {
+    /// All commits since the last call, which of them are in histories, and the document after
+    /// them.
+    pub(in crate::store) fn read(
+        &self,
+    ) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>, Snapshot) {
+        let mut log = self.log.records.lock();
+        let snapshot = self.published.lock().clone();
+        let Some(records) = &mut *log else {
+            return (Vec::new(), Vec::new(), snapshot);
+        };
+        let (commits, steps) = records.read_all(self.id, snapshot.version());
+        let door = self.log.reopen(records);
+        drop(log);
+        self.log.admission.release(door);
+        (commits, steps, snapshot)
+    }
+
+    /// Lets subscribers read the commits that are durable now, and the threads that commit free
+    /// them.
+    pub(in crate::store) fn note_durable(
+        &self,
+        version: u64,
+        written: Vec<Arc<TransactionResult>>,
+    ) {
+        let mut log = self.log.records.lock();
+        if let Some(records) = &mut *log {
+            records.subscribers.note_durable(version);
+            records.written.extend(written);
+        }
+    }
+
+    /// Frees the commits that were written, when none may come for long.
+    pub(in crate::store) fn free_written(&self) {
+        let mut log = self.log.records.lock();
+        let written = log.as_mut().map(|it| std::mem::take(&mut it.written));
+        drop(log);
+        drop(written);
+    }
+
+    /// The last version that was appended. Orders no other memory.
+    pub(in crate::store) fn newest(&self) -> u64 {
+        self.log.head.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for JournalReader {
+    fn drop(&mut self) {
+        let mut log = self.log.records.lock();
+        let ended = log
+            .as_mut()
+            .map(|records| records.subscribers.end_journal());
+        drop(log);
+        drop(ended);
+        self.log.unsubscribe(self.id);
+    }
+}
+
+impl DataStore {
+    /// Begins with the commits of an earlier open, which end with the present version.
+    pub(in crate::store) fn begin_log(&self, records: Records) {
+        let log = &self.0.log;
+        log.head.store(self.version(), Ordering::Relaxed);
+        *log.records.lock() = Some(Box::new(records));
+    }
+
+    /// Begins to read commits for a journal, which may have so many bytes to write before requests
+    /// wait.
+    pub(in crate::store) fn read_for_journal(&self, limit: usize) -> JournalReader {
+        let log = &self.0.log;
+        let published = &self.0.published;
+        let mut records = log.records.lock();
+        let (records, cursor) = log.begin_following(&mut records, published, Some(&Filter::All));
+        JournalReader {
+            log: Arc::clone(&log.0),
+            published: Arc::clone(published),
+            id: records.subscribers.add_journal(cursor, limit),
+        }
+    }
+}
